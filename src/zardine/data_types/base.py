@@ -1,0 +1,90 @@
+"""What a data type is to the rest of zardine: a name in JSON, a NumPy dtype, a fill value in both forms.
+
+Specification: core 3.1, "Data types" and "Permitted fill values"; registered extensions: zarr-extensions "data-types".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.json_document import JSON, Problems
+
+
+class DataType(ABC):
+    """One data type with its parameters. Values are immutable, hashable, and equal when their JSON is equal.
+
+    ``dtype`` is the NumPy dtype of arrays in memory: always in native byte order and packed, since byte order belongs
+    to the ``bytes`` codec. Fill values are 0-dimensional arrays of ``dtype``, so that the payload of a NaN survives.
+    """
+
+    name: str
+    """The identifier, as the specification or the registry spells it."""
+
+    dtype: np.dtype[Any]
+    """NumPy dtype in memory; ``StringDType`` or ``object`` for variable-length types."""
+
+    word_sizes: tuple[int, ...] = ()
+    """Sizes in bytes of the words that one element is made of, in order; they add up to ``item_size``.
+
+    Each word is stored in the byte order of the ``bytes`` codec: ``(4,)`` for ``float32``, ``(8, 8)`` for
+    ``complex128``, ``(4, 1, 8)`` for a struct of ``int32``, ``uint8``, ``float64``; empty for variable-length types.
+    """
+
+    bits: int | None = None
+    """Bits of each component that carry information (``packbits``): 1 for ``bool``, 4 for ``int4``; ``None``: not packable."""
+
+    components: int = 1
+    """2 for complex types, else 1: how many numbers of ``bits`` bits make one element."""
+
+    @property
+    def item_size(self) -> int | None:
+        """Bytes of one element under the ``bytes`` codec, or ``None`` where elements vary in length."""
+        return sum(self.word_sizes) if self.word_sizes else None
+
+    @property
+    def needs_endian(self) -> bool:
+        """Whether the ``bytes`` codec has to be told a byte order for this type."""
+        return any(size > 1 for size in self.word_sizes)
+
+    @abstractmethod
+    def to_json(self) -> JSON:
+        """The ``data_type`` member: a plain name where there are no parameters, else an object."""
+
+    @abstractmethod
+    def parse_fill(self, value: JSON, place: str, problems: Problems) -> npt.NDArray[Any] | None:
+        """The fill value that a document holds, 0-dimensional; notes a problem and gives ``None`` if it is wrong."""
+
+    @abstractmethod
+    def fill_to_json(self, fill: npt.NDArray[Any]) -> JSON:
+        """The JSON form of a fill value; :meth:`parse_fill` gives the same bits back."""
+
+    @abstractmethod
+    def default_fill(self) -> npt.NDArray[Any]:
+        """What is recorded when the creator of an array names no fill value: zero, false, the empty string."""
+
+    def cast_fill(self, value: Any) -> npt.NDArray[Any]:
+        """A Python or NumPy scalar given by a user as a fill value, as a 0-dimensional array of ``dtype``.
+
+        Raises ``ValueError`` or ``TypeError`` where the value does not fit: out of range, fractional, not a number.
+        """
+        return np.asarray(value).astype(self.dtype, casting="same_kind").reshape(())
+
+    def repair_bits(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """``array`` just read from stored bytes, with bits that the specification says to ignore made regular.
+
+        A boolean byte other than 0 counts as true; the unused high bits of sub-byte integers follow the sign.
+        """
+        return array
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DataType) and (self.to_json(), self.dtype) == (other.to_json(), other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"<data type {self.name}>"

@@ -1,0 +1,244 @@
+"""Every error that zardine raises on purpose, in one tree.
+
+::
+
+    ZardineError
+    ├── MetadataError (ValueError)          a metadata document breaks the specification; lists every problem
+    │   └── UnknownExtensionError           ... because it needs an extension that is not installed
+    ├── NodeNotFoundError (FileNotFoundError, KeyError)
+    │   ├── ArrayNotFoundError
+    │   └── GroupNotFoundError
+    ├── NodeExistsError (FileExistsError, ValueError)
+    │   ├── ContainsArrayError
+    │   └── ContainsGroupError
+    ├── StoreError (OSError)
+    │   ├── InvalidKeyError (ValueError)    a key that the store may not or cannot hold
+    │   ├── ReadOnlyError (PermissionError) a write to something opened for reading
+    │   └── ConditionFailedError            a conditional write lost against another writer
+    ├── DataError (ValueError)              bytes or values that cannot be what the metadata says; has a place
+    │   ├── EncodeError                     values that the codec chain cannot store
+    │   └── CorruptionError                 stored bytes that are not what a correct writer leaves
+    │       ├── ChecksumError
+    │       ├── ShardIndexError
+    │       └── ChunkDecodeError
+    ├── SelectionError (IndexError)
+    │   ├── BoundsCheckError                an index outside the array
+    │   └── VindexInvalidSelectionError
+    └── UnsupportedError (NotImplementedError)
+
+Errors carry what they are about as attributes (``array``, ``key``, ``chunk``, ``codec``, ``byte_range``), and their
+text names the same things, so that a person and a program can both act on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "ArrayNotFoundError",
+    "BoundsCheckError",
+    "ChecksumError",
+    "ChunkDecodeError",
+    "ConditionFailedError",
+    "ContainsArrayError",
+    "ContainsGroupError",
+    "CorruptionError",
+    "DataError",
+    "EncodeError",
+    "GroupNotFoundError",
+    "InvalidKeyError",
+    "MetadataError",
+    "NodeExistsError",
+    "NodeNotFoundError",
+    "Problem",
+    "ReadOnlyError",
+    "SelectionError",
+    "ShardIndexError",
+    "StoreError",
+    "UnknownExtensionError",
+    "UnsupportedError",
+    "VindexInvalidSelectionError",
+    "ZardineError",
+]
+
+
+class ZardineError(Exception):
+    """The root of the tree."""
+
+    def __str__(self) -> str:  # KeyError would show its argument quoted
+        return str(self.args[0]) if self.args else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault of a metadata document: where it is, what was found, what the specification asks for."""
+
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class MetadataError(ZardineError, ValueError):
+    """A metadata document does not follow the specification. ``problems`` lists every fault found."""
+
+    def __init__(self, subject: str, problems: Sequence[Problem] = ()) -> None:
+        self.subject = subject
+        self.problems = tuple(problems)
+        lines = "".join(f"\n  - {problem}" for problem in self.problems)
+        super().__init__(f"{subject}{lines}")
+
+
+class UnknownExtensionError(MetadataError):
+    """The document needs a data type, codec, grid or other extension that is not registered here."""
+
+
+class NodeNotFoundError(ZardineError, FileNotFoundError, KeyError):
+    """Nothing of the wanted kind is stored at this path."""
+
+
+class ArrayNotFoundError(NodeNotFoundError):
+    """No array is stored at this path."""
+
+
+class GroupNotFoundError(NodeNotFoundError):
+    """No group is stored at this path."""
+
+
+class NodeExistsError(ZardineError, FileExistsError, ValueError):
+    """The place for a new node is taken."""
+
+
+class ContainsArrayError(NodeExistsError):
+    """An array is stored where a new node should go."""
+
+
+class ContainsGroupError(NodeExistsError):
+    """A group is stored where a new node should go."""
+
+
+class StoreError(ZardineError, OSError):
+    """A store could not do what was asked."""
+
+
+class InvalidKeyError(StoreError, ValueError):
+    """The key is malformed, or would leave the store's base."""
+
+
+class ReadOnlyError(StoreError, PermissionError, ValueError):
+    """The store or the node was opened for reading only."""
+
+
+class ConditionFailedError(StoreError):
+    """The stored value is no longer the one that the condition of a write names."""
+
+
+class DataError(ZardineError, ValueError):
+    """Values or stored bytes that do not fit the metadata.
+
+    Code that knows only bytes raises it with a bare ``reason``; the engine adds the place with :meth:`at`.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        array: str | None = None,
+        key: str | None = None,
+        chunk: tuple[int, ...] | None = None,
+        codec: str | None = None,
+        byte_range: tuple[int, int] | None = None,
+    ) -> None:
+        self.reason = reason
+        self.array = array
+        self.key = key
+        self.chunk = chunk
+        self.codec = codec
+        self.byte_range = byte_range
+        super().__init__(reason)
+
+    def at(
+        self,
+        *,
+        array: str | None = None,
+        key: str | None = None,
+        chunk: tuple[int, ...] | None = None,
+        codec: str | None = None,
+        byte_range: tuple[int, int] | None = None,
+    ) -> DataError:
+        """The same error with the place filled in where it was still unknown."""
+        return type(self)(
+            self.reason,
+            array=self.array if self.array is not None else array,
+            key=self.key if self.key is not None else key,
+            chunk=self.chunk if self.chunk is not None else chunk,
+            codec=self.codec if self.codec is not None else codec,
+            byte_range=self.byte_range if self.byte_range is not None else byte_range,
+        )
+
+    def __str__(self) -> str:
+        place = []
+        if self.array is not None:
+            place.append(f"array {self.array!r}")
+        if self.chunk is not None:
+            place.append(f"chunk {self.chunk}")
+        if self.key is not None:
+            place.append(f"key {self.key!r}")
+        if self.byte_range is not None:
+            place.append(f"bytes {self.byte_range[0]} to {self.byte_range[0] + self.byte_range[1]} (exclusive)")
+        if self.codec is not None:
+            place.append(f"codec {self.codec!r}")
+        return f"{self.reason} [{', '.join(place)}]" if place else self.reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.reason, self.array, self.key, self.chunk, self.codec, self.byte_range))
+
+
+def _rebuild(
+    kind: type[DataError],
+    reason: str,
+    array: str | None,
+    key: str | None,
+    chunk: tuple[int, ...] | None,
+    codec: str | None,
+    byte_range: tuple[int, int] | None,
+) -> DataError:
+    return kind(reason, array=array, key=key, chunk=chunk, codec=codec, byte_range=byte_range)
+
+
+class EncodeError(DataError):
+    """The values cannot be stored with this data type and these codecs."""
+
+
+class CorruptionError(DataError):
+    """Stored bytes are damaged, or were never a value of this array."""
+
+
+class ChecksumError(CorruptionError):
+    """A stored checksum does not match the bytes beside it."""
+
+
+class ShardIndexError(CorruptionError):
+    """A shard is too short for its index, or the index points outside the shard."""
+
+
+class ChunkDecodeError(CorruptionError):
+    """A codec refused the stored bytes of a chunk, or they gave the wrong number of bytes."""
+
+
+class SelectionError(ZardineError, IndexError):
+    """A selection that has no meaning for this array."""
+
+
+class BoundsCheckError(SelectionError):
+    """An index lies outside the array."""
+
+
+class VindexInvalidSelectionError(SelectionError):
+    """``vindex`` takes integer arrays (one for each dimension) or one mask of the array's shape."""
+
+
+class UnsupportedError(ZardineError, NotImplementedError):
+    """The request is understood, and this version of zardine, or this store, cannot do it."""
