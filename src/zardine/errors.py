@@ -7,7 +7,8 @@
     │   └── UnknownExtensionError           ... because it needs an extension that is not installed
     ├── NodeNotFoundError (FileNotFoundError, KeyError)
     │   ├── ArrayNotFoundError
-    │   └── GroupNotFoundError
+    │   ├── GroupNotFoundError
+    │   └── ChunkNotFoundError              a chunk is not stored, and the array was opened to refuse that
     ├── NodeExistsError (FileExistsError, ValueError)
     │   ├── ContainsArrayError
     │   └── ContainsGroupError
@@ -40,6 +41,7 @@ __all__ = [
     "BoundsCheckError",
     "ChecksumError",
     "ChunkDecodeError",
+    "ChunkNotFoundError",
     "ConditionFailedError",
     "ContainsArrayError",
     "ContainsGroupError",
@@ -105,6 +107,10 @@ class ArrayNotFoundError(NodeNotFoundError):
 
 class GroupNotFoundError(NodeNotFoundError):
     """No group is stored at this path."""
+
+
+class ChunkNotFoundError(NodeNotFoundError):
+    """A chunk is not stored, and the array was opened with ``read_missing_chunks`` false."""
 
 
 class NodeExistsError(ZardineError, FileExistsError, ValueError):

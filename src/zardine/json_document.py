@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from zardine.errors import MetadataError, Problem, UnknownExtensionError
@@ -50,16 +50,12 @@ class Problems:
 class Extension:
     """A named extension as a metadata document holds it (core 3.1, "Extension definition").
 
-    ``configuration`` is ``None`` where the member is absent. It compares and hashes by its JSON text.
+    ``configuration`` is ``None`` where the member is absent.
     """
 
     name: str
-    configuration: Mapping[str, JSON] | None = field(default=None, compare=False)
+    configuration: Mapping[str, JSON] | None = None
     must_understand: bool = True
-    _text: str = field(init=False, repr=False, default="")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_text", dump(self.configuration))
 
     def to_json(self) -> dict[str, JSON]:
         """The object form: always ``name``, and ``configuration`` where there is one."""
@@ -69,6 +65,9 @@ class Extension:
         if not self.must_understand:
             document["must_understand"] = False
         return document
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 def parse_extension(value: JSON, place: str, problems: Problems, *, ignorable: bool = True) -> Extension | None:
@@ -175,11 +174,6 @@ def show(value: JSON) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def dump(value: JSON) -> str:
-    """Compact JSON with sorted members: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=repr)
-
-
 def load_object(data: bytes | bytearray | memoryview, subject: str) -> dict[str, JSON]:
     """Parse the bytes of a metadata document, which must be one JSON object without repeated members."""
 
@@ -199,4 +193,23 @@ def load_object(data: bytes | bytearray | memoryview, subject: str) -> dict[str,
         raise MetadataError(subject, [Problem("", f"not a JSON document: {error}")]) from None
     if not isinstance(document, dict):
         raise MetadataError(subject, [Problem("", f"expected a JSON object, found {show(document)}")])
+    if _is_deep(document):
+        raise MetadataError(subject, [Problem("", f"the document is nested more than {_DEEPEST} levels deep")])
     return document
+
+
+_DEEPEST = 200
+
+
+def _is_deep(document: JSON) -> bool:
+    level = [document]
+    for _ in range(_DEEPEST):
+        level = [
+            child
+            for value in level
+            for child in (value.values() if isinstance(value, dict) else value)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return False
+    return True

@@ -71,6 +71,9 @@ class Codec(ABC):
     name: ClassVar[str]
     """The ``name`` member, as registered."""
 
+    kind: ClassVar[str]
+    """What goes in and out, in the words of the specification."""
+
     @classmethod
     @abstractmethod
     def from_json(cls, configuration: Mapping[str, JSON] | None, place: str, problems: Problems) -> Self | None:
@@ -104,6 +107,8 @@ class Codec(ABC):
 class ArrayArrayCodec(Codec):
     """``array -> array``."""
 
+    kind: ClassVar[str] = "array -> array"
+
     elementwise: ClassVar[bool] = False
     """Each element is encoded by itself, so that the codec may as well run on each inner chunk of a shard."""
 
@@ -122,6 +127,8 @@ class ArrayArrayCodec(Codec):
 
 class ArrayBytesCodec(Codec):
     """``array -> bytes``."""
+
+    kind: ClassVar[str] = "array -> bytes"
 
     @abstractmethod
     def encoded_size(self, spec: ChunkSpec) -> int | None:
@@ -142,6 +149,8 @@ class ArrayBytesCodec(Codec):
 
 class BytesBytesCodec(Codec):
     """``bytes -> bytes``."""
+
+    kind: ClassVar[str] = "bytes -> bytes"
 
     @abstractmethod
     def encoded_size(self, nbytes: int) -> int | None:

@@ -27,15 +27,20 @@ class DataType(ABC):
     dtype: np.dtype[Any]
     """NumPy dtype in memory; ``StringDType`` or ``object`` for variable-length types."""
 
-    word_sizes: tuple[int, ...] = ()
-    """Sizes in bytes of the words that one element is made of, in order; they add up to ``item_size``.
+    words: tuple[tuple[int, int], ...] = ()
+    """Runs of words that one element is made of, in order, as ``(size, count)``: ``count`` words of ``size`` bytes.
 
-    Each word is stored in the byte order of the ``bytes`` codec: ``(4,)`` for ``float32``, ``(8, 8)`` for
-    ``complex128``, ``(4, 1, 8)`` for a struct of ``int32``, ``uint8``, ``float64``; empty for variable-length types.
+    Each word is stored in the byte order of the ``bytes`` codec: ``((4, 1),)`` for ``float32``, ``((8, 2),)`` for
+    ``complex128``, ``((4, 1), (1, 1), (8, 1))`` for a struct of ``int32``, ``uint8``, ``float64``, ``((1, 100),)`` for
+    100 raw bytes. Neighbouring runs differ in size, so there is one run exactly where swapping whole words suffices.
+    Empty for variable-length types.
     """
 
     bits: int | None = None
-    """Bits of each component that carry information (``packbits``): 1 for ``bool``, 4 for ``int4``; ``None``: not packable."""
+    """Bits of each component as the ``packbits`` codec counts them: 1 for ``bool``, 4 for ``int4``.
+
+    ``None`` for types that this codec does not take.
+    """
 
     components: int = 1
     """2 for complex types, else 1: how many numbers of ``bits`` bits make one element."""
@@ -43,12 +48,12 @@ class DataType(ABC):
     @property
     def item_size(self) -> int | None:
         """Bytes of one element under the ``bytes`` codec, or ``None`` where elements vary in length."""
-        return sum(self.word_sizes) if self.word_sizes else None
+        return sum(size * count for size, count in self.words) if self.words else None
 
     @property
     def needs_endian(self) -> bool:
         """Whether the ``bytes`` codec has to be told a byte order for this type."""
-        return any(size > 1 for size in self.word_sizes)
+        return any(size > 1 for size, _ in self.words)
 
     @abstractmethod
     def to_json(self) -> JSON:
@@ -76,12 +81,15 @@ class DataType(ABC):
     def repair_bits(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """``array`` just read from stored bytes, with bits that the specification says to ignore made regular.
 
-        A boolean byte other than 0 counts as true; the unused high bits of sub-byte integers follow the sign.
+        A boolean byte other than 0 counts as true; the unused high bits of types narrower than a byte become what
+        ``ml_dtypes`` itself keeps there. Gives ``array`` itself, not a copy, where nothing has to change.
         """
         return array
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DataType) and (self.to_json(), self.dtype) == (other.to_json(), other.dtype)
+        return self is other or (
+            isinstance(other, DataType) and (self.to_json(), self.dtype) == (other.to_json(), other.dtype)
+        )
 
     def __hash__(self) -> int:
         return hash((self.name, self.dtype))

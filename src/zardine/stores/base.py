@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 from zardine.buffers import BytesLike
-from zardine.errors import InvalidKeyError, ReadOnlyError
+from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError
+from zardine.stores.keyed_lock import KeyedLock
 
 ByteRange: TypeAlias = tuple[int, int | None]
 """``(start, length)``; a length of ``None`` reaches to the end; ``(-n, None)`` is the last ``n`` bytes.
@@ -66,6 +68,13 @@ class Store(ABC):
         """Whether writing is refused (:class:`~zardine.errors.ReadOnlyError`)."""
         return self._read_only
 
+    def with_read_only(self, read_only: bool = False) -> Self:
+        """A store over the same values that refuses writes, or one that allows them; ``self`` stays as it is."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._read_only = read_only
+        return twin
+
     # readable
 
     @abstractmethod
@@ -78,11 +87,20 @@ class Store(ABC):
         return None if reading is None else reading.parts[0]
 
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
-        """Parts of values, in the order asked for; ``None`` for each missing key."""
-        parts: list[BytesLike | None] = []
-        for key, byte_range in key_ranges:
-            reading = self.read(key, (byte_range,))
-            parts.append(None if reading is None else reading.parts[0])
+        """Parts of values, in the order asked for; ``None`` for each missing key.
+
+        The fallback reads each key once, so that all parts of one key come from the same version.
+        """
+        pairs = list(key_ranges)
+        places: dict[str, list[int]] = {}
+        for place, (key, _) in enumerate(pairs):
+            places.setdefault(key, []).append(place)
+        parts: list[BytesLike | None] = [None] * len(pairs)
+        for key, wanted in places.items():
+            reading = self.read(key, [pairs[place][1] for place in wanted])
+            if reading is not None:
+                for place, part in zip(wanted, reading.parts, strict=True):
+                    parts[place] = part
         return parts
 
     def exists(self, key: str) -> bool:
@@ -113,11 +131,13 @@ class Store(ABC):
         """Overwrite parts of values from ``start`` on; ranges of one key must not overlap.
 
         A value grows where a part reaches past its end; a gap so made is filled with zero bytes. The fallback replaces
-        each value whole.
+        each value whole, so that readers see all parts of one key or none; where the store has versions, writers that
+        do this at once lose nothing.
         """
+        self._check_writable()
         parts: dict[str, list[tuple[int, BytesLike]]] = {}
         for key, start, value in key_start_values:
-            parts.setdefault(key, []).append((start, value))
+            parts.setdefault(check_key(key), []).append((start, flat_bytes(value)))
         for key, pieces in parts.items():
             pieces.sort(key=lambda piece: piece[0])
             end = 0
@@ -126,14 +146,8 @@ class Store(ABC):
                     raise ValueError(f"set_partial_values: overlapping or negative ranges for key {key!r}")
                 end = start + len(value)
         for key, pieces in parts.items():
-            old = self.read(key)
-            whole = bytearray(b"" if old is None else old.parts[0])
-            for start, value in pieces:
-                whole.extend(bytes(max(0, start - len(whole))))
-                whole[start : start + len(value)] = value
-            versioned = old is None or old.version is not None
-            condition = Condition(None if old is None else old.version) if versioned else None
-            self.set(key, bytes(whole), condition=condition)
+            with self.lock(key):
+                _merge(self, key, pieces)
 
     @abstractmethod
     def erase(self, key: str) -> None:
@@ -141,12 +155,14 @@ class Store(ABC):
 
     def erase_values(self, keys: Iterable[str]) -> None:
         """Remove several keys."""
+        self._check_writable()
         for key in keys:
             self.erase(key)
 
     def erase_prefix(self, prefix: str) -> None:
         """Remove every key that starts with ``prefix``."""
         check_prefix(prefix)
+        self._check_writable()
         self.erase_values(tuple(self.list_prefix(prefix)))
 
     # listable
@@ -156,17 +172,28 @@ class Store(ABC):
         """``(keys, prefixes)`` directly below ``prefix``, both sorted, both as full names (``a/b``, ``a/d/``)."""
 
     def list(self) -> Iterator[str]:
-        """Every key."""
+        """Every key, sorted."""
         return self.list_prefix("")
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
-        """Every key that starts with ``prefix``."""
+        """Every key that starts with ``prefix``, sorted by code point."""
         keys, prefixes = self.list_dir(prefix)
-        yield from keys
-        for below in prefixes:
-            yield from self.list_prefix(below)
+        for name in sorted(keys + prefixes):
+            if name.endswith("/"):
+                yield from self.list_prefix(name)
+            else:
+                yield name
 
     # the rest
+
+    def lock(self, key: str) -> AbstractContextManager[object]:
+        """A context in which no other writer of ``key`` comes in between, as far as this store can promise that.
+
+        The fallback excludes threads that take the lock of the same store object. A lock saves vain work where several
+        write one value; what keeps updates from being lost is the condition of :meth:`set`. One thread may nest it, and
+        may write the key inside of it; a write of that key that it hands to another thread and waits for never ends.
+        """
+        return KeyedLock((id(self), check_key(key)))
 
     def local_path(self, key: str) -> str | None:
         """The path of a local file whose bytes are the value of ``key``, where there is such a file."""
@@ -184,16 +211,47 @@ class Store(ABC):
         self.close()
 
     def _check_writable(self, what: str = "write to") -> None:
-        if self._read_only:
+        if self.read_only:
             raise ReadOnlyError(f"cannot {what} {self}: it was opened read-only")
+
+
+_ATTEMPTS: Final = 1000
+
+
+def _merge(store: Store, key: str, pieces: Sequence[tuple[int, BytesLike]]) -> None:
+    for attempt in range(_ATTEMPTS):
+        old = store.read(key)
+        whole = bytearray(b"" if old is None else old.parts[0])
+        for start, value in pieces:
+            whole.extend(bytes(max(0, start - len(whole))))
+            whole[start : start + len(value)] = value
+        versioned = old is None or old.version is not None
+        condition = Condition(None if old is None else old.version) if versioned else None
+        try:
+            store.set(key, bytes(whole), condition=condition)
+        except ConditionFailedError:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+        else:
+            return
+
+
+def is_key(key: object) -> bool:
+    """Whether ``key`` is a well formed key; see :func:`check_key`."""
+    if not isinstance(key, str) or not key or "\0" in key:
+        return False
+    framed = f"/{key}/"
+    if "//" in framed or "/./" in framed or "/../" in framed:
+        return False
+    return key.isascii() or not any("\ud800" <= character <= "\udfff" for character in key)
 
 
 def check_key(key: str) -> str:
     """``key`` if it is well formed, else :class:`~zardine.errors.InvalidKeyError`.
 
-    No empty parts (so no ``/`` at either end), no ``.`` or ``..`` parts, no NUL character.
+    No empty parts (so no ``/`` at either end), no ``.`` or ``..`` parts, no NUL character, no lone surrogates.
     """
-    if not isinstance(key, str) or not key or "\0" in key or any(part in ("", ".", "..") for part in key.split("/")):
+    if not is_key(key):
         raise InvalidKeyError(f"invalid store key {key!r}: parts joined by '/' are needed, none empty, '.' or '..'")
     return key
 
@@ -217,6 +275,33 @@ def resolve_range(byte_range: ByteRange, size: int) -> tuple[int, int]:
     return start, size if length is None else min(size, start + max(0, length))
 
 
+def flat_bytes(value: object) -> BytesLike:
+    """Any object with a buffer (or with ``to_bytes()``) as contiguous bytes whose ``len`` counts bytes.
+
+    Nothing is copied where the buffer is contiguous and its format is one that :meth:`memoryview.cast` knows.
+    :class:`TypeError` if ``value`` has no bytes.
+    """
+    if isinstance(value, bytes | bytearray):
+        return value
+    try:
+        view = memoryview(value)  # type: ignore[arg-type]
+    except TypeError:
+        to_bytes = None if isinstance(value, int) else getattr(value, "to_bytes", None)  # zarr-python's Buffer
+        if to_bytes is None:
+            raise TypeError(f"the value of a store key must be bytes-like, not {type(value).__name__}") from None
+        return bytes(to_bytes())
+    if view.ndim == 1 and view.format == "B" and view.c_contiguous:
+        return view
+    if view.nbytes == 0:
+        return b""
+    if view.c_contiguous:
+        try:
+            return view.cast("B")
+        except (TypeError, ValueError):
+            pass
+    return view.tobytes()
+
+
 __all__ = [
     "WHOLE",
     "ByteRange",
@@ -226,5 +311,7 @@ __all__ = [
     "Version",
     "check_key",
     "check_prefix",
+    "flat_bytes",
+    "is_key",
     "resolve_range",
 ]

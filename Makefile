@@ -1,0 +1,72 @@
+# `make` alone lists the targets. Everything is installed into .venv; each step leaves a stamp there, so that a second
+# run has nothing to do. Needed: make and Python 3.11 or newer. Settings: PYTHON=..., JOBS=..., SOAK_MINUTES=...
+
+PYTHON ?= python3
+JOBS ?= 2
+SOAK_MINUTES ?= 10
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+BUILD_INPUTS := pyproject.toml $(wildcard setup.py setup.cfg rust/Cargo.toml rust/Cargo.lock rust/build.rs) \
+	$(shell find rust/src -name '*.rs' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types pytest bench soak clean
+
+help: ## list the targets
+	@echo "zardine: make <target>"
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 10
+
+demo: $(VENV)/.stamp-demo ## write, read and edit a real climate field as a sharded array; makes demo.zarr and demo.png
+	@$(BIN)/python demo/demo.py
+
+test: lint types pytest ## run the whole suite: ruff, mypy, pytest
+
+lint: $(VENV)/.stamp-test ## ruff, style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.stamp-test lint ## mypy, strict on src
+	$(BIN)/mypy
+
+pytest: $(VENV)/.stamp-test lint types ## the tests alone, after the checks: .venv/bin/pytest runs them without
+	$(BIN)/python -m pytest -n $(JOBS)
+
+bench: $(VENV)/.stamp-test ## measure start-up beside zarr-python and tensorstore
+	@$(BIN)/python benchmarks/bench_startup.py
+
+soak: $(VENV)/.stamp-test ## repeat the randomised tests with new seeds for SOAK_MINUTES
+	@$(BIN)/python benchmarks/soak.py --minutes $(SOAK_MINUTES) --jobs $(JOBS)
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist src/*.egg-info src/zardine/*.so rust/target
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf demo.zarr demo-unsharded.zarr demo.png
+	find src tests demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# set-up
+
+$(VENV)/.stamp-venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "zardine needs Python 3.11 or newer; '$(PYTHON)' is `$(PYTHON) --version 2>&1 || true`." >&2; \
+	  echo "Name another one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  rm -rf $(VENV); \
+	  echo "Python could not make a virtual environment; on Debian and Ubuntu the package python3-venv is needed." >&2; \
+	  exit 1; }
+	$(PIP) install --quiet --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.stamp-package: $(VENV)/.stamp-venv $(BUILD_INPUTS)
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.stamp-demo: $(VENV)/.stamp-package
+	$(PIP) install --quiet --group demo
+	@touch $@
+
+$(VENV)/.stamp-test: $(VENV)/.stamp-package
+	$(PIP) install --quiet --group test
+	@touch $@

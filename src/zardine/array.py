@@ -1,0 +1,592 @@
+"""The array: what users hold, index, change and ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+from operator import index as as_index
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.attributes import Attributes
+from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
+from zardine.engine.layout import prepare_layout
+from zardine.engine.read import read_plan
+from zardine.engine.source import ArraySource
+from zardine.engine.stored import count_stored_chunks, stored_keys
+from zardine.engine.write import write_plan
+from zardine.errors import ReadOnlyError
+from zardine.indexing.parse import (
+    parse_any,
+    parse_basic,
+    parse_block,
+    parse_coordinates,
+    parse_mask,
+    parse_orthogonal,
+    parse_vindex,
+)
+from zardine.indexing.plan import make_plan
+from zardine.indexing.selection import GridSelection, Selection
+from zardine.metadata.documents import ArrayMetadata
+from zardine.nodes import describe, document_key, load_array, update_node
+from zardine.resizing import clear_beyond, erase_beyond, grown_for_append
+from zardine.selectors import BlockIndex, OIndex, VIndex, split_fields
+from zardine.stores.base import Store
+from zardine.stores.path import StorePath
+from zardine.values import broadcast_values, cast_values
+
+if TYPE_CHECKING:
+    from zardine.array_info import ArrayInfo
+    from zardine.async_nodes import AsyncArray
+    from zardine.stores.resolve import StoreLike
+
+Fields = str | list[str] | None
+
+
+class Array:
+    """An N-dimensional array in a store, read and written in parts.
+
+    Square brackets take what NumPy takes on one array, as far as it names stored elements: integers, slices with any
+    step, ``...``, one list or mask among them, one list for each axis (points), a mask of the array's shape, and the
+    names of struct fields. Reading gives NumPy arrays, or a scalar where every axis is indexed by an integer.
+
+    Elements that were never written read as the fill value. Writes are stored when the call returns. Threads and
+    processes may write different inner chunks of one shard at the same time.
+    """
+
+    def __init__(self, store: Store, path: str, metadata: ArrayMetadata, config: ArrayConfig | None = None) -> None:
+        layout = prepare_layout(metadata, f"the document of {describe(store, path)} is invalid")
+        self._source = ArraySource(store, path, layout, config or ArrayConfig.from_settings())
+
+    @classmethod
+    def open(cls, store: StoreLike, *, config: ArrayConfigLike = None) -> Array:
+        """Open the array that is stored at ``store``. Raises :class:`~zardine.errors.ArrayNotFoundError`."""
+        from zardine.stores.resolve import resolve_store
+
+        found, path = resolve_store(store)
+        return cls(found, path, load_array(found, path), parse_array_config(config))
+
+    @classmethod
+    def from_dict(cls, store_path: StorePath, data: Mapping[str, Any]) -> Array:
+        """An array with the metadata document ``data``, which is not stored."""
+        from zardine.metadata.v3 import parse_node_json
+
+        metadata = parse_node_json(data, "the given document is invalid")
+        if not isinstance(metadata, ArrayMetadata):
+            raise ValueError("the given document describes a group, not an array")
+        return cls(store_path.store, store_path.path, metadata)
+
+    # what it is
+
+    @property
+    def metadata(self) -> ArrayMetadata:
+        """The metadata document."""
+        return self._source.layout.metadata
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return self.metadata.shape
+
+    @shape.setter
+    def shape(self, value: tuple[int, ...]) -> None:
+        self.resize(value)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy dtype of the elements."""
+        return self.metadata.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements in memory."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def fill_value(self) -> Any:
+        """What elements read as that were never written."""
+        return self.metadata.fill_value
+
+    @property
+    def attrs(self) -> Attributes:
+        """User attributes; changes are stored at once."""
+        return Attributes(lambda: self.metadata.attributes, self._change_attributes)
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """Names of the axes, where they have any."""
+        return self.metadata.dimension_names
+
+    # how it is stored
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Shape of the unit that is encoded: the inner chunk of a sharded array, the chunk of another one.
+
+        Raises ``NotImplementedError`` for rectilinear grids without shards: see :attr:`read_chunk_sizes`.
+        """
+        sharding = self._source.layout.sharding
+        return self._grid_shape("chunks") if sharding is None else sharding.chunk_shape
+
+    @property
+    def shards(self) -> tuple[int, ...] | None:
+        """Shape of a shard (one stored object), or ``None`` for an array without shards."""
+        return None if self._source.layout.sharding is None else self._grid_shape("shards")
+
+    @property
+    def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """For each axis, the lengths of the chunks that are decoded, cut at the end of the array."""
+        return tuple(axis.lengths() for axis in self._source.layout.grids.chunks)
+
+    @property
+    def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """For each axis, the lengths of the stored objects (shards, or chunks), cut at the end of the array."""
+        return tuple(axis.lengths() for axis in self._source.layout.grids.objects)
+
+    @property
+    def cdata_shape(self) -> tuple[int, ...]:
+        """Shape of the grid of chunks (inner chunks of a sharded array)."""
+        return tuple(axis.count for axis in self._source.layout.grids.chunks)
+
+    @property
+    def nchunks(self) -> int:
+        """Number of chunks (inner chunks of a sharded array), stored or not."""
+        return prod(self.cdata_shape)
+
+    @property
+    def nchunks_initialized(self) -> int:
+        """How many chunks (inner chunks of a sharded array) are stored. Reads the index of every shard."""
+        return count_stored_chunks(self._source)
+
+    @property
+    def nshards(self) -> int:
+        """Number of stored objects that a full array has."""
+        return prod(axis.count for axis in self._source.layout.grids.objects)
+
+    @property
+    def nshards_initialized(self) -> int:
+        """How many objects are stored."""
+        return len(stored_keys(self._source))
+
+    def nbytes_stored(self) -> int:
+        """Bytes of all stored objects of this array, its metadata document included."""
+        store = self.store
+        keys = [document_key(self.path), *stored_keys(self._source)]
+        return sum(store.size(key) or 0 for key in keys)
+
+    @property
+    def codecs(self) -> tuple[Codec, ...]:
+        """The codec chain of stored objects, outermost."""
+        return self._source.layout.codecs
+
+    @property
+    def filters(self) -> tuple[ArrayArrayCodec, ...]:
+        """The ``array -> array`` codecs of the inner chunks (or of the chunks, without shards)."""
+        return tuple(codec for codec in self._inner_codecs() if isinstance(codec, ArrayArrayCodec))
+
+    @property
+    def serializer(self) -> ArrayBytesCodec:
+        """The ``array -> bytes`` codec of the inner chunks (or of the chunks, without shards)."""
+        return next(codec for codec in self._inner_codecs() if isinstance(codec, ArrayBytesCodec))
+
+    @property
+    def compressors(self) -> tuple[BytesBytesCodec, ...]:
+        """The ``bytes -> bytes`` codecs of the inner chunks (or of the chunks, without shards), checksums included."""
+        return tuple(codec for codec in self._inner_codecs() if isinstance(codec, BytesBytesCodec))
+
+    @property
+    def compressor(self) -> Any:
+        """Zarr v2's single compressor. Raises ``TypeError``: this array has :attr:`compressors`."""
+        raise TypeError("compressor is a property of Zarr v2 arrays; this one has compressors")
+
+    @property
+    def order(self) -> str:
+        """Memory layout of arrays that reading returns: ``"C"`` or ``"F"``."""
+        return self._source.config.order
+
+    @property
+    def config(self) -> ArrayConfig:
+        """How this process reads and writes the array."""
+        return self._source.config
+
+    def with_config(self, config: ArrayConfigLike) -> Array:
+        """The same array, read and written in another way (see :class:`zardine.ArrayConfig`)."""
+        changed = config if isinstance(config, ArrayConfig) else self.config.changed(config or {})
+        return self._with_source(self._source.with_config(changed))
+
+    # where it is
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self._source.store
+
+    @property
+    def path(self) -> str:
+        """Path in the store, without slashes at its ends."""
+        return self._source.path
+
+    @property
+    def name(self) -> str:
+        """Path with a leading slash."""
+        return f"/{self.path}"
+
+    @property
+    def basename(self) -> str:
+        """Last part of the path; empty for an array at the root."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def store_path(self) -> StorePath:
+        """Store and path together."""
+        return StorePath(self.store, self.path)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writing is refused."""
+        return self.store.read_only
+
+    @property
+    def info(self) -> ArrayInfo:
+        """A readable description that costs no I/O."""
+        from zardine.array_info import describe_array
+
+        return describe_array(self)
+
+    def info_complete(self) -> ArrayInfo:
+        """A readable description with what is stored; looks at every stored object."""
+        from zardine.array_info import describe_array
+
+        return describe_array(self, complete=True)
+
+    @property
+    def async_array(self) -> AsyncArray:
+        """The same array with awaitable methods."""
+        from zardine.async_nodes import AsyncArray
+
+        return AsyncArray(self)
+
+    # reading
+
+    def __getitem__(self, selection: Any) -> Any:
+        fields, selection = split_fields(selection)
+        return self._get(parse_any(selection, self.shape), None, fields)
+
+    def get_basic_selection(
+        self,
+        selection: Any = ...,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        prototype: object = None,
+        fields: Fields = None,
+    ) -> Any:
+        """Elements at integers and slices. ``out`` has the shape of the result and is filled and returned."""
+        return self._get(parse_basic(selection, self.shape), out, fields)
+
+    def get_orthogonal_selection(
+        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+    ) -> Any:
+        """Elements at all combinations of integers, slices, lists and masks, one for each axis."""
+        return self._get(parse_orthogonal(selection, self.shape), out, fields)
+
+    def get_coordinate_selection(
+        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+    ) -> Any:
+        """Elements at points: an integer array for each axis. The result has the shape of the coordinates."""
+        return self._get(parse_coordinates(selection, self.shape), out, fields)
+
+    def get_mask_selection(
+        self, mask: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+    ) -> Any:
+        """Elements where ``mask`` (of the array's shape) is true, in C order."""
+        return self._get(parse_mask(mask, self.shape), out, fields)
+
+    def get_block_selection(
+        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+    ) -> Any:
+        """Whole stored objects (shards, or chunks) by their grid coordinates."""
+        return self._get(parse_block(selection, self._source.layout.grids.objects), out, fields)
+
+    def get_point_selection(self, selection: Any, *, fields: Fields = None) -> Any:
+        """What :attr:`vindex` takes: points or a mask."""
+        return self._get(parse_vindex(selection, self.shape), None, fields)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an array in a store cannot be had without a copy; use copy=None or copy=True")
+        array = np.asarray(self[...])
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        step = self._source.layout.grids.objects[0]
+        for chunk in range(step.count):
+            start = step.start(chunk)
+            yield from self[start : min(start + step.extent(chunk), self.shape[0])]
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return bool(self[...]) if self.size <= 1 else bool(np.ones(2, bool))
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        return as_index(self._scalar())
+
+    @property
+    def oindex(self) -> OIndex:
+        """Square brackets for orthogonal selections."""
+        return OIndex(self)
+
+    @property
+    def vindex(self) -> VIndex:
+        """Square brackets for points and masks."""
+        return VIndex(self)
+
+    @property
+    def blocks(self) -> BlockIndex:
+        """Square brackets that count whole stored objects (shards, or chunks)."""
+        return BlockIndex(self)
+
+    # writing
+
+    def __setitem__(self, selection: Any, value: Any) -> None:
+        fields, selection = split_fields(selection)
+        self._set(parse_any(selection, self.shape), value, fields)
+
+    def set_basic_selection(
+        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+    ) -> None:
+        """Write ``value`` (broadcast) to integers and slices."""
+        self._set(parse_basic(selection, self.shape), value, fields)
+
+    def set_orthogonal_selection(
+        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+    ) -> None:
+        """Write ``value`` to all combinations of integers, slices, lists and masks, one for each axis."""
+        self._set(parse_orthogonal(selection, self.shape), value, fields)
+
+    def set_coordinate_selection(
+        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+    ) -> None:
+        """Write ``value`` to points; of a point that is named twice, the last value stays."""
+        self._set(parse_coordinates(selection, self.shape), value, fields)
+
+    def set_mask_selection(self, mask: Any, value: Any, *, fields: Fields = None, prototype: object = None) -> None:
+        """Write ``value`` where ``mask`` is true."""
+        self._set(parse_mask(mask, self.shape), value, fields)
+
+    def set_block_selection(
+        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+    ) -> None:
+        """Write whole stored objects (shards, or chunks)."""
+        self._set(parse_block(selection, self._source.layout.grids.objects), value, fields)
+
+    def set_point_selection(self, selection: Any, value: Any, *, fields: Fields = None) -> None:
+        """What :attr:`vindex` takes: points or a mask."""
+        self._set(parse_vindex(selection, self.shape), value, fields)
+
+    # changing
+
+    def resize(self, new_shape: int | tuple[int, ...], *, erase: bool = True) -> None:
+        """Change the shape; the number of axes stays.
+
+        Growing shows the fill value in the new region. Shrinking erases what falls outside: stored objects wholly
+        beyond the new shape, and values beyond it in objects that it cuts, so that growing again never brings them
+        back. ``erase=False`` leaves both in the store, where they come back if the array grows again.
+        """
+        shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
+        if len(shape) != self.ndim or any(as_index(length) < 0 for length in shape):
+            raise ValueError(f"the new shape needs {self.ndim} lengths of 0 or more, found {new_shape!r}")
+        self._check_writable()
+        before = self._source
+        self._reshape(lambda old: tuple(map(int, shape)))
+        if erase:
+            clear_beyond(before, self.shape)
+            erase_beyond(self._source, before)
+
+    def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
+        """Add ``data`` at the end of ``axis``; its other lengths are those of the array. Gives the new shape.
+
+        The data is stored before the new shape, so that no reader sees elements that are not there yet.
+        """
+        values = cast_values(data, self.dtype)
+        self._check_writable()
+        self.refresh()
+        new_shape = grown_for_append(self.shape, values.shape, axis)
+        metadata = self._resized(self.metadata, new_shape)
+        grown = self._with_source(self._source.with_layout(self._source.layout.with_shape(metadata)))
+        axis %= self.ndim
+        region = tuple(
+            slice(old, new) if i == axis else slice(None)
+            for i, (old, new) in enumerate(zip(self.shape, new_shape, strict=True))
+        )
+        grown[region] = values
+        self._reshape(lambda old: new_shape)
+        return self.shape
+
+    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Array:
+        """Set several attributes in one write; gives this array."""
+        self.attrs.update(new_attributes)
+        return self
+
+    def refresh(self) -> Array:
+        """Read the metadata document again, to see what others changed; gives this array."""
+        self._adopt(load_array(self.store, self.path))
+        return self
+
+    # the rest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to do: every write is stored when its call returns."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Array) and self.store_path == other.store_path and self.metadata == other.metadata
+
+    def __hash__(self) -> int:
+        return hash((self.store, self.path))
+
+    def __repr__(self) -> str:
+        place = describe(self.store, self.path)
+        if self._source.layout.sharding is not None:
+            how = f"chunks={self.chunks} shards={'rectilinear' if self._is_rectilinear() else self.shards}"
+        else:
+            how = f"chunks={'rectilinear' if self._is_rectilinear() else self.chunks}"
+        return f"<Array {place} shape={self.shape} dtype={self.dtype} {how}>"
+
+    def _repr_html_(self) -> str:
+        from zardine.array_html import array_html
+
+        return array_html(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"store": self.store, "path": self.path, "metadata": self.metadata.to_dict(), "config": self.config}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        twin = Array.from_dict(StorePath(state["store"], state["path"]), state["metadata"])
+        self._source = twin._source.with_config(state["config"])
+
+    def _get(self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields) -> Any:
+        if fields is not None:
+            self._check_fields(fields)
+        if isinstance(out, np.ndarray) and out.shape != selection.shape:
+            raise ValueError(f"out has shape {out.shape}, the selection has shape {selection.shape}")
+        direct = out is not None and fields is None and out.dtype == self.dtype
+        target = (
+            out
+            if direct and out is not None
+            else np.empty(selection.shape, self.dtype, order=self._source.config.order)
+        )
+        plan = make_plan(selection, self._source.layout.grids)
+        if isinstance(selection, GridSelection):
+            read_plan(self._source, plan, selection.full_view(target))
+        else:
+            flat = target.reshape(-1)
+            read_plan(self._source, plan, flat)
+            if not np.shares_memory(flat, target) and flat.size:
+                target[...] = flat.reshape(selection.shape)
+        result = target if fields is None else target[fields]
+        if out is not None:
+            if not direct:
+                out[...] = result
+            return out
+        return result[()] if selection.shape == () else result
+
+    def _set(self, selection: Selection, value: Any, fields: Fields) -> None:
+        self._check_writable()
+        dtype = self.dtype
+        if fields is not None:
+            self._check_fields(fields)
+            dtype = np.empty(0, dtype)[fields].dtype
+        values = broadcast_values(cast_values(value, dtype), selection.shape)
+        plan = make_plan(selection, self._source.layout.grids)
+        if isinstance(selection, GridSelection):
+            write_plan(self._source, plan, selection.full_view(values), fields)
+        else:
+            write_plan(self._source, plan, values.reshape(-1), fields)
+
+    def _scalar(self) -> Any:
+        if self.size != 1:
+            raise TypeError("only length-1 arrays can be converted to Python scalars")
+        return self[(0,) * self.ndim]
+
+    def _check_fields(self, fields: str | list[str]) -> None:
+        names = self.dtype.names
+        if names is None:
+            raise IndexError(f"this array has no fields: its dtype is {self.dtype}")
+        for name in [fields] if isinstance(fields, str) else fields:
+            if name not in names:
+                raise IndexError(f"no field {name!r}; the fields are {', '.join(map(repr, names))}")
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(f"cannot write to {describe(self.store, self.path)}: it was opened read-only")
+
+    def _inner_codecs(self) -> tuple[Codec, ...]:
+        sharding = self._source.layout.sharding
+        return self._source.layout.codecs if sharding is None else sharding.inner_codecs
+
+    def _is_rectilinear(self) -> bool:
+        return not all(axis.is_regular for axis in self._source.layout.grids.objects)
+
+    def _grid_shape(self, what: str) -> tuple[int, ...]:
+        if self._is_rectilinear():
+            raise NotImplementedError(
+                f"{what} differ in shape: see read_chunk_sizes and write_chunk_sizes for those of each axis"
+            )
+        return tuple(axis.runs[0][0] for axis in self._source.layout.grids.objects)
+
+    def _with_source(self, source: ArraySource) -> Array:
+        twin = object.__new__(type(self))
+        twin._source = source
+        return twin
+
+    def _adopt(self, metadata: ArrayMetadata) -> None:
+        if metadata.to_dict() != self.metadata.to_dict():
+            subject = f"the document of {describe(self.store, self.path)} is invalid"
+            self._source = self._source.with_layout(prepare_layout(metadata, subject))
+
+    def _change_attributes(self, change: Any) -> None:
+        self._check_writable()
+        self._adopt(
+            update_node(self.store, self.path, self.metadata, lambda old: old.with_attributes(change(old.attributes)))
+        )
+
+    def _resized(self, metadata: ArrayMetadata, shape: tuple[int, ...]) -> ArrayMetadata:
+        grid = self._source.layout.grid.resized(shape)
+        return replace(metadata, shape=shape, chunk_grid=grid.to_extension())
+
+    def _reshape(self, new_shape: Any) -> None:
+        changed = update_node(
+            self.store, self.path, self.metadata, lambda old: self._resized(old, new_shape(old.shape))
+        )
+        self._adopt(changed)

@@ -1,0 +1,63 @@
+"""``node.attrs``: user attributes as a dictionary whose changes are stored at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any
+
+from zardine.json_document import JSON
+from zardine.metadata.attributes import attributes_to_json
+
+Change = Callable[[Callable[[Mapping[str, JSON]], Mapping[str, JSON]]], None]
+
+
+class Attributes(MutableMapping[str, Any]):
+    """The attributes of an array or group.
+
+    Each change is written before the call returns; ``update`` and ``put`` write once for all names. Values must have a
+    JSON form (NumPy scalars and arrays are converted): ``TypeError`` or ``ValueError`` otherwise, and nothing changes.
+    """
+
+    def __init__(self, read: Callable[[], Mapping[str, JSON]], change: Change) -> None:
+        self._read = read
+        self._change = change
+
+    def asdict(self) -> dict[str, Any]:
+        """A copy of all attributes."""
+        return dict(self._read())
+
+    def put(self, attributes: Mapping[str, Any]) -> None:
+        """Replace all attributes."""
+        new = attributes_to_json(attributes)
+        self._change(lambda old: new)
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Set several attributes in one write."""
+        new = attributes_to_json(dict(*args, **kwargs))
+        self._change(lambda old: {**old, **new})
+
+    def refresh(self) -> None:
+        """Kept for code written for Zarr v2; attributes are read when they are looked at."""
+
+    def __getitem__(self, name: str) -> Any:
+        return self._read()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.update({name: value})
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._read():
+            raise KeyError(name)
+        self._change(lambda old: {key: value for key, value in old.items() if key != name})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.asdict())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._read()
+
+    def __repr__(self) -> str:
+        return repr(self.asdict())

@@ -1,0 +1,158 @@
+"""A list of codecs prepared for one kind of chunk: checked once, then run for every chunk.
+
+Specification: core 3.1, "Codecs": zero or more ``array -> array``, exactly one ``array -> bytes``, zero or more
+``bytes -> bytes`` codecs; "Determination of encoded representations".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import BytesLike
+from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec, SizeLimit
+from zardine.errors import DataError, MetadataError, Problem
+from zardine.json_document import Problems
+
+UNKNOWN_SIZE_LIMIT = 2**31
+"""Most bytes that a chunk of variable-length elements may decode to before its array -> bytes codec sees it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodecChain:
+    """Encodes and decodes chunks of ``spec``; has no state, so any number of threads may use it at once."""
+
+    spec: ChunkSpec
+    filters: tuple[tuple[ArrayArrayCodec, ChunkSpec], ...]
+    """Each ``array -> array`` codec with its decoded representation."""
+    serializer: ArrayBytesCodec
+    serializer_spec: ChunkSpec
+    compressors: tuple[BytesBytesCodec, ...]
+    limits: tuple[SizeLimit, ...]
+    """For each of ``compressors``, how many bytes it may decode to."""
+    encoded_size: int | None
+    """Bytes of every encoded chunk, or ``None`` where that varies."""
+    encoded_limit: int | None
+    """Most bytes that an encoded chunk may take, or ``None`` where elements vary in length."""
+
+    @property
+    def codecs(self) -> tuple[Codec, ...]:
+        """All codecs in the order of encoding, automatic parameters filled in."""
+        return (*(codec for codec, _ in self.filters), self.serializer, *self.compressors)
+
+    def encode(self, array: npt.NDArray[Any]) -> BytesLike:
+        """The stored bytes of a chunk; ``array`` has the shape and dtype of ``spec``.
+
+        Raises :class:`~zardine.errors.EncodeError`.
+        """
+        codec: Codec = self.serializer
+        try:
+            for codec, spec in self.filters:
+                array = codec.encode(array, spec)
+            codec = self.serializer
+            data = self.serializer.encode(array, self.serializer_spec)
+            for codec in self.compressors:
+                data = codec.encode(data)
+        except DataError as error:
+            raise error.at(codec=codec.name) from None
+        return data
+
+    def decode(self, data: BytesLike) -> npt.NDArray[Any]:
+        """The chunk that ``data`` holds: shape and dtype of ``spec``, perhaps read-only, perhaps a view of ``data``.
+
+        Raises :class:`~zardine.errors.CorruptionError` for bytes that no encoder wrote.
+        """
+        codec: Codec = self.serializer
+        try:
+            for codec, limit in zip(reversed(self.compressors), reversed(self.limits), strict=True):
+                data = codec.decode(data, limit)
+            codec = self.serializer
+            array = self.serializer.decode(data, self.serializer_spec)
+            for codec, spec in reversed(self.filters):
+                array = codec.decode(array, spec)
+        except DataError as error:
+            raise error.at(codec=codec.name) from None
+        return array
+
+    def is_fill(self, array: npt.NDArray[Any]) -> bool:
+        """Whether every element of ``array`` equals the fill value, bit by bit (NaN payloads and -0.0 count)."""
+        return equals_fill(array, self.spec.fill)
+
+
+def build_chain(codecs: Sequence[Codec], spec: ChunkSpec, place: str, problems: Problems) -> CodecChain | None:
+    """Prepare ``codecs`` for chunks of ``spec``; notes every problem, with ``place`` (``codecs``) before the number."""
+    kinds = [_kind(codec) for codec in codecs]
+    if kinds.count(1) != 1:
+        problems.add(place, f"exactly one array -> bytes codec is required, found {kinds.count(1)}")
+        return None
+    if kinds != sorted(kinds):
+        names = ", ".join(codec.name for codec in codecs)
+        problems.add(
+            place, f"codecs must go array -> array, then array -> bytes, then bytes -> bytes; found the order {names}"
+        )
+        return None
+    before = len(problems.found)
+    filters: list[tuple[ArrayArrayCodec, ChunkSpec]] = []
+    compressors: list[BytesBytesCodec] = []
+    limits: list[SizeLimit] = []
+    serializer: ArrayBytesCodec | None = None
+    serializer_spec = current = spec
+    exact: int | None = None
+    limit: int | None = None
+    for i, each in enumerate(codecs):
+        try:
+            codec = each.resolve(current)
+            reason = codec.check(current)
+            if reason is not None:
+                problems.add(f"{place}[{i}]", f"{codec.name}: {reason}")
+                return None
+            if isinstance(codec, ArrayArrayCodec):
+                filters.append((codec, current))
+                current = codec.encoded_spec(current)
+            elif isinstance(codec, ArrayBytesCodec):
+                serializer, serializer_spec = codec, current
+                exact, limit = codec.encoded_size(current), codec.encoded_limit(current)
+            elif isinstance(codec, BytesBytesCodec):
+                compressors.append(codec)
+                known = UNKNOWN_SIZE_LIMIT if limit is None else limit
+                limits.append(SizeLimit(known if exact is None else exact, exact is not None))
+                limit = None if limit is None else codec.encoded_limit(limit)
+                exact = None if exact is None else codec.encoded_size(exact)
+        except MetadataError as error:
+            problems.found.extend(Problem(f"{place}[{i}]{each.place}", each.message) for each in error.problems)
+            return None
+        except (DataError, ValueError, TypeError) as error:
+            problems.add(f"{place}[{i}]", f"{each.name}: {error}")
+            return None
+    assert serializer is not None
+    if len(problems.found) > before:
+        return None
+    return CodecChain(
+        spec, tuple(filters), serializer, serializer_spec, tuple(compressors), tuple(limits), exact, limit
+    )
+
+
+def equals_fill(array: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
+    """Whether every element of ``array`` has the bits of ``fill``; for variable-length elements, equals it."""
+    if array.size == 0:
+        return True
+    if array.dtype.kind in "OT":
+        return bool((array == fill[()]).all())
+    size = array.dtype.itemsize
+    if size in (1, 2, 4, 8) and array.dtype.names is None:
+        word = np.dtype(f"u{size}")
+        wanted = fill.reshape(1).view(word)[0]
+        if array[(0,) * array.ndim].view(word) != wanted:  # the usual case, told at once
+            return False
+        return bool((array.view(word) == wanted).all())
+    wanted_bytes = np.frombuffer(fill.tobytes(), np.uint8)
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(-1, size)
+    return bool((raw == wanted_bytes).all())
+
+
+def _kind(codec: Codec) -> int:
+    return 0 if isinstance(codec, ArrayArrayCodec) else 1 if isinstance(codec, ArrayBytesCodec) else 2

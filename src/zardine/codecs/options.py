@@ -1,0 +1,33 @@
+"""The names of codec options as string enums; every codec takes the plain strings just as well."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["BloscCname", "BloscShuffle", "Endian"]
+
+
+class Endian(StrEnum):
+    """Byte order of the ``bytes`` codec."""
+
+    big = "big"
+    little = "little"
+
+
+class BloscShuffle(StrEnum):
+    """What blosc does before compressing: nothing, group bytes, or group bits of the elements."""
+
+    noshuffle = "noshuffle"
+    shuffle = "shuffle"
+    bitshuffle = "bitshuffle"
+
+
+class BloscCname(StrEnum):
+    """The compressor inside blosc."""
+
+    lz4 = "lz4"
+    lz4hc = "lz4hc"
+    blosclz = "blosclz"
+    snappy = "snappy"
+    zlib = "zlib"
+    zstd = "zstd"

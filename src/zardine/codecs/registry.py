@@ -1,0 +1,179 @@
+"""Which class implements which codec name. Modules are imported when a name is first needed.
+
+Names that are not known here are looked up once among the entry points of the group ``zardine.codecs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from zardine.codecs.base import Codec
+from zardine.errors import MetadataError
+from zardine.json_document import JSON, Problems, parse_extension
+
+__all__ = ["codec_class", "codec_from", "codec_names", "parse_codec", "register_codec"]
+
+_NUMCODECS = {
+    "adler32": "checksums:Adler32",
+    "astype": "filters:AsType",
+    "bitround": "filters:BitRound",
+    "blosc": "compressors:Blosc",
+    "bz2": "compressors:BZ2",
+    "crc32": "checksums:CRC32",
+    "crc32c": "checksums:CRC32C",
+    "delta": "filters:Delta",
+    "fixedscaleoffset": "filters:FixedScaleOffset",
+    "fletcher32": "checksums:Fletcher32",
+    "gzip": "compressors:GZip",
+    "jenkins_lookup3": "checksums:JenkinsLookup3",
+    "lz4": "compressors:LZ4",
+    "lzma": "compressors:LZMA",
+    "packbits": "filters:PackBits",
+    "pcodec": "serializers:PCodec",
+    "quantize": "filters:Quantize",
+    "shuffle": "compressors:Shuffle",
+    "zfpy": "serializers:ZFPY",
+    "zlib": "compressors:Zlib",
+    "zstd": "compressors:Zstd",
+}
+
+_known: dict[str, str | type[Codec]] = {
+    "bitround": "zardine.codecs.bitround:BitRoundCodec",
+    "blosc": "zardine.codecs.blosc:BloscCodec",
+    "bytes": "zardine.codecs.bytes_codec:BytesCodec",
+    "cast_value": "zardine.codecs.cast_value:CastValue",
+    "crc32c": "zardine.codecs.crc32c:Crc32cCodec",
+    "endian": "zardine.codecs.bytes_codec:BytesCodec",
+    "gzip": "zardine.codecs.gzip:GzipCodec",
+    "packbits": "zardine.codecs.packbits:PackBitsCodec",
+    "reshape": "zardine.codecs.reshape:ReshapeCodec",
+    "scale_offset": "zardine.codecs.scale_offset:ScaleOffset",
+    "sharding_indexed": "zardine.codecs.sharding_indexed:ShardingCodec",
+    "transpose": "zardine.codecs.transpose:TransposeCodec",
+    "vlen-bytes": "zardine.codecs.vlen_bytes:VLenBytesCodec",
+    "vlen-utf8": "zardine.codecs.vlen_utf8:VLenUTF8Codec",
+    "zstd": "zardine.codecs.zstd:ZstdCodec",
+    **{f"numcodecs.{name}": f"zardine.codecs.numcodecs.{place}" for name, place in _NUMCODECS.items()},
+}
+"""A class, or ``module:class`` of one that has not been needed yet."""
+
+
+def register_codec(name: str, cls: type[Codec]) -> None:
+    """Let ``cls`` implement codec ``name``, in place of what did so far."""
+    if not (isinstance(cls, type) and issubclass(cls, Codec)):
+        raise TypeError(f"expected a subclass of Codec, found {cls!r}")
+    _known[name] = cls
+
+
+def codec_names() -> list[str]:
+    """Every codec name that can be read, sorted."""
+    return sorted({*_known, *_entry_points()})
+
+
+def codec_class(name: str) -> type[Codec] | None:
+    """The class that implements ``name``, or ``None``."""
+    found = _known.get(name)
+    if found is None:
+        point = _entry_points().get(name)
+        if point is None:
+            return None
+        register_codec(name, point.load())
+        found = _known[name]
+    if isinstance(found, str):
+        module, _, attribute = found.partition(":")
+        register_codec(name, getattr(import_module(module), attribute))
+        found = _known[name]
+    assert not isinstance(found, str)
+    return found
+
+
+def parse_codec(value: JSON, place: str, problems: Problems) -> Codec | None:
+    """The codec at ``place`` of a metadata document: an object, or a name by itself.
+
+    ``None`` after noting every problem. Codecs always have to be understood (core 3.1, "Codecs"), so that an unknown
+    name is a problem even beside ``"must_understand": false``.
+    """
+    extension = parse_extension(value, place, problems, ignorable=False)
+    if extension is None:
+        return None
+    cls = codec_class(extension.name)
+    if cls is None:
+        problems.unknown(f"{place}.name", _unknown(extension.name))
+        return None
+    return cls.from_json(extension.configuration, f"{place}.configuration", problems)
+
+
+def codec_from(value: object) -> Codec:
+    """The codec that a user means.
+
+    ``value`` is a codec; a name, for its default options; ``{"name": ..., "configuration": {...}}``, where options
+    may be left out that a document has to spell out; a numcodecs object; or a codec of zarr-python. Raises
+    ``TypeError`` for anything else and :class:`MetadataError` where a name or an option is wrong.
+    """
+    if isinstance(value, Codec):
+        return value
+    if isinstance(value, str):
+        return _with_defaults({"name": value})
+    if isinstance(value, Mapping):
+        return _with_defaults(_from_numcodecs(value["id"], value) if "id" in value and "name" not in value else value)
+    if isinstance(identifier := getattr(value, "codec_id", None), str):
+        return _with_defaults(_from_numcodecs(identifier, value.get_config()))  # type: ignore[attr-defined]
+    if callable(to_dict := getattr(value, "to_dict", None)):
+        return _with_defaults(to_dict())
+    raise TypeError(f"expected a codec, its name or its JSON object, found {value!r}")
+
+
+def _with_defaults(document: Mapping[str, Any]) -> Codec:
+    problems = Problems()
+    extension = parse_extension(document, "codec", problems, ignorable=False)
+    cls = codec_class(extension.name) if extension else None
+    if extension and cls is None:
+        problems.unknown("codec.name", _unknown(extension.name))
+    if extension and cls and not problems:
+        try:
+            return cls(**(extension.configuration or {}))
+        except (TypeError, ValueError):
+            # the strict reading names each fault; where it has none, the constructor lacked an argument
+            codec = cls.from_json(extension.configuration, "codec.configuration", problems)
+            if codec is not None:
+                return codec
+            if not problems:
+                raise
+    problems.raise_if_any("not a codec")
+    raise MetadataError("not a codec")
+
+
+def _from_numcodecs(identifier: Any, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The codec object for a numcodecs configuration: the registered codec where it means the same, else numcodecs.*"""
+    options = {name: value for name, value in configuration.items() if name != "id"}
+    if identifier == "zstd":
+        return {"name": "zstd", "configuration": options}
+    if identifier == "gzip":
+        return {"name": "gzip", "configuration": options}
+    if identifier == "blosc":
+        shuffle = options.get("shuffle", 1)
+        names = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle", -1: None}
+        options["shuffle"] = names.get(shuffle, shuffle)
+        return {"name": "blosc", "configuration": options}
+    if identifier in ("vlen-utf8", "vlen-bytes"):
+        return {"name": identifier}
+    if identifier == "packbits":
+        return {"name": "packbits", "configuration": {"padding_encoding": "first_byte"}}
+    return {"name": f"numcodecs.{identifier}", "configuration": options}
+
+
+def _unknown(name: str) -> str:
+    close = get_close_matches(name, codec_names(), n=2)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f"no codec named {name!r} is installed{hint}"
+
+
+@cache
+def _entry_points() -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group="zardine.codecs")}

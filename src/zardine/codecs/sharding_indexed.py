@@ -1,0 +1,214 @@
+"""``sharding_indexed``: many inner chunks in one object (sharding codec 1.0).
+
+Here is the codec as the specification defines it, a pure function between a whole shard and its bytes. The engine does
+better where it can: it takes the :class:`PreparedSharding` and touches only the inner chunks that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import BytesLike
+from zardine.codecs.base import ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
+from zardine.codecs.bytes_codec import BytesCodec
+from zardine.codecs.chain import CodecChain, build_chain
+from zardine.codecs.crc32c import Crc32cCodec
+from zardine.codecs.registry import codec_from, parse_codec
+from zardine.data_types import data_type_for
+from zardine.errors import DataError, MetadataError, ShardIndexError
+from zardine.json_document import JSON, Problems, check_members, parse_choice, parse_integers
+from zardine.sharding.layout import ShardLayout, c_strides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardingCodec(ArrayBytesCodec):
+    """Cuts a chunk (the shard) into inner chunks of ``chunk_shape``, encodes each with ``codecs``, and adds an index.
+
+    ``chunk_shape`` divides the shard's shape on every axis. ``codecs`` and ``index_codecs`` may be given as codec
+    objects, names, or JSON objects. ``index_location`` is ``"end"`` or ``"start"``.
+    """
+
+    chunk_shape: tuple[int, ...]
+    codecs: tuple[Codec, ...] = (BytesCodec(),)
+    index_codecs: tuple[Codec, ...] = (BytesCodec(), Crc32cCodec())
+    index_location: str = "end"
+    name: ClassVar[str] = "sharding_indexed"
+
+    def __post_init__(self) -> None:
+        shape = (self.chunk_shape,) if isinstance(self.chunk_shape, int) else self.chunk_shape
+        problems = Problems()
+        chunk_shape = parse_integers(list(map(int, shape)), "chunk_shape", problems, low=1)
+        location = getattr(self.index_location, "value", self.index_location)
+        parse_choice(location, ("start", "end"), "index_location", problems)
+        problems.raise_if_any("ShardingCodec")
+        object.__setattr__(self, "chunk_shape", chunk_shape)
+        object.__setattr__(self, "index_location", location)
+        for member in ("codecs", "index_codecs"):
+            object.__setattr__(self, member, tuple(codec_from(codec) for codec in getattr(self, member)))
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON] | None, place: str, problems: Problems) -> Self | None:
+        """The codec that a ``configuration`` object describes; notes every problem."""
+        allowed = ("chunk_shape", "codecs", "index_codecs", "index_location")
+        members = check_members(configuration, allowed, place, problems)
+        for required in ("chunk_shape", "codecs", "index_codecs"):
+            if required not in members:
+                problems.add(f"{place}.{required}", "the member is missing; it is required")
+        chunk_shape = location = None
+        if "chunk_shape" in members:
+            chunk_shape = parse_integers(members["chunk_shape"], f"{place}.chunk_shape", problems, low=1)
+        codecs = _parse_list(members.get("codecs", []), f"{place}.codecs", problems)
+        index_codecs = _parse_list(members.get("index_codecs", []), f"{place}.index_codecs", problems)
+        location = parse_choice(
+            members.get("index_location", "end"), ("start", "end"), f"{place}.index_location", problems
+        )
+        if problems or chunk_shape is None or codecs is None or index_codecs is None or location is None:
+            return None
+        return cls(chunk_shape=chunk_shape, codecs=codecs, index_codecs=index_codecs, index_location=location)
+
+    def configuration(self) -> dict[str, JSON]:
+        """The ``configuration`` member."""
+        return {
+            "chunk_shape": list(self.chunk_shape),
+            "codecs": [codec.to_json() for codec in self.codecs],
+            "index_codecs": [codec.to_json() for codec in self.index_codecs],
+            "index_location": self.index_location,
+        }
+
+    def resolve(self, spec: ChunkSpec) -> Self:
+        """This codec with the automatic parameters of its inner codecs chosen.
+
+        Raises :class:`~zardine.errors.MetadataError` with every reason why shards of ``spec`` cannot be made so.
+        """
+        problems = Problems()
+        prepared = prepare_sharding(self, spec, problems)
+        problems.raise_if_any(self.name)
+        assert prepared is not None
+        return type(self)(
+            chunk_shape=self.chunk_shape,
+            codecs=prepared.chain.codecs,
+            index_codecs=prepared.layout.index_chain.codecs,
+            index_location=self.index_location,
+        )
+
+    def encoded_size(self, spec: ChunkSpec) -> int | None:
+        """``None``: empty inner chunks take no bytes."""
+        return None
+
+    def encoded_limit(self, spec: ChunkSpec) -> int | None:
+        """Room for every inner chunk at its largest, the index, and as much unused space again."""
+        prepared = _prepared(self, spec)
+        inner = prepared.chain.encoded_limit
+        return None if inner is None else 2 * (inner * prepared.layout.count + prepared.layout.index_size) + 2**20
+
+    def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
+        """A whole shard. Inner chunks that are all fill value are left out."""
+        prepared = _prepared(self, spec)
+        chunks: list[BytesLike | None] = []
+        for region in prepared.regions():
+            inner = array[region]
+            chunks.append(None if prepared.chain.is_fill(inner) else prepared.chain.encode(inner))
+        return prepared.layout.assemble(chunks)
+
+    def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
+        """A whole shard."""
+        prepared = _prepared(self, spec)
+        index = prepared.layout.index_of(data)
+        wrong = index.beyond(*prepared.layout.data_bounds(len(data)))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise ShardIndexError(
+                f"the index places inner chunk {row} at byte {index.offsets[row]}, {index.lengths[row]} long, "
+                f"outside the data of a shard of {len(data)} bytes"
+            )
+        array = np.empty(spec.shape, spec.dtype)
+        view = memoryview(data)
+        stored = index.stored()
+        for row, region in enumerate(prepared.regions()):
+            if stored[row]:
+                offset = int(index.offsets[row])
+                try:
+                    array[region] = prepared.chain.decode(view[offset : offset + int(index.lengths[row])])
+                except DataError as error:
+                    raise type(error)(f"inner chunk {row}: {error.reason}", codec=error.codec) from None
+            else:
+                array[region] = spec.fill
+        return array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedSharding:
+    """The sharding codec ready for shards of one shape."""
+
+    layout: ShardLayout
+    chain: CodecChain
+    """Encodes one inner chunk."""
+
+    def regions(self) -> list[tuple[slice, ...]]:
+        """The place of each inner chunk in the shard, in the order of the index."""
+        starts = product(*(range(number) for number in self.layout.grid))
+        sizes = self.chain.spec.shape
+        return [tuple(slice(i * n, (i + 1) * n) for i, n in zip(each, sizes, strict=True)) for each in starts]
+
+
+def prepare_sharding(codec: ShardingCodec, spec: ChunkSpec, problems: Problems) -> PreparedSharding | None:
+    """Check ``codec`` against shards of ``spec`` and prepare it; places in ``problems`` start at ``.configuration``."""
+    if len(codec.chunk_shape) != len(spec.shape):
+        problems.add(
+            ".configuration.chunk_shape",
+            f"expected {len(spec.shape)} elements, one for each dimension, found {len(codec.chunk_shape)}",
+        )
+        return None
+    for axis, (inner, outer) in enumerate(zip(codec.chunk_shape, spec.shape, strict=True)):
+        if outer % inner:
+            problems.add(
+                f".configuration.chunk_shape[{axis}]",
+                f"inner chunks of length {inner} do not evenly divide a shard of length {outer}",
+            )
+    if problems:
+        return None
+    grid = tuple(outer // inner for outer, inner in zip(spec.shape, codec.chunk_shape, strict=True))
+    inner_spec = ChunkSpec(codec.chunk_shape, spec.data_type, spec.fill)
+    chain = build_chain(codec.codecs, inner_spec, ".configuration.codecs", problems)
+    index_chain = build_index_chain(codec.index_codecs, grid, ".configuration.index_codecs", problems)
+    if chain is None or index_chain is None:
+        return None
+    return PreparedSharding(ShardLayout(grid, c_strides(grid), index_chain, codec.index_location == "start"), chain)
+
+
+def build_index_chain(
+    codecs: Sequence[Codec], grid: tuple[int, ...], place: str, problems: Problems
+) -> CodecChain | None:
+    """The codecs of a shard index of ``grid`` inner chunks; refuses codecs whose output varies in size."""
+    data_type = data_type_for("uint64")
+    chain = build_chain(codecs, ChunkSpec((*grid, 2), data_type, data_type.default_fill()), place, problems)
+    if chain is not None and chain.encoded_size is None:
+        names = [c.name for c in chain.codecs if isinstance(c, BytesBytesCodec) and c.encoded_size(64) is None]
+        names = names or [chain.serializer.name]
+        problems.add(place, f"the size of the index must be fixed, that of {', '.join(names)} varies")
+        return None
+    return chain
+
+
+def _parse_list(value: JSON, place: str, problems: Problems) -> tuple[Codec, ...] | None:
+    if not isinstance(value, (list, tuple)):
+        problems.expected(place, "an array of codecs", value)
+        return None
+    found = [parse_codec(item, f"{place}[{i}]", problems) for i, item in enumerate(value)]
+    return tuple(codec for codec in found if codec is not None)
+
+
+@lru_cache(maxsize=512)
+def _prepared(codec: ShardingCodec, spec: ChunkSpec) -> PreparedSharding:
+    problems = Problems()
+    prepared = prepare_sharding(codec, spec, problems)
+    if prepared is None:
+        raise MetadataError(codec.name, problems.found)
+    return prepared

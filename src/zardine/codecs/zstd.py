@@ -1,0 +1,98 @@
+"""``zstd``: Zstandard compression.
+
+Specification: zarr-extensions "codecs/zstd"; RFC 8878.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from zardine.buffers import BytesLike
+from zardine.codecs.base import BytesBytesCodec, SizeLimit
+from zardine.codecs.bounds import compressed_limit
+from zardine.codecs.configured import Check, Configured, flag, integer
+from zardine.codecs.zstd_frames import FrameError, zstd_frames
+from zardine.errors import ChecksumError, ChunkDecodeError, EncodeError
+from zardine.json_document import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class ZstdCodec(Configured, BytesBytesCodec):
+    """One frame with its content size; ``level`` from -131072 (fastest) to 22, where 0 stands for 3."""
+
+    level: int = 0
+    checksum: bool = False
+
+    name: ClassVar[str] = "zstd"
+    MEMBERS: ClassVar[Mapping[str, Check]] = {"level": integer(-131072, 22), "checksum": flag()}
+    REQUIRED = ("level",)
+
+    def configuration(self) -> dict[str, JSON] | None:
+        """``checksum`` "should be omitted if false"."""
+        return {"level": self.level, "checksum": True} if self.checksum else {"level": self.level}
+
+    def encoded_size(self, nbytes: int) -> int | None:
+        """Varies."""
+        return None
+
+    def encoded_limit(self, nbytes: int) -> int:
+        """See :func:`~zardine.codecs.bounds.compressed_limit`."""
+        return compressed_limit(nbytes)
+
+    def encode(self, data: BytesLike) -> BytesLike:
+        """One frame. Compressors are not thread safe, and large at high levels: each call makes its own."""
+        import zstandard
+
+        compressor = zstandard.ZstdCompressor(level=self.level, write_checksum=self.checksum, write_content_size=True)
+        try:
+            return compressor.compress(data)
+        except zstandard.ZstdError as error:
+            raise EncodeError(f"Zstandard failed: {error}", codec=self.name) from None
+
+    def decode(self, data: BytesLike, limit: SizeLimit) -> BytesLike:
+        """All frames joined. Sizes are checked before memory is allocated, checksums are verified where stored."""
+        return decompress_zstd(data, limit, codec=self.name)
+
+
+def decompress_zstd(data: BytesLike, limit: SizeLimit, *, codec: str) -> bytes:
+    """Decompress the Zstandard frames that fill ``data``, giving no more than ``limit.nbytes`` bytes."""
+    import zstandard
+
+    view = memoryview(data)
+    pieces: list[bytes] = []
+    total = 0
+    decompressor: Any = None
+    try:
+        for frame in zstd_frames(view):
+            room = limit.nbytes - total
+            if frame.nbytes is not None and frame.nbytes > room:
+                raise ChunkDecodeError(
+                    f"more than {limit.nbytes} bytes when decompressed: a frame claims {frame.nbytes}", codec=codec
+                )
+            decompressor = decompressor or zstandard.ZstdDecompressor()
+            piece = _decompress(decompressor, view[frame.start : frame.stop], frame.nbytes, min(room + 1, frame.most))
+            if frame.nbytes is not None and len(piece) != frame.nbytes:
+                raise ChunkDecodeError(f"a frame claims {frame.nbytes} bytes and gives {len(piece)}", codec=codec)
+            total += len(piece)
+            if total > limit.nbytes:
+                raise ChunkDecodeError(f"more than {limit.nbytes} bytes when decompressed", codec=codec)
+            pieces.append(piece)
+    except FrameError as error:
+        raise ChunkDecodeError(f"not valid Zstandard data: {error}", codec=codec) from None
+    except zstandard.ZstdError as error:
+        kind = ChecksumError if "checksum" in str(error) else ChunkDecodeError
+        raise kind(f"not valid Zstandard data: {error}", codec=codec) from None
+    if reason := limit.check(total):
+        raise ChunkDecodeError(reason, codec=codec)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _decompress(decompressor: Any, frame: memoryview, nbytes: int | None, most: int) -> bytes:
+    if nbytes is not None and nbytes > 0:
+        piece: bytes = decompressor.decompress(frame)
+        return piece
+    # zstandard takes a size of 0 for "nothing to do", for content and for output: go through the stream
+    with decompressor.stream_reader(frame) as reader:
+        return reader.read(most + 1)  # type: ignore[no-any-return]

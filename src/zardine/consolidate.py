@@ -1,0 +1,31 @@
+"""Consolidated metadata: all documents of a hierarchy in the document of its group, so that one request opens it."""
+
+from __future__ import annotations
+
+from zardine.array import Array
+from zardine.group import Group
+from zardine.metadata.node_names import join_path, normalize_path
+from zardine.new_array import check_format
+from zardine.nodes import load_group, update_node
+from zardine.stores.resolve import StoreLike, resolve_store
+
+
+def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format: int | None = None) -> Group:
+    """Write the documents of all nodes below a group into the document of that group; gives the group.
+
+    The form is that of zarr-python: the member ``consolidated_metadata``, which other programs may ignore. It is a
+    snapshot: members that change later are read as they were until it is made again.
+    """
+    check_format(zarr_format)
+    found, inner = resolve_store(store)
+    inner = join_path(inner, normalize_path(path))
+    metadata = load_group(found, inner).with_consolidated(None)
+    group = Group(found, inner, metadata)
+    nodes = {}
+    for relative, node in group.members(max_depth=None):
+        document = node.metadata.to_dict()
+        if not isinstance(node, Array):
+            document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {}}
+        nodes[relative] = document
+    consolidated = update_node(found, inner, metadata, lambda old: old.with_consolidated(nodes))
+    return Group(found, inner, consolidated)

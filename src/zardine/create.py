@@ -1,0 +1,287 @@
+"""Creating arrays and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zardine.array import Array
+from zardine.engine.array_config import ArrayConfigLike, parse_array_config
+from zardine.metadata.attributes import attributes_to_json
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.node_names import join_path, normalize_path
+from zardine.new_array import DEFAULT, check_format, new_array_metadata
+from zardine.nodes import NodeMetadata, create_node
+from zardine.stores.base import Store
+from zardine.stores.resolve import StoreLike, resolve_store
+
+if TYPE_CHECKING:
+    from zardine.group import Group
+
+
+def create_array(
+    store: StoreLike,
+    *,
+    name: str | None = None,
+    shape: Any = None,
+    dtype: Any = None,
+    data: Any = None,
+    chunks: Any = "auto",
+    shards: Any = None,
+    filters: Any = "auto",
+    compressors: Any = "auto",
+    serializer: Any = "auto",
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
+    zarr_format: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Any = None,
+    dimension_names: Iterable[str | None] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    config: ArrayConfigLike = None,
+    write_data: bool = True,
+    checksum: bool | None = None,
+) -> Array:
+    """Create an array and store its metadata; give ``shape`` and ``dtype``, or ``data`` to be written at once.
+
+    - ``name``: path of the array in the store; groups above it are created where they are missing.
+    - ``chunks``: shape of what is compressed as one piece; with ``shards``, of the inner chunks. ``"auto"`` chooses.
+    - ``shards``: shape of one stored object, a whole multiple of ``chunks`` on every axis; ``"auto"`` chooses;
+      ``None``: every chunk is an object. A mapping ``{"shape": ..., "index_location": "start"}`` also says where the
+      index goes.
+    - ``filters``, ``serializer``, ``compressors``: codecs before, at and after the step from array to bytes.
+    - ``checksum``: whether every chunk ends with a crc32c, so that damage is noticed (default: yes).
+    - ``fill_value``: what elements read as that were never written (default: zero, false or empty).
+    - ``order``: memory layout of arrays that reading returns, ``"C"`` or ``"F"``.
+    - ``overwrite``: erase what is stored at this place first.
+
+    Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
+    taken, ``ValueError`` or ``TypeError`` for arguments that do not fit together.
+    """
+    found, path = resolve_store(store)
+    path = join_path(path, normalize_path(name))
+    if data is not None:
+        data = data if isinstance(data, Array) or hasattr(data, "__array__") else np.asarray(data)
+        if shape is not None or dtype is not None:
+            raise ValueError("give either data, or shape and dtype")
+        shape, dtype = data.shape, data.dtype
+    if shape is None or dtype is None:
+        raise ValueError("an array needs a shape and a dtype, or data that has both")
+    metadata = new_array_metadata(
+        shape=shape,
+        dtype=dtype,
+        chunks=chunks,
+        shards=shards,
+        filters=filters,
+        compressors=compressors,
+        serializer=serializer,
+        fill_value=fill_value,
+        attributes=attributes,
+        chunk_key_encoding=chunk_key_encoding,
+        dimension_names=dimension_names,
+        checksum=checksum,
+        zarr_format=zarr_format,
+    )
+    array = _store_array(found, path, metadata, overwrite, config, order)
+    if data is not None and write_data:
+        copy_values(data, array)
+    return array
+
+
+def create_group(
+    store: StoreLike,
+    *,
+    path: str | None = None,
+    zarr_format: int | None = None,
+    overwrite: bool = False,
+    attributes: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
+    """Create a group; groups above it are created where they are missing.
+
+    Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
+    taken; with ``overwrite`` everything at and below it is erased first.
+    """
+    from zardine.group import Group
+
+    check_format(zarr_format)
+    found, inner = resolve_store(store)
+    inner = join_path(inner, normalize_path(path))
+    metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}))
+    create_node(found, inner, metadata, overwrite=overwrite)
+    return Group(found, inner, metadata)
+
+
+def create_hierarchy(
+    *, store: StoreLike, nodes: Mapping[str, NodeMetadata], overwrite: bool = False
+) -> Iterator[tuple[str, Array | Group]]:
+    """Create several nodes from their metadata, by path; gives each path and node once it is stored.
+
+    Groups above the named nodes are created too, and given out. Parents come before their children.
+    """
+    from zardine.group import Group
+
+    found, root = resolve_store(store)
+    wanted = {normalize_path(path): node for path, node in nodes.items()}
+    for path in tuple(wanted):
+        parts = path.split("/") if path else []
+        for depth in range(len(parts)):
+            parent = "/".join(parts[:depth])
+            if isinstance(wanted.setdefault(parent, GroupMetadata()), ArrayMetadata):
+                raise ValueError(f"{path!r} cannot be below {parent!r}, which is to be an array")
+    for path in sorted(wanted):
+        node, place = wanted[path], join_path(root, path)
+        implied = path not in {normalize_path(each) for each in nodes}
+        if implied and not overwrite and _is_group(found, place):
+            continue
+        create_node(found, place, node, overwrite=overwrite and not implied)
+        yield path, Array(found, place, node) if isinstance(node, ArrayMetadata) else Group(found, place, node)
+
+
+def from_array(
+    store: StoreLike,
+    *,
+    data: Any,
+    write_data: bool = True,
+    name: str | None = None,
+    chunks: Any = "keep",
+    shards: Any = "keep",
+    filters: Any = "keep",
+    compressors: Any = "keep",
+    serializer: Any = "keep",
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
+    zarr_format: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Any = None,
+    dimension_names: Iterable[str | None] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    config: ArrayConfigLike = None,
+    checksum: bool | None = None,
+) -> Array:
+    """Create an array like ``data`` and copy its values, one stored object at a time.
+
+    ``"keep"`` takes chunks, shards, codecs and all the rest from ``data`` where that is an :class:`Array`, and chooses
+    them as :func:`create_array` does where it is not.
+    """
+    source = data if isinstance(data, Array) else None
+    if source is None and not hasattr(data, "__array__"):
+        data = np.asarray(data)
+    if source is not None:
+        kept = like_arguments(source)
+        if fill_value is DEFAULT:
+            fill_value = kept["fill_value"]
+        attributes = dict(source.attrs) if attributes is None else attributes
+        dimension_names = source.dimension_names if dimension_names is None else dimension_names
+        chunk_key_encoding = kept["chunk_key_encoding"] if chunk_key_encoding is None else chunk_key_encoding
+    else:
+        kept = {"chunks": "auto", "shards": None}
+    automatic: dict[str, Any] = {
+        "chunks": "auto",
+        "shards": None,
+        "filters": "auto",
+        "serializer": "auto",
+        "compressors": "auto",
+    }
+    given = {
+        "chunks": chunks,
+        "shards": shards,
+        "filters": filters,
+        "serializer": serializer,
+        "compressors": compressors,
+    }
+    chosen: dict[str, Any] = {
+        key: kept.get(key, automatic[key]) if _is_keep(value) else value for key, value in given.items()
+    }
+    if _is_keep(compressors) and source is not None and checksum is None:
+        checksum = False  # kept codecs are kept as they are
+    return create_array(
+        store,
+        name=name,
+        shape=None if write_data else data.shape,
+        dtype=None if write_data else _dtype_of(data),
+        data=data if write_data else None,
+        **chosen,
+        fill_value=fill_value,
+        order=order,
+        zarr_format=zarr_format,
+        attributes=attributes,
+        chunk_key_encoding=chunk_key_encoding,
+        dimension_names=dimension_names,
+        overwrite=overwrite,
+        config=config,
+        checksum=checksum,
+    )
+
+
+def create_like(store: StoreLike, like: Any, *, name: str | None = None, **kwargs: Any) -> Array:
+    """Create an array that agrees with ``like`` in all that ``kwargs`` do not say."""
+    if isinstance(like, Array):
+        arguments = {**like_arguments(like), "checksum": False}
+    else:
+        like = like if hasattr(like, "shape") and hasattr(like, "dtype") else np.asarray(like)
+        arguments = {"chunks": getattr(like, "chunks", None) or "auto"}
+    arguments = {"shape": like.shape, "dtype": _dtype_of(like), **arguments}
+    return create_array(store, name=name, **{**arguments, **kwargs})
+
+
+def like_arguments(array: Array) -> dict[str, Any]:
+    """What :func:`create_array` has to be told to make an array that is stored as ``array`` is."""
+    layout = array._source.layout
+    rectilinear = array._is_rectilinear()
+    objects = array.write_chunk_sizes if rectilinear else array._grid_shape("chunks")
+    sharded = layout.sharding is not None
+    return {
+        "chunks": array.chunks if sharded else objects,
+        "shards": objects if sharded else None,
+        "filters": array.filters or None,
+        "serializer": array.serializer,
+        "compressors": array.compressors or None,
+        "fill_value": array.metadata.fill_value,
+        "chunk_key_encoding": layout.keys,
+    }
+
+
+def copy_values(source: Any, target: Array) -> None:
+    """Copy all elements, one stored object of ``target`` at a time, so that memory stays bounded."""
+    if not isinstance(source, Array):
+        target[...] = source
+        return
+    from itertools import product
+
+    axes = target._source.layout.grids.objects
+    for where in product(*(range(axis.count) for axis in axes)):
+        region = tuple(
+            slice(axis.start(i), min(axis.start(i) + axis.extent(i), axis.length))
+            for axis, i in zip(axes, where, strict=True)
+        )
+        target[region] = source[region]
+
+
+def _store_array(
+    store: Store, path: str, metadata: ArrayMetadata, overwrite: bool, config: ArrayConfigLike, order: str | None
+) -> Array:
+    settings = parse_array_config(config)
+    if order is not None:
+        settings = settings.changed({"order": order})
+    array = Array(store, path, metadata, settings)
+    create_node(store, path, metadata, overwrite=overwrite)
+    return array
+
+
+def _is_group(store: Store, path: str) -> bool:
+    from zardine.nodes import find_node
+
+    return isinstance(find_node(store, path), GroupMetadata)
+
+
+def _dtype_of(data: Any) -> Any:
+    return data.metadata.data_type if isinstance(data, Array) else data.dtype
+
+
+def _is_keep(value: Any) -> bool:
+    return isinstance(value, str) and value == "keep"

@@ -1,0 +1,20 @@
+"""``print_debug_info``: what to put into a bug report."""
+
+from __future__ import annotations
+
+
+def print_debug_info() -> None:
+    """Print the versions of everything that matters here."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    def found(name: str) -> str:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return "not installed"
+
+    print(f"platform: {platform.platform()}")
+    print(f"python: {platform.python_version()}")
+    for name in ("zardine", "numpy", "numcodecs", "google-crc32c", "zstandard", "ml_dtypes"):
+        print(f"{name}: {found(name)}")

@@ -1,0 +1,57 @@
+"""How one opened array is read and written: choices of this process that no metadata records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, TypeAlias
+
+from zardine.config import config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayConfig:
+    """Run-time choices. ``Array.with_config`` gives the same array with other ones."""
+
+    order: Literal["C", "F"] = "C"
+    """Memory layout of arrays that reading returns: ``"C"`` or ``"F"``."""
+    write_empty_chunks: bool = False
+    """Whether chunks that equal the fill value are stored all the same."""
+    read_missing_chunks: bool = True
+    """Whether chunks that are not stored read as the fill value; else reading them is an error."""
+
+    def __post_init__(self) -> None:
+        if self.order not in ("C", "F"):
+            raise ValueError(f"order is 'C' or 'F', not {self.order!r}")
+
+    @classmethod
+    def from_settings(cls) -> ArrayConfig:
+        """What ``zardine.config`` says now."""
+        return cls(**{field.name: config[f"array.{field.name}"] for field in fields(cls)})
+
+    def changed(self, changes: Mapping[str, Any]) -> ArrayConfig:
+        """With some choices changed. Raises ``TypeError`` for unknown names."""
+        known = {field.name for field in fields(self)}
+        for name in changes:
+            if name not in known and not name.startswith("sharding_coalesce_"):
+                raise TypeError(f"unknown array setting {name!r}; known are {', '.join(sorted(known))}")
+        return replace(self, **{name: value for name, value in changes.items() if name in known})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The choices by name."""
+        return asdict(self)
+
+
+ArrayConfigLike: TypeAlias = ArrayConfig | Mapping[str, Any] | None
+
+
+def parse_array_config(value: ArrayConfigLike) -> ArrayConfig:
+    """A user's ``config=`` argument: ``None``, an :class:`ArrayConfig`, or some of its fields by name."""
+    if isinstance(value, ArrayConfig):
+        return value
+    base = ArrayConfig.from_settings()
+    if value is None:
+        return base
+    if not isinstance(value, Mapping):
+        raise TypeError(f"config is a mapping of names to values, not {type(value).__name__}")
+    return base.changed(value)

@@ -1,0 +1,169 @@
+"""Everything that is worked out once when an array is opened: grids, key names, codec chains, shard layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from zardine.chunk_grids import Axis, ChunkGrid, parse_chunk_grid
+from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
+from zardine.codecs.base import ArrayArrayCodec, ChunkSpec, Codec
+from zardine.codecs.chain import CodecChain, build_chain
+from zardine.codecs.registry import parse_codec
+from zardine.codecs.sharding_indexed import PreparedSharding, ShardingCodec, prepare_sharding
+from zardine.codecs.transpose import TransposeCodec
+from zardine.indexing.plan import TwoGrids
+from zardine.json_document import Problems
+from zardine.metadata.documents import ArrayMetadata
+from zardine.sharding.layout import ShardLayout
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayLayout:
+    """How an array lies in its store. A *chunk* is what one codec chain run encodes, an *object* what one key holds."""
+
+    metadata: ArrayMetadata
+    grid: ChunkGrid
+    keys: ChunkKeyEncoding
+    codecs: tuple[Codec, ...]
+    grids: TwoGrids
+    sharding: _OpenSharding | None
+    """Where the chunks are inner chunks of shards that can be reached one by one."""
+    _chains: dict[tuple[int, ...], CodecChain] = field(default_factory=dict)
+    _shards: dict[tuple[int, ...], ShardLayout] = field(default_factory=dict)
+
+    def chain(self, chunk_shape: tuple[int, ...]) -> CodecChain:
+        """The codec chain for chunks of a shape that occurs in the grid."""
+        chain = self._chains.get(chunk_shape)
+        if chain is None:
+            codecs = self.codecs if self.sharding is None else self.sharding.inner_codecs
+            chain = self._chains[chunk_shape] = _chain(codecs, self.metadata, chunk_shape)
+        return chain
+
+    def shard(self, coordinates: Sequence[int]) -> ShardLayout | None:
+        """The layout of the shard at these grid coordinates; ``None`` where objects are single chunks."""
+        if self.sharding is None:
+            return None
+        shape = tuple(axis.extent(i) for axis, i in zip(self.grids.objects, coordinates, strict=True))
+        layout = self._shards.get(shape)
+        if layout is None:
+            layout = self._shards[shape] = self.sharding.layout(shape, self.metadata)
+        return layout
+
+    def with_shape(self, metadata: ArrayMetadata) -> ArrayLayout:
+        """The layout of the same array after its ``metadata`` changed in shape, grid or attributes only."""
+        return prepare_layout(metadata, f"metadata of a resized array of shape {metadata.shape}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OpenSharding:
+    """A sharding codec whose inner chunks can be reached one by one from the array.
+
+    ``array -> array`` codecs before it are moved into the chain of the inner chunks. That is the same thing for
+    elementwise codecs; a ``transpose`` also permutes the inner chunk shape and the order of the index.
+    """
+
+    codec: ShardingCodec
+    before: tuple[ArrayArrayCodec, ...]
+    chunk_shape: tuple[int, ...]
+    """Of inner chunks, in the axis order of the array."""
+
+    @property
+    def inner_codecs(self) -> tuple[Codec, ...]:
+        """What one inner chunk of the array goes through."""
+        return (*self.before, *self.codec.codecs)
+
+    def layout(self, shard_shape: tuple[int, ...], metadata: ArrayMetadata) -> ShardLayout:
+        """The layout of shards of a shape given in the axis order of the array."""
+        orders = [codec.order for codec in self.before if isinstance(codec, TransposeCodec)]
+        for order in orders:
+            shard_shape = tuple(shard_shape[axis] for axis in order)
+        problems = Problems()
+        spec = ChunkSpec(shard_shape, metadata.data_type, metadata.fill)
+        prepared = prepare_sharding(self.codec, spec, problems)
+        problems.raise_if_any(f"shards of shape {shard_shape}")
+        assert prepared is not None
+        layout = prepared.layout
+        grid, strides = layout.grid, layout.strides
+        for order in reversed(orders):
+            grid, strides = _untranspose(grid, order), _untranspose(strides, order)
+        return ShardLayout(grid, strides, layout.index_chain, layout.index_at_start)
+
+
+def prepare_layout(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
+    """Check every extension of ``metadata`` in meaning, and work out the layout.
+
+    Raises :class:`~zardine.errors.MetadataError` with every problem; its text starts with ``subject``.
+    """
+    problems = Problems()
+    grid = parse_chunk_grid(metadata.chunk_grid, metadata.shape, problems)
+    keys = parse_chunk_key_encoding(metadata.chunk_key_encoding, problems)
+    parsed = [parse_codec(codec.to_json(), f"codecs[{i}]", problems) for i, codec in enumerate(metadata.codecs)]
+    codecs = tuple(codec for codec in parsed if codec is not None)
+    if problems or grid is None:
+        problems.raise_if_any(subject)
+    assert grid is not None
+    assert keys is not None
+    objects = grid.axes(metadata.shape)
+    first = tuple(axis.runs[0][0] if axis.runs else 1 for axis in objects)
+    chain = build_chain(codecs, ChunkSpec(first, metadata.data_type, metadata.fill), "codecs", problems)
+    sharding = _open_sharding(chain, objects, problems) if chain is not None else None
+    problems.raise_if_any(subject)
+    assert chain is not None
+    if sharding is None:
+        return ArrayLayout(metadata, grid, keys, chain.codecs, TwoGrids(objects, objects), None, {first: chain})
+    chunks = tuple(
+        Axis.regular(length, size) for length, size in zip(metadata.shape, sharding.chunk_shape, strict=True)
+    )
+    layout = ArrayLayout(metadata, grid, keys, chain.codecs, TwoGrids(objects, chunks), sharding)
+    if sharding.before:
+        layout.chain(sharding.chunk_shape)
+    else:
+        prepared = _prepared(sharding.codec, chain.serializer_spec)
+        layout._chains[sharding.chunk_shape] = prepared.chain
+        layout._shards[first] = prepared.layout
+    return layout
+
+
+def _open_sharding(chain: CodecChain, objects: tuple[Axis, ...], problems: Problems) -> _OpenSharding | None:
+    codec = chain.serializer
+    before = tuple(each for each, _ in chain.filters)
+    if not isinstance(codec, ShardingCodec) or chain.compressors:
+        return None
+    if not all(each.elementwise or isinstance(each, TransposeCodec) for each in before):
+        return None
+    chunk_shape = codec.chunk_shape
+    for each in reversed(before):
+        if isinstance(each, TransposeCodec):
+            chunk_shape = _untranspose(chunk_shape, each.order)
+    for dimension, (axis, inner) in enumerate(zip(objects, chunk_shape, strict=True)):
+        wrong = [size for size, _ in axis.runs if size % inner]
+        if wrong:
+            place = f"codecs[{len(before)}].configuration.chunk_shape"
+            problems.add(
+                place,
+                f"inner chunks of length {inner} do not evenly divide shards of length {wrong[0]} on axis {dimension}",
+            )
+    return _OpenSharding(codec, before, chunk_shape)
+
+
+def _prepared(codec: ShardingCodec, spec: ChunkSpec) -> PreparedSharding:
+    prepared = prepare_sharding(codec, spec, Problems())
+    assert prepared is not None  # the same call succeeded when the chain was built
+    return prepared
+
+
+def _chain(codecs: Sequence[Codec], metadata: ArrayMetadata, chunk_shape: tuple[int, ...]) -> CodecChain:
+    problems = Problems()
+    chain = build_chain(codecs, ChunkSpec(chunk_shape, metadata.data_type, metadata.fill), "codecs", problems)
+    problems.raise_if_any(f"chunks of shape {chunk_shape}")
+    assert chain is not None
+    return chain
+
+
+def _untranspose(values: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...]:
+    """Values in the axis order after a transpose, in the axis order before it."""
+    result = [0] * len(values)
+    for encoded, decoded in enumerate(order):
+        result[decoded] = values[encoded]
+    return tuple(result)

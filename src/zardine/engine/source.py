@@ -1,0 +1,38 @@
+"""An opened array as the engine sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from zardine.engine.array_config import ArrayConfig
+from zardine.engine.layout import ArrayLayout
+from zardine.stores.base import Store
+
+_serial = count()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArraySource:
+    """Where an array is (``store`` and node ``path``), how it lies there, and how this process reads and writes it."""
+
+    store: Store
+    path: str
+    layout: ArrayLayout
+    config: ArrayConfig
+    cache_space: int = field(default_factory=lambda: next(_serial))
+    """Names this opening of the array in caches."""
+
+    def key(self, coordinates: Sequence[int]) -> str:
+        """The store key of the object at these grid coordinates."""
+        name = self.layout.keys.encode(coordinates)
+        return f"{self.path}/{name}" if self.path else name
+
+    def with_layout(self, layout: ArrayLayout) -> ArraySource:
+        """The same array after a change of its metadata."""
+        return replace(self, layout=layout, cache_space=next(_serial))
+
+    def with_config(self, config: ArrayConfig) -> ArraySource:
+        """The same array, used in another way."""
+        return replace(self, config=config)

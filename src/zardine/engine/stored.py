@@ -1,0 +1,53 @@
+"""What of an array is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zardine.engine.source import ArraySource
+from zardine.errors import DataError, ShardIndexError
+from zardine.sharding.index import decode_index
+
+
+def stored_objects(source: ArraySource) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Key and grid coordinates of every stored chunk or shard, also of such as lie outside the array."""
+    prefix = f"{source.path}/" if source.path else ""
+    ndim = len(source.layout.metadata.shape)
+    for key in source.store.list_prefix(prefix):
+        coordinates = source.layout.keys.decode(key[len(prefix) :], ndim)
+        if coordinates is not None:
+            yield key, coordinates
+
+
+def stored_keys(source: ArraySource) -> list[str]:
+    """Keys of the stored chunks or shards that hold elements of the array."""
+    counts = [axis.count for axis in source.layout.grids.objects]
+    return [
+        key
+        for key, coordinates in stored_objects(source)
+        if all(i < count for i, count in zip(coordinates, counts, strict=True))
+    ]
+
+
+def count_stored_chunks(source: ArraySource) -> int:
+    """How many chunks are stored: objects, or the inner chunks in them. Reads the index of every shard."""
+    if source.layout.sharding is None:
+        return len(stored_keys(source))
+    total = 0
+    for key, coordinates in stored_objects(source):
+        grids = source.layout.grids
+        if any(i >= axis.count for i, axis in zip(coordinates, grids.objects, strict=True)):
+            continue
+        layout = source.layout.shard(coordinates)
+        assert layout is not None
+        reading = source.store.read(key, (layout.index_range,))
+        if reading is None:
+            continue
+        try:
+            if reading.size < layout.index_size:
+                raise ShardIndexError(f"the shard has {reading.size} bytes, too few for its index")
+            stored = decode_index(reading.parts[0], layout.index_chain).stored()
+        except DataError as error:
+            raise error.at(array=source.path, key=key) from None
+        total += int(stored.sum())
+    return total

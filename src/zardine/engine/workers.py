@@ -1,0 +1,80 @@
+"""Threads that share the work of one call. I/O and codecs release the GIL, so threads are enough."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import Any, TypeVar
+
+from zardine.config import thread_count
+
+T = TypeVar("T")
+
+_DONE: Any = object()
+
+
+class _Pool:
+    """One pool of threads for the process, made when first needed, and anew in a forked child."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._executor: ThreadPoolExecutor | None = None
+        self._size = 0
+
+    def executor(self, size: int) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._executor is None or self._size < size:
+                if self._executor is not None:
+                    self._executor.shutdown(wait=False)
+                self._executor, self._size = ThreadPoolExecutor(size, thread_name_prefix="zardine"), size
+            return self._executor
+
+    def forget(self) -> None:
+        self._lock, self._executor, self._size = Lock(), None, 0
+
+
+_pool = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.forget)
+
+
+def for_each(work: Callable[[T], object], items: Iterable[T], count: int) -> None:
+    """Call ``work`` with each of ``items`` (about ``count`` of them), spread over threads; raise the first error.
+
+    The calling thread works too, so that calls may nest without waiting for a free thread. After an error no new item
+    is started; items under way are finished first.
+    """
+    threads = min(thread_count(), count)
+    if threads <= 1:
+        for item in items:
+            work(item)
+        return
+    iterator = iter(items)
+    lock = Lock()
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        while not errors:
+            with lock:
+                item = next(iterator, _DONE)
+            if item is _DONE:
+                return
+            try:
+                work(item)
+            except BaseException as error:
+                errors.append(error)
+
+    futures: list[Future[None]] = []
+    for _ in range(threads - 1):
+        try:
+            futures.append(_pool.executor(thread_count() - 1).submit(run))
+        except RuntimeError:  # the interpreter is shutting down, or another thread has just enlarged the pool
+            break
+    run()
+    for future in futures:
+        if not future.cancel():
+            future.result()
+    if errors:
+        raise errors[0]

@@ -1,0 +1,474 @@
+"""The group: a folder of arrays and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from zardine.array import Array
+from zardine.attributes import Attributes
+from zardine.create import create_array, create_group, create_hierarchy, create_like
+from zardine.errors import ContainsArrayError, ContainsGroupError, ReadOnlyError
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.node_names import join_path, normalize_path
+from zardine.metadata.v3 import parse_node_json
+from zardine.nodes import (
+    NodeMetadata,
+    child_names,
+    describe,
+    erase_node,
+    find_node,
+    is_implied_group,
+    load_group,
+    load_node,
+    update_node,
+)
+from zardine.stores.base import Store
+from zardine.stores.path import StorePath
+
+if TYPE_CHECKING:
+    from zardine.array_info import ArrayInfo
+    from zardine.async_nodes import AsyncGroup
+    from zardine.stores.resolve import StoreLike
+    from zardine.tree_view import TreeView
+
+
+class Group:
+    """A group of a hierarchy: a mapping of names (and paths) to arrays and groups.
+
+    Where the metadata of the nodes below is consolidated in this group's document, members are looked up there and
+    cost no request; :func:`zardine.consolidate_metadata` makes it so, and changes of members do not update it.
+    """
+
+    def __init__(self, store: Store, path: str, metadata: GroupMetadata) -> None:
+        self._store = store
+        self._path = path
+        self._metadata = metadata
+
+    @classmethod
+    def open(cls, store: StoreLike, zarr_format: int | None = 3) -> Group:
+        """Open the group that is stored at ``store``. Raises :class:`~zardine.errors.GroupNotFoundError`."""
+        from zardine.stores.resolve import resolve_store
+
+        found, path = resolve_store(store)
+        return cls(found, path, load_group(found, path))
+
+    @classmethod
+    def from_store(
+        cls,
+        store: StoreLike,
+        *,
+        attributes: Mapping[str, Any] | None = None,
+        zarr_format: int | None = 3,
+        overwrite: bool = False,
+    ) -> Group:
+        """Create a group at ``store``."""
+        return create_group(store, attributes=attributes, zarr_format=zarr_format, overwrite=overwrite)
+
+    # what and where it is
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """The metadata document."""
+        return self._metadata
+
+    @property
+    def attrs(self) -> Attributes:
+        """User attributes; changes are stored at once."""
+        return Attributes(lambda: self._metadata.attributes, self._change_attributes)
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self._store
+
+    @property
+    def path(self) -> str:
+        """Path in the store, without slashes at its ends; empty for the root."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """Path with a leading slash."""
+        return f"/{self._path}"
+
+    @property
+    def basename(self) -> str:
+        """Last part of the path; empty for the root."""
+        return self._path.rpartition("/")[2]
+
+    @property
+    def store_path(self) -> StorePath:
+        """Store and path together."""
+        return StorePath(self._store, self._path)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writing is refused."""
+        return self._store.read_only
+
+    @property
+    def synchronizer(self) -> None:
+        """``None``: writers need no helper to be safe."""
+        return None
+
+    @property
+    def info(self) -> ArrayInfo:
+        """A readable description that costs no I/O."""
+        from zardine.array_info import describe_group
+
+        return describe_group(self)
+
+    def info_complete(self) -> ArrayInfo:
+        """A readable description that counts the nodes below."""
+        from zardine.array_info import describe_group
+
+        return describe_group(self, complete=True)
+
+    def tree(
+        self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False
+    ) -> TreeView:
+        """The hierarchy below as a drawing; ``level`` limits its depth, ``max_nodes`` its length."""
+        from zardine.tree_view import TreeView
+
+        return TreeView(self, level, max_nodes)
+
+    @property
+    def async_group(self) -> AsyncGroup:
+        """The same group with awaitable methods."""
+        from zardine.async_nodes import AsyncGroup
+
+        return AsyncGroup(self)
+
+    # members
+
+    def __getitem__(self, path: str) -> Array | Group:
+        """The member at ``path`` (``"a"`` or ``"a/b"``). Raises ``KeyError`` where there is none."""
+        relative = normalize_path(path)
+        if not relative:
+            raise KeyError(path)
+        return self._node(relative, self._member(relative))
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """The member at ``path``, or ``default``."""
+        try:
+            return self[path]
+        except KeyError:
+            return default
+
+    def get_array(self, path: str) -> Array:
+        """The array at ``path``. Raises where there is none, or where a group is."""
+        node = self[path]
+        if not isinstance(node, Array):
+            raise ContainsGroupError(f"a group, not an array, is stored at {describe(self._store, node.path)}")
+        return node
+
+    def get_group(self, path: str) -> Group:
+        """The group at ``path``. Raises where there is none, or where an array is."""
+        node = self[path]
+        if not isinstance(node, Group):
+            raise ContainsArrayError(f"an array, not a group, is stored at {describe(self._store, node.path)}")
+        return node
+
+    def __contains__(self, member: object) -> bool:
+        try:
+            self._member(normalize_path(member))
+        except (KeyError, ValueError):
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return self.keys()
+
+    def __len__(self) -> int:
+        return self.nmembers()
+
+    def keys(self) -> Iterator[str]:
+        """Names of the members directly below, sorted."""
+        for name, _ in self._children():
+            yield name
+
+    def values(self) -> Iterator[Array | Group]:
+        """The members directly below."""
+        for name, metadata in self._children():
+            yield self._node(name, metadata)
+
+    def items(self) -> Iterator[tuple[str, Array | Group]]:
+        """Names and members directly below."""
+        for name, metadata in self._children():
+            yield name, self._node(name, metadata)
+
+    def members(
+        self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
+    ) -> tuple[tuple[str, Array | Group], ...]:
+        """Relative paths and nodes, ``max_depth`` levels below the direct members (``None``: all levels)."""
+        if max_depth is not None and max_depth < 0:
+            raise ValueError(f"max_depth is 0 or more, or None, not {max_depth}")
+        return tuple(self._walk(max_depth))
+
+    def nmembers(self, max_depth: int | None = 0) -> int:
+        """How many members there are, ``max_depth`` levels below the direct ones (``None``: all levels)."""
+        if max_depth == 0:
+            return sum(1 for _ in self._children())
+        return len(self.members(max_depth))
+
+    def groups(self) -> Iterator[tuple[str, Group]]:
+        """Names and groups directly below."""
+        for name, metadata in self._children():
+            node = self._node(name, metadata) if isinstance(metadata, GroupMetadata) else None
+            if isinstance(node, Group):
+                yield name, node
+
+    def group_keys(self) -> Iterator[str]:
+        """Names of the groups directly below."""
+        return (name for name, metadata in self._children() if isinstance(metadata, GroupMetadata))
+
+    def group_values(self) -> Iterator[Group]:
+        """The groups directly below."""
+        return (group for _, group in self.groups())
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        """Names and arrays directly below."""
+        for name, metadata in self._children():
+            node = self._node(name, metadata) if isinstance(metadata, ArrayMetadata) else None
+            if isinstance(node, Array):
+                yield name, node
+
+    def array_keys(self) -> Iterator[str]:
+        """Names of the arrays directly below."""
+        return (name for name, metadata in self._children() if isinstance(metadata, ArrayMetadata))
+
+    def array_values(self) -> Iterator[Array]:
+        """The arrays directly below."""
+        return (array for _, array in self.arrays())
+
+    # changing
+
+    def create_array(self, name: str, **kwargs: Any) -> Array:
+        """Create an array below this group; takes what :func:`zardine.create_array` takes."""
+        self._check_writable()
+        return create_array(self.store_path, name=_member_name(name), **kwargs)
+
+    def create(self, name: str, **kwargs: Any) -> Array:
+        """The same as :meth:`create_array`."""
+        return self.create_array(name, **kwargs)
+
+    def create_dataset(self, name: str, **kwargs: Any) -> Array:
+        """The same as :meth:`create_array`, by the name that h5py uses."""
+        return self.create_array(name, **kwargs)
+
+    def require_array(self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, **kwargs: Any) -> Array:
+        """The array ``name``, created if it is not there.
+
+        Raises ``TypeError`` if it is there with another shape, or a dtype that ``dtype`` cannot be safely cast to
+        (with ``exact``: another dtype).
+        """
+        import numpy as np
+
+        from zardine.data_types import data_type_for
+        from zardine.new_array import parse_shape
+
+        try:
+            array = self.get_array(name)
+        except KeyError:
+            return self.create_array(name, shape=shape, dtype=dtype, **kwargs)
+        if array.shape != parse_shape(shape):
+            raise TypeError(f"array {name!r} is there with shape {array.shape}, not {parse_shape(shape)}")
+        if dtype is not None:
+            wanted = data_type_for(dtype).dtype
+            if array.dtype != wanted and (exact or not np.can_cast(wanted, array.dtype)):
+                raise TypeError(f"array {name!r} is there with dtype {array.dtype}, not {wanted}")
+        return array
+
+    def require_dataset(self, name: str, **kwargs: Any) -> Array:
+        """The same as :meth:`require_array`, by the name that h5py uses."""
+        return self.require_array(name, **kwargs)
+
+    def create_group(self, name: str, **kwargs: Any) -> Group:
+        """Create a group below this one; takes what :func:`zardine.create_group` takes."""
+        self._check_writable()
+        return create_group(self.store_path, path=_member_name(name), **kwargs)
+
+    def require_group(self, name: str, overwrite: bool = False) -> Group:
+        """The group ``name``, created if it is not there."""
+        if not overwrite:
+            try:
+                return self.get_group(name)
+            except KeyError:
+                pass
+        return self.create_group(name, overwrite=overwrite)
+
+    def require_groups(self, *names: str) -> tuple[Group, ...]:
+        """Several groups, each created if it is not there."""
+        return tuple(self.require_group(name) for name in names)
+
+    def create_hierarchy(
+        self, nodes: Mapping[str, NodeMetadata], *, overwrite: bool = False
+    ) -> Iterator[tuple[str, Array | Group]]:
+        """Create several nodes from their metadata, by path relative to this group."""
+        self._check_writable()
+        absolute = {join_path(self._path, normalize_path(path)): node for path, node in nodes.items()}
+        for path, node in create_hierarchy(store=self._store, nodes=absolute, overwrite=overwrite):
+            yield path[len(self._path) :].lstrip("/"), node
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        """Store ``value`` (anything NumPy takes for an array) as the array ``key``, replacing what is there."""
+        self._check_writable()
+        name = _member_name(key)
+        from zardine.create import from_array
+
+        from_array(self.store_path, name=name, data=value, overwrite=True)
+
+    def __delitem__(self, key: str) -> None:
+        self._check_writable()
+        relative = normalize_path(key)
+        self._member(relative)
+        erase_node(self._store, join_path(self._path, relative))
+
+    def move(self, source: str, dest: str) -> None:
+        """Rename the member ``source`` to ``dest`` by copying every key below it. Raises where ``dest`` is taken."""
+        from zardine.copying import move_keys
+
+        self._check_writable()
+        old, new = normalize_path(source), normalize_path(dest)
+        self._member(old)
+        move_keys(self._store, join_path(self._path, old), join_path(self._path, new))
+
+    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Group:
+        """Set several attributes in one write; gives this group."""
+        self.attrs.update(new_attributes)
+        return self
+
+    async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
+        """:meth:`update_attributes` for code that runs in an event loop."""
+        await self.async_group.update_attributes(dict(new_attributes))
+        return self
+
+    def zeros(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of fill value 0."""
+        return self.create_array(name, shape=shape, fill_value=0, **_with_dtype(kwargs))
+
+    def ones(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of fill value 1."""
+        return self.create_array(name, shape=shape, fill_value=1, **_with_dtype(kwargs))
+
+    def empty(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of the default fill value."""
+        return self.create_array(name, shape=shape, **_with_dtype(kwargs))
+
+    def full(self, *, name: str, shape: Any, fill_value: Any, **kwargs: Any) -> Array:
+        """Create an array of the given fill value."""
+        return self.create_array(name, shape=shape, fill_value=fill_value, **_with_dtype(kwargs))
+
+    def zeros_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of fill value 0 like ``data`` in shape, dtype, chunks and shards."""
+        return create_like(self.store_path, data, name=_member_name(name), fill_value=0, **kwargs)
+
+    def ones_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of fill value 1 like ``data`` in shape, dtype, chunks and shards."""
+        return create_like(self.store_path, data, name=_member_name(name), fill_value=1, **kwargs)
+
+    def empty_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of the default fill value like ``data`` in shape, dtype, chunks and shards."""
+        return create_like(self.store_path, data, name=_member_name(name), **kwargs)
+
+    def full_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of the given ``fill_value`` like ``data`` in shape, dtype, chunks and shards."""
+        return create_like(self.store_path, data, name=_member_name(name), **kwargs)
+
+    # the rest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to do: every write is stored when its call returns."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Group) and self.store_path == other.store_path and self._metadata == other._metadata
+
+    def __hash__(self) -> int:
+        return hash((self._store, self._path))
+
+    def __repr__(self) -> str:
+        return f"<Group {describe(self._store, self._path)}>"
+
+    def _repr_html_(self) -> str:
+        return f"{self.info._repr_html_()}{self.tree()._repr_html_()}"
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(f"cannot write to {describe(self._store, self._path)}: it was opened read-only")
+
+    def _change_attributes(self, change: Any) -> None:
+        self._check_writable()
+        self._metadata = update_node(
+            self._store, self._path, self._metadata, lambda old: old.with_attributes(change(old.attributes))
+        )
+
+    def _node(self, relative: str, metadata: NodeMetadata) -> Array | Group:
+        path = join_path(self._path, relative)
+        if isinstance(metadata, ArrayMetadata):
+            return Array(self._store, path, metadata)
+        return Group(self._store, path, metadata)
+
+    def _member(self, relative: str) -> NodeMetadata:
+        """The metadata of the member at a normalized relative path. Raises ``KeyError`` where there is none."""
+        consolidated = self._metadata.consolidated
+        if consolidated is not None:
+            if relative not in consolidated:
+                raise KeyError(relative)
+            return self._consolidated_member(relative)
+        path = join_path(self._path, relative)
+        metadata = find_node(self._store, path)
+        if metadata is None and is_implied_group(self._store, path):
+            return GroupMetadata()
+        return load_node(self._store, path) if metadata is None else metadata
+
+    def _children(self) -> Iterator[tuple[str, NodeMetadata]]:
+        consolidated = self._metadata.consolidated
+        if consolidated is not None:
+            for relative in sorted(consolidated):
+                if "/" not in relative:
+                    yield relative, self._consolidated_member(relative)
+            return
+        for name in child_names(self._store, self._path):
+            path = join_path(self._path, name)
+            metadata = find_node(self._store, path)
+            if metadata is None and is_implied_group(self._store, path):
+                metadata = GroupMetadata()
+            if metadata is not None:
+                yield name, metadata
+
+    def _consolidated_member(self, relative: str) -> NodeMetadata:
+        consolidated = self._metadata.consolidated
+        assert consolidated is not None
+        place = f"the consolidated document of {describe(self._store, join_path(self._path, relative))} is invalid"
+        metadata = parse_node_json(consolidated[relative], place)
+        if isinstance(metadata, GroupMetadata):
+            below = {
+                path[len(relative) + 1 :]: node
+                for path, node in consolidated.items()
+                if path.startswith(relative + "/")
+            }
+            metadata = metadata.with_consolidated(below)
+        return metadata
+
+    def _walk(self, max_depth: int | None) -> Iterator[tuple[str, Array | Group]]:
+        for name, metadata in self._children():
+            node = self._node(name, metadata)
+            yield name, node
+            if isinstance(node, Group) and max_depth != 0:
+                for relative, below in node._walk(None if max_depth is None else max_depth - 1):
+                    yield join_path(name, relative), below
+
+
+def _member_name(name: str) -> str:
+    path = normalize_path(name)
+    if not path:
+        raise ValueError("a member needs a name")
+    return path
+
+
+def _with_dtype(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {"dtype": "float64", **kwargs}

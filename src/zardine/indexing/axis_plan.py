@@ -1,0 +1,129 @@
+"""One axis of a plan: which chunks a selection touches, and what of each goes where. Integer arrays throughout.
+
+Row ``i`` of every array speaks of the chunk ``chunks[i]``; chunks are distinct and ascending.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.chunk_grids.axis import Axis
+from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, Ints
+
+Index: TypeAlias = "slice | Ints"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StridedAxis:
+    """Of chunk ``i`` the elements ``first[i] + n * step``, ``n < count[i]``; they go to ``out_first[i] + n``."""
+
+    chunks: Ints
+    extents: Ints
+    """Full length of each chunk, also where it reaches beyond the array."""
+    covered: npt.NDArray[np.bool_]
+    """Whether every element of the chunk that lies in the array is selected."""
+    first: Ints
+    count: Ints
+    out_first: Ints
+    step: int
+
+    def inner(self, i: int) -> Index:
+        """The selected elements of chunk ``i``, as an index into the chunk."""
+        first, count = int(self.first[i]), int(self.count[i])
+        return slice(first, first + (count - 1) * self.step + 1, self.step)
+
+    def outer(self, i: int) -> Index:
+        """Their places in the output."""
+        first = int(self.out_first[i])
+        return slice(first, first + int(self.count[i]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListedAxis:
+    """Of chunk ``i`` the elements ``indices[bounds[i]:bounds[i + 1]]``; they go to ``places`` at the same positions."""
+
+    chunks: Ints
+    extents: Ints
+    covered: npt.NDArray[np.bool_]
+    bounds: Ints
+    indices: Ints
+    places: Ints | None
+    """``None``: the output is in the order of ``indices``."""
+
+    def inner(self, i: int) -> Index:
+        """The selected elements of chunk ``i``, as an index into the chunk."""
+        return self.indices[self.bounds[i] : self.bounds[i + 1]]
+
+    def outer(self, i: int) -> Index:
+        """Their places in the output."""
+        low, high = int(self.bounds[i]), int(self.bounds[i + 1])
+        return slice(low, high) if self.places is None else self.places[low:high]
+
+
+AxisPlan: TypeAlias = StridedAxis | ListedAxis
+
+
+def plan_axis(axis: Axis, selection: AxisSelection) -> AxisPlan:
+    """Cut what ``selection`` takes of ``axis`` at the borders of its chunks."""
+    if isinstance(selection, AxisSlice):
+        return _plan_slice(axis, selection)
+    return _plan_list(axis, selection)
+
+
+def _plan_slice(axis: Axis, selection: AxisSlice) -> StridedAxis:
+    start, step, count = selection.start, selection.step, selection.count
+    if count == 0:
+        none = np.empty(0, np.int64)
+        return StridedAxis(none, none, np.empty(0, np.bool_), none, none, none, step)
+    last = start + (count - 1) * step
+    ends, _ = axis.locate(np.array([start, last], np.int64))
+    if int(ends[1]) - int(ends[0]) < count:
+        chunks = np.arange(int(ends[0]), int(ends[1]) + 1, dtype=np.int64)
+    else:  # long strides over short chunks: most chunks are not touched
+        chunks = np.unique(axis.locate(start + step * np.arange(count, dtype=np.int64))[0])
+    begins = axis.starts(chunks)
+    extents = axis.extents(chunks)
+    ends = np.minimum(extents, axis.length - begins) + begins
+    before = np.maximum(0, -((start - begins) // step))  # selected elements before each chunk, rounded up
+    first = start + before * step
+    counts = np.minimum(-((first - ends) // step), count - before)
+    touched = counts > 0
+    if not touched.all():
+        chunks, begins, extents, ends = chunks[touched], begins[touched], extents[touched], ends[touched]
+        before, first, counts = before[touched], first[touched], counts[touched]
+    return StridedAxis(chunks, extents, counts == ends - begins, first - begins, counts, before, step)
+
+
+def _plan_list(axis: Axis, selection: AxisList) -> ListedAxis:
+    chunk_of, inner = axis.locate(selection.indices)
+    places: Ints | None = None
+    if len(chunk_of) > 1 and not bool((chunk_of[1:] >= chunk_of[:-1]).all()):
+        places = np.argsort(chunk_of, kind="stable")
+        chunk_of, inner = chunk_of[places], inner[places]
+    chunks, bounds = group_rows(chunk_of)
+    begins = axis.starts(chunks)
+    extents = axis.extents(chunks)
+    valid = np.minimum(extents, axis.length - begins)
+    distinct = np.unique(selection.indices)
+    covered = np.searchsorted(distinct, begins + valid) - np.searchsorted(distinct, begins) == valid
+    return ListedAxis(chunks, extents, covered, bounds, inner, places)
+
+
+def group_rows(ascending: Ints) -> tuple[Ints, Ints]:
+    """The distinct values of an ascending array, and the bounds of their runs (one more than there are values)."""
+    if len(ascending) == 0:
+        return ascending, np.zeros(1, np.int64)
+    firsts = np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1])))
+    return ascending[firsts], np.append(firsts, len(ascending)).astype(np.int64)
+
+
+def combine(indices: tuple[Index, ...]) -> tuple[Any, ...]:
+    """One index for each axis as an index that NumPy takes to mean all combinations."""
+    if sum(isinstance(index, np.ndarray) for index in indices) <= 1:
+        return indices
+    arrays = [np.arange(i.start, i.stop, i.step or 1) if isinstance(i, slice) else i for i in indices]
+    return np.ix_(*arrays)

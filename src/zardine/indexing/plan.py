@@ -1,0 +1,282 @@
+"""The chunk plan: a normalized selection cut at the borders of chunks, and dealt out to stored objects.
+
+A *chunk* here is the unit that one codec chain run encodes: an inner chunk of a shard, or a chunk that is an object by
+itself. An *object* is what one key holds: a shard, or again such a chunk. Plans hold integer arrays, never one Python
+object per chunk; only :class:`GridPart` and :class:`PointPart` (one per stored object) are handed out one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.chunk_grids.axis import Axis
+from zardine.indexing.axis_plan import AxisPlan, combine, group_rows, plan_axis
+from zardine.indexing.selection import GridSelection, Ints, PointSelection
+
+
+@dataclass(frozen=True, slots=True)
+class TwoGrids:
+    """The grid of stored objects over an array, and the grid of chunks within them.
+
+    ``chunks`` equals ``objects`` where every object is one chunk. Borders of objects are borders of chunks.
+    """
+
+    objects: tuple[Axis, ...]
+    chunks: tuple[Axis, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AxisGroups:
+    """The chunks of one axis plan, grouped by the object they lie in."""
+
+    objects: Ints
+    bounds: Ints
+    local: Ints
+    """Position of each chunk within its object, along this axis."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GridPlan:
+    """All combinations of the chunks of ``axes``."""
+
+    axes: tuple[AxisPlan, ...]
+    groups: tuple[_AxisGroups, ...]
+
+    @property
+    def chunk_count(self) -> int:
+        """How many chunks are touched."""
+        return prod(len(axis.chunks) for axis in self.axes)
+
+    @property
+    def object_count(self) -> int:
+        """How many stored objects are touched."""
+        return prod(len(group.objects) for group in self.groups)
+
+    def parts(self) -> Iterator[GridPart]:
+        """What lies in each object, objects in C order."""
+        for which in product(*(range(len(group.objects)) for group in self.groups)):
+            yield GridPart(
+                self,
+                tuple(int(group.objects[i]) for group, i in zip(self.groups, which, strict=True)),
+                tuple(int(group.bounds[i]) for group, i in zip(self.groups, which, strict=True)),
+                tuple(int(group.bounds[i + 1]) for group, i in zip(self.groups, which, strict=True)),
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GridPart:
+    """The part of a :class:`GridPlan` in one object: of each axis the chunks from ``low`` to ``high`` (exclusive)."""
+
+    plan: GridPlan
+    object: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many chunks along each axis."""
+        return tuple(high - low for low, high in zip(self.low, self.high, strict=True))
+
+    @property
+    def count(self) -> int:
+        """How many chunks."""
+        return prod(self.shape)
+
+    def positions(self, strides: tuple[int, ...]) -> Ints:
+        """The place of each chunk in the object's index, whose layout along the axes ``strides`` tells."""
+        return self._combined(np.add, 0, [g.local * s for g, s in zip(self.plan.groups, strides, strict=True)])
+
+    def covered(self) -> npt.NDArray[np.bool_]:
+        """For each chunk, whether all of its elements that lie in the array are selected."""
+        return self._combined(np.logical_and, True, [axis.covered for axis in self.plan.axes])
+
+    def chunk(self, i: int) -> tuple[int, ...]:
+        """Grid coordinates of chunk ``i``."""
+        return tuple(int(axis.chunks[k]) for axis, k in zip(self.plan.axes, self._rows(i), strict=True))
+
+    def chunk_shape(self, i: int) -> tuple[int, ...]:
+        """Full shape of chunk ``i``."""
+        return tuple(int(axis.extents[k]) for axis, k in zip(self.plan.axes, self._rows(i), strict=True))
+
+    def inner(self, i: int) -> tuple[Any, ...]:
+        """The selected elements of chunk ``i``, as an index into the chunk."""
+        return combine(tuple(axis.inner(k) for axis, k in zip(self.plan.axes, self._rows(i), strict=True)))
+
+    def outer(self, i: int) -> tuple[Any, ...]:
+        """Their places in the output (of the selection's full shape), as an index into it."""
+        return combine(tuple(axis.outer(k) for axis, k in zip(self.plan.axes, self._rows(i), strict=True)))
+
+    def _rows(self, i: int) -> tuple[int, ...]:
+        rows = []
+        for low, high in zip(reversed(self.low), reversed(self.high), strict=True):
+            i, k = divmod(i, high - low)
+            rows.append(low + k)
+        return tuple(reversed(rows))
+
+    def _combined(self, operation: np.ufunc, start: Any, columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        result = np.asarray(start)
+        for column, low, high in zip(columns, self.low, self.high, strict=True):
+            result = operation(result[..., None], column[low:high])
+        return result.reshape(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointPlan:
+    """Points sorted by object, then by chunk, then by the order in which the user named them."""
+
+    objects: tuple[Ints, ...]
+    """Grid coordinates of each object, one array for each axis."""
+    chunk_bounds: Ints
+    """Chunks of object ``i``: rows ``chunk_bounds[i]`` to ``chunk_bounds[i + 1]`` (exclusive)."""
+    chunks: tuple[Ints, ...]
+    local: tuple[Ints, ...]
+    extents: tuple[Ints, ...]
+    point_bounds: Ints
+    """Points of chunk ``i``: rows ``point_bounds[i]`` to ``point_bounds[i + 1]`` (exclusive)."""
+    points: tuple[Ints, ...]
+    """Index of each point in its chunk."""
+    places: Ints
+    """Its place in the flat output."""
+
+    @property
+    def chunk_count(self) -> int:
+        """How many chunks are touched."""
+        return len(self.point_bounds) - 1
+
+    @property
+    def object_count(self) -> int:
+        """How many stored objects are touched."""
+        return len(self.chunk_bounds) - 1
+
+    def parts(self) -> Iterator[PointPart]:
+        """What lies in each object."""
+        for i in range(self.object_count):
+            coordinates = tuple(int(axis[i]) for axis in self.objects)
+            yield PointPart(self, coordinates, int(self.chunk_bounds[i]), int(self.chunk_bounds[i + 1]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointPart:
+    """The part of a :class:`PointPlan` in one object: chunks ``low`` to ``high`` (exclusive)."""
+
+    plan: PointPlan
+    object: tuple[int, ...]
+    low: int
+    high: int
+
+    @property
+    def count(self) -> int:
+        """How many chunks."""
+        return self.high - self.low
+
+    def positions(self, strides: tuple[int, ...]) -> Ints:
+        """The place of each chunk in the object's index, whose layout along the axes ``strides`` tells."""
+        places = np.zeros(self.count, np.int64)
+        for local, stride in zip(self.plan.local, strides, strict=True):
+            places += local[self.low : self.high] * stride
+        return places
+
+    def covered(self) -> npt.NDArray[np.bool_]:
+        """All false: points are never taken to fill a chunk."""
+        return np.zeros(self.count, np.bool_)
+
+    def chunk(self, i: int) -> tuple[int, ...]:
+        """Grid coordinates of chunk ``i``."""
+        return tuple(int(axis[self.low + i]) for axis in self.plan.chunks)
+
+    def chunk_shape(self, i: int) -> tuple[int, ...]:
+        """Full shape of chunk ``i``."""
+        return tuple(int(axis[self.low + i]) for axis in self.plan.extents)
+
+    def inner(self, i: int) -> tuple[Any, ...]:
+        """The selected elements of chunk ``i``, as an index into the chunk."""
+        rows = self._rows(i)
+        return tuple(axis[rows] for axis in self.plan.points) or (None,)
+
+    def outer(self, i: int) -> tuple[Any, ...]:
+        """Their places in the flat output."""
+        return (self.plan.places[self._rows(i)],)
+
+    def _rows(self, i: int) -> slice:
+        return slice(int(self.plan.point_bounds[self.low + i]), int(self.plan.point_bounds[self.low + i + 1]))
+
+
+ChunkPlan: TypeAlias = GridPlan | PointPlan
+ObjectPart: TypeAlias = GridPart | PointPart
+
+
+def plan_grid(selection: GridSelection, grids: TwoGrids) -> GridPlan:
+    """Cut a grid selection at the borders of chunks and objects."""
+    axes = tuple(plan_axis(axis, each) for axis, each in zip(grids.chunks, selection.axes, strict=True))
+    groups = tuple(
+        _group_axis(plan.chunks, chunks, objects)
+        for plan, chunks, objects in zip(axes, grids.chunks, grids.objects, strict=True)
+    )
+    return GridPlan(axes, groups)
+
+
+def plan_points(selection: PointSelection, grids: TwoGrids) -> PointPlan:
+    """Cut a point selection at the borders of chunks and objects."""
+    count = selection.size
+    located = [axis.locate(each) for axis, each in zip(grids.chunks, selection.coordinates, strict=True)]
+    chunk_of = [chunks for chunks, _ in located]
+    object_of = [
+        found if chunks == objects else objects.locate(each)[0]
+        for chunks, objects, each, found in zip(
+            grids.chunks, grids.objects, selection.coordinates, chunk_of, strict=True
+        )
+    ]
+    order = np.lexsort((*reversed(chunk_of), *reversed(object_of))) if chunk_of else np.arange(count, dtype=np.int64)
+    chunk_of = [axis[order] for axis in chunk_of]
+    object_of = [axis[order] for axis in object_of]
+    new_chunk = _changes(chunk_of, count)
+    chunk_rows = np.flatnonzero(new_chunk)
+    chunks = tuple(axis[chunk_rows] for axis in chunk_of)
+    objects_per_chunk = [axis[chunk_rows] for axis in object_of]
+    object_rows = np.flatnonzero(_changes(objects_per_chunk, len(chunk_rows)))
+    firsts = [
+        axis.locate(objects_axis.starts(objects))[0]
+        for axis, objects_axis, objects in zip(grids.chunks, grids.objects, objects_per_chunk, strict=True)
+    ]
+    return PointPlan(
+        objects=tuple(axis[object_rows] for axis in objects_per_chunk),
+        chunk_bounds=np.append(object_rows, len(chunk_rows)).astype(np.int64),
+        chunks=chunks,
+        local=tuple(chunk - first for chunk, first in zip(chunks, firsts, strict=True)),
+        extents=tuple(axis.extents(chunk) for axis, chunk in zip(grids.chunks, chunks, strict=True)),
+        point_bounds=np.append(chunk_rows, count).astype(np.int64),
+        points=tuple(inner[order] for _, inner in located),
+        places=order.astype(np.int64, copy=False),
+    )
+
+
+def make_plan(selection: GridSelection | PointSelection, grids: TwoGrids) -> ChunkPlan:
+    """Cut any selection at the borders of chunks and objects."""
+    if isinstance(selection, GridSelection):
+        return plan_grid(selection, grids)
+    return plan_points(selection, grids)
+
+
+def _group_axis(planned: Ints, chunks: Axis, objects: Axis) -> _AxisGroups:
+    if chunks == objects:
+        return _AxisGroups(planned, np.arange(len(planned) + 1, dtype=np.int64), np.zeros(len(planned), np.int64))
+    object_of, _ = objects.locate(chunks.starts(planned))
+    distinct, bounds = group_rows(object_of)
+    firsts, _ = chunks.locate(objects.starts(object_of))
+    return _AxisGroups(distinct, bounds, planned - firsts)
+
+
+def _changes(columns: list[Ints], count: int) -> npt.NDArray[np.bool_]:
+    """Where a row differs from the one before; the first row does."""
+    changed = np.zeros(count, np.bool_)
+    changed[:1] = True
+    for column in columns:
+        changed[1:] |= column[1:] != column[:-1]
+    return changed

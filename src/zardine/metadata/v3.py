@@ -1,0 +1,219 @@
+"""Zarr v3 documents (``zarr.json``) to and from the normal form (core 3.1, "Metadata")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from zardine.data_types import parse_data_type
+from zardine.json_document import (
+    JSON,
+    Extension,
+    Problems,
+    load_object,
+    parse_extension,
+    parse_integers,
+)
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+
+DOCUMENT_NAME = "zarr.json"
+
+_ARRAY_REQUIRED = ("shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs")
+_ARRAY_MEMBERS = frozenset(
+    ("zarr_format", "node_type", *_ARRAY_REQUIRED, "attributes", "dimension_names", "storage_transformers")
+)
+_GROUP_MEMBERS = frozenset(("zarr_format", "node_type", "attributes", "consolidated_metadata"))
+
+
+def parse_node(data: bytes | bytearray | memoryview, subject: str) -> ArrayMetadata | GroupMetadata:
+    """The node that the bytes of a ``zarr.json`` describe.
+
+    Raises :class:`~zardine.errors.MetadataError`, which lists every problem; its text starts with ``subject``.
+    """
+    return parse_node_json(load_object(data, subject), subject)
+
+
+def parse_node_json(document: Mapping[str, JSON], subject: str) -> ArrayMetadata | GroupMetadata:
+    """The node that a parsed ``zarr.json`` describes. Raises as :func:`parse_node`."""
+    problems = Problems()
+    node: ArrayMetadata | GroupMetadata | None = None
+    kind = document.get("node_type")
+    version = document.get("zarr_format")
+    if version != 3 or isinstance(version, bool):
+        problems.expected("zarr_format", "3", version)
+    if kind == "array":
+        node = parse_array(document, problems)
+    elif kind == "group":
+        node = parse_group(document, problems)
+    else:
+        problems.expected("node_type", '"array" or "group"', kind)
+    problems.raise_if_any(subject)
+    assert node is not None
+    return node
+
+
+def parse_array(document: Mapping[str, JSON], problems: Problems) -> ArrayMetadata | None:
+    """An array document; notes every problem. Extensions are checked here only in form, not in meaning."""
+    for member in _ARRAY_REQUIRED:
+        if member not in document:
+            problems.add(member, "the member is missing; it is required")
+    shape = data_type = fill = grid = keys = codecs = None
+    if "shape" in document:
+        shape = parse_integers(document["shape"], "shape", problems, low=0)
+    if "data_type" in document:
+        data_type = parse_data_type(document["data_type"], "data_type", problems)
+    if data_type is not None and "fill_value" in document:
+        fill = data_type.parse_fill(document["fill_value"], "fill_value", problems)
+    if "chunk_grid" in document:
+        grid = parse_extension(document["chunk_grid"], "chunk_grid", problems, ignorable=False)
+    if "chunk_key_encoding" in document:
+        keys = parse_extension(document["chunk_key_encoding"], "chunk_key_encoding", problems, ignorable=False)
+    if "codecs" in document:
+        codecs = parse_extensions(document["codecs"], "codecs", problems)
+        if codecs == ():
+            problems.add("codecs", "the list is empty; exactly one array -> bytes codec is required")
+    transformers = _parse_storage_transformers(document.get("storage_transformers"), problems)
+    attributes = _parse_attributes(document, problems)
+    names = _parse_dimension_names(document.get("dimension_names"), shape, problems)
+    unknown = _parse_unknown(document, _ARRAY_MEMBERS, problems)
+    if problems or shape is None or data_type is None or fill is None or not grid or not keys or codecs is None:
+        return None
+    return ArrayMetadata(
+        shape=shape,
+        data_type=data_type,
+        fill=fill,
+        chunk_grid=grid,
+        chunk_key_encoding=keys,
+        codecs=codecs,
+        attributes=attributes,
+        dimension_names=names,
+        storage_transformers=transformers,
+        unknown=unknown,
+    )
+
+
+def parse_group(document: Mapping[str, JSON], problems: Problems) -> GroupMetadata | None:
+    """A group document; notes every problem."""
+    attributes = _parse_attributes(document, problems)
+    consolidated = _parse_consolidated(document.get("consolidated_metadata"), problems)
+    unknown = _parse_unknown(document, _GROUP_MEMBERS, problems)
+    return None if problems else GroupMetadata(attributes=attributes, consolidated=consolidated, unknown=unknown)
+
+
+def parse_extensions(value: JSON, place: str, problems: Problems) -> tuple[Extension, ...] | None:
+    """An array of extension objects or short-hand names."""
+    if not isinstance(value, (list, tuple)):
+        problems.expected(place, "an array of codecs", value)
+        return None
+    found = [parse_extension(item, f"{place}[{i}]", problems) for i, item in enumerate(value)]
+    return tuple(extension for extension in found if extension is not None)
+
+
+def array_to_json(metadata: ArrayMetadata) -> dict[str, JSON]:
+    """The canonical document of an array: members in the order of the specification, all defaults spelled out."""
+    document: dict[str, JSON] = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(metadata.shape),
+        "data_type": metadata.data_type.to_json(),
+        "chunk_grid": metadata.chunk_grid.to_json(),
+        "chunk_key_encoding": metadata.chunk_key_encoding.to_json(),
+        "fill_value": metadata.data_type.fill_to_json(metadata.fill),
+        "codecs": [codec.to_json() for codec in metadata.codecs],
+        "attributes": dict(metadata.attributes),
+    }
+    if metadata.dimension_names is not None:
+        document["dimension_names"] = list(metadata.dimension_names)
+    if metadata.storage_transformers:
+        document["storage_transformers"] = [each.to_json() for each in metadata.storage_transformers]
+    return {**document, **metadata.unknown}
+
+
+def group_to_json(metadata: GroupMetadata) -> dict[str, JSON]:
+    """The canonical document of a group."""
+    document: dict[str, JSON] = {"zarr_format": 3, "node_type": "group", "attributes": dict(metadata.attributes)}
+    if metadata.consolidated is not None:
+        document["consolidated_metadata"] = {
+            "kind": "inline",
+            "must_understand": False,
+            "metadata": {path: dict(node) for path, node in sorted(metadata.consolidated.items())},
+        }
+    return {**document, **metadata.unknown}
+
+
+def serialize(metadata: ArrayMetadata | GroupMetadata) -> bytes:
+    """The bytes of ``zarr.json``: UTF-8, indented by two, so that people can read and compare it."""
+    return json.dumps(metadata.to_dict(), indent=2, ensure_ascii=False).encode("utf-8")
+
+
+def _parse_attributes(document: Mapping[str, JSON], problems: Problems) -> Mapping[str, JSON]:
+    attributes = document.get("attributes", {})
+    if not isinstance(attributes, Mapping):
+        problems.expected("attributes", "an object", attributes)
+        return {}
+    return attributes
+
+
+def _parse_dimension_names(
+    value: JSON, shape: tuple[int, ...] | None, problems: Problems
+) -> tuple[str | None, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, (list, tuple)):
+        problems.expected("dimension_names", "an array of strings or null", value)
+        return None
+    for i, name in enumerate(value):
+        if name is not None and not isinstance(name, str):
+            problems.expected(f"dimension_names[{i}]", "a string or null", name)
+    if shape is not None and len(value) != len(shape):
+        problems.add("dimension_names", f"expected {len(shape)} names, one for each dimension, found {len(value)}")
+    return tuple(value)
+
+
+def _parse_storage_transformers(value: JSON, problems: Problems) -> tuple[Extension, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, (list, tuple)):
+        problems.expected("storage_transformers", "an array of storage transformers", value)
+        return ()
+    found = []
+    for i, item in enumerate(value):
+        place = f"storage_transformers[{i}]"
+        transformer = parse_extension(item, place, problems)
+        if transformer is not None and transformer.must_understand:
+            problems.unknown(place, f"unknown storage transformer {transformer.name!r}; none are defined so far")
+        elif transformer is not None:
+            found.append(transformer)
+    return tuple(found)
+
+
+def _parse_unknown(document: Mapping[str, JSON], known: frozenset[str], problems: Problems) -> dict[str, JSON]:
+    unknown: dict[str, JSON] = {}
+    for member, value in document.items():
+        if member in known:
+            continue
+        if isinstance(value, Mapping) and value.get("must_understand") is False:
+            unknown[member] = value
+        else:
+            problems.unknown(member, 'unknown member; only members that say "must_understand": false may be ignored')
+    return unknown
+
+
+def _parse_consolidated(value: JSON, problems: Problems) -> dict[str, Mapping[str, Any]] | None:
+    if value is None:
+        return None
+    place = "consolidated_metadata"
+    if not isinstance(value, Mapping):
+        problems.expected(place, "an object", value)
+        return None
+    if value.get("kind", "inline") != "inline":
+        problems.expected(f"{place}.kind", '"inline"', value["kind"])
+    nodes = value.get("metadata")
+    if not isinstance(nodes, Mapping):
+        problems.expected(f"{place}.metadata", "an object of metadata documents by path", nodes)
+        return None
+    for path, node in nodes.items():
+        if not isinstance(node, Mapping):
+            problems.expected(f"{place}.metadata.{path}", "a metadata document", node)
+    return {path.strip("/"): node for path, node in nodes.items() if isinstance(node, Mapping)}

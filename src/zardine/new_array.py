@@ -1,0 +1,195 @@
+"""The metadata of a new array, from what its creator asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from operator import index as as_index
+from typing import Any, Final
+
+import numpy as np
+
+from zardine.chunk_keys import ChunkKeyEncoding, DefaultChunkKeyEncoding, V2ChunkKeyEncoding
+from zardine.chunk_shapes import choose_grid, shards_shape
+from zardine.codecs import (
+    BytesCodec,
+    Crc32cCodec,
+    ShardingCodec,
+    VLenBytesCodec,
+    VLenUTF8Codec,
+    ZstdCodec,
+)
+from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zardine.codecs.registry import codec_from
+from zardine.config import config
+from zardine.data_types import DataType, data_type_for
+from zardine.engine.layout import prepare_layout
+from zardine.errors import UnsupportedError
+from zardine.json_document import Extension, Problems, parse_extension
+from zardine.metadata.attributes import attributes_to_json
+from zardine.metadata.documents import ArrayMetadata
+
+
+class _Default:
+    """Stands for an argument that was not given, where ``None`` means something."""
+
+    def __repr__(self) -> str:
+        return "<default>"
+
+
+DEFAULT: Final = _Default()
+
+
+def new_array_metadata(
+    *,
+    shape: Any,
+    dtype: Any,
+    chunks: Any = "auto",
+    shards: Any = None,
+    filters: Any = "auto",
+    compressors: Any = "auto",
+    serializer: Any = "auto",
+    codecs: Iterable[Any] | None = None,
+    fill_value: Any = DEFAULT,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Any = None,
+    dimension_names: Iterable[str | None] | None = None,
+    checksum: bool | None = None,
+    zarr_format: int | None = None,
+) -> ArrayMetadata:
+    """Work out and check the metadata of a new array.
+
+    ``codecs`` is the whole chain and excludes ``shards``, ``filters``, ``serializer`` and ``compressors``.
+    Raises ``ValueError`` or ``TypeError`` for arguments that do not fit together.
+    """
+    check_format(zarr_format)
+    lengths = parse_shape(shape)
+    data_type = data_type_for(dtype)
+    fill = data_type.default_fill() if fill_value is DEFAULT or fill_value is None else data_type.cast_fill(fill_value)
+    item_size = data_type.item_size or 16
+    shard_shape, index_location = shards_shape(shards)
+    grid, inner = choose_grid(lengths, item_size, chunks, shard_shape)
+    if codecs is not None:
+        if shards is not None:
+            raise ValueError("give either codecs (the whole chain) or shards, not both")
+        chain = [codec_from(codec) for codec in codecs]
+    else:
+        chain = _chain(data_type, filters, serializer, compressors, checksum)
+        if inner is not None:
+            chain = [ShardingCodec(chunk_shape=inner, codecs=tuple(chain), index_location=index_location)]
+    metadata = ArrayMetadata(
+        shape=lengths,
+        data_type=data_type,
+        fill=fill,
+        chunk_grid=grid.to_extension(),
+        chunk_key_encoding=parse_key_encoding(chunk_key_encoding),
+        codecs=tuple(_extension(codec) for codec in chain),
+        attributes=attributes_to_json(attributes or {}),
+        dimension_names=parse_dimension_names(dimension_names, len(lengths)),
+    )
+    layout = prepare_layout(metadata, "such an array cannot be made")
+    return _with_codecs(metadata, layout.codecs)
+
+
+def check_format(zarr_format: int | None) -> None:
+    """Refuse versions of Zarr that this version of zardine does not write."""
+    if zarr_format not in (None, 3):
+        if zarr_format in (1, 2):
+            raise UnsupportedError(f"this version of zardine does not write Zarr v{zarr_format} yet; use zarr_format=3")
+        raise ValueError(f"zarr_format is 3, not {zarr_format!r}")
+
+
+def parse_shape(shape: Any) -> tuple[int, ...]:
+    """A user's ``shape=``: one length or several."""
+    if isinstance(shape, (int, np.integer)) and not isinstance(shape, bool):
+        shape = (shape,)
+    lengths = tuple(as_index(length) for length in shape)
+    if any(not 0 <= length < 2**63 for length in lengths):
+        raise ValueError(f"the shape {lengths} has a length outside 0 to 2^63 - 1")
+    return lengths
+
+
+def parse_key_encoding(value: Any) -> Extension:
+    """A user's ``chunk_key_encoding=``: an encoding, its JSON, a pair of name and separator, or ``None``."""
+    if value is None:
+        return DefaultChunkKeyEncoding().to_extension()
+    if isinstance(value, ChunkKeyEncoding):
+        return value.to_extension()
+    if isinstance(value, tuple) and len(value) == 2:
+        value = {"name": value[0], "separator": value[1]}
+    if isinstance(value, str):
+        value = {"name": value}
+    if isinstance(value, Mapping) and "separator" in value:
+        kinds = {"default": DefaultChunkKeyEncoding, "v2": V2ChunkKeyEncoding}
+        if value.get("name") not in kinds:
+            raise ValueError(f"chunk_key_encoding: the name is 'default' or 'v2', not {value.get('name')!r}")
+        return kinds[value["name"]](value["separator"]).to_extension()
+    problems = Problems()
+    extension = parse_extension(value, "chunk_key_encoding", problems, ignorable=False)
+    problems.raise_if_any("such an array cannot be made")
+    assert extension is not None
+    return extension
+
+
+def parse_dimension_names(names: Iterable[str | None] | None, ndim: int) -> tuple[str | None, ...] | None:
+    """A user's ``dimension_names=``."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise TypeError("dimension_names is a sequence of names, not one string")
+    result = tuple(names)
+    if len(result) != ndim:
+        raise ValueError(f"dimension_names {result} has {len(result)} names, the array has {ndim} dimensions")
+    if any(name is not None and not isinstance(name, str) for name in result):
+        raise TypeError(f"dimension_names {result}: each is a string or None")
+    return None if all(name is None for name in result) else result
+
+
+def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any, checksum: bool | None) -> list[Codec]:
+    chain = _codec_list(filters, [], ArrayArrayCodec, "filters")
+    if _is_auto(serializer):
+        chain.append(_default_serializer(data_type, bool(chain)))
+    else:
+        codec = codec_from(serializer)
+        if not isinstance(codec, ArrayBytesCodec):
+            raise TypeError(f"serializer takes an array -> bytes codec, not {codec.name}")
+        chain.append(codec)
+    given = _codec_list(compressors, [ZstdCodec()], BytesBytesCodec, "compressors")
+    if isinstance(chain[-1], ShardingCodec) and _is_auto(compressors):
+        return chain  # the inner chunks have their own
+    wanted = config["array.checksum"] if checksum is None else checksum
+    if wanted and not isinstance(chain[-1], ShardingCodec) and not any(c.name == "crc32c" for c in given):
+        given.append(Crc32cCodec())
+    return [*chain, *given]
+
+
+def _default_serializer(data_type: DataType, filtered: bool) -> Codec:
+    if data_type.item_size is None:
+        return VLenUTF8Codec() if data_type.dtype.kind == "T" else VLenBytesCodec()
+    return BytesCodec(endian="little" if data_type.needs_endian or filtered else None)
+
+
+def _codec_list(value: Any, default: list[Codec], kind: Any, what: str) -> list[Codec]:
+    if _is_auto(value):
+        return list(default)
+    if value is None:
+        return []
+    if isinstance(value, (Codec, str, Mapping)) or not isinstance(value, Iterable):
+        value = [value]
+    codecs = [codec_from(each) for each in value]
+    for codec in codecs:
+        if not isinstance(codec, kind):
+            raise TypeError(f"{what} takes {kind.kind} codecs, not {codec.name}")
+    return codecs
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _extension(codec: Codec) -> Extension:
+    return Extension(codec.name, codec.configuration())
+
+
+def _with_codecs(metadata: ArrayMetadata, codecs: tuple[Codec, ...]) -> ArrayMetadata:
+    return replace(metadata, codecs=tuple(_extension(codec) for codec in codecs))

@@ -1,0 +1,144 @@
+"""Opening what is stored, or creating it, by one call: the modes of the field.
+
+``"r"`` read only, must exist; ``"r+"`` read and write, must exist; ``"a"`` read and write, created if it is missing;
+``"w"`` created anew, what is there is erased; ``"w-"`` created, an error if something is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zardine.array import Array
+from zardine.create import create_group
+from zardine.creation import create
+from zardine.engine.array_config import ArrayConfigLike, parse_array_config
+from zardine.errors import GroupNotFoundError, NodeNotFoundError
+from zardine.group import Group
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.node_names import join_path, normalize_path
+from zardine.new_array import check_format
+from zardine.nodes import describe, find_node, load_array, load_group, taken
+from zardine.stores.base import Store
+from zardine.stores.resolve import Mode, StoreLike, resolve_store
+
+
+def open(
+    store: StoreLike = None,
+    *,
+    mode: Mode | None = None,
+    zarr_format: int | None = None,
+    path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    config: ArrayConfigLike = None,
+    **kwargs: Any,
+) -> Array | Group:
+    """Open the array or group at ``store`` (and ``path`` in it).
+
+    Without ``mode`` what is there is opened for reading and writing, and a group is created where nothing is. With a
+    ``shape`` among ``kwargs``, an array is opened or created, see :func:`open_array`.
+    """
+    check_format(zarr_format)
+    found, inner = _place(store, path, mode)
+    if mode in ("w", "w-") or (mode in (None, "a") and "shape" in kwargs):
+        if "shape" in kwargs or "data" in kwargs:
+            return open_array(found, path=inner, mode=mode or "a", config=config, **kwargs)
+        return open_group(found, path=inner, mode=mode, **kwargs)
+    node = find_node(found, inner)
+    if isinstance(node, ArrayMetadata):
+        return Array(found, inner, node, parse_array_config(config))
+    if node is not None:
+        return open_group(found, path=inner, mode=mode or "a", **kwargs)
+    try:
+        return Group(found, inner, load_group(found, inner))
+    except GroupNotFoundError as error:
+        if mode in ("r", "r+") or found.read_only:
+            raise NodeNotFoundError(str(error).replace("no group", "no array or group")) from None
+        return create_group(found, path=inner)
+
+
+def open_array(
+    store: StoreLike = None,
+    *,
+    zarr_format: int | None = None,
+    path: str | None = "",
+    storage_options: Mapping[str, Any] | None = None,
+    config: ArrayConfigLike = None,
+    mode: Mode | None = None,
+    **kwargs: Any,
+) -> Array:
+    """Open an array; with ``mode`` ``"a"`` (the default), ``"w"`` or ``"w-"`` and a ``shape``, create it.
+
+    ``kwargs`` are those of :func:`create`. Raises :class:`~zardine.errors.ArrayNotFoundError` where nothing is stored
+    and no ``shape`` is given.
+    """
+    check_format(zarr_format)
+    found, inner = _place(store, path, mode)
+    settings = parse_array_config(config)
+    creating = "shape" in kwargs or kwargs.get("data") is not None
+    if mode in ("w", "w-"):
+        if not creating:
+            raise ValueError(f"mode {mode!r} creates an array: give its shape and dtype, or data")
+        return create(store=found, path=inner, config=settings, **{**kwargs, "overwrite": mode == "w"})
+    node = find_node(found, inner)
+    if isinstance(node, ArrayMetadata) and not kwargs.get("overwrite"):
+        return Array(found, inner, node, settings)
+    if mode in (None, "a") and creating:
+        return create(store=found, path=inner, config=settings, **kwargs)
+    return Array(found, inner, load_array(found, inner), settings)
+
+
+def open_group(
+    store: StoreLike = None,
+    *,
+    mode: Mode | None = "a",
+    cache_attrs: bool | None = None,
+    synchronizer: Any = None,
+    path: str | None = None,
+    chunk_store: StoreLike = None,
+    storage_options: Mapping[str, Any] | None = None,
+    zarr_format: int | None = None,
+    meta_array: Any = None,
+    attributes: Mapping[str, Any] | None = None,
+    use_consolidated: bool | None = None,
+) -> Group:
+    """Open a group, or create it (``mode`` ``"a"``, ``"w"``, ``"w-"``).
+
+    ``use_consolidated``: ``True`` wants consolidated metadata and raises ``ValueError`` without; ``False`` passes over
+    it and looks at each node; ``None`` uses it where it is.
+    """
+    check_format(zarr_format)
+    found, inner = _place(store, path, mode)
+    if mode == "w":
+        return create_group(found, path=inner, overwrite=True, attributes=attributes)
+    if mode == "w-":
+        node = find_node(found, inner)
+        if node is not None:
+            raise taken(found, inner, node)
+        return create_group(found, path=inner, attributes=attributes)
+    try:
+        metadata = load_group(found, inner)
+    except GroupNotFoundError:
+        if mode not in (None, "a") or found.read_only:
+            raise
+        return create_group(found, path=inner, attributes=attributes)
+    if use_consolidated and metadata.consolidated is None:
+        raise ValueError(f"the metadata of {describe(found, inner)} is not consolidated")
+    if use_consolidated is False:
+        metadata = metadata.with_consolidated(None)
+    return Group(found, inner, metadata)
+
+
+def open_consolidated(store: StoreLike, *, use_consolidated: bool = True, mode: Mode = "r+", **kwargs: Any) -> Group:
+    """Open a group whose metadata is consolidated. Raises ``ValueError`` where it is not."""
+    if use_consolidated is not True:
+        raise TypeError("open_consolidated is for use_consolidated=True; use open_group for anything else")
+    return open_group(store, mode=mode, use_consolidated=True, **kwargs)
+
+
+def _place(store: StoreLike, path: str | None, mode: Mode | None) -> tuple[Store, str]:
+    found, inner = resolve_store(store, mode=mode)
+    return found, join_path(inner, normalize_path(path))
+
+
+__all__ = ["open", "open_array", "open_consolidated", "open_group"]

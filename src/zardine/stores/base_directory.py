@@ -1,0 +1,153 @@
+"""Opening directories below a base directory, and nothing outside of it.
+
+Keys have no ``..`` parts, so only symbolic links can lead out. Instead of looking at every part of a path, a file or
+directory is opened first and the kernel is asked afterwards where it lies (``/proc/self/fd``, or ``F_GETPATH``): one
+cheap call, and nobody can exchange a part of the path between check and use. Links that stay inside are followed.
+Where the kernel cannot be asked, the path is resolved a second time; then the check can be raced by someone who
+exchanges directories for links at that moment. Nobody can see through hard links or mounts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from typing import Final
+
+from zardine.errors import InvalidKeyError, StoreError
+
+DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
+_ATTEMPTS: Final = 100
+
+if sys.platform == "darwin":
+    import fcntl
+
+    def _where(file: int, path: str) -> str:
+        return os.fsdecode(fcntl.fcntl(file, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+
+elif os.path.exists("/proc/self/fd"):
+
+    def _where(file: int, path: str) -> str:
+        return os.readlink(f"/proc/self/fd/{file}")
+
+else:
+
+    def _where(file: int, path: str) -> str:
+        real = os.path.realpath(path)
+        if not os.path.samestat(os.stat(real), os.fstat(file)):
+            raise FileNotFoundError(errno.ENOENT, "exchanged while it was opened", path)
+        return real
+
+
+class BaseDirectory:
+    """The directory that holds a store; it need not exist yet."""
+
+    __slots__ = ("_below", "_real", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._real = self._below = "\0"  # not known yet: no path has it
+
+    def path_of(self, name: str) -> str:
+        """The path of a key, or of a prefix without its last slash."""
+        return f"{self.path}/{name}" if name else self.path
+
+    def check_inside(self, file: int, path: str) -> None:
+        """Raise :class:`InvalidKeyError` if the open ``file`` lies elsewhere, ``FileNotFoundError`` if it is gone."""
+        where = _where(file, path)
+        if where.startswith(self._below) or where == self._real:
+            return
+        self._real = os.path.realpath(self.path)  # the base may itself be a link, and may have moved
+        self._below = self._real.rstrip("/") + "/"
+        if where.startswith(self._below) or where == self._real:
+            return
+        if where.endswith(" (deleted)"):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        raise InvalidKeyError(f"{path!r} leads to {where!r}, out of the store's base {self._real!r}")
+
+    def open(self, name: str, *, create: bool = False, durable: bool = False) -> int:
+        """A descriptor of the directory of a prefix (without its last slash), for the caller to close.
+
+        ``FileNotFoundError`` if it is missing and not to be created, ``NotADirectoryError`` if a part of the path is a
+        file. ``durable`` means that new directories are synced to the disk.
+        """
+        path = self.path_of(name)
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._open_checked(path)
+            except FileNotFoundError:
+                if not create:
+                    raise
+            with contextlib.suppress(FileNotFoundError):  # someone removes what we make: again
+                self._make(name, durable)
+        raise StoreError(f"cannot make the directory {path!r}: it goes away as often as it is made")
+
+    def _open_checked(self, path: str) -> int:
+        directory = os.open(path, DIRECTORY)
+        try:
+            self.check_inside(directory, path)
+        except BaseException:
+            os.close(directory)
+            raise
+        return directory
+
+    def _make(self, name: str, durable: bool) -> None:
+        """Make a directory and those above it, each inside of one that was checked."""
+        if not os.path.isdir(self.path):
+            _make_base(self.path, durable)
+        parts = name.split("/") if name else []
+        depth = len(parts)
+        while True:  # the deepest one that exists
+            depth = max(0, depth - 1)
+            try:
+                directory = self._open_checked(self.path_of("/".join(parts[:depth])))
+                break
+            except FileNotFoundError:
+                if depth == 0:
+                    raise
+        try:
+            for part in parts[depth:]:
+                try:
+                    os.mkdir(part, dir_fd=directory)
+                except FileExistsError:
+                    pass
+                else:
+                    if durable:
+                        os.fsync(directory)
+                try:
+                    below = os.open(part, _NO_LINK, dir_fd=directory)
+                except OSError as error:
+                    if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                        return  # a link, or a file, made meanwhile: the caller's next attempt judges it
+                    raise
+                os.close(directory)
+                directory = below
+        finally:
+            os.close(directory)
+
+
+def _make_base(path: str, durable: bool) -> None:
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        above = os.path.dirname(path)
+        if above == path:
+            break
+        path = above
+    for path in reversed(missing):
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
+        if durable:
+            directory = os.open(os.path.dirname(path) or "/", DIRECTORY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+
+
+__all__ = ["DIRECTORY", "BaseDirectory"]

@@ -1,0 +1,122 @@
+"""Counting what is asked of a store, for tests and benchmarks."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from zardine.buffers import BytesLike
+from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store, Version, flat_bytes
+from zardine.stores.wrapper import WrapperStore
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often, and how much, since the last reset; calls that fail, or find nothing, count as well."""
+
+    reads: int = 0
+    """Values asked for: one for each key of a call, however many ranges."""
+    ranges: int = 0
+    """Byte ranges asked for (none where only existence, size or version was)."""
+    bytes_read: int = 0
+    writes: int = 0
+    bytes_written: int = 0
+    erases: int = 0
+    lists: int = 0
+    keys: Counter[str] = field(default_factory=Counter)
+    """How often each key was read, written or erased; prefixes that were listed or erased are not in it."""
+
+    @property
+    def requests(self) -> int:
+        """All reads, writes, erasures and listings."""
+        return self.reads + self.writes + self.erases + self.lists
+
+
+class CountingStore(WrapperStore):
+    """Another store, with :attr:`counts` of what goes through."""
+
+    def __init__(self, store: Store, *, read_only: bool = False) -> None:
+        super().__init__(store, read_only=read_only)
+        self._counts = Counts()
+        self._guard = threading.Lock()
+
+    @property
+    def counts(self) -> Counts:
+        """The present counts; :meth:`reset` begins new ones and leaves these as they are."""
+        return self._counts
+
+    def reset(self) -> Counts:
+        """Begin to count from zero; gives the counts so far."""
+        with self._guard:
+            old, self._counts = self._counts, Counts()
+        return old
+
+    def _count(self, keys: Iterable[str] = (), **numbers: int) -> None:
+        with self._guard:
+            counts = self._counts
+            counts.keys.update(keys)
+            for name, number in numbers.items():
+                setattr(counts, name, getattr(counts, name) + number)
+
+    def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        reading = super().read(key, ranges)
+        size = 0 if reading is None else sum(map(len, reading.parts))
+        self._count((key,), reads=1, ranges=len(ranges), bytes_read=size)
+        return reading
+
+    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
+        pairs = list(key_ranges)
+        parts = super().get_partial_values(pairs)
+        keys = {key for key, _ in pairs}
+        size = sum(len(part) for part in parts if part is not None)
+        self._count(keys, reads=len(keys), ranges=len(pairs), bytes_read=size)
+        return parts
+
+    def exists(self, key: str) -> bool:
+        self._count((key,), reads=1)
+        return super().exists(key)
+
+    def size(self, key: str) -> int | None:
+        self._count((key,), reads=1)
+        return super().size(key)
+
+    def version(self, key: str) -> Version | None:
+        self._count((key,), reads=1)
+        return super().version(key)
+
+    def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
+        data = flat_bytes(value)
+        self._count((key,), writes=1, bytes_written=len(data))
+        return super().set(key, data, condition=condition)
+
+    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, BytesLike]]) -> None:
+        triples = [(key, start, flat_bytes(value)) for key, start, value in key_start_values]
+        keys = {key for key, _, _ in triples}
+        self._count(keys, writes=len(keys), bytes_written=sum(len(value) for _, _, value in triples))
+        super().set_partial_values(triples)
+
+    def erase(self, key: str) -> None:
+        self._count((key,), erases=1)
+        super().erase(key)
+
+    def erase_values(self, keys: Iterable[str]) -> None:
+        names = list(keys)
+        self._count(names, erases=len(names))
+        super().erase_values(names)
+
+    def erase_prefix(self, prefix: str) -> None:
+        self._count(erases=1)
+        super().erase_prefix(prefix)
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        self._count(lists=1)
+        return super().list_prefix(prefix)
+
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
+        self._count(lists=1)
+        return super().list_dir(prefix)
+
+
+__all__ = ["CountingStore", "Counts"]

@@ -1,0 +1,384 @@
+"""Values as files below a base directory ("File system store", version 1.0)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from zardine.buffers import BytesLike
+from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
+from zardine.stores import file_tree
+from zardine.stores.base import (
+    WHOLE,
+    ByteRange,
+    Condition,
+    Reading,
+    Store,
+    Version,
+    check_prefix,
+    flat_bytes,
+    resolve_range,
+)
+from zardine.stores.base_directory import BaseDirectory
+from zardine.stores.file_lock import FileLock
+from zardine.stores.file_names import check_file_key, temporary_name
+from zardine.stores.file_uri import is_file_uri, path_of_uri, uri_of_path
+from zardine.stores.file_version import stamp, version_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hang us
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_MOST: Final = 0x7FFFF000  # bytes that Linux moves in one call
+_ATTEMPTS: Final = 100
+_NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
+
+
+class LocalStore(Store):
+    """Keys as relative paths of files below ``root``, which need not exist yet.
+
+    ``root`` is a path or a ``file:`` URI; ``~`` is not expanded. What is promised beyond :class:`Store`:
+
+    - No key leads out of ``root``, be it through symbolic links (:class:`InvalidKeyError`). Links that stay inside are
+      followed when reading; writing or erasing a key that is a link replaces or removes the link.
+    - A value is written to a temporary file beside it and then put in place. A writer that fails or dies leaves the old
+      value; what a killed one leaves is never a key, and :meth:`remove_leftovers` removes it.
+    - Conditional writes hold between threads and processes of one machine; between machines that share a network
+      file system only as far as its ``flock`` does. Programs that write by other means do not take part.
+    - With ``durable``, a write has reached the disk (``fsync`` of file and directory) when it returns.
+
+    Directories that :meth:`erase` leaves empty are removed; a directory that is empty is a prefix without keys.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, read_only: bool = False, durable: bool = False) -> None:
+        super().__init__(read_only=read_only)
+        if os.open not in os.supports_dir_fd:
+            raise UnsupportedError(f"LocalStore does not work on {sys.platform} yet")
+        path = os.fspath(root)
+        if isinstance(path, bytes):
+            path = os.fsdecode(path)
+        if isinstance(root, str) and is_file_uri(root):
+            path = path_of_uri(root)
+        if not path or "\0" in path:
+            raise StoreError(f"{path!r} is not the path of a directory")
+        path = os.path.join(os.getcwd(), path) if not os.path.isabs(path) else path
+        if ".." not in path.split(os.sep):  # dropping ".." would change what a link before it means
+            path = os.path.normpath(path)
+        if path.startswith("//"):
+            path = path[1:]
+        self._base = BaseDirectory(path)
+        self._durable = durable
+
+    @property
+    def root(self) -> Path:
+        """The base directory, absolute."""
+        from pathlib import Path
+
+        return Path(self._base.path)
+
+    @property
+    def durable(self) -> bool:
+        """Whether a write has reached the disk when it returns."""
+        return self._durable
+
+    # readable
+
+    def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        check_file_key(key)
+        path = self._base.path_of(key)
+        try:
+            file = os.open(path, _READ)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # a socket, or a FIFO
+                return None
+            self._fail("read", key, error)
+        try:
+            self._base.check_inside(file, path)
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            size = status.st_size
+            parts = []
+            for byte_range in ranges:
+                start, stop = resolve_range(byte_range, size)
+                parts.append(self._read_part(file, key, start, stop - start) if stop > start else b"")
+            return Reading(tuple(parts), version_of(status), size)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._fail("read", key, error)
+        finally:
+            os.close(file)
+
+    def local_path(self, key: str) -> str | None:
+        return None if self.read(key, ()) is None else self._base.path_of(key)
+
+    # writeable
+
+    def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
+        check_file_key(key)
+        self._check_writable()
+        data = flat_bytes(value)
+        if condition is not None and self.version(key) != condition.version:
+            self._lost(key)
+        for _ in range(_ATTEMPTS):
+            with contextlib.suppress(FileNotFoundError):  # the directory was erased while we wrote into it: again
+                return self._set(key, data, condition)
+        raise StoreError(f"cannot write key {key!r} of {self}: its directory goes away as often as it is made")
+
+    def erase(self, key: str) -> None:
+        check_file_key(key)
+        self._check_writable("erase from")
+        prefix, _, name = key.rpartition("/")
+        try:
+            with self._directory(prefix) as directory, FileLock(directory, name) as lock:
+                if lock.status is not None and stat.S_ISDIR(lock.status.st_mode):
+                    return
+                os.unlink(name, dir_fd=directory)
+                if self._durable:
+                    os.fsync(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self._fail("erase", key, error)
+        self._remove_empty(prefix)
+
+    def erase_prefix(self, prefix: str) -> None:
+        """Remove every key that starts with ``prefix``; for other than the whole store, all in one instant.
+
+        Links to directories are removed, not followed.
+        """
+        check_prefix(prefix)
+        self._check_writable("erase from")
+        name = prefix[:-1]
+        if name:
+            check_file_key(name)
+        try:
+            if not name:
+                with self._directory("") as directory:
+                    file_tree.clear(directory)
+                return
+            above, _, last = name.rpartition("/")
+            with self._directory(above) as directory:
+                file_tree.remove(directory, last)
+                if self._durable:
+                    os.fsync(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self._fail("erase", prefix, error)
+        self._remove_empty(above)
+
+    # listable
+
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
+        """As in :class:`Store`; links that lead out of the base, nowhere, or back up the path are left out."""
+        check_prefix(prefix)
+        name = prefix[:-1]
+        if name:
+            check_file_key(name)
+        try:
+            with self._directory(name) as directory:
+                return file_tree.list_directory(self._base, directory, prefix)
+        except (FileNotFoundError, NotADirectoryError):
+            return [], []
+        except OSError as error:
+            self._fail("list", prefix, error)
+
+    # the rest
+
+    def lock(self, key: str) -> AbstractContextManager[object]:
+        """Excludes threads and processes of this machine that lock, conditionally write or erase the same file.
+
+        While the key is missing only threads are excluded; processes are from the first :meth:`set` in it on.
+        """
+        check_file_key(key)
+        self._check_writable("lock a key of")
+        return self._locked(key)
+
+    def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
+        """Paths of what writers that died left behind: unfinished files unchanged for ``older_than`` seconds."""
+        return file_tree.leftovers(self._base.path, older_than)
+
+    def remove_leftovers(self, older_than: float = 3600.0) -> int:
+        """Remove the :meth:`leftovers`; gives their number."""
+        self._check_writable("clean up")
+        return file_tree.remove_leftovers(self._base.path, older_than)
+
+    def __str__(self) -> str:
+        return uri_of_path(self._base.path)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[str, bool, bool]:
+        return self._base.path, self._read_only, self._durable
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), *self._parts())
+
+    @contextmanager
+    def _directory(self, prefix: str, *, create: bool = False) -> Generator[int, None, None]:
+        directory = self._base.open(prefix, create=create, durable=self._durable)
+        try:
+            yield directory
+        finally:
+            os.close(directory)
+
+    @contextmanager
+    def _locked(self, key: str) -> Generator[None, None, None]:
+        prefix, _, name = key.rpartition("/")
+        made = False
+        try:
+            try:
+                directory = self._base.open(prefix)
+            except FileNotFoundError:
+                made = True
+                directory = self._base.open(prefix, create=True, durable=self._durable)
+        except OSError as error:
+            self._fail("lock", key, error)
+        try:
+            with FileLock(directory, name):
+                yield
+        finally:
+            os.close(directory)
+            if made:
+                self._remove_empty(prefix)  # if nothing was put into it
+
+    def _read_part(self, file: int, key: str, start: int, length: int) -> BytesLike:
+        part = os.pread(file, min(length, _MOST), start)
+        if len(part) == length:
+            return part
+        whole = bytearray(part)
+        while len(whole) < length and part:
+            part = os.pread(file, min(length - len(whole), _MOST), start + len(whole))
+            whole += part
+        if len(whole) < length:
+            raise StoreError(f"key {key!r} of {self} was cut short by another program while it was read")
+        return bytes(whole)
+
+    def _set(self, key: str, data: BytesLike, condition: Condition | None) -> Version:
+        prefix, _, name = key.rpartition("/")
+        try:
+            directory = self._base.open(prefix, create=True, durable=self._durable)
+            try:
+                temporary = temporary_name()
+                file = os.open(temporary, _NEW, 0o666, dir_fd=directory)
+                try:
+                    self._fill(file, data)
+                    status = None
+                    while status is None:
+                        status = self._place(directory, temporary, file, name, key, condition)
+                except BaseException:
+                    with contextlib.suppress(OSError):
+                        os.unlink(temporary, dir_fd=directory)
+                    raise
+                finally:
+                    os.close(file)
+                if self._durable:
+                    os.fsync(directory)
+                return version_of(status)
+            finally:
+                os.close(directory)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            self._remove_empty(prefix)  # if we made it
+            self._fail("write", key, error)
+
+    def _fill(self, file: int, data: BytesLike) -> None:
+        done = os.write(file, data) if len(data) <= _MOST else 0
+        if done < len(data):
+            view = memoryview(data)
+            while done < len(data):
+                done += os.write(file, view[done : done + _MOST])
+        stamp(file)
+        if self._durable:
+            os.fsync(file)
+
+    def _place(
+        self, directory: int, temporary: str, file: int, name: str, key: str, condition: Condition | None
+    ) -> os.stat_result | None:
+        """Give the finished temporary file its name; ``None`` if another writer made that name just now: again."""
+        with FileLock(directory, name) as lock:
+            old = lock.status
+            if old is not None and stat.S_ISDIR(old.st_mode):
+                raise IsADirectoryError(errno.EISDIR, "it is a prefix of other keys (a directory)")
+            if condition is not None and (None if old is None else version_of(old)) != condition.version:
+                self._lost(key)
+            lock.moves_to(file)
+            if old is not None:
+                mode = stat.S_IMODE(old.st_mode)
+                if mode != stat.S_IMODE(os.fstat(file).st_mode):
+                    with contextlib.suppress(OSError):
+                        os.fchmod(file, mode)
+            elif self._link(directory, temporary, name):
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=directory)
+                return os.fstat(file)
+            elif lock.appeared():
+                return None
+            os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            return os.fstat(file)
+
+    def _link(self, directory: int, temporary: str, name: str) -> bool:
+        """Whether the new name could be made; not if it exists, or where files cannot have two names."""
+        try:
+            os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return False
+        return True
+
+    def _remove_empty(self, prefix: str) -> None:
+        """Remove a directory if it is empty, and then those above it; writers that need one make it again."""
+        while prefix:
+            prefix, _, name = prefix.rpartition("/")
+            try:
+                with self._directory(prefix) as directory:
+                    os.rmdir(name, dir_fd=directory)
+                    if self._durable:
+                        os.fsync(directory)
+            except OSError:
+                return
+
+    def _lost(self, key: str) -> NoReturn:
+        raise ConditionFailedError(f"key {key!r} of {self} changed since it was read; nothing was written")
+
+    def _fail(self, what: str, key: str, error: OSError) -> NoReturn:
+        if isinstance(error, StoreError):
+            raise error
+        if error.errno in (errno.ENAMETOOLONG, errno.EILSEQ):
+            raise InvalidKeyError(f"invalid key {key!r}: {self} cannot have files of that name") from error
+        reason = error.strerror
+        if error.errno == errno.ENOTDIR:
+            reason = "a part of it is a key itself (a file), so nothing can lie below it"
+        failure = StoreError(f"cannot {what} key {key!r} of {self}: {reason}")
+        failure.errno = error.errno
+        failure.filename = self._base.path_of(key)
+        raise failure from error
+
+
+def _rebuild(kind: type[LocalStore], path: str, read_only: bool, durable: bool) -> LocalStore:
+    return kind(path, read_only=read_only, durable=durable)
+
+
+__all__ = ["LocalStore"]

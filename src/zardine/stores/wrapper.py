@@ -1,0 +1,131 @@
+"""Stores made of another store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Self
+
+from zardine.buffers import BytesLike
+from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store, Version, check_key, check_prefix
+
+
+class WrapperStore(Store):
+    """Passes every call on to another store: the base of wrappers, which override what they change.
+
+    A wrapper that only renames overrides :meth:`_inward` and :meth:`_outward`, which are given keys and prefixes that
+    are well formed. Itself, this class is the other store made read-only, or the same.
+    """
+
+    def __init__(self, store: Store, *, read_only: bool = False) -> None:
+        super().__init__(read_only=read_only)
+        self._store = store
+
+    @property
+    def store(self) -> Store:
+        """The store that does the work."""
+        return self._store
+
+    @property
+    def read_only(self) -> bool:
+        return self._read_only or self._store.read_only
+
+    def with_read_only(self, read_only: bool = False) -> Self:
+        twin = super().with_read_only(read_only)
+        twin._store = self._store.with_read_only(read_only)
+        return twin
+
+    def _inward(self, name: str) -> str:
+        """The inner store's name of a key or prefix."""
+        return name
+
+    def _outward(self, name: str) -> str:
+        """Our name of a key or prefix of the inner store; the reverse of :meth:`_inward`."""
+        return name
+
+    def _key(self, key: str) -> str:
+        return self._inward(check_key(key))
+
+    def _prefix(self, prefix: str) -> str:
+        return self._inward(check_prefix(prefix))
+
+    # readable
+
+    def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        return self._store.read(self._key(key), ranges)
+
+    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
+        return self._store.get_partial_values([(self._key(key), wanted) for key, wanted in key_ranges])
+
+    def exists(self, key: str) -> bool:
+        return self._store.exists(self._key(key))
+
+    def size(self, key: str) -> int | None:
+        return self._store.size(self._key(key))
+
+    def version(self, key: str) -> Version | None:
+        return self._store.version(self._key(key))
+
+    # writeable
+
+    def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
+        inner = self._key(key)
+        self._check_writable()
+        return self._store.set(inner, value, condition=condition)
+
+    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, BytesLike]]) -> None:
+        self._check_writable()
+        self._store.set_partial_values([(self._key(key), start, value) for key, start, value in key_start_values])
+
+    def erase(self, key: str) -> None:
+        inner = self._key(key)
+        self._check_writable("erase from")
+        self._store.erase(inner)
+
+    def erase_values(self, keys: Iterable[str]) -> None:
+        self._check_writable("erase from")
+        self._store.erase_values([self._key(key) for key in keys])
+
+    def erase_prefix(self, prefix: str) -> None:
+        inner = self._prefix(prefix)
+        self._check_writable("erase from")
+        self._store.erase_prefix(inner)
+
+    # listable
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        return map(self._outward, self._store.list_prefix(self._prefix(prefix)))
+
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
+        keys, prefixes = self._store.list_dir(self._prefix(prefix))
+        return list(map(self._outward, keys)), list(map(self._outward, prefixes))
+
+    # the rest
+
+    def lock(self, key: str) -> AbstractContextManager[object]:
+        return self._store.lock(self._key(key))
+
+    def local_path(self, key: str) -> str | None:
+        return self._store.local_path(self._key(key))
+
+    def close(self) -> None:
+        self._store.close()
+
+    def __str__(self) -> str:
+        return str(self._store)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._store!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[object, ...]:
+        """What equal wrappers have equal."""
+        return self._store, self.read_only
+
+
+__all__ = ["WrapperStore"]

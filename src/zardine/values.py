@@ -1,0 +1,75 @@
+"""From what a user assigns to an array of the right dtype and shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """``value`` as an array of ``dtype``, converted as NumPy converts on assignment.
+
+    Python integers out of range raise ``OverflowError``. Variable-length types take strings (or bytes) only:
+    ``TypeError`` for anything else.
+    """
+    if dtype.kind == "T":
+        return _cast_strings(value, dtype)
+    if dtype.kind == "O":
+        return _cast_bytes(value)
+    if dtype.names is not None and not (isinstance(value, (np.ndarray, np.generic)) and value.dtype == dtype):
+        return _cast_records(value, dtype)
+    if isinstance(value, np.ndarray):
+        return value if value.dtype == dtype else value.astype(dtype)
+    array = np.asarray(value)
+    if array.dtype == dtype:
+        return array
+    if array.dtype == np.object_ or not isinstance(value, (np.generic, np.ndarray)):
+        return np.asarray(value, dtype=dtype)  # NumPy checks the range of Python integers here
+    return array.astype(dtype)
+
+
+def broadcast_values(values: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """``values`` as a read-only view of ``shape``; leading axes of length 1 may be too many, as in NumPy."""
+    extra = values.ndim - len(shape)
+    if extra > 0 and values.shape[:extra] == (1,) * extra:
+        values = values.reshape(values.shape[extra:])
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        raise ValueError(f"could not broadcast input array from shape {values.shape} into shape {shape}") from None
+
+
+def _cast_strings(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    array = np.asarray(value)
+    if array.dtype.kind in "TU":
+        return array.astype(dtype)
+    if array.dtype.kind == "O":
+        wrong = next((item for item in array.flat if not isinstance(item, str)), None)
+        if wrong is not None or any(item is None for item in array.flat):
+            raise TypeError(f"this array holds strings; {wrong!r} ({type(wrong).__name__}) is not one")
+        return array.astype(dtype)
+    if array.size == 0:
+        return array.astype(dtype)
+    raise TypeError(f"this array holds strings, not values of dtype {array.dtype}")
+
+
+def _cast_bytes(value: object) -> npt.NDArray[Any]:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        scalar = np.empty((), object)
+        scalar[()] = bytes(value)
+        return scalar
+    array = np.asarray(value, dtype=object)
+    cast = np.empty(array.shape, object)
+    for at, item in np.ndenumerate(array):
+        if not isinstance(item, (bytes, bytearray, memoryview, np.bytes_)):
+            raise TypeError(f"this array holds byte strings; {item!r} ({type(item).__name__}) is not one")
+        cast[at] = bytes(item)
+    return cast
+
+
+def _cast_records(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value).astype(dtype)
+    return np.array(value, dtype=dtype)

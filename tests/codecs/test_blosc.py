@@ -1,0 +1,121 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from zardine.codecs import BloscCname, BloscCodec, BloscShuffle
+from zardine.codecs.base import SizeLimit
+from zardine.errors import ChunkDecodeError, EncodeError
+
+DATA = np.arange(1000, dtype="<u4").tobytes()
+EXACT = SizeLimit(len(DATA), True)
+
+
+def test_random_damage_never_ends_the_process():
+    script = Path(__file__).with_name("blosc_mutations.py")
+    done = subprocess.run([sys.executable, script, "20000", "11"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    refused, gave_data = map(int, done.stdout.split())
+    assert refused + gave_data == 20000
+    assert refused > 1000
+    assert gave_data > 1000
+
+
+@pytest.mark.parametrize("cname", ["lz4", "lz4hc", "blosclz", "zlib", "zstd"])
+@pytest.mark.parametrize("shuffle", list(BloscShuffle))
+@pytest.mark.parametrize("typesize", [1, 2, 3, 8, 255, 256, 5000])
+def test_every_combination(cname, shuffle, typesize):
+    codec = BloscCodec(cname=cname, shuffle=shuffle, typesize=typesize, clevel=3)
+    encoded = codec.encode(DATA)
+    assert encoded[3] == (typesize if typesize <= 255 else 1)
+    assert bytes(codec.decode(encoded, EXACT)) == DATA
+
+
+def test_typesize_and_shuffle_are_chosen_for_the_data_type(h):
+    def choose(dtype, **options):
+        codec = BloscCodec(**options).resolve(h.spec(dtype, (1,)))
+        return codec.typesize, codec.shuffle
+
+    assert choose("uint8") == (1, "bitshuffle")
+    assert choose("float64") == (8, "shuffle")
+    assert choose("complex128") == (16, "shuffle")
+    assert choose("string") == (1, "bitshuffle")
+    assert choose("U100") == (400, "shuffle")
+    assert choose("int32", typesize=2) == (2, "shuffle")
+    assert choose("int32", shuffle="noshuffle") == (4, "noshuffle")
+    assert BloscCodec().configuration()["shuffle"] == "bitshuffle"
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "text"),
+    [
+        (0, 1, "format version 1"),
+        (3, 0, "elements of 0 bytes"),
+        (4, 255, "expected 4000"),
+        (8, 0, "blocks of"),
+        (12, 255, "the blosc header says"),
+    ],
+)
+def test_header_is_checked(at, value, text):
+    encoded = bytearray(BloscCodec(cname="lz4", blocksize=256, typesize=4, shuffle="shuffle").encode(DATA))
+    encoded[at] = value
+    if at == 8:
+        encoded[8:12] = bytes(4)
+    with pytest.raises(ChunkDecodeError, match=text):
+        BloscCodec().decode(encoded, EXACT)
+
+
+def test_too_many_bytes_are_refused():
+    class Long(bytes):
+        def __len__(self):
+            return 2**31
+
+    with pytest.raises(EncodeError, match="too many for blosc"):
+        BloscCodec().encode(Long())
+
+
+def test_a_compressor_that_is_not_installed(h):
+    codec = BloscCodec(cname=BloscCname.snappy)
+    reason = codec.check(h.spec("uint8", (1,)))
+    if reason is not None:
+        assert "snappy" in reason
+        with pytest.raises(EncodeError, match="blosc failed"):
+            codec.encode(DATA)
+
+
+def test_configuration(h):
+    document = {
+        "name": "blosc",
+        "configuration": {"cname": "lz4", "clevel": 1, "shuffle": "shuffle", "typesize": 4, "blocksize": 0},
+    }
+    codec = BloscCodec(cname=BloscCname.lz4, clevel=1, shuffle=BloscShuffle.shuffle, typesize=4)
+    assert h.read(document) == codec
+    assert codec.to_json() == document
+    plain = {"cname": "lz4", "clevel": 1, "shuffle": "noshuffle", "blocksize": 0}
+    assert h.read({"name": "blosc", "configuration": plain}).typesize is None
+    assert h.read({"name": "blosc", "configuration": {**plain, "typesize": 0}}).typesize is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "text"),
+    [
+        ({"typesize": ...}, "typesize", "required member is missing (unless"),
+        ({"typesize": 0}, "typesize", "an integer from 1"),
+        ({"cname": "lzma"}, "cname", "expected one of"),
+        ({"cname": ...}, "cname", "required member is missing"),
+        ({"clevel": 10}, "clevel", "an integer from 0 to 9"),
+        ({"clevel": ...}, "clevel", "required member is missing"),
+        ({"shuffle": 1}, "shuffle", "expected one of"),
+        ({"shuffle": None}, "shuffle", "expected one of"),
+        ({"blocksize": -1}, "blocksize", "an integer from 0"),
+        ({"nthreads": 1}, "nthreads", "unknown member"),
+    ],
+)
+def test_refusals(h, changes, place, text):
+    configuration = {"cname": "lz4", "clevel": 1, "shuffle": "shuffle", "typesize": 4, "blocksize": 0, **changes}
+    configuration = {name: value for name, value in configuration.items() if value is not ...}
+    (problem,) = h.problems_of({"name": "blosc", "configuration": configuration})
+    assert problem.startswith(f"codecs[0].configuration.{place}: ")
+    assert text in problem

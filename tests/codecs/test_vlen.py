@@ -1,0 +1,126 @@
+from contextlib import suppress
+
+import numcodecs
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zardine.codecs import VLenBytesCodec, VLenUTF8Codec
+from zardine.errors import ChunkDecodeError, EncodeError
+
+TEXT, BYTES = VLenUTF8Codec(), VLenBytesCodec()
+SHAPES = [(), (0,), (1,), (4,), (2, 2), (0, 3)]
+
+
+def objects(values: list, shape: tuple[int, ...]) -> np.ndarray:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array.reshape(shape)
+
+
+@given(data=st.data(), shape=st.sampled_from(SHAPES))
+def test_text_round_trip(h, data, shape):
+    size = int(np.prod(shape, dtype=int))
+    characters = st.characters(codec="utf-8")
+    values = data.draw(st.lists(st.text(characters, max_size=20), min_size=size, max_size=size))
+    spec = h.spec("string", shape)
+    encoded = TEXT.encode(np.array(values, np.dtypes.StringDType()).reshape(shape), spec)
+    assert TEXT.encode(objects(values, shape), spec) == encoded
+    decoded = TEXT.decode(encoded, spec)
+    assert decoded.dtype == np.dtypes.StringDType()
+    assert decoded.shape == shape
+    assert decoded.reshape(-1).tolist() == values
+    assert bytes(numcodecs.VLenUTF8().encode(objects(values, (size,)))) == encoded
+
+
+@given(data=st.data(), shape=st.sampled_from(SHAPES))
+def test_bytes_round_trip(h, data, shape):
+    size = int(np.prod(shape, dtype=int))
+    values = data.draw(st.lists(st.binary(max_size=20), min_size=size, max_size=size))
+    spec = h.spec("bytes", shape)
+    encoded = BYTES.encode(objects(values, shape), spec)
+    decoded = BYTES.decode(memoryview(encoded), spec)
+    assert decoded.dtype == object
+    assert decoded.shape == shape
+    assert decoded.reshape(-1).tolist() == values
+    assert bytes(numcodecs.VLenBytes().encode(objects(values, (size,)))) == encoded
+
+
+def test_golden_bytes(h):
+    stored = b"\x03\0\0\0" + b"\x01\0\0\0a" + b"\0\0\0\0" + b"\x02\0\0\0\xc3\xa4"
+    spec = h.spec("string", (3,))
+    assert TEXT.encode(np.array(["a", "", "ä"], "U1"), spec) == stored
+    assert TEXT.decode(stored, spec).tolist() == ["a", "", "ä"]
+    assert BYTES.decode(stored, h.spec("bytes", (3,))).tolist() == [b"a", b"", b"\xc3\xa4"]
+
+
+def test_c_order(h):
+    array = np.array([["a", "b"], ["c", "d"]], np.dtypes.StringDType()).T
+    decoded = TEXT.decode(TEXT.encode(array, h.spec("string", (2, 2))), h.spec("string", (2, 2)))
+    assert decoded.tolist() == [["a", "c"], ["b", "d"]]
+
+
+@pytest.mark.parametrize(
+    ("stored", "text"),
+    [
+        (b"", "0 bytes are too few"),
+        (b"\2\0\0", "3 bytes are too few"),
+        (b"\3\0\0\0" + bytes(12), "3 elements, expected 2"),
+        (b"\xff\xff\xff\xff", "4294967295 elements, expected 2"),
+        (b"\2\0\0\0" + b"\0\0\0\0", "8 bytes are too few for 2 elements"),
+        (b"\2\0\0\0" + b"\2\0\0\0ab" + b"\0\0", "before the length of element 1"),
+        (b"\2\0\0\0" + b"\0\0\0\0" + b"\2\0\0\0a", "element 1 goes 1 bytes past the end"),
+        (b"\2\0\0\0" + b"\xff\xff\xff\xff" + b"\0\0\0\0", "past the end"),
+        (b"\2\0\0\0" + b"\0\0\0\0" + b"\1\0\0\0a" + b"x", "1 bytes follow the last element"),
+    ],
+)
+def test_hostile_data(h, stored, text):
+    for codec, name in ((TEXT, "string"), (BYTES, "bytes")):
+        with pytest.raises(ChunkDecodeError, match=text) as raised:
+            codec.decode(stored, h.spec(name, (2,)))
+        assert raised.value.codec == codec.name
+
+
+def test_damage_never_gives_another_error(h):
+    spec = h.spec("string", (2,))
+    for wrong in h.damaged(TEXT.encode(np.array(["ab", "ö"], "U2"), spec)):
+        with suppress(ChunkDecodeError):
+            assert TEXT.decode(wrong, spec).shape == (2,)
+
+
+def test_invalid_utf8_is_refused(h):
+    with pytest.raises(ChunkDecodeError, match="not UTF-8"):
+        TEXT.decode(b"\1\0\0\0\1\0\0\0\xff", h.spec("string", (1,)))
+
+
+@pytest.mark.parametrize("value", [None, 0, b"a", 1.5, float("nan")])
+def test_what_is_no_text_is_not_encoded(h, value):
+    with pytest.raises(EncodeError, match="expected strings"):
+        TEXT.encode(objects(["a", value], (2,)), h.spec("string", (2,)))
+
+
+def test_lone_surrogates_are_not_encoded(h):
+    with pytest.raises(EncodeError, match="no UTF-8 form"):
+        TEXT.encode(objects(["\ud800"], (1,)), h.spec("string", (1,)))
+
+
+@pytest.mark.parametrize("value", [None, "a", 5, [1]])
+def test_what_is_not_bytes_is_not_encoded(h, value):
+    with pytest.raises(EncodeError, match="expected bytes"):
+        BYTES.encode(objects([b"a", value], (2,)), h.spec("bytes", (2,)))
+    assert BYTES.encode(objects([bytearray(b"a")], (1,)), h.spec("bytes", (1,))) == b"\1\0\0\0\1\0\0\0a"
+
+
+def test_configuration(h):
+    for codec, name, other in ((TEXT, "vlen-utf8", "bytes"), (BYTES, "vlen-bytes", "string")):
+        assert h.read(name) == codec
+        assert codec.to_json() == {"name": name}
+        assert h.problems_of({"name": name, "configuration": {"a": 1}}) == [
+            "codecs[0].configuration.a: unknown member; known are: none"
+        ]
+        assert f"not {other}" in codec.check(h.spec(other, (1,)))
+        assert "not int8" in codec.check(h.spec("int8", (1,)))
+        assert codec.encoded_size(h.spec(other, (1,))) is codec.encoded_limit(h.spec(other, (1,))) is None
+    assert TEXT.check(h.spec("string", (1,))) is None
+    assert BYTES.check(h.spec("variable_length_bytes", (1,))) is None

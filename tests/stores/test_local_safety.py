@@ -1,0 +1,389 @@
+"""LocalStore: nothing leads out of the base directory, odd files are no values, errors are clear."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import socket
+import tempfile
+import threading
+
+import numpy as np
+import pytest
+
+from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError
+from zardine.storage import LocalStore
+from zardine.stores.base import Condition
+
+
+@pytest.fixture
+def outside(tmp_path):
+    directory = tmp_path / "outside"
+    (directory / "sub").mkdir(parents=True)
+    (directory / "secret").write_bytes(b"secret")
+    (directory / "sub" / "secret").write_bytes(b"secret")
+    return directory
+
+
+@pytest.fixture
+def store(tmp_path, outside):
+    store = LocalStore(tmp_path / "root")
+    store.set("in/file", b"inside")
+    return store
+
+
+def tree(directory):
+    return sorted(
+        (os.path.join(above, name), os.lstat(os.path.join(above, name)).st_mtime_ns)
+        for above, directories, files in os.walk(directory)
+        for name in directories + files
+    )
+
+
+def everything(store, key):
+    return [
+        lambda: store.read(key),
+        lambda: store.exists(key),
+        lambda: store.version(key),
+        lambda: store.local_path(key),
+        lambda: store.set(key, b"x", condition=Condition(None)),
+        lambda: store.set_partial_values([(key, 0, b"x")]),
+    ]
+
+
+def test_links_to_directories_outside(store, outside):
+    for target in (str(outside), "../outside", "in/../../outside"):
+        before = tree(outside)
+        os.symlink(target, store.root / "out")
+        for key in ("out/secret", "out/sub/secret"):
+            for call in everything(store, key):
+                with pytest.raises(InvalidKeyError, match="out of the store's base"):
+                    call()
+        for key in ("out/secret", "out/new", "out/sub/new", "out/newdir/new"):
+            with pytest.raises(InvalidKeyError):
+                store.set(key, b"x")
+        for call in (
+            lambda: store.erase("out/secret"),
+            lambda: store.erase_prefix("out/sub/"),
+            lambda: store.list_dir("out/"),
+            lambda: list(store.list_prefix("out/sub/")),
+            lambda: store.lock("out/new/key").__enter__(),
+        ):
+            with pytest.raises(InvalidKeyError):
+                call()
+        assert list(store.list()) == ["in/file"]
+        assert store.list_dir("") == ([], ["in/"])
+        assert tree(outside) == before
+        store.erase_prefix("out/")  # the link itself lies inside
+        assert tree(outside) == before
+        assert not os.path.lexists(store.root / "out")
+
+
+def test_links_to_files_outside(store, outside):
+    os.symlink(outside / "secret", store.root / "in" / "link")
+    for call in everything(store, "in/link"):
+        with pytest.raises(InvalidKeyError):
+            call()
+    assert list(store.list()) == ["in/file"]
+    store.set("in/link", b"mine")
+    assert not (store.root / "in" / "link").is_symlink()
+    assert (outside / "secret").read_bytes() == b"secret"
+    assert store.get("in/link") == b"mine"
+    os.symlink(outside / "secret", store.root / "in" / "other")
+    store.erase("in/other")
+    store.erase_prefix("")
+    assert (outside / "secret").read_bytes() == b"secret"
+
+
+def test_links_out_in_an_erased_tree(store, outside):
+    os.symlink(outside, store.root / "in" / "d")
+    os.symlink(outside / "secret", store.root / "in" / "f")
+    before = tree(outside)
+    store.erase_prefix("in/")
+    assert tree(outside) == before
+    assert os.listdir(store.root) == []
+
+
+def test_dangling_links(store, outside):
+    os.symlink(outside / "new", store.root / "in" / "dangling")
+    os.symlink(outside / "newdir", store.root / "dangling")
+    os.symlink("loop", store.root / "loop")
+    assert store.get("in/dangling") is None
+    assert store.get("dangling/x") is None
+    assert list(store.list()) == ["in/file"]
+    for key in ("dangling/x", "dangling/x/y", "loop/x"):
+        with pytest.raises(StoreError):
+            store.set(key, b"x")
+    with pytest.raises(StoreError):
+        store.get("loop/x")
+    store.set("in/dangling", b"mine", condition=Condition(None))
+    assert store.get("in/dangling") == b"mine"
+    assert sorted(os.listdir(outside)) == ["secret", "sub"]
+
+
+def test_links_inside_are_followed(store):
+    root = store.root
+    os.symlink("in", root / "relative")
+    os.symlink(root / "in", root / "absolute")
+    os.symlink("file", root / "in" / "same")
+    for key in ("relative/file", "absolute/file", "in/same", "relative/same"):
+        assert store.get(key) == b"inside"
+    assert list(store.list()) == [
+        *("absolute/file", "absolute/same", "in/file", "in/same", "relative/file", "relative/same")
+    ]
+    version = store.version("absolute/file")
+    store.set("absolute/file", b"new", condition=Condition(version))
+    with pytest.raises(ConditionFailedError):
+        store.set("in/file", b"newer", condition=Condition(version))
+    assert store.get("in/file") == b"new"
+    store.set("absolute/deep/er", b"x")
+    assert store.get("in/deep/er") == b"x"
+    store.erase("absolute/deep/er")
+    assert sorted(os.listdir(root / "in")) == ["file", "same"]
+    store.set("in/same", b"own")  # replaces the link
+    assert store.get("in/file") == b"new"
+    store.erase_prefix("absolute/")
+    assert store.get("in/file") == b"new"
+
+
+def test_links_back_up_do_not_make_listings_endless(store):
+    os.symlink("..", store.root / "in" / "up")
+    os.symlink(".", store.root / "in" / "self")
+    store.set("b/x", b"x")
+    os.symlink("../b", store.root / "in" / "b")
+    os.symlink("../in", store.root / "b" / "in")
+    assert list(store.list()) == ["b/in/file", "b/x", "in/b/x", "in/file"]
+
+
+def test_root_may_be_a_link_and_may_move(tmp_path, store, outside):
+    link = tmp_path / "link"
+    link.symlink_to(store.root)
+    linked = LocalStore(link)
+    assert linked.get("in/file") == b"inside"
+    second = LocalStore(tmp_path / "second")
+    second.set("in/file", b"second")
+    link.unlink()
+    link.symlink_to(second.root)
+    assert linked.get("in/file") == b"second"
+    os.symlink(store.root / "in", second.root / "out")
+    with pytest.raises(InvalidKeyError):
+        linked.get("out/file")
+
+
+def test_exchanging_a_directory_for_a_link_never_leaks(store, outside):
+    """One thread swaps a directory and a link to the outside; whatever is read or written stays inside."""
+    exchange = getattr(ctypes.CDLL(None), "renameat2", None)
+    if exchange is None:
+        pytest.skip("no renameat2")
+    root = store.root
+    (root / "d").mkdir()
+    (root / "d" / "secret").write_bytes(b"inside")
+    os.symlink(outside, root / "l")
+    before = tree(outside)
+    stop = threading.Event()
+
+    def swap():
+        while not stop.is_set():
+            assert exchange(-100, os.fsencode(root / "d"), -100, os.fsencode(root / "l"), 2) == 0
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    refused = 0
+    try:
+        for number in range(3000):
+            try:
+                assert store.get("d/secret") in (None, b"inside")
+            except InvalidKeyError:
+                refused += 1
+            if number % 10 == 0:
+                try:
+                    store.set("d/new", b"x")
+                    store.erase("d/new")
+                    store.list_dir("d/")
+                    store.set("d/e/f", b"x")
+                    store.erase_prefix("d/e/")
+                except StoreError:
+                    refused += 1
+    finally:
+        stop.set()
+        thread.join()
+    assert tree(outside) == before
+    assert refused
+
+
+@pytest.mark.parametrize("key", [".zardine-x.tmp", "a/.zardine-0123.tmp", ".zardine-.tmp/a", "a/.zardine-b.tmp/c"])
+def test_temporary_names_are_no_keys(store, key):
+    path = store.root / key
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"half")
+    for call in [*everything(store, key), lambda: store.erase(key), lambda: store.lock(key)]:
+        with pytest.raises(InvalidKeyError, match="kept for unfinished writes"):
+            call()
+    for call in (lambda: store.list_dir(key + "/"), lambda: store.erase_prefix(key + "/")):
+        with pytest.raises(InvalidKeyError):
+            call()
+    assert list(store.list()) == ["in/file"]
+    assert store.list_dir("")[0] == []
+    near = (".zardine", ".zardine-x", "zardine-x.tmp", ".zardine-/x.tmp")
+    for name in near:
+        store.set(name, b"x")
+    assert set(near) < set(store.list())
+
+
+def test_files_that_are_no_values(store):
+    root = store.root
+    os.mkfifo(root / "fifo")
+    (root / "empty").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        directory = os.open(root, os.O_RDONLY)
+        listener.bind(f"/proc/self/fd/{directory}/socket")
+        os.close(directory)
+        assert store.get("fifo") is None
+        assert store.get("socket") is None
+        assert store.get("empty") is None
+        assert list(store.list()) == ["in/file"]
+        assert store.list_dir("") == ([], ["empty/", "in/"])
+
+
+def test_clear_errors(store):
+    with pytest.raises(StoreError, match=r"'in'.*prefix of other keys"):
+        store.set("in", b"x")
+    with pytest.raises(StoreError, match="prefix of other keys"):
+        store.set("in", b"x", condition=Condition(None))
+    with pytest.raises(StoreError, match="is a key itself"):
+        store.set("in/file/below/it", b"x")
+    for name in ("x" * 256, "ü" * 128, "d/" + "x" * 300, "/".join("x" * 200 for _ in range(30))):
+        with pytest.raises(StoreError, match="cannot have files of that name"):
+            store.set(name, b"x")
+        assert not name.startswith("d/") or store.get(name) is None
+    with pytest.raises(InvalidKeyError):
+        store.get("x" * 256)
+    store.set("x" * 255, b"longest")
+    assert store.get("x" * 255) == b"longest"
+    deep = "/".join("d" * 1500)
+    store.set(deep, b"deep")
+    assert store.get(deep) == b"deep"
+    store.erase(deep)
+    assert sorted(os.listdir(store.root)) == ["in", "x" * 255]
+    assert os.listdir(store.root / "in") == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_permissions():
+    """In a child process that is not root: refusals are StoreErrors with a number, and nothing is left."""
+    with tempfile.TemporaryDirectory() as public:  # pytest's own is for root alone
+        os.chmod(public, 0o755)
+        check_permissions(LocalStore(f"{public}/root"))
+
+
+def check_permissions(store):
+    root = store.root
+    store.set("a/b", b"x")
+    os.chmod(root / "a" / "b", 0o600)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setuid(65534)
+            for call in (
+                lambda: store.get("a/b"),
+                lambda: store.set("a/b", b"y"),
+                lambda: store.set("c", b"y"),
+                lambda: store.set("d/e", b"y"),
+                lambda: store.erase("a/b"),
+                lambda: store.erase_prefix("a/"),
+            ):
+                with pytest.raises(StoreError, match="Permission denied") as caught:
+                    call()
+                assert caught.value.errno == 13
+            assert list(store.list()) == ["a/b"]
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert store.get("a/b") == b"x"
+    assert list(store.leftovers(0)) == []
+
+
+def test_mode_of_a_replaced_file_stays(store):
+    path = store.root / "in" / "file"
+    os.chmod(path, 0o640)
+    store.set("in/file", b"new")
+    assert os.stat(path).st_mode & 0o777 == 0o640
+
+
+def test_hard_links_are_cut_not_written_through(store, tmp_path):
+    os.link(store.root / "in" / "file", tmp_path / "snapshot")
+    store.set("in/file", b"new")
+    assert (tmp_path / "snapshot").read_bytes() == b"inside"
+    store.set("a", b"x")
+    os.link(store.root / "a", store.root / "b")
+    with store.lock("a"):  # the same file, held by us under another name
+        store.set("b", b"y")
+    assert (store.get("a"), store.get("b")) == (b"x", b"y")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        bytearray(b"\1\0\2\0"),
+        memoryview(b"\1\0\2\0"),
+        memoryview(b"x\1y\0z\2a\0b")[1::2],
+        np.array([1, 2], "<u2"),
+        np.array([[1], [2]], "<u2"),
+        np.array([1, 9, 2], "<u2")[::2],
+        np.array([256, 512], ">u2"),
+        np.array([[1, 0], [2, 0]], "u1", order="C").T.copy().T,
+    ],
+)
+def test_values_of_many_types(store, value):
+    store.set("v", value)
+    assert store.get("v") == b"\1\0\2\0" if not isinstance(value, np.ndarray) or value.dtype != ">u2" else True
+    assert store.size("v") == memoryview(value).nbytes
+    store.set("v", np.zeros((0, 3)))
+    assert store.get("v") == b""
+
+
+def test_identity(store, tmp_path):
+    same = LocalStore(str(tmp_path / "x" / ".." / "root"))
+    assert same.root != store.root  # what a link before ".." means is not for us to say
+    assert LocalStore(f"{store.root}/") == store
+    assert hash(LocalStore(str(store))) == hash(store)
+    assert store != store.with_read_only(True)
+    copy = pickle.loads(pickle.dumps(store.with_read_only(True)))
+    assert copy == store.with_read_only(True)
+    assert copy.get("in/file") == b"inside"
+    assert repr(store) == f"LocalStore('file://{store.root}')"
+    assert store.local_path("in/file") == str(store.root / "in" / "file")
+    assert store.local_path("in") is None
+
+
+def test_reading_creates_nothing(tmp_path):
+    store = LocalStore(tmp_path / "none")
+    assert store.get("a") is None
+    assert list(store.list()) == []
+    store.erase("a/b")
+    store.erase_prefix("a/")
+    store.erase_prefix("")
+    with pytest.raises(ConditionFailedError):
+        store.set("a/b", b"", condition=Condition("1-2-3-4"))
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_relative_root_does_not_move(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = LocalStore("here")
+    store.set("a", b"x")
+    monkeypatch.chdir("/")
+    assert store.get("a") == b"x"
+    assert LocalStore("~").root == LocalStore("/~").root
+
+
+def test_undecodable_file_names_are_not_listed(store):
+    with open(os.fsencode(store.root) + b"/bad\xff", "wb"):
+        pass
+    os.mkdir(os.fsencode(store.root) + b"/bad\xfe")
+    assert list(store.list()) == ["in/file"]
+    store.erase_prefix("")
+    assert os.listdir(store.root) == []

@@ -1,0 +1,208 @@
+"""MemoryStore over foreign mappings, and what wrappers add."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+from collections import UserDict
+
+import numpy as np
+import pytest
+
+from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError
+from zardine.storage import CountingStore, LocalStore, ManagedMemoryStore, MemoryStore, PrefixStore, WrapperStore
+from zardine.stores import memory
+from zardine.stores.base import Condition
+
+
+def test_a_mapping_is_used_live():
+    values = {"a/b": b"x"}
+    store = MemoryStore(values)
+    assert store.get("a/b") == b"x"
+    values["c"] = b"outside"
+    assert list(store.list()) == ["a/b", "c"]
+    version = store.version("c")
+    assert store.version("c") == version
+    values["c"] = b"changed"
+    assert store.version("c") != version
+    with pytest.raises(ConditionFailedError):
+        store.set("c", b"mine", condition=Condition(version))
+    del values["c"]
+    assert store.get("c") is None
+    store.set("d", bytearray(b"mine"))
+    assert values["d"] == b"mine"
+    assert type(values["d"]) is bytes
+
+
+def test_foreign_values():
+    mutable = bytearray(b"mutable")
+    values = UserDict(
+        {"array": np.arange(3, dtype="u2"), "mutable": mutable, "view": memoryview(b"view"), "": b"no key", "a//b": b""}
+    )
+    values[5] = b"no key"
+    values["text"] = "no bytes"
+    store = MemoryStore(values)
+    assert store.get("array") == np.arange(3, dtype="u2").tobytes()
+    assert store.size("array") == 6
+    value = store.get("mutable")
+    mutable[:] = b"resized, which an exported buffer would forbid"
+    assert value == b"mutable"
+    assert store.get("view") == b"view"
+    with pytest.raises(StoreError, match="is a str"):
+        store.get("text")
+    assert list(store.list()) == ["array", "mutable", "text", "view"]
+
+
+def test_buffers_of_zarr_python():
+    zarr = pytest.importorskip("zarr")
+    values = {}
+    array = zarr.create_array(zarr.storage.MemoryStore(values), shape=(4,), dtype="i4", chunks=(2,))
+    array[:] = 7
+    store = MemoryStore(values)
+    assert sorted(store.list()) == ["c/0", "c/1", "zarr.json"]
+    assert bytes(store.get("zarr.json")).startswith(b"{")
+    assert store.version("c/0") == store.version("c/0")
+    assert bytes(store.read("zarr.json", ((0, 1),)).parts[0]) == b"{"
+
+
+def test_whole_values_are_not_copied():
+    value = bytes(1000)
+    store = MemoryStore()
+    store.set("k", value)
+    assert store.get("k") is value
+    assert store.read("k", ((10, 20),)).parts[0].obj is value
+
+
+def test_stores_over_one_mapping():
+    values = {}
+    first, second = MemoryStore(values), MemoryStore(values)
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != MemoryStore({})
+    assert first != first.with_read_only(True)
+    assert str(first) == f"memory://{id(values)}"
+    version = first.set("k", b"x")
+    assert second.version("k") == version
+    copy = pickle.loads(pickle.dumps(first))
+    copy.set("k", b"copy")
+    assert first.get("k") == b"x"
+    assert copy.version("k") != version
+    assert list(copy.list()) == ["k"]
+
+
+def test_named_stores():
+    store = ManagedMemoryStore("a name")
+    store.set("k", b"x")
+    assert ManagedMemoryStore("a name") == store
+    assert ManagedMemoryStore("a name", read_only=True).get("k") == b"x"
+    assert str(store) == "memory://a name"
+    copy = pickle.loads(pickle.dumps(store))
+    assert (copy.name, copy.get("k")) == ("a name", b"x")
+    assert ManagedMemoryStore() != ManagedMemoryStore()
+    for bad in ("", "a/b"):
+        with pytest.raises(ValueError, match="name"):
+            ManagedMemoryStore(bad)
+
+
+def test_nothing_is_kept_of_stores_that_are_gone():
+    values = {}
+    MemoryStore(values).set("k", b"x")
+    ManagedMemoryStore("to be forgotten").set("k", b"x")
+    gc.collect()
+    assert id(values) not in memory._backings
+    assert "to be forgotten" not in memory._named
+
+
+def test_listing_many_keys():
+    store = MemoryStore()
+    for number in range(5000):
+        store.set(f"g{number % 50:02}/a{number % 10}/c/{number}", b"")
+    assert store.list_dir("") == ([], [f"g{number:02}/" for number in range(50)])
+    assert len(store.list_dir("g03/a3/c/")[0]) == 100
+    store.erase_prefix("g03/")
+    assert len(list(store.list())) == 4900
+
+
+def test_prefix_store():
+    inner = MemoryStore()
+    store = PrefixStore(inner, "a/b")
+    store.set("c/d", b"x")
+    assert list(inner.list()) == ["a/b/c/d"]
+    assert store.prefix == "a/b/"
+    assert str(store) == f"{inner}/a/b"
+    assert PrefixStore(inner, "") != store
+    assert PrefixStore(inner, "/a/b/") == store
+    assert str(PrefixStore(inner, "")) == str(inner)
+    store.erase_prefix("")
+    assert list(inner.list()) == []
+    with pytest.raises(InvalidKeyError):
+        PrefixStore(inner, "..")
+
+
+def test_wrappers_pass_on(tmp_path):
+    inner = LocalStore(tmp_path)
+    store = WrapperStore(PrefixStore(inner, "p"))
+    version = store.set("k", b"x", condition=Condition(None))
+    assert inner.version("p/k") == version
+    assert store.local_path("k") == str(tmp_path / "p" / "k")
+    assert store.with_read_only(True).read_only
+    assert not store.read_only
+    assert WrapperStore(inner.with_read_only(True)).read_only
+    assert WrapperStore(inner, read_only=True).read_only
+    assert pickle.loads(pickle.dumps(store)) == store
+    assert repr(store) == f"WrapperStore(PrefixStore({inner!r}, 'p/'))"
+    closed = []
+    inner.close = lambda: closed.append(True)
+    with store:
+        pass
+    assert closed == [True]
+
+
+def test_counting():
+    store = CountingStore(MemoryStore())
+    store.set("a", np.arange(4, dtype="u2"))
+    store.set("b", b"x" * 100)
+    counts = store.counts
+    assert (counts.writes, counts.bytes_written, counts.reads) == (2, 108, 0)
+    store.get("a")
+    store.read("b", ((0, 10), (-5, None), (99, 10)))
+    store.get("missing")
+    store.get_partial_values([("a", (0, 1)), ("a", (1, 2)), ("missing", (0, None))])
+    store.exists("a")
+    assert (counts.reads, counts.ranges, counts.bytes_read) == (6, 8, 8 + 16 + 3)
+    list(store.list())
+    store.list_dir("")
+    store.erase("a")
+    store.erase_values(["b", "c"])
+    store.erase_prefix("x/")
+    assert (counts.lists, counts.erases, counts.requests) == (2, 4, 14)
+    assert counts.keys == {"a": 5, "b": 3, "c": 1, "missing": 2}
+    store.set_partial_values([("a", 0, b"xy"), ("a", 2, b"z")])
+    assert (counts.writes, counts.bytes_written) == (3, 111)
+    assert store.reset() is counts
+    assert store.counts.requests == 0
+
+
+def test_counting_in_threads():
+    store = CountingStore(MemoryStore({"a": b"xy"}))
+
+    def read():
+        for _ in range(1000):
+            store.get("a")
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (store.counts.reads, store.counts.bytes_read, store.counts.keys["a"]) == (8000, 16000, 8000)
+
+
+def test_imports_stay_light():
+    code = "import sys, zardine.storage; print(*[m for m in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    for heavy in ("asyncio", "tempfile", "shutil", "pytest"):
+        assert heavy not in loaded

@@ -1,0 +1,167 @@
+"""What names a store, and file URIs."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+
+import pytest
+
+from zardine.errors import InvalidKeyError, ReadOnlyError, StoreError, UnsupportedError
+from zardine.storage import LocalStore, ManagedMemoryStore, MemoryStore, StorePath
+from zardine.stores.file_uri import path_of_uri, uri_of_path
+from zardine.stores.resolve import resolve_store
+
+
+@pytest.mark.parametrize(
+    ("uri", "windows", "path"),
+    [
+        ("file:///data", False, "/data"),
+        ("file:/data", False, "/data"),
+        ("FILE:///data", False, "/data"),
+        ("file://localhost/data", False, "/data"),
+        ("file://LOCALHOST/data", False, "/data"),
+        ("file:///my%20data", False, "/my data"),
+        ("file:///a%2Fb%25c%23d%3Fe", False, "/a/b%c#d?e"),
+        ("file:///gr%C3%BC%C3%9Fe", False, "/grüße"),
+        ("file:///grüße", False, "/grüße"),
+        ("file:///a+b", False, "/a+b"),
+        ("file:///", False, "/"),
+        ("file:///c:/x", False, "/c:/x"),
+        ("file:///c:/my%20data", True, "c:/my data"),
+        ("file:/c:/x", True, "c:/x"),
+        ("file://localhost/C:/x", True, "C:/x"),
+        ("file:///c|/x", True, "c:/x"),
+        ("file:///c:", True, "c:/"),
+        ("file:///no/drive", True, "/no/drive"),
+    ],
+)
+def test_file_uris(uri, windows, path):
+    assert path_of_uri(uri, windows=windows) == path
+
+
+@pytest.mark.parametrize(
+    ("uri", "error"),
+    [
+        ("file://server/data", UnsupportedError),
+        ("file://relative", UnsupportedError),
+        ("file://./relative", UnsupportedError),
+        ("file://127.0.0.1/data", UnsupportedError),
+        ("file:data", StoreError),
+        ("file:", StoreError),
+        ("file://", StoreError),
+        ("file:///a?b", StoreError),
+        ("file:///a#b", StoreError),
+        ("file:///a%00b", StoreError),
+        ("file:///a%zz", StoreError),
+        ("file:///a%", StoreError),
+    ],
+)
+def test_bad_file_uris(uri, error):
+    with pytest.raises(error):
+        path_of_uri(uri)
+
+
+def test_uris_round_trip(tmp_path):
+    for name in ("plain", "my data", "a%20b", "a#b?c", "grüße", "a+b;c=d,e", "x\udcff", "a:b@c"):
+        path = str(tmp_path / name)
+        assert path_of_uri(uri_of_path(path)) == path
+        store = LocalStore(tmp_path / name)
+        assert resolve_store(str(store)) == (store, "")
+    assert str(LocalStore("/my data")) == "file:///my%20data"
+    assert str(LocalStore("/")) == "file:///"
+
+
+def test_paths(tmp_path):
+    store = LocalStore(tmp_path / "a")
+    for like in (str(tmp_path / "a"), tmp_path / "a", f"{tmp_path}/a/", f"file://{tmp_path}/a"):
+        assert resolve_store(like) == (store, "")
+        assert resolve_store(like, path="/x//y/") == (store, "x/y")
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "a.zip").write_bytes(b"")
+    with pytest.raises(StoreError, match="is a file"):
+        resolve_store(tmp_path / "file")
+    with pytest.raises(UnsupportedError, match="zip"):
+        resolve_store(tmp_path / "a.zip")
+    assert resolve_store(pathlib.Path("/a::b"))[0].root == pathlib.Path("/a::b")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("s3://bucket/key", "'s3'"),
+        ("http://host/a", "'http'"),
+        ("https://host/a.zarr", "'https'"),
+        ("gs://b", "'gs'"),
+        ("zip+file://x", "'zip+file'"),
+        ("simplecache::s3://b/k", "::"),
+        ("file:///a.zip::inner", "::"),
+        ("a::b", "::"),
+    ],
+)
+def test_unknown_schemes(text, named):
+    with pytest.raises(UnsupportedError, match=re.escape(named)):
+        resolve_store(text)
+
+
+def test_memory_urls():
+    first, path = resolve_store("memory://shared/a/b")
+    assert (type(first), path) == (ManagedMemoryStore, "a/b")
+    first.set("k", b"x")
+    second, path = resolve_store("memory://shared", path="c")
+    assert (second, path) == (first, "c")
+    assert second.get("k") == b"x"
+    assert resolve_store(str(first))[0] == first
+    anonymous, _ = resolve_store("memory://")
+    assert anonymous != resolve_store("memory://")[0]
+    del first, second
+    assert resolve_store("memory://shared")[0].get("k") is None
+
+
+def test_others():
+    values = {}
+    store, path = resolve_store(values)
+    assert (store, path) == (MemoryStore(values), "")
+    store.set("a", b"x")
+    assert values == {"a": b"x"}
+    assert resolve_store(store) == (store, "")
+    assert resolve_store(StorePath(store, "a") / "b", path="c") == (store, "a/b/c")
+    assert isinstance(resolve_store(None)[0], MemoryStore)
+    assert isinstance(resolve_store()[0], MemoryStore)
+    for bad in (5, b"bytes", ["list"]):
+        with pytest.raises(TypeError):
+            resolve_store(bad)
+    with pytest.raises(InvalidKeyError):
+        resolve_store(store, path="a/../b")
+    with pytest.raises(StoreError):
+        resolve_store("")
+    with pytest.raises(ValueError, match="mode"):
+        resolve_store(store, mode="x")
+
+
+def test_read_only():
+    store = MemoryStore()
+    for keywords in ({"mode": "r"}, {"read_only": True}, {"mode": "a", "read_only": True}):
+        opened, _ = resolve_store(store, **keywords)
+        assert opened.read_only
+        with pytest.raises(ReadOnlyError):
+            opened.set("a", b"x")
+    for keywords in ({"mode": "r+"}, {"read_only": False}, {}, {"mode": "r", "read_only": False}):
+        assert resolve_store(store, **keywords)[0] is store
+    closed = store.with_read_only(True)
+    assert resolve_store(closed, mode="a")[0] is closed
+
+
+def test_store_paths(tmp_path):
+    place = StorePath(MemoryStore(), "/a//b/")
+    assert place.path == "a/b"
+    assert (place / "c/d").path == "a/b/c/d"
+    assert str(StorePath(LocalStore(tmp_path), "a")) == f"file://{tmp_path}/a"
+    assert str(StorePath(LocalStore(tmp_path))) == f"file://{tmp_path}"
+    assert place == StorePath(place.store, "a/b")
+    assert hash(place) == hash(StorePath(place.store, "a/b"))
+    assert place != StorePath(place.store, "a")
+    with pytest.raises(InvalidKeyError):
+        place / ".."
