@@ -19,7 +19,7 @@ from zardine.engine.read import read_plan
 from zardine.engine.source import ArraySource
 from zardine.engine.stored import count_stored_chunks, stored_keys
 from zardine.engine.write import write_plan
-from zardine.errors import ReadOnlyError
+from zardine.errors import MetadataError, ReadOnlyError
 from zardine.indexing.parse import (
     parse_any,
     parse_basic,
@@ -59,7 +59,10 @@ class Array:
     """
 
     def __init__(self, store: Store, path: str, metadata: ArrayMetadata, config: ArrayConfig | None = None) -> None:
-        layout = prepare_layout(metadata, f"the document of {describe(store, path)} is invalid")
+        try:
+            layout = prepare_layout(metadata)
+        except MetadataError as error:
+            raise type(error)(f"the document of {describe(store, path)} is invalid", error.problems) from None
         self._source = ArraySource(store, path, layout, config or ArrayConfig.from_settings())
 
     @classmethod
@@ -572,8 +575,7 @@ class Array:
 
     def _adopt(self, metadata: ArrayMetadata) -> None:
         if metadata.to_dict() != self.metadata.to_dict():
-            subject = f"the document of {describe(self.store, self.path)} is invalid"
-            self._source = self._source.with_layout(prepare_layout(metadata, subject))
+            self._source = self._source.with_layout(Array(self.store, self.path, metadata)._source.layout)
 
     def _change_attributes(self, change: Any) -> None:
         self._check_writable()

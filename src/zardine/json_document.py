@@ -185,15 +185,16 @@ def load_object(data: bytes | bytearray | memoryview, subject: str) -> dict[str,
             raise ValueError(f"repeated member {', '.join(map(repr, repeated))}")
         return document
 
+    text = bytes(data)
     try:
-        document = json.loads(bytes(data).decode("utf-8"), object_pairs_hook=pairs)
+        document = json.loads(text.decode("utf-8"), object_pairs_hook=pairs)
     except RecursionError:
         raise MetadataError(subject, [Problem("", "the document is nested too deeply")]) from None
     except ValueError as error:
         raise MetadataError(subject, [Problem("", f"not a JSON document: {error}")]) from None
     if not isinstance(document, dict):
         raise MetadataError(subject, [Problem("", f"expected a JSON object, found {show(document)}")])
-    if _is_deep(document):
+    if text.count(b"{") + text.count(b"[") > _DEEPEST and _is_deep(document):
         raise MetadataError(subject, [Problem("", f"the document is nested more than {_DEEPEST} levels deep")])
     return document
 

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
+from zardine.buffers import BytesLike
 from zardine.errors import (
     ArrayNotFoundError,
     ConditionFailedError,
     ContainsArrayError,
     ContainsGroupError,
     GroupNotFoundError,
+    MetadataError,
     NodeNotFoundError,
     UnsupportedError,
 )
@@ -48,7 +50,14 @@ def find_node(store: Store, path: str) -> NodeMetadata | None:
     Raises :class:`~zardine.errors.MetadataError` for a document that breaks the specification.
     """
     data = store.get(document_key(path))
-    return None if data is None else parse_node(data, f"the document of {describe(store, path)} is invalid")
+    return None if data is None else _parse(data, store, path)
+
+
+def _parse(data: BytesLike, store: Store, path: str) -> NodeMetadata:
+    try:
+        return parse_node(data)
+    except MetadataError as error:
+        raise type(error)(f"the document of {describe(store, path)} is invalid", error.problems) from None
 
 
 def load_node(store: Store, path: str) -> NodeMetadata:
@@ -131,7 +140,7 @@ def update_node(store: Store, path: str, metadata: M, change: Callable[[M], M]) 
             current: Any = metadata
             condition = Condition(None)
             if reading is not None:
-                current = parse_node(reading.parts[0], f"the document of {describe(store, path)} is invalid")
+                current = _parse(reading.parts[0], store, path)
                 condition = Condition(reading.version)
                 if type(current) is not type(metadata):
                     raise taken(store, path, current)

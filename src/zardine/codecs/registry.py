@@ -148,7 +148,10 @@ def _with_defaults(document: Mapping[str, Any]) -> Codec:
 
 
 def _from_numcodecs(identifier: Any, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The codec object for a numcodecs configuration: the registered codec where it means the same, else numcodecs.*"""
+    """The codec object for a numcodecs configuration: the registered codec where it means the same, else ``numcodecs.*``.
+
+    ``packbits`` means another order of bits there.
+    """
     options = {name: value for name, value in configuration.items() if name != "id"}
     if identifier == "zstd":
         return {"name": "zstd", "configuration": options}
@@ -161,8 +164,6 @@ def _from_numcodecs(identifier: Any, configuration: Mapping[str, Any]) -> Mappin
         return {"name": "blosc", "configuration": options}
     if identifier in ("vlen-utf8", "vlen-bytes"):
         return {"name": identifier}
-    if identifier == "packbits":
-        return {"name": "packbits", "configuration": {"padding_encoding": "first_byte"}}
     return {"name": f"numcodecs.{identifier}", "configuration": options}
 
 

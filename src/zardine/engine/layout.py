@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from zardine.chunk_grids import Axis, ChunkGrid, parse_chunk_grid
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.codecs.base import ArrayArrayCodec, ChunkSpec, Codec
 from zardine.codecs.chain import CodecChain, build_chain
 from zardine.codecs.registry import parse_codec
-from zardine.codecs.sharding_indexed import PreparedSharding, ShardingCodec, prepare_sharding
+from zardine.codecs.sharding_indexed import ShardingCodec, prepare_sharding
 from zardine.codecs.transpose import TransposeCodec
 from zardine.indexing.plan import TwoGrids
 from zardine.json_document import Problems
@@ -29,8 +30,8 @@ class ArrayLayout:
     grids: TwoGrids
     sharding: _OpenSharding | None
     """Where the chunks are inner chunks of shards that can be reached one by one."""
-    _chains: dict[tuple[int, ...], CodecChain] = field(default_factory=dict)
-    _shards: dict[tuple[int, ...], ShardLayout] = field(default_factory=dict)
+    _chains: dict[tuple[int, ...], CodecChain]
+    _shards: dict[tuple[int, ...], ShardLayout]
 
     def chain(self, chunk_shape: tuple[int, ...]) -> CodecChain:
         """The codec chain for chunks of a shape that occurs in the grid."""
@@ -90,7 +91,7 @@ class _OpenSharding:
         return ShardLayout(grid, strides, layout.index_chain, layout.index_at_start)
 
 
-def prepare_layout(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
+def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is invalid") -> ArrayLayout:
     """Check every extension of ``metadata`` in meaning, and work out the layout.
 
     Raises :class:`~zardine.errors.MetadataError` with every problem; its text starts with ``subject``.
@@ -98,34 +99,79 @@ def prepare_layout(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
     problems = Problems()
     grid = parse_chunk_grid(metadata.chunk_grid, metadata.shape, problems)
     keys = parse_chunk_key_encoding(metadata.chunk_key_encoding, problems)
-    parsed = [parse_codec(codec.to_json(), f"codecs[{i}]", problems) for i, codec in enumerate(metadata.codecs)]
-    codecs = tuple(codec for codec in parsed if codec is not None)
-    if problems or grid is None:
-        problems.raise_if_any(subject)
+    objects = () if grid is None else grid.axes(metadata.shape)
+    first = None if grid is None else tuple(axis.runs[0][0] if axis.runs else 1 for axis in objects)
+    encoding = _encoding(metadata, first, problems)
+    if encoding is not None and encoding.sharding is not None:
+        _check_every_shard(encoding.sharding, objects, problems)
+    problems.raise_if_any(subject)
     assert grid is not None
     assert keys is not None
-    objects = grid.axes(metadata.shape)
-    first = tuple(axis.runs[0][0] if axis.runs else 1 for axis in objects)
-    chain = build_chain(codecs, ChunkSpec(first, metadata.data_type, metadata.fill), "codecs", problems)
-    sharding = _open_sharding(chain, objects, problems) if chain is not None else None
-    problems.raise_if_any(subject)
-    assert chain is not None
-    if sharding is None:
-        return ArrayLayout(metadata, grid, keys, chain.codecs, TwoGrids(objects, objects), None, {first: chain})
-    chunks = tuple(
-        Axis.regular(length, size) for length, size in zip(metadata.shape, sharding.chunk_shape, strict=True)
+    assert encoding is not None
+    chunks = objects
+    if encoding.sharding is not None:
+        sizes = encoding.sharding.chunk_shape
+        chunks = tuple(Axis.regular(length, size) for length, size in zip(metadata.shape, sizes, strict=True))
+    return ArrayLayout(
+        metadata,
+        grid,
+        keys,
+        encoding.codecs,
+        TwoGrids(objects, chunks),
+        encoding.sharding,
+        encoding.chains,
+        encoding.shards,
     )
-    layout = ArrayLayout(metadata, grid, keys, chain.codecs, TwoGrids(objects, chunks), sharding)
-    if sharding.before:
-        layout.chain(sharding.chunk_shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Encoding:
+    """What the codecs alone decide. Shared by all arrays whose codecs, data type and fill value are the same."""
+
+    codecs: tuple[Codec, ...]
+    sharding: _OpenSharding | None
+    chains: dict[tuple[int, ...], CodecChain]
+    shards: dict[tuple[int, ...], ShardLayout]
+
+
+_encodings: dict[object, _Encoding] = {}
+_MOST_ENCODINGS = 256
+
+
+def _encoding(metadata: ArrayMetadata, first: tuple[int, ...] | None, problems: Problems) -> _Encoding | None:
+    """The codecs checked against chunks of shape ``first`` (``None``: the grid is wrong, so that is not known)."""
+    documents = [codec.to_json() for codec in metadata.codecs]
+    fill = metadata.fill
+    bits = fill.tobytes() if metadata.data_type.item_size is not None else repr(fill[()])
+    key = (json.dumps(documents), metadata.data_type, bits, first)
+    known = _encodings.get(key)
+    if known is not None:
+        return known
+    before = len(problems.found)
+    codecs = [parse_codec(document, f"codecs[{i}]", problems) for i, document in enumerate(documents)]
+    if first is None or len(problems.found) > before:
+        return None
+    spec = ChunkSpec(first, metadata.data_type, fill)
+    chain = build_chain([codec for codec in codecs if codec is not None], spec, "codecs", problems)
+    if chain is None:
+        return None
+    sharding = _open_sharding(chain)
+    if sharding is None:
+        encoding = _Encoding(chain.codecs, None, {first: chain}, {})
+    elif sharding.before:
+        inner = _chain(sharding.inner_codecs, metadata, sharding.chunk_shape)
+        encoding = _Encoding(chain.codecs, sharding, {sharding.chunk_shape: inner}, {})
     else:
-        prepared = _prepared(sharding.codec, chain.serializer_spec)
-        layout._chains[sharding.chunk_shape] = prepared.chain
-        layout._shards[first] = prepared.layout
-    return layout
+        prepared = prepare_sharding(sharding.codec, chain.serializer_spec, Problems())
+        assert prepared is not None  # the same call succeeded when the chain was built
+        encoding = _Encoding(chain.codecs, sharding, {sharding.chunk_shape: prepared.chain}, {first: prepared.layout})
+    if len(_encodings) >= _MOST_ENCODINGS:
+        _encodings.clear()
+    _encodings[key] = encoding
+    return encoding
 
 
-def _open_sharding(chain: CodecChain, objects: tuple[Axis, ...], problems: Problems) -> _OpenSharding | None:
+def _open_sharding(chain: CodecChain) -> _OpenSharding | None:
     codec = chain.serializer
     before = tuple(each for each, _ in chain.filters)
     if not isinstance(codec, ShardingCodec) or chain.compressors:
@@ -136,21 +182,17 @@ def _open_sharding(chain: CodecChain, objects: tuple[Axis, ...], problems: Probl
     for each in reversed(before):
         if isinstance(each, TransposeCodec):
             chunk_shape = _untranspose(chunk_shape, each.order)
-    for dimension, (axis, inner) in enumerate(zip(objects, chunk_shape, strict=True)):
-        wrong = [size for size, _ in axis.runs if size % inner]
-        if wrong:
-            place = f"codecs[{len(before)}].configuration.chunk_shape"
-            problems.add(
-                place,
-                f"inner chunks of length {inner} do not evenly divide shards of length {wrong[0]} on axis {dimension}",
-            )
     return _OpenSharding(codec, before, chunk_shape)
 
 
-def _prepared(codec: ShardingCodec, spec: ChunkSpec) -> PreparedSharding:
-    prepared = prepare_sharding(codec, spec, Problems())
-    assert prepared is not None  # the same call succeeded when the chain was built
-    return prepared
+def _check_every_shard(sharding: _OpenSharding, objects: tuple[Axis, ...], problems: Problems) -> None:
+    place = f"codecs[{len(sharding.before)}].configuration.chunk_shape"
+    for dimension, (axis, inner) in enumerate(zip(objects, sharding.chunk_shape, strict=True)):
+        for size in [size for size, _ in axis.runs if size % inner][:1]:
+            problems.add(
+                place,
+                f"inner chunks of length {inner} do not evenly divide shards of length {size} on axis {dimension}",
+            )
 
 
 def _chain(codecs: Sequence[Codec], metadata: ArrayMetadata, chunk_shape: tuple[int, ...]) -> CodecChain:

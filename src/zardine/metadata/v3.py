@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from zardine.buffers import BytesLike
 from zardine.data_types import parse_data_type
 from zardine.json_document import (
     JSON,
@@ -26,7 +27,7 @@ _ARRAY_MEMBERS = frozenset(
 _GROUP_MEMBERS = frozenset(("zarr_format", "node_type", "attributes", "consolidated_metadata"))
 
 
-def parse_node(data: bytes | bytearray | memoryview, subject: str) -> ArrayMetadata | GroupMetadata:
+def parse_node(data: BytesLike, subject: str = "the document is invalid") -> ArrayMetadata | GroupMetadata:
     """The node that the bytes of a ``zarr.json`` describe.
 
     Raises :class:`~zardine.errors.MetadataError`, which lists every problem; its text starts with ``subject``.

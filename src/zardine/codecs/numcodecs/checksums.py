@@ -65,6 +65,6 @@ class Fletcher32(NumcodecsChecksum):
 
 
 class JenkinsLookup3(NumcodecsChecksum):
-    """Bob Jenkins' lookup3. Options: ``initval``, ``prefix``."""
+    """Bob Jenkins' lookup3. Options: ``initval``."""
 
     name: ClassVar[str] = "numcodecs.jenkins_lookup3"
