@@ -80,7 +80,7 @@ def describe_group(group: Group, *, complete: bool = False) -> ArrayInfo:
         ("Path", group.name),
         ("Zarr format", str(group.metadata.zarr_format)),
         ("Attributes", str(len(group.attrs))),
-        ("Consolidated", str(group.metadata.consolidated is not None)),
+        ("Consolidated", str(group.metadata.consolidated_metadata is not None)),
         ("Read-only", str(group.read_only)),
         ("Store", str(group.store)),
     ]

@@ -414,7 +414,7 @@ class Group:
 
     def _member(self, relative: str) -> NodeMetadata:
         """The metadata of the member at a normalized relative path. Raises ``KeyError`` where there is none."""
-        consolidated = self._metadata.consolidated
+        consolidated = self._metadata.consolidated_metadata
         if consolidated is not None:
             if relative not in consolidated:
                 raise KeyError(relative)
@@ -426,7 +426,7 @@ class Group:
         return load_node(self._store, path) if metadata is None else metadata
 
     def _children(self) -> Iterator[tuple[str, NodeMetadata]]:
-        consolidated = self._metadata.consolidated
+        consolidated = self._metadata.consolidated_metadata
         if consolidated is not None:
             for relative in sorted(consolidated):
                 if "/" not in relative:
@@ -441,7 +441,7 @@ class Group:
                 yield name, metadata
 
     def _consolidated_member(self, relative: str) -> NodeMetadata:
-        consolidated = self._metadata.consolidated
+        consolidated = self._metadata.consolidated_metadata
         assert consolidated is not None
         place = f"the consolidated document of {describe(self._store, join_path(self._path, relative))} is invalid"
         metadata = parse_node_json(consolidated[relative], place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from operator import index as as_index
 from typing import Any, Final
 
@@ -19,11 +18,11 @@ from zardine.codecs import (
     VLenUTF8Codec,
     ZstdCodec,
 )
-from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
+from zardine.codecs.chain import build_chain
 from zardine.codecs.registry import codec_from
 from zardine.config import config
 from zardine.data_types import DataType, data_type_for
-from zardine.engine.layout import prepare_layout
 from zardine.errors import UnsupportedError
 from zardine.json_document import Extension, Problems, parse_extension
 from zardine.metadata.attributes import attributes_to_json
@@ -77,18 +76,21 @@ def new_array_metadata(
         chain = _chain(data_type, filters, serializer, compressors, checksum)
         if inner is not None:
             chain = [ShardingCodec(chunk_shape=inner, codecs=tuple(chain), index_location=index_location)]
-    metadata = ArrayMetadata(
+    first = tuple(axis.runs[0][0] for axis in grid.axes(lengths))
+    problems = Problems()
+    prepared = build_chain(chain, ChunkSpec(first, data_type, fill), "codecs", problems)
+    problems.raise_if_any("such an array cannot be made")
+    assert prepared is not None
+    return ArrayMetadata(
         shape=lengths,
         data_type=data_type,
         fill=fill,
         chunk_grid=grid.to_extension(),
         chunk_key_encoding=parse_key_encoding(chunk_key_encoding),
-        codecs=tuple(_extension(codec) for codec in chain),
+        codecs=tuple(Extension(codec.name, codec.configuration()) for codec in prepared.codecs),
         attributes=attributes_to_json(attributes or {}),
         dimension_names=parse_dimension_names(dimension_names, len(lengths)),
     )
-    layout = prepare_layout(metadata, "such an array cannot be made")
-    return _with_codecs(metadata, layout.codecs)
 
 
 def check_format(zarr_format: int | None) -> None:
@@ -185,11 +187,3 @@ def _codec_list(value: Any, default: list[Codec], kind: Any, what: str) -> list[
 
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
-
-
-def _extension(codec: Codec) -> Extension:
-    return Extension(codec.name, codec.configuration())
-
-
-def _with_codecs(metadata: ArrayMetadata, codecs: tuple[Codec, ...]) -> ArrayMetadata:
-    return replace(metadata, codecs=tuple(_extension(codec) for codec in codecs))

@@ -122,7 +122,7 @@ def open_group(
         if mode not in (None, "a") or found.read_only:
             raise
         return create_group(found, path=inner, attributes=attributes)
-    if use_consolidated and metadata.consolidated is None:
+    if use_consolidated and metadata.consolidated_metadata is None:
         raise ValueError(f"the metadata of {describe(found, inner)} is not consolidated")
     if use_consolidated is False:
         metadata = metadata.with_consolidated(None)

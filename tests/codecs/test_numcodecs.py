@@ -149,6 +149,7 @@ def test_filters(h, codec, array, stored):
     assert h.read(codec.to_json()) == codec
 
 
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in")
 @filters
 def test_filters_agree_with_zarr_python(codec, array, stored):
     from zarr.core.array_spec import ArrayConfig, ArraySpec

@@ -150,7 +150,7 @@ def test_group(case: dict[str, Any]) -> None:
     for path, kind in kinds.items():
         if kind == "array":
             assert dict(group[path].attrs) == {"member": path}
-    assert (group.metadata.consolidated is not None) == case["consolidated"]
+    assert (group.metadata.consolidated_metadata is not None) == case["consolidated"]
 
 
 @pytest.mark.parametrize("case", [case for case in cases("group") if case.values[0]["consolidated"]])

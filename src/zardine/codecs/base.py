@@ -84,7 +84,10 @@ class Codec(ABC):
         """
 
     def configuration(self) -> dict[str, JSON] | None:
-        """The ``configuration`` member to write, with every value spelled out; ``None``: none is written."""
+        """The ``configuration`` member to write, with every value spelled out that the codec's text does not say to omit.
+
+        ``None``: none is written.
+        """
         return None
 
     def to_json(self) -> dict[str, JSON]:

@@ -142,6 +142,11 @@ def _to_float(flat: npt.NDArray[Any], target: Float, rounding: str, out_of_range
         return flat if flat.dtype.kind == "f" else round_to_double(flat, rounding)
     values = flat if flat.dtype.kind == "f" else sticky_double(flat)
     grid = float_grid(target)
+    if grid.table is None and rounding == Rounding.nearest_even:
+        with np.errstate(all="ignore"):
+            near = values.astype(target.dtype)
+        if np.array_equal(np.isinf(near), np.isinf(values)):
+            return near
     nan, infinite = np.isnan(values), np.isinf(values)
     if not grid.has_nan and nan.any():
         raise CastError(f"NaN has no counterpart in {target.name}")

@@ -115,6 +115,11 @@ class PackBitsCodec(Configured, ArrayBytesCodec):
         width = last - first + 1
         array = np.zeros(spec.shape, spec.dtype)
         numbers = _numbers(array.reshape(-1), spec)
+        if first == 0 and width == spec.data_type.bits and width in (1, 2, 4):
+            shifts = np.arange(0, 8, width, dtype=np.uint8)
+            spread = (packed[:, np.newaxis] >> shifts) & np.uint8((1 << width) - 1)
+            numbers[:, 0] = spread.reshape(-1)[: len(numbers)]
+            return spec.data_type.repair_bits(array)
         signed = spec.data_type.name.startswith("int")
         for at in range(0, len(numbers), _STEP):
             part = numbers[at : at + _STEP]

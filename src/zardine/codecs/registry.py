@@ -148,9 +148,9 @@ def _with_defaults(document: Mapping[str, Any]) -> Codec:
 
 
 def _from_numcodecs(identifier: Any, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The codec object for a numcodecs configuration: the registered codec where it means the same, else ``numcodecs.*``.
+    """The codec object for a numcodecs configuration: a registered codec that means the same, else ``numcodecs.*``.
 
-    ``packbits`` means another order of bits there.
+    ``packbits`` is not the same: numcodecs counts bits from the highest.
     """
     options = {name: value for name, value in configuration.items() if name != "id"}
     if identifier == "zstd":

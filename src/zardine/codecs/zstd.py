@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from threading import local
 from typing import Any, ClassVar
 
 from zardine.buffers import BytesLike
@@ -16,6 +17,9 @@ from zardine.codecs.configured import Check, Configured, flag, integer
 from zardine.codecs.zstd_frames import FrameError, zstd_frames
 from zardine.errors import ChecksumError, ChunkDecodeError, EncodeError
 from zardine.json_document import JSON
+
+_of_thread = local()
+_LARGEST_KEPT = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +46,11 @@ class ZstdCodec(Configured, BytesBytesCodec):
         return compressed_limit(nbytes)
 
     def encode(self, data: BytesLike) -> BytesLike:
-        """One frame. Compressors are not thread safe, and large at high levels: each call makes its own."""
+        """One frame."""
         import zstandard
 
-        compressor = zstandard.ZstdCompressor(level=self.level, write_checksum=self.checksum, write_content_size=True)
         try:
-            return compressor.compress(data)
+            return _compressor(self.level, self.checksum).compress(data)  # type: ignore[no-any-return]
         except zstandard.ZstdError as error:
             raise EncodeError(f"Zstandard failed: {error}", codec=self.name) from None
 
@@ -63,7 +66,6 @@ def decompress_zstd(data: BytesLike, limit: SizeLimit, *, codec: str) -> bytes:
     view = memoryview(data)
     pieces: list[bytes] = []
     total = 0
-    decompressor: Any = None
     try:
         for frame in zstd_frames(view):
             room = limit.nbytes - total
@@ -71,8 +73,9 @@ def decompress_zstd(data: BytesLike, limit: SizeLimit, *, codec: str) -> bytes:
                 raise ChunkDecodeError(
                     f"more than {limit.nbytes} bytes when decompressed: a frame claims {frame.nbytes}", codec=codec
                 )
-            decompressor = decompressor or zstandard.ZstdDecompressor()
-            piece = _decompress(decompressor, view[frame.start : frame.stop], frame.nbytes, min(room + 1, frame.most))
+            piece = _decompress(
+                _decompressor(), view[frame.start : frame.stop], frame.nbytes, min(room + 1, frame.most)
+            )
             if frame.nbytes is not None and len(piece) != frame.nbytes:
                 raise ChunkDecodeError(f"a frame claims {frame.nbytes} bytes and gives {len(piece)}", codec=codec)
             total += len(piece)
@@ -87,6 +90,30 @@ def decompress_zstd(data: BytesLike, limit: SizeLimit, *, codec: str) -> bytes:
     if reason := limit.check(total):
         raise ChunkDecodeError(reason, codec=codec)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _compressor(level: int, checksum: bool) -> Any:
+    """A compressor for this thread alone. The last one is kept, unless its level makes it large."""
+    kept = getattr(_of_thread, "compressor", None)
+    if kept is not None and kept[:2] == (level, checksum):
+        return kept[2]
+    import zstandard
+
+    compressor = zstandard.ZstdCompressor(level=level, write_checksum=checksum, write_content_size=True)
+    if level <= _LARGEST_KEPT:
+        _of_thread.compressor = (level, checksum, compressor)
+    return compressor
+
+
+def _decompressor() -> Any:
+    """This thread's decompressor: its memory is small and the same for all data, and making it takes a while."""
+    try:
+        return _of_thread.decompressor
+    except AttributeError:
+        import zstandard
+
+        _of_thread.decompressor = zstandard.ZstdDecompressor()
+        return _of_thread.decompressor
 
 
 def _decompress(decompressor: Any, frame: memoryview, nbytes: int | None, most: int) -> bytes:

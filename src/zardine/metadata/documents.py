@@ -78,7 +78,7 @@ class GroupMetadata:
     """A group's metadata document (core 3.1, "Group metadata")."""
 
     attributes: Mapping[str, JSON] = field(default_factory=dict)
-    consolidated: Mapping[str, Mapping[str, JSON]] | None = None
+    consolidated_metadata: Mapping[str, Mapping[str, JSON]] | None = None
     """Documents of the nodes below, by path relative to the group, as one document holds them; ``None``: absent."""
     unknown: Mapping[str, JSON] = field(default_factory=dict)
     zarr_format: int = 3
@@ -100,7 +100,7 @@ class GroupMetadata:
 
     def with_consolidated(self, consolidated: Mapping[str, Mapping[str, JSON]] | None) -> GroupMetadata:
         """The same group with other consolidated metadata, or none."""
-        return replace(self, consolidated=consolidated)
+        return replace(self, consolidated_metadata=consolidated)
 
     def __hash__(self) -> int:
         return hash(("group", self.zarr_format))

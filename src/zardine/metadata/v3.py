@@ -99,7 +99,9 @@ def parse_group(document: Mapping[str, JSON], problems: Problems) -> GroupMetada
     attributes = _parse_attributes(document, problems)
     consolidated = _parse_consolidated(document.get("consolidated_metadata"), problems)
     unknown = _parse_unknown(document, _GROUP_MEMBERS, problems)
-    return None if problems else GroupMetadata(attributes=attributes, consolidated=consolidated, unknown=unknown)
+    return (
+        None if problems else GroupMetadata(attributes=attributes, consolidated_metadata=consolidated, unknown=unknown)
+    )
 
 
 def parse_extensions(value: JSON, place: str, problems: Problems) -> tuple[Extension, ...] | None:
@@ -134,11 +136,11 @@ def array_to_json(metadata: ArrayMetadata) -> dict[str, JSON]:
 def group_to_json(metadata: GroupMetadata) -> dict[str, JSON]:
     """The canonical document of a group."""
     document: dict[str, JSON] = {"zarr_format": 3, "node_type": "group", "attributes": dict(metadata.attributes)}
-    if metadata.consolidated is not None:
+    if metadata.consolidated_metadata is not None:
         document["consolidated_metadata"] = {
             "kind": "inline",
             "must_understand": False,
-            "metadata": {path: dict(node) for path, node in sorted(metadata.consolidated.items())},
+            "metadata": {path: dict(node) for path, node in sorted(metadata.consolidated_metadata.items())},
         }
     return {**document, **metadata.unknown}
 
