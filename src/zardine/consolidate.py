@@ -22,7 +22,7 @@ def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format:
     metadata = load_group(found, inner).with_consolidated(None)
     group = Group(found, inner, metadata)
     nodes = {}
-    for relative, node in group.members(max_depth=None):
+    for relative, node in group.members(max_depth=None, use_consolidated_for_children=False):
         document = node.metadata.to_dict()
         if not isinstance(node, Array):
             document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {}}

@@ -135,7 +135,7 @@ def create_hierarchy(
     for path in sorted(wanted):
         node, place = wanted[path], join_path(root, path)
         implied = path not in {normalize_path(each) for each in nodes}
-        if implied and not overwrite and _is_group(found, place):
+        if implied and _is_group(found, place):
             continue
         create_node(found, place, node, overwrite=overwrite and not implied)
         yield path, Array(found, place, node) if isinstance(node, ArrayMetadata) else Group(found, place, node)
@@ -234,10 +234,11 @@ def like_arguments(array: Array) -> dict[str, Any]:
     layout = array._source.layout
     rectilinear = array._is_rectilinear()
     objects = array.write_chunk_sizes if rectilinear else array._grid_shape("chunks")
-    sharded = layout.sharding is not None
     return {
-        "chunks": array.chunks if sharded else objects,
-        "shards": objects if sharded else None,
+        "chunks": array.chunks if layout.sharding is not None else objects,
+        "shards": {"shape": objects, "index_location": layout.sharding.codec.index_location}
+        if layout.sharding is not None
+        else None,
         "filters": array.filters or None,
         "serializer": array.serializer,
         "compressors": array.compressors or None,

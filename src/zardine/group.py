@@ -201,10 +201,13 @@ class Group:
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> tuple[tuple[str, Array | Group], ...]:
-        """Relative paths and nodes, ``max_depth`` levels below the direct members (``None``: all levels)."""
+        """Relative paths and nodes, ``max_depth`` levels below the direct members (``None``: all levels).
+
+        ``use_consolidated_for_children=False`` passes over consolidated metadata that groups below have of their own.
+        """
         if max_depth is not None and max_depth < 0:
             raise ValueError(f"max_depth is 0 or more, or None, not {max_depth}")
-        return tuple(self._walk(max_depth))
+        return tuple(self._walk(max_depth, use_consolidated_for_children))
 
     def nmembers(self, max_depth: int | None = 0) -> int:
         """How many members there are, ``max_depth`` levels below the direct ones (``None``: all levels)."""
@@ -402,9 +405,12 @@ class Group:
 
     def _change_attributes(self, change: Any) -> None:
         self._check_writable()
-        self._metadata = update_node(
+        changed = update_node(
             self._store, self._path, self._metadata, lambda old: old.with_attributes(change(old.attributes))
         )
+        self._metadata = changed.with_consolidated(
+            self._metadata.consolidated_metadata
+        )  # used, or passed over, as before
 
     def _node(self, relative: str, metadata: NodeMetadata) -> Array | Group:
         path = join_path(self._path, relative)
@@ -454,12 +460,18 @@ class Group:
             metadata = metadata.with_consolidated(below)
         return metadata
 
-    def _walk(self, max_depth: int | None) -> Iterator[tuple[str, Array | Group]]:
+    def _walk(self, max_depth: int | None, use_consolidated: bool) -> Iterator[tuple[str, Array | Group]]:
         for name, metadata in self._children():
+            if (
+                isinstance(metadata, GroupMetadata)
+                and not use_consolidated
+                and self._metadata.consolidated_metadata is None
+            ):
+                metadata = metadata.with_consolidated(None)
             node = self._node(name, metadata)
             yield name, node
             if isinstance(node, Group) and max_depth != 0:
-                for relative, below in node._walk(None if max_depth is None else max_depth - 1):
+                for relative, below in node._walk(None if max_depth is None else max_depth - 1, use_consolidated):
                     yield join_path(name, relative), below
 
 

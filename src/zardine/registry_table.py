@@ -7,9 +7,11 @@ are looked at only when a name is unknown, so that they cost nothing otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Generic, TypeVar, cast
+
+from zardine.json_document import show
 
 T = TypeVar("T")
 
@@ -25,6 +27,7 @@ class ExtensionTable(Generic[T]):
         self.group = group
         self._lazy = dict(builtin or {})
         self._ready: dict[str, T] = {}
+        self._broken: dict[str, str] = {}
 
     def register(self, name: str, implementation: T) -> None:
         """Use ``implementation`` for ``name`` from now on, in this process."""
@@ -49,17 +52,22 @@ class ExtensionTable(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         return iter(sorted({*self._lazy, *self._ready}))
 
-    def explain_unknown(self, name: str) -> str:
-        """Why ``name`` cannot be used, with the nearest known names."""
+    def explain_unknown(self, name: str, more: Iterable[str] = ()) -> str:
+        """Why ``name`` cannot be used, with the nearest of the names in the table and of ``more``."""
         from difflib import get_close_matches
 
-        close = get_close_matches(name, list(self), n=3)
-        hint = f" (did you mean {' or '.join(repr(match) for match in close)}?)" if close else ""
-        return f"unknown {self.kind} {name!r}{hint}; a package can add it through an entry point in {self.group!r}"
+        if name in self._broken:
+            return f'{self.kind} "{name}": {self._broken[name]}'
+        close = get_close_matches(name[:100], [*self, *more], n=3)
+        hint = "; did you mean " + " or ".join(f'"{match}"' for match in close) + "?" if close else ""
+        return f"unknown {self.kind} {show(name)}{hint}"
 
     def _from_entry_point(self, name: str) -> T | None:
         from importlib.metadata import entry_points
 
         for entry in entry_points(group=self.group, name=name):
-            return cast(T, entry.load())
+            try:
+                return cast(T, entry.load())
+            except Exception as error:  # code of another package: whatever fails in it, this name is not available
+                self._broken[name] = f"{entry.value} cannot be loaded: {error}"
         return None

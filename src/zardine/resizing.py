@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from zardine.chunk_grids.axis import Axis
 from zardine.engine.source import ArraySource
 from zardine.engine.stored import stored_objects
 from zardine.engine.write import write_plan
@@ -28,19 +29,28 @@ def grown_for_append(shape: tuple[int, ...], data: tuple[int, ...], axis: int) -
 def clear_beyond(before: ArraySource, shape: tuple[int, ...]) -> None:
     """Put the fill value where chunks that ``shape`` cuts hold elements beyond it. ``before`` is the array uncut."""
     metadata = before.layout.metadata
-    for axis, (objects, length) in enumerate(zip(before.layout.grids.objects, shape, strict=True)):
-        if length >= objects.length or length == 0:
-            continue
-        last = int(objects.locate(np.array([length - 1], np.int64))[0][0])
-        end = min(objects.start(last) + objects.extent(last), objects.length)
+    if 0 in shape:
+        return  # nothing is cut: every stored object lies beyond
+    kept = [min(old, new) for old, new in zip(metadata.shape, shape, strict=True)]
+    ends = [_end_of_cut(objects, length) for objects, length in zip(before.layout.grids.objects, kept, strict=True)]
+    for axis in range(len(shape)):
+        # a slab for each axis; slabs do not overlap, and together they hold the corners that several axes cut
         axes = tuple(
-            AxisSlice(length, 1, end - length) if i == axis else AxisSlice(0, 1, min(old, new))
-            for i, (old, new) in enumerate(zip(metadata.shape, shape, strict=True))
+            AxisSlice(kept[i], 1, ends[i] - kept[i]) if i == axis else AxisSlice(0, 1, kept[i] if i < axis else ends[i])
+            for i in range(len(shape))
         )
         rest = GridSelection(axes, (False,) * len(axes), (False,) * len(axes))
         if rest.size:
             values = np.broadcast_to(metadata.fill, rest.shape)
             write_plan(before, plan_grid(rest, before.layout.grids), values)
+
+
+def _end_of_cut(objects: Axis, length: int) -> int:
+    """Where the stored object that holds element ``length - 1`` ends, within the array."""
+    if length in (0, objects.length):
+        return length
+    last = int(objects.locate(np.array([length - 1], np.int64))[0][0])
+    return min(objects.start(last) + objects.extent(last), objects.length)
 
 
 def erase_beyond(after: ArraySource, before: ArraySource) -> None:

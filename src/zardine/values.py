@@ -42,7 +42,8 @@ def broadcast_values(values: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.ND
 
 
 def _cast_strings(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    array = np.asarray(value)
+    # not by way of NumPy's fixed-length text, which drops NULs at the end
+    array = np.asarray(value, dtype=object) if isinstance(value, (str, list, tuple)) else np.asarray(value)
     if array.dtype.kind in "TU":
         return array.astype(dtype)
     if array.dtype.kind == "O":

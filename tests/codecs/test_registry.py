@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib import metadata
 from importlib.metadata import EntryPoint
 
 import numcodecs
@@ -63,12 +64,12 @@ def test_what_users_may_not_pass(value):
 @pytest.mark.parametrize(
     ("value", "kind", "text"),
     [
-        ("gzp", UnknownExtensionError, "no codec named 'gzp' is installed; did you mean 'gzip'"),
+        ("gzp", UnknownExtensionError, 'unknown codec "gzp"; did you mean "gzip"'),
         ({"name": "gzip", "configuration": {"level": 11}}, MetadataError, "level: expected an integer from 0 to 9"),
         ({"name": "gzip", "configuration": {"lvl": 1}}, MetadataError, "codec.configuration.lvl: unknown member"),
         ({"name": "gzip", "level": 1}, MetadataError, "codec.level: unknown member of an extension object"),
         ("transpose", MetadataError, "codec.configuration.order: required member is missing"),
-        (numcodecs.Pickle(), UnknownExtensionError, "no codec named 'numcodecs.pickle'"),
+        (numcodecs.Pickle(), UnknownExtensionError, 'unknown codec "numcodecs.pickle"'),
     ],
 )
 def test_errors_for_users(value, kind, text):
@@ -81,10 +82,10 @@ def test_unknown_names_in_documents():
     problems = Problems()
     assert parse_codec({"name": "https://example.org/codec"}, "codecs[2]", problems) is None
     assert problems.unknown_extension
-    assert str(problems.found[0]).startswith("codecs[2].name: no codec named 'https://example.org/codec'")
+    assert str(problems.found[0]).startswith('codecs[2].name: unknown codec "https://example.org/codec"')
     problems = Problems()
     assert parse_codec({"name": "magic", "must_understand": False}, "codecs[2]", problems) is None
-    assert problems
+    assert not problems
     for wrong in (None, 3, [], {}, {"name": 3}, {"name": "gzip", "configuration": []}):
         problems = Problems()
         assert parse_codec(wrong, "codecs[0]", problems) is None
@@ -92,7 +93,7 @@ def test_unknown_names_in_documents():
 
 
 def test_own_codecs(monkeypatch):
-    monkeypatch.setattr(registry, "_known", dict(registry._known))
+    monkeypatch.setattr(registry.CODECS, "_ready", dict(registry.CODECS._ready))
 
     class Mine(GzipCodec):
         name = "mine"
@@ -104,12 +105,17 @@ def test_own_codecs(monkeypatch):
 
 
 def test_entry_points_are_asked_for_unknown_names_only(monkeypatch):
-    monkeypatch.setattr(registry, "_known", dict(registry._known))
-    point = EntryPoint("third", "zardine.codecs.gzip:GzipCodec", "zardine.codecs")
-    monkeypatch.setattr(registry, "_entry_points", lambda: {"third": point, "gzip": None})
+    monkeypatch.setattr(registry.CODECS, "_ready", dict(registry.CODECS._ready))
+    asked = []
+
+    def entry_points(*, group, name):
+        asked.append((group, name))
+        return [EntryPoint(name, "zardine.codecs.gzip:GzipCodec", group)] if name == "third" else []
+
+    monkeypatch.setattr(metadata, "entry_points", entry_points)
     assert codec_from("third") == GzipCodec()
     assert codec_from("gzip") == GzipCodec()
-    assert "third" in registry.codec_names()
+    assert asked == [("zardine.codecs", "third")]
 
 
 def test_every_class_can_be_imported_by_its_name():
@@ -119,7 +125,7 @@ def test_every_class_can_be_imported_by_its_name():
     assert set(zardine.codecs.__all__) <= set(dir(zardine.codecs))
     with pytest.raises(AttributeError, match="no attribute 'NoCodec'"):
         _ = zardine.codecs.NoCodec
-    for name in registry.codec_names():
+    for name in registry.CODECS:
         if name != "sharding_indexed":
             cls = registry.codec_class(name)
             assert issubclass(cls, Codec)
@@ -137,16 +143,14 @@ def test_codecs_are_frozen_values():
 
 def test_importing_is_cheap():
     script = (
-        "import numpy, sys, time; before = time.perf_counter(); import zardine.codecs; "
+        "import numpy, sys; import zardine.codecs; "
         "from zardine.codecs import BytesCodec, GzipCodec, ZstdCodec, BloscCodec, Crc32cCodec; "
-        "zardine.codecs.codec_from('zstd'); took = time.perf_counter() - before; "
+        "zardine.codecs.codec_from('zstd'); "
         "heavy = {'numcodecs', 'zstandard', 'google_crc32c', 'ml_dtypes', 'importlib.metadata'} & set(sys.modules); "
-        "print(took, heavy)"
+        "print(heavy)"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    took, _, heavy = result.stdout.partition(" ")
-    assert heavy.strip() == "set()"
-    assert float(took) < 0.2
+    assert result.stdout.strip() == "set()"
 
 
 def test_public_enums_are_strings():

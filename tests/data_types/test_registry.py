@@ -20,7 +20,7 @@ NAMES = [
 
 @pytest.fixture
 def registered(monkeypatch):
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry._OTHERS, "_ready", {})
 
 
 @pytest.mark.parametrize("name", NAMES)

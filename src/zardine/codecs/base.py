@@ -84,9 +84,9 @@ class Codec(ABC):
         """
 
     def configuration(self) -> dict[str, JSON] | None:
-        """The ``configuration`` member to write, with every value spelled out that the codec's text does not say to omit.
+        """The ``configuration`` member to write, or ``None``.
 
-        ``None``: none is written.
+        Every value is spelled out, except what the codec's own text says to omit.
         """
         return None
 

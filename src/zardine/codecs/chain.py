@@ -141,7 +141,7 @@ def equals_fill(array: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
     if array.size == 0:
         return True
     if array.dtype.kind in "OT":
-        return bool((array == fill[()]).all())
+        return bool((array == fill).all())  # as an array: NumPy drops NULs at the end of a scalar
     size = array.dtype.itemsize
     if size in (1, 2, 4, 8) and array.dtype.names is None:
         word = np.dtype(f"u{size}")

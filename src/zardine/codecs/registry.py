@@ -6,16 +6,14 @@ Names that are not known here are looked up once among the entry points of the g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 from zardine.codecs.base import Codec
 from zardine.errors import MetadataError
 from zardine.json_document import JSON, Problems, parse_extension
+from zardine.registry_table import ExtensionTable
 
-__all__ = ["codec_class", "codec_from", "codec_names", "parse_codec", "register_codec"]
+__all__ = ["codec_class", "codec_from", "parse_codec", "register_codec"]
 
 _NUMCODECS = {
     "adler32": "checksums:Adler32",
@@ -41,68 +39,56 @@ _NUMCODECS = {
     "zstd": "compressors:Zstd",
 }
 
-_known: dict[str, str | type[Codec]] = {
-    "bitround": "zardine.codecs.bitround:BitRoundCodec",
-    "blosc": "zardine.codecs.blosc:BloscCodec",
-    "bytes": "zardine.codecs.bytes_codec:BytesCodec",
-    "cast_value": "zardine.codecs.cast_value:CastValue",
-    "crc32c": "zardine.codecs.crc32c:Crc32cCodec",
-    "endian": "zardine.codecs.bytes_codec:BytesCodec",
-    "gzip": "zardine.codecs.gzip:GzipCodec",
-    "packbits": "zardine.codecs.packbits:PackBitsCodec",
-    "reshape": "zardine.codecs.reshape:ReshapeCodec",
-    "scale_offset": "zardine.codecs.scale_offset:ScaleOffset",
-    "sharding_indexed": "zardine.codecs.sharding_indexed:ShardingCodec",
-    "transpose": "zardine.codecs.transpose:TransposeCodec",
-    "vlen-bytes": "zardine.codecs.vlen_bytes:VLenBytesCodec",
-    "vlen-utf8": "zardine.codecs.vlen_utf8:VLenUTF8Codec",
-    "zstd": "zardine.codecs.zstd:ZstdCodec",
-    **{f"numcodecs.{name}": f"zardine.codecs.numcodecs.{place}" for name, place in _NUMCODECS.items()},
-}
-"""A class, or ``module:class`` of one that has not been needed yet."""
+CODECS: ExtensionTable[type[Codec]] = ExtensionTable(
+    "codec",
+    "zardine.codecs",
+    {
+        "bitround": "zardine.codecs.bitround:BitRoundCodec",
+        "blosc": "zardine.codecs.blosc:BloscCodec",
+        "bytes": "zardine.codecs.bytes_codec:BytesCodec",
+        "cast_value": "zardine.codecs.cast_value:CastValue",
+        "crc32c": "zardine.codecs.crc32c:Crc32cCodec",
+        "endian": "zardine.codecs.bytes_codec:BytesCodec",
+        "gzip": "zardine.codecs.gzip:GzipCodec",
+        "packbits": "zardine.codecs.packbits:PackBitsCodec",
+        "reshape": "zardine.codecs.reshape:ReshapeCodec",
+        "scale_offset": "zardine.codecs.scale_offset:ScaleOffset",
+        "sharding_indexed": "zardine.codecs.sharding_indexed:ShardingCodec",
+        "transpose": "zardine.codecs.transpose:TransposeCodec",
+        "vlen-bytes": "zardine.codecs.vlen_bytes:VLenBytesCodec",
+        "vlen-utf8": "zardine.codecs.vlen_utf8:VLenUTF8Codec",
+        "zstd": "zardine.codecs.zstd:ZstdCodec",
+        **{f"numcodecs.{name}": f"zardine.codecs.numcodecs.{place}" for name, place in _NUMCODECS.items()},
+    },
+)
 
 
 def register_codec(name: str, cls: type[Codec]) -> None:
     """Let ``cls`` implement codec ``name``, in place of what did so far."""
     if not (isinstance(cls, type) and issubclass(cls, Codec)):
         raise TypeError(f"expected a subclass of Codec, found {cls!r}")
-    _known[name] = cls
-
-
-def codec_names() -> list[str]:
-    """Every codec name that can be read, sorted."""
-    return sorted({*_known, *_entry_points()})
+    CODECS.register(name, cls)
 
 
 def codec_class(name: str) -> type[Codec] | None:
     """The class that implements ``name``, or ``None``."""
-    found = _known.get(name)
-    if found is None:
-        point = _entry_points().get(name)
-        if point is None:
-            return None
-        register_codec(name, point.load())
-        found = _known[name]
-    if isinstance(found, str):
-        module, _, attribute = found.partition(":")
-        register_codec(name, getattr(import_module(module), attribute))
-        found = _known[name]
-    assert not isinstance(found, str)
-    return found
+    return CODECS.get(name)
 
 
 def parse_codec(value: JSON, place: str, problems: Problems) -> Codec | None:
     """The codec at ``place`` of a metadata document: an object, or a name by itself.
 
-    ``None`` after noting every problem. Codecs always have to be understood (core 3.1, "Codecs"), so that an unknown
-    name is a problem even beside ``"must_understand": false``.
+    ``None`` after noting every problem; ``None`` also for an unknown codec that says ``"must_understand": false``,
+    which is passed over (core 3.1, "Extension definition").
     """
-    extension = parse_extension(value, place, problems, ignorable=False)
+    extension = parse_extension(value, place, problems)
     if extension is None:
         return None
     cls = codec_class(extension.name)
+    if cls is None and not extension.must_understand:
+        return None
     if cls is None:
-        problems.unknown(f"{place}.name", _unknown(extension.name))
+        problems.unknown(f"{place}.name", CODECS.explain_unknown(extension.name))
         return None
     return cls.from_json(extension.configuration, f"{place}.configuration", problems)
 
@@ -132,7 +118,7 @@ def _with_defaults(document: Mapping[str, Any]) -> Codec:
     extension = parse_extension(document, "codec", problems, ignorable=False)
     cls = codec_class(extension.name) if extension else None
     if extension and cls is None:
-        problems.unknown("codec.name", _unknown(extension.name))
+        problems.unknown("codec.name", CODECS.explain_unknown(extension.name))
     if extension and cls and not problems:
         try:
             return cls(**(extension.configuration or {}))
@@ -165,16 +151,3 @@ def _from_numcodecs(identifier: Any, configuration: Mapping[str, Any]) -> Mappin
     if identifier in ("vlen-utf8", "vlen-bytes"):
         return {"name": identifier}
     return {"name": f"numcodecs.{identifier}", "configuration": options}
-
-
-def _unknown(name: str) -> str:
-    close = get_close_matches(name, codec_names(), n=2)
-    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return f"no codec named {name!r} is installed{hint}"
-
-
-@cache
-def _entry_points() -> dict[str, Any]:
-    from importlib.metadata import entry_points
-
-    return {point.name: point for point in entry_points(group="zardine.codecs")}

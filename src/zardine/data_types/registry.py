@@ -19,12 +19,12 @@ from zardine.data_types.strings import String, parse_fixed_length_utf32
 from zardine.data_types.structs import parse_struct
 from zardine.data_types.times import parse_time
 from zardine.data_types.variable_bytes import VariableBytes
-from zardine.json_document import JSON, Extension, Problems, check_members, parse_extension, show
+from zardine.json_document import JSON, Extension, Problems, check_members, parse_extension
+from zardine.registry_table import ExtensionTable
 
 Factory: TypeAlias = Callable[[Mapping[str, JSON] | None, str, Problems], DataType | None]
 """Makes a data type from the ``configuration`` (``None`` where absent) of the extension object at a place."""
 
-ENTRY_POINTS = "zardine.data_types"
 MAX_NESTING = 32
 MAX_JSON_NESTING = 5 * MAX_NESTING  # a struct in a struct is four objects and arrays further down
 _TOO_DEEP = f"structs are nested more than {MAX_NESTING} deep"
@@ -55,7 +55,8 @@ _CONFIGURED: dict[str, Factory] = {
 }
 _STRUCTS = {"struct": False, "structured": True}
 _RAW_BITS = re.compile(r"r[0-9]+", re.ASCII)
-_registered: dict[str, Factory] = {}
+_OTHERS: ExtensionTable[Factory] = ExtensionTable("data type", "zardine.data_types")
+"""Data types of other packages."""
 
 
 def parse_data_type(value: JSON, place: str, problems: Problems) -> DataType | None:
@@ -76,7 +77,7 @@ def register_data_type(name: str, factory: Factory) -> None:
     """
     if not name or is_built_in(name):
         raise ValueError(f"{name!r} cannot be registered: it is empty, or the name of a built-in data type")
-    _registered[name] = factory
+    _OTHERS.register(name, factory)
 
 
 def is_built_in(name: str) -> bool:
@@ -87,7 +88,7 @@ def is_built_in(name: str) -> bool:
 
 def is_known(name: str) -> bool:
     """Whether a data type with this name is built in or registered; entry points are not looked at."""
-    return is_built_in(name) or name in _registered
+    return is_built_in(name) or name in tuple(_OTHERS)
 
 
 def _parse(value: JSON, place: str, problems: Problems, depth: int) -> DataType | None:
@@ -106,10 +107,12 @@ def _make(extension: Extension, place: str, problems: Problems, depth: int) -> D
         return parse_struct(
             configuration, place, problems, partial(_parse_field, depth=depth + 1), legacy=_STRUCTS[name]
         )
-    factory = _CONFIGURED.get(name) or _registered.get(name)
+    factory = _CONFIGURED.get(name)
     if factory is None and not is_built_in(name):
-        factory = _from_entry_point(extension, place, problems)
+        factory = _OTHERS.get(name)
         if factory is None:
+            built_in = (*READY, *_CONFIGURED, *_STRUCTS, *ML_NAMES)
+            problems.unknown(place, _OTHERS.explain_unknown(name, built_in))
             return None
     if factory is not None:
         return factory(configuration, place, problems)
@@ -132,30 +135,6 @@ def _without_parameters(name: str, place: str, problems: Problems) -> DataType |
     except MissingPackageError as error:
         problems.unknown(place, str(error))
         return None
-
-
-def _from_entry_point(extension: Extension, place: str, problems: Problems) -> Factory | None:
-    from importlib.metadata import entry_points  # costs more than the rest of this package
-
-    name = extension.name
-    for entry_point in entry_points(group=ENTRY_POINTS, name=name):
-        try:
-            factory: Factory = entry_point.load()
-        except Exception as error:  # the code of another package: whatever fails there, this type is not available
-            problems.unknown(place, f"data type {show(name)}: {entry_point.value} cannot be loaded: {error}")
-            return None
-        _registered[name] = factory
-        return factory
-    problems.unknown(place, f"unknown data type {show(name)}{_close_names(name)}")
-    return None
-
-
-def _close_names(name: str) -> str:
-    from difflib import get_close_matches
-
-    names = [*READY, *_CONFIGURED, *_STRUCTS, *ML_NAMES, *_registered]
-    close = get_close_matches(name[:100], sorted(names), n=3)
-    return "; did you mean " + " or ".join(f'"{other}"' for other in close) + "?" if close else ""
 
 
 def _is_deeper(value: JSON, limit: int) -> bool:

@@ -77,10 +77,10 @@ class _OpenSharding:
     def layout(self, shard_shape: tuple[int, ...], metadata: ArrayMetadata) -> ShardLayout:
         """The layout of shards of a shape given in the axis order of the array."""
         orders = [codec.order for codec in self.before if isinstance(codec, TransposeCodec)]
-        for order in orders:
-            shard_shape = tuple(shard_shape[axis] for axis in order)
         problems = Problems()
         spec = ChunkSpec(shard_shape, metadata.data_type, metadata.fill)
+        for codec in self.before:
+            spec = codec.encoded_spec(spec)
         prepared = prepare_sharding(self.codec, spec, problems)
         problems.raise_if_any(f"shards of shape {shard_shape}")
         assert prepared is not None

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
+
 from zardine.engine.source import ArraySource
 from zardine.errors import DataError, ShardIndexError
 from zardine.sharding.index import decode_index
+from zardine.sharding.layout import ShardLayout
 
 
 def stored_objects(source: ArraySource) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -49,5 +53,16 @@ def count_stored_chunks(source: ArraySource) -> int:
             stored = decode_index(reading.parts[0], layout.index_chain).stored()
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
-        total += int(stored.sum())
+        total += int(stored[_rows_in_array(source, coordinates, layout)].sum())
     return total
+
+
+def _rows_in_array(source: ArraySource, coordinates: tuple[int, ...], layout: ShardLayout) -> npt.NDArray[np.int64]:
+    """The index rows of the inner chunks of a shard that hold elements of the array."""
+    rows = np.zeros((), np.int64)
+    grids = source.layout.grids
+    for i, objects, chunks, stride in zip(coordinates, grids.objects, grids.chunks, layout.strides, strict=True):
+        start = objects.start(i)
+        length = min(objects.extent(i), objects.length - start)
+        rows = rows[..., None] + stride * np.arange(-(-length // chunks.runs[0][0]), dtype=np.int64)
+    return rows.reshape(-1)

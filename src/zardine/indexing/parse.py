@@ -27,7 +27,7 @@ def is_integer(item: object) -> bool:
 
 def is_list(item: object) -> bool:
     """Whether ``item`` selects by a list: a sequence, or an array with dimensions."""
-    return isinstance(item, (list, range)) or (isinstance(item, np.ndarray) and item.ndim > 0)
+    return isinstance(item, (list, tuple, range)) or (isinstance(item, np.ndarray) and item.ndim > 0)
 
 
 def expand_ellipsis(selection: object, ndim: int) -> tuple[Any, ...]:

@@ -147,7 +147,11 @@ def group_to_json(metadata: GroupMetadata) -> dict[str, JSON]:
 
 def serialize(metadata: ArrayMetadata | GroupMetadata) -> bytes:
     """The bytes of ``zarr.json``: UTF-8, indented by two, so that people can read and compare it."""
-    return json.dumps(metadata.to_dict(), indent=2, ensure_ascii=False).encode("utf-8")
+    document = metadata.to_dict()
+    try:
+        return json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:  # lone surrogates in attributes: UTF-8 has them only as JSON escapes
+        return json.dumps(document, indent=2).encode("ascii")
 
 
 def _parse_attributes(document: Mapping[str, JSON], problems: Problems) -> Mapping[str, JSON]:
