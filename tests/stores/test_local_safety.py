@@ -46,7 +46,7 @@ def everything(store, key):
         lambda: store.read(key),
         lambda: store.exists(key),
         lambda: store.version(key),
-        lambda: store.local_path(key),
+        lambda: store.open_file(key),
         lambda: store.set(key, b"x", condition=Condition(None)),
         lambda: store.set_partial_values([(key, 0, b"x")]),
     ]
@@ -355,8 +355,10 @@ def test_identity(store, tmp_path):
     assert copy == store.with_read_only(True)
     assert copy.get("in/file") == b"inside"
     assert repr(store) == f"LocalStore('file://{store.root}')"
-    assert store.local_path("in/file") == str(store.root / "in" / "file")
-    assert store.local_path("in") is None
+    with store.open_file("in/file") as file:
+        assert (file.size, file.version) == (6, store.version("in/file"))
+        assert (file.read((0, None)), file.read((-3, None)), file.read((1, 2))) == (b"inside", b"ide", b"ns")
+    assert store.open_file("in") is None
 
 
 def test_reading_creates_nothing(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import subprocess
 import sys
@@ -147,7 +148,8 @@ def test_wrappers_pass_on(tmp_path):
     store = WrapperStore(PrefixStore(inner, "p"))
     version = store.set("k", b"x", condition=Condition(None))
     assert inner.version("p/k") == version
-    assert store.local_path("k") == str(tmp_path / "p" / "k")
+    with store.open_file("k") as file:
+        assert os.path.samefile(f"/proc/self/fd/{file.fd}", tmp_path / "p" / "k")
     assert store.with_read_only(True).read_only
     assert not store.read_only
     assert WrapperStore(inner.with_read_only(True)).read_only

@@ -15,6 +15,7 @@ wrappers, not options of stores.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +24,7 @@ from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 from zardine.buffers import BytesLike
-from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError
+from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
 from zardine.stores.keyed_lock import KeyedLock
 
 ByteRange: TypeAlias = tuple[int, int | None]
@@ -55,6 +56,47 @@ class Reading:
     """``None`` where the store has no version tokens."""
     size: int
     """Bytes of the whole value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCost:
+    """The cost model of a store: a request takes ``latency`` seconds, and then ``bandwidth`` bytes a second flow."""
+
+    latency: float = 0.02
+    bandwidth: float = 1e8
+
+    @property
+    def gap(self) -> int:
+        """Bytes that flow in the time of one request: unwanted ones up to here are worth reading along."""
+        return int(self.latency * self.bandwidth)
+
+
+class OpenFile:
+    """A value as an open file: one version of it, whatever others write meanwhile. A context manager."""
+
+    __slots__ = ("fd", "size", "version")
+
+    def __init__(self, fd: int, size: int, version: Version) -> None:
+        self.fd = fd
+        self.size = size
+        self.version = version
+
+    def read(self, byte_range: ByteRange) -> BytesLike:
+        """A range of the bytes."""
+        start, stop = resolve_range(byte_range, self.size)
+        return os.pread(self.fd, stop - start, start)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self.fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class Store(ABC):
@@ -195,9 +237,19 @@ class Store(ABC):
         """
         return KeyedLock((id(self), check_key(key)))
 
-    def local_path(self, key: str) -> str | None:
-        """The path of a local file whose bytes are the value of ``key``, where there is such a file."""
-        return None
+    @property
+    def cost(self) -> ReadCost:
+        """What reading costs, about; engines plan by it."""
+        return ReadCost()
+
+    @property
+    def gives_files(self) -> bool:
+        """Whether values are local files that :meth:`open_file` opens."""
+        return False
+
+    def open_file(self, key: str) -> OpenFile | None:
+        """The value of ``key`` as an open local file; ``None`` if the key is missing. See :attr:`gives_files`."""
+        raise UnsupportedError(f"{self} does not keep values in local files")
 
     def close(self) -> None:  # noqa: B027 - a store that holds nothing has nothing to release
         """Release what the store holds; it may not be used afterwards."""
@@ -306,6 +358,8 @@ __all__ = [
     "WHOLE",
     "ByteRange",
     "Condition",
+    "OpenFile",
+    "ReadCost",
     "Reading",
     "Store",
     "Version",

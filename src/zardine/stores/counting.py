@@ -66,6 +66,11 @@ class CountingStore(WrapperStore):
         self._count((key,), reads=1, ranges=len(ranges), bytes_read=size)
         return reading
 
+    @property
+    def gives_files(self) -> bool:
+        """Never: what is read from an open file could not be counted."""
+        return False
+
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         pairs = list(key_ranges)
         parts = super().get_partial_values(pairs)

@@ -18,6 +18,8 @@ from zardine.stores.base import (
     WHOLE,
     ByteRange,
     Condition,
+    OpenFile,
+    ReadCost,
     Reading,
     Store,
     Version,
@@ -38,6 +40,7 @@ _READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLO
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MOST: Final = 0x7FFFF000  # bytes that Linux moves in one call
 _ATTEMPTS: Final = 100
+_COST: Final = ReadCost(latency=2e-5, bandwidth=2e9)
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
 
@@ -91,10 +94,33 @@ class LocalStore(Store):
     # readable
 
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        file = self.open_file(key)
+        if file is None:
+            return None
+        try:
+            parts = []
+            for byte_range in ranges:
+                start, stop = resolve_range(byte_range, file.size)
+                parts.append(self._read_part(file.fd, key, start, stop - start) if stop > start else b"")
+            return Reading(tuple(parts), file.version, file.size)
+        except OSError as error:
+            self._fail("read", key, error)
+        finally:
+            file.close()
+
+    @property
+    def cost(self) -> ReadCost:
+        return _COST
+
+    @property
+    def gives_files(self) -> bool:
+        return True
+
+    def open_file(self, key: str) -> OpenFile | None:
         check_file_key(key)
         path = self._base.path_of(key)
         try:
-            file = os.open(path, _READ)
+            fd = os.open(path, _READ)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -102,25 +128,20 @@ class LocalStore(Store):
                 return None
             self._fail("read", key, error)
         try:
-            self._base.check_inside(file, path)
-            status = os.fstat(file)
-            if not stat.S_ISREG(status.st_mode):
-                return None
-            size = status.st_size
-            parts = []
-            for byte_range in ranges:
-                start, stop = resolve_range(byte_range, size)
-                parts.append(self._read_part(file, key, start, stop - start) if stop > start else b"")
-            return Reading(tuple(parts), version_of(status), size)
+            self._base.check_inside(fd, path)
+            status = os.fstat(fd)
+            if stat.S_ISREG(status.st_mode):
+                return OpenFile(fd, status.st_size, version_of(status))
         except FileNotFoundError:
-            return None
+            pass
         except OSError as error:
+            os.close(fd)
             self._fail("read", key, error)
-        finally:
-            os.close(file)
-
-    def local_path(self, key: str) -> str | None:
-        return None if self.read(key, ()) is None else self._base.path_of(key)
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        return None
 
     # writeable
 

@@ -16,6 +16,7 @@ from zardine.stores.base import (
     WHOLE,
     ByteRange,
     Condition,
+    ReadCost,
     Reading,
     Store,
     Version,
@@ -26,6 +27,8 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.keyed_lock import KeyedLock
+
+_COST = ReadCost(latency=0.0, bandwidth=5e9)
 
 _counter = itertools.count(1)  # one for the process: no token ever comes back, not even for a copied store
 
@@ -165,6 +168,10 @@ class MemoryStore(Store):
         check_prefix(prefix)
         with self._backing.lock:
             return iter(self._below(prefix))
+
+    @property
+    def cost(self) -> ReadCost:
+        return _COST
 
     def lock(self, key: str) -> AbstractContextManager[object]:
         """Excludes threads that lock the same key of any store over this mapping."""

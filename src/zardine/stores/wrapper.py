@@ -7,7 +7,18 @@ from contextlib import AbstractContextManager
 from typing import Self
 
 from zardine.buffers import BytesLike
-from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store, Version, check_key, check_prefix
+from zardine.stores.base import (
+    WHOLE,
+    ByteRange,
+    Condition,
+    OpenFile,
+    ReadCost,
+    Reading,
+    Store,
+    Version,
+    check_key,
+    check_prefix,
+)
 
 
 class WrapperStore(Store):
@@ -105,8 +116,16 @@ class WrapperStore(Store):
     def lock(self, key: str) -> AbstractContextManager[object]:
         return self._store.lock(self._key(key))
 
-    def local_path(self, key: str) -> str | None:
-        return self._store.local_path(self._key(key))
+    @property
+    def cost(self) -> ReadCost:
+        return self._store.cost
+
+    @property
+    def gives_files(self) -> bool:
+        return self._store.gives_files
+
+    def open_file(self, key: str) -> OpenFile | None:
+        return self._store.open_file(self._key(key))
 
     def close(self) -> None:
         self._store.close()
