@@ -187,7 +187,7 @@ class DataError(ZardineError, ValueError):
     def __str__(self) -> str:
         place = []
         if self.array is not None:
-            place.append(f"array {self.array!r}")
+            place.append(f"array {self.array!r}" if self.array else "root array")
         if self.chunk is not None:
             place.append(f"chunk {self.chunk}")
         if self.key is not None:

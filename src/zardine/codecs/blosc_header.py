@@ -15,6 +15,8 @@ MAX_INPUT = 2**31 - 1 - OVERHEAD
 
 _FORMAT = 2
 _MEMCPYED = 0x02
+_LARGEST_RATIO = 2**16
+"""More than any compressor of blosc can save: zstd needs 4 bytes for 128 KiB."""
 
 
 def blosc_fault(data: BytesLike, limit: SizeLimit) -> str | None:
@@ -32,6 +34,8 @@ def blosc_fault(data: BytesLike, limit: SizeLimit) -> str | None:
         return f"{nbytes} bytes are more than blosc can hold"
     if nbytes == 0:
         return None
+    if nbytes > _LARGEST_RATIO * cbytes:
+        return f"the blosc header says {nbytes} bytes, which cannot come out of {cbytes}"
     if typesize == 0:
         return "the blosc header says elements of 0 bytes"
     if not 0 < blocksize <= nbytes:

@@ -76,6 +76,8 @@ def _frame(view: memoryview, start: int) -> Frame:
     stop = position + (4 if descriptor & 4 else 0)
     if stop > len(view):
         raise FrameError("a frame ends too early")
+    if nbytes is not None and nbytes > most:
+        raise FrameError(f"a frame claims {nbytes} bytes, its blocks cannot give more than {most}")
     return Frame(start, stop, nbytes, most)
 
 

@@ -1,90 +1,151 @@
-"""Getting the encoded bytes of inner chunks out of a stored shard, checked, and all from one version of it."""
+"""Finding the encoded bytes of chunks: in buffers or in an open file, checked, all from one version of the object."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.index_cache import INDEXES, KnownIndex
-from zardine.engine.ranges import JoinedRanges, join_ranges
+from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
 from zardine.errors import ShardIndexError
 from zardine.indexing.plan import ObjectPart
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
-from zardine.stores.base import WHOLE
+from zardine.stores.base import WHOLE, OpenFile
+
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 _WHOLE_SHARE = 0.5
 """A shard of which at least this share of inner chunks is wanted is read whole, index and all, in one request."""
 
+MISSING = -1
+"""Length of a chunk that is not stored."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FetchedChunks:
-    """Encoded inner chunks: row ``i`` is chunk ``i`` of the part that was asked for."""
+class FoundChunks:
+    """Where chunks are: chunk ``i`` is ``lengths[i]`` bytes at ``offsets[i]`` of ``sources[within[i]]``."""
 
-    stored: npt.NDArray[np.bool_]
-    entries: ShardIndex
-    _joined: JoinedRanges
-    _rows: npt.NDArray[Any]
-    _parts: tuple[BytesLike, ...]
+    sources: tuple[BytesLike | OpenFile, ...]
+    within: Ints
+    offsets: Ints
+    lengths: Ints
+    """:data:`MISSING` for chunks that are not stored."""
+    stored_at: Ints
+    """Offset of each chunk in the stored object, for error texts."""
 
     def chunk(self, i: int) -> BytesLike | None:
-        """The bytes of chunk ``i``; ``None`` if it is empty."""
-        return self._joined.cut(self._parts, int(self._rows[i])) if self.stored[i] else None
+        """The bytes of chunk ``i``; ``None`` if it is not stored."""
+        length = int(self.lengths[i])
+        if length == MISSING:
+            return None
+        source, offset = self.sources[int(self.within[i])], int(self.offsets[i])
+        if isinstance(source, OpenFile):
+            return os.pread(source.fd, length, offset)
+        return memoryview(source)[offset : offset + length]
 
     def byte_range(self, i: int) -> tuple[int, int]:
-        """Offset and length of chunk ``i`` in the shard."""
-        return int(self.entries.offsets[i]), int(self.entries.lengths[i])
+        """Offset and length of chunk ``i`` in the stored object."""
+        return int(self.stored_at[i]), int(self.lengths[i])
+
+    def close(self) -> None:
+        """Close the files among the sources."""
+        for source in self.sources:
+            if isinstance(source, OpenFile):
+                source.close()
 
 
-def fetch_chunks(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str) -> FetchedChunks | None:
-    """The inner chunks that ``part`` asks for; ``None`` if the shard is not stored.
+def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool) -> FoundChunks:
+    """Where the chunks of ``part`` are; with ``files``, in an open file if the store gives files.
 
-    Raises :class:`~zardine.errors.ShardIndexError` for an index that is damaged or points outside the shard.
+    Raises :class:`~zardine.errors.ShardIndexError` or :class:`~zardine.errors.ChecksumError` for an index that is
+    damaged or points outside the shard.
     """
+    layout = source.layout.shard(part.object)
+    if files:
+        file = source.store.open_file(key)
+        if file is None:
+            return _none(part)
+        try:
+            return _whole_file(file) if layout is None else _in_file(source, part, layout, key, file)
+        except BaseException:
+            file.close()
+            raise
+    if layout is None:
+        data = source.store.get(key)
+        return _none(part) if data is None else _whole_buffer(data)
+    return _in_shard(source, part, layout, key)
+
+
+def _in_file(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str, file: OpenFile) -> FoundChunks:
+    known = INDEXES.get(source.cache_space, key)
+    if known is None or known.version != file.version:
+        if file.size < layout.index_size:
+            raise _too_short(file.size, layout)
+        known = KnownIndex(decode_index(file.read(layout.index_range), layout.index_chain), file.size, file.version)
+        INDEXES.put(source.cache_space, key, known)
+    entries = _checked(known.index.take(part.positions(layout.strides)), layout, file.size, part)
+    offsets = entries.offsets.astype(np.int64)
+    return FoundChunks((file,), np.zeros(len(offsets), np.int64), offsets, _lengths(entries), offsets)
+
+
+def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
     rows = part.positions(layout.strides)
-    whole = part.count >= _WHOLE_SHARE * layout.count
+    store = source.store
     known = INDEXES.get(source.cache_space, key)
     fresh = known is None
-    if known is None and not whole:
+    if known is None and part.count < _WHOLE_SHARE * layout.count:
         known = _read_index(source, layout, key)
         if known is None:
-            return None
+            return _none(part)
     if known is not None:
-        entries = checked_entries(known.index.take(rows), layout, known.size, part)
-        joined, order = _join(entries)
-        if not joined.fetched:
-            if fresh or source.store.version(key) == known.version:
-                return FetchedChunks(entries.stored(), entries, joined, order, ())
-        else:
-            reading = source.store.read(key, joined.fetched)
+        entries = _checked(known.index.take(rows), layout, known.size, part)
+        stored = entries.stored()
+        joined = join_ranges(entries.offsets[stored], entries.lengths[stored], store.cost.gap)
+        if joined.fetched:
+            reading = store.read(key, joined.fetched)
             if reading is None:
                 INDEXES.drop(source.cache_space, key)
-                return None
-            if reading.version == known.version:
-                return FetchedChunks(entries.stored(), entries, joined, order, reading.parts)
+                return _none(part)
+            unchanged = reading.version == known.version
+            parts = reading.parts
+        else:
+            unchanged = fresh or store.version(key) == known.version
+            parts = ()
+        if unchanged:
+            within, offsets = np.zeros((2, len(rows)), np.int64)
+            within[stored], offsets[stored] = joined.within, joined.offsets
+            return FoundChunks(parts, within, offsets, _lengths(entries), entries.offsets.astype(np.int64))
         INDEXES.drop(source.cache_space, key)  # replaced since: read it anew, in one piece
-    reading = source.store.read(key, (WHOLE,))
+    reading = store.read(key, (WHOLE,))
     if reading is None:
-        return None
+        return _none(part)
     shard = reading.parts[0]
     index = layout.index_of(shard)
     INDEXES.put(source.cache_space, key, KnownIndex(index, len(shard), reading.version))
-    entries = checked_entries(index.take(rows), layout, len(shard), part)
-    every = JoinedRanges(
-        (WHOLE,),
-        np.zeros(len(rows), np.int64),
-        entries.offsets.astype(np.int64),
-        entries.lengths.astype(np.int64),
-    )
-    return FetchedChunks(entries.stored(), entries, every, np.arange(len(rows)), reading.parts)
+    entries = _checked(index.take(rows), layout, len(shard), part)
+    offsets = entries.offsets.astype(np.int64)
+    return FoundChunks(reading.parts, np.zeros(len(rows), np.int64), offsets, _lengths(entries), offsets)
 
 
-def checked_entries(entries: ShardIndex, layout: ShardLayout, size: int, part: ObjectPart) -> ShardIndex:
+def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownIndex | None:
+    reading = source.store.read(key, (layout.index_range,))
+    if reading is None:
+        return None
+    if reading.size < layout.index_size:
+        raise _too_short(reading.size, layout)
+    known = KnownIndex(decode_index(reading.parts[0], layout.index_chain), reading.size, reading.version)
+    INDEXES.put(source.cache_space, key, known)
+    return known
+
+
+def _checked(entries: ShardIndex, layout: ShardLayout, size: int, part: ObjectPart) -> ShardIndex:
     """``entries``, none of which points outside the shard."""
     outside = entries.beyond(*layout.data_bounds(size))
     if outside.any():
@@ -97,19 +158,24 @@ def checked_entries(entries: ShardIndex, layout: ShardLayout, size: int, part: O
     return entries
 
 
-def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownIndex | None:
-    reading = source.store.read(key, (layout.index_range,))
-    if reading is None:
-        return None
-    if reading.size < layout.index_size:
-        raise ShardIndexError(f"the shard has {reading.size} bytes, too few for its index of {layout.index_size}")
-    known = KnownIndex(decode_index(reading.parts[0], layout.index_chain), reading.size, reading.version)
-    INDEXES.put(source.cache_space, key, known)
-    return known
+def _lengths(entries: ShardIndex) -> Ints:
+    return entries.lengths.astype(np.int64)  # EMPTY becomes MISSING
 
 
-def _join(entries: ShardIndex) -> tuple[JoinedRanges, npt.NDArray[Any]]:
-    """The ranges of stored entries joined, and for each entry its row among them."""
-    stored = entries.stored()
-    joined = join_ranges(entries.offsets[stored], entries.lengths[stored])
-    return joined, np.cumsum(stored) - 1
+def _none(part: ObjectPart) -> FoundChunks:
+    nothing = np.zeros(part.count, np.int64)
+    return FoundChunks((), nothing, nothing, np.full(part.count, MISSING, np.int64), nothing)
+
+
+def _whole_buffer(data: BytesLike) -> FoundChunks:
+    zero = np.zeros(1, np.int64)
+    return FoundChunks((data,), zero, zero, np.array([len(data)], np.int64), zero)
+
+
+def _whole_file(file: OpenFile) -> FoundChunks:
+    zero = np.zeros(1, np.int64)
+    return FoundChunks((file,), zero, zero, np.array([file.size], np.int64), zero)
+
+
+def _too_short(size: int, layout: ShardLayout) -> ShardIndexError:
+    return ShardIndexError(f"the shard has {size} bytes, too few for its index of {layout.index_size}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from zardine.chunk_grids import Axis, ChunkGrid, parse_chunk_grid
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
@@ -13,6 +14,7 @@ from zardine.codecs.chain import CodecChain, build_chain
 from zardine.codecs.registry import parse_codec
 from zardine.codecs.sharding_indexed import ShardingCodec, prepare_sharding
 from zardine.codecs.transpose import TransposeCodec
+from zardine.engine.pipelines import make_pipeline
 from zardine.indexing.plan import TwoGrids
 from zardine.json_document import Problems
 from zardine.metadata.documents import ArrayMetadata
@@ -30,6 +32,8 @@ class ArrayLayout:
     grids: TwoGrids
     sharding: _OpenSharding | None
     """Where the chunks are inner chunks of shards that can be reached one by one."""
+    pipeline: Any
+    """The codec chain of a chunk as the native kernel runs it; ``None`` where it cannot."""
     _chains: dict[tuple[int, ...], CodecChain]
     _shards: dict[tuple[int, ...], ShardLayout]
 
@@ -119,6 +123,7 @@ def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is inva
         encoding.codecs,
         TwoGrids(objects, chunks),
         encoding.sharding,
+        encoding.pipeline,
         encoding.chains,
         encoding.shards,
     )
@@ -130,6 +135,7 @@ class _Encoding:
 
     codecs: tuple[Codec, ...]
     sharding: _OpenSharding | None
+    pipeline: Any
     chains: dict[tuple[int, ...], CodecChain]
     shards: dict[tuple[int, ...], ShardLayout]
 
@@ -157,14 +163,15 @@ def _encoding(metadata: ArrayMetadata, first: tuple[int, ...] | None, problems: 
         return None
     sharding = _open_sharding(chain)
     if sharding is None:
-        encoding = _Encoding(chain.codecs, None, {first: chain}, {})
+        encoding = _Encoding(chain.codecs, None, make_pipeline(chain), {first: chain}, {})
     elif sharding.before:
         inner = _chain(sharding.inner_codecs, metadata, sharding.chunk_shape)
-        encoding = _Encoding(chain.codecs, sharding, {sharding.chunk_shape: inner}, {})
+        encoding = _Encoding(chain.codecs, sharding, make_pipeline(inner), {sharding.chunk_shape: inner}, {})
     else:
         prepared = prepare_sharding(sharding.codec, chain.serializer_spec, Problems())
         assert prepared is not None  # the same call succeeded when the chain was built
-        encoding = _Encoding(chain.codecs, sharding, {sharding.chunk_shape: prepared.chain}, {first: prepared.layout})
+        chains, shards = {sharding.chunk_shape: prepared.chain}, {first: prepared.layout}
+        encoding = _Encoding(chain.codecs, sharding, make_pipeline(prepared.chain), chains, shards)
     if len(_encodings) >= _MOST_ENCODINGS:
         _encodings.clear()
     _encodings[key] = encoding

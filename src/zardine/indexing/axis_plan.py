@@ -41,6 +41,10 @@ class StridedAxis:
         first = int(self.out_first[i])
         return slice(first, first + int(self.count[i]))
 
+    def kernel_form(self) -> tuple[object, ...]:
+        """Tag and arrays, as the native kernel takes them."""
+        return ("s", self.extents, self.first, self.count, self.out_first, self.step)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListedAxis:
@@ -62,6 +66,10 @@ class ListedAxis:
         """Their places in the output."""
         low, high = int(self.bounds[i]), int(self.bounds[i + 1])
         return slice(low, high) if self.places is None else self.places[low:high]
+
+    def kernel_form(self) -> tuple[object, ...]:
+        """Tag and arrays, as the native kernel takes them."""
+        return ("l", self.extents, self.bounds, self.indices, self.places)
 
 
 AxisPlan: TypeAlias = StridedAxis | ListedAxis

@@ -124,7 +124,8 @@ def parse_vindex(selection: object, shape: tuple[int, ...]) -> PointSelection:
     """What ``vindex`` takes: coordinates or one mask."""
     if isinstance(selection, tuple) and len(selection) == 1 and _is_mask(selection[0]):
         selection = selection[0]
-    return parse_mask(selection, shape) if _is_mask(selection) else parse_coordinates(selection, shape)
+    is_mask = _is_mask(selection) or _is_full_mask(selection, shape)
+    return parse_mask(selection, shape) if is_mask else parse_coordinates(selection, shape)
 
 
 def parse_any(selection: object, shape: tuple[int, ...]) -> GridSelection | PointSelection:

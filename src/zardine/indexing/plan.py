@@ -59,6 +59,10 @@ class GridPlan:
         """How many stored objects are touched."""
         return prod(len(group.objects) for group in self.groups)
 
+    def kernel_axes(self) -> list[tuple[object, ...]]:
+        """The axes as plain tuples of arrays, in the form that the native kernel takes."""
+        return [axis.kernel_form() for axis in self.axes]
+
     def parts(self) -> Iterator[GridPart]:
         """What lies in each object, objects in C order."""
         for which in product(*(range(len(group.objects)) for group in self.groups)):
@@ -88,6 +92,13 @@ class GridPart:
     def count(self) -> int:
         """How many chunks."""
         return prod(self.shape)
+
+    def rows(self) -> Ints:
+        """For each chunk, its row in the plan of each axis; shape ``(count, axes)``."""
+        if self.count == 1:
+            return np.array([self.low], np.int64)
+        grids = np.indices(self.shape, np.int64).reshape(len(self.low), -1)
+        return grids.T + np.array(self.low, np.int64)
 
     def positions(self, strides: tuple[int, ...]) -> Ints:
         """The place of each chunk in the object's index, whose layout along the axes ``strides`` tells."""
@@ -175,6 +186,10 @@ class PointPart:
     def count(self) -> int:
         """How many chunks."""
         return self.high - self.low
+
+    def rows(self) -> Ints:
+        """For each chunk, its row in the plan; shape ``(count, 1)``."""
+        return np.arange(self.low, self.high, dtype=np.int64).reshape(-1, 1)
 
     def positions(self, strides: tuple[int, ...]) -> Ints:
         """The place of each chunk in the object's index, whose layout along the axes ``strides`` tells."""

@@ -12,6 +12,7 @@ from zardine.json_document import (
     JSON,
     Extension,
     Problems,
+    is_integer,
     load_object,
     parse_extension,
     parse_integers,
@@ -41,7 +42,7 @@ def parse_node_json(document: Mapping[str, JSON], subject: str) -> ArrayMetadata
     node: ArrayMetadata | GroupMetadata | None = None
     kind = document.get("node_type")
     version = document.get("zarr_format")
-    if version != 3 or isinstance(version, bool):
+    if not is_integer(version) or version != 3:
         problems.expected("zarr_format", "3", version)
     if kind == "array":
         node = parse_array(document, problems)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
-from zardine.errors import ShardIndexError
+from zardine.errors import DataError, ShardIndexError
 
 UInts: TypeAlias = npt.NDArray[np.uint64]
 
@@ -66,7 +66,10 @@ def decode_index(data: BytesLike, chain: CodecChain) -> ShardIndex:
     """
     if len(data) != chain.encoded_size:
         raise ShardIndexError(f"the shard index takes {chain.encoded_size} bytes, only {len(data)} are there")
-    table = chain.decode(data).reshape(-1, 2).astype(np.uint64, copy=False)
+    try:
+        table = chain.decode(data).reshape(-1, 2).astype(np.uint64, copy=False)
+    except DataError as error:
+        raise type(error)(f"the shard index is damaged: {error.reason}", codec=error.codec) from None
     return ShardIndex(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
 
 

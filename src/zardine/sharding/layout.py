@@ -11,7 +11,7 @@ import numpy as np
 
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
-from zardine.errors import ShardIndexError
+from zardine.errors import DataError, ShardIndexError
 from zardine.sharding.index import ShardIndex, decode_index, empty_index, encode_index
 
 
@@ -43,6 +43,10 @@ class ShardLayout:
         """The byte range of the index, as stores take it: a prefix or a suffix of the shard."""
         return (0, self.index_size) if self.index_at_start else (-self.index_size, None)
 
+    def index_bytes(self, size: int) -> tuple[int, int]:
+        """Offset and length of the index in a shard of ``size`` bytes."""
+        return (0 if self.index_at_start else size - self.index_size), self.index_size
+
     def data_bounds(self, size: int) -> tuple[int, int]:
         """First and last byte (exclusive) that inner chunks of a shard of ``size`` bytes may take."""
         return (self.index_size, size) if self.index_at_start else (0, size - self.index_size)
@@ -51,10 +55,11 @@ class ShardLayout:
         """The index of a whole shard; its entries are not yet checked."""
         if len(shard) < self.index_size:
             raise ShardIndexError(f"the shard has {len(shard)} bytes, too few for its index of {self.index_size}")
-        view = memoryview(shard)
-        return decode_index(
-            view[: self.index_size] if self.index_at_start else view[len(view) - self.index_size :], self.index_chain
-        )
+        start, length = self.index_bytes(len(shard))
+        try:
+            return decode_index(memoryview(shard)[start : start + length], self.index_chain)
+        except DataError as error:
+            raise error.at(byte_range=(start, length)) from None
 
     def assemble(self, chunks: Sequence[BytesLike | None]) -> bytes:
         """A shard that holds the encoded inner ``chunks`` one after the other, in the order of the index rows."""

@@ -1,0 +1,19 @@
+"""The native kernel, if it is there and wanted.
+
+``ZARDINE_KERNEL=0`` in the environment turns it off; then, and where it was not built, everything works through the
+Python codecs, chunk by chunk.
+"""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+
+KERNEL: ModuleType | None = None
+"""The module ``zardine._kernel``, or ``None``."""
+
+if os.environ.get("ZARDINE_KERNEL", "1") != "0":
+    try:
+        from zardine import _kernel as KERNEL  # type: ignore[no-redef]  # noqa: N812
+    except ImportError:
+        KERNEL = None
