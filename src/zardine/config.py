@@ -18,6 +18,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "array.order": "C",  # memory layout of the arrays that reading returns
     "array.write_empty_chunks": False,
     "array.read_missing_chunks": True,
+    "array.cache": 0,  # bytes of decoded chunks that an opened array keeps
     "array.checksum": True,  # every inner chunk chain ends with crc32c
     # work
     "threads": None,  # None: one for each processor
@@ -38,9 +39,13 @@ _FOREIGN = (
     "codecs.",
     "json_indent",
     "ndbuffer",
-    "threading.max_workers",
 )
 """Settings of zarr-python that code written for it may set; they are kept and have no effect here."""
+
+_ALIASES: Final[Mapping[str, str]] = {"threading.max_workers": "threads"}
+"""Settings of zarr-python that have an effect here, under another name."""
+
+_NOT_GIVEN: Final[Any] = object()
 
 
 class Config:
@@ -55,25 +60,29 @@ class Config:
         """Every setting with its default."""
         return DEFAULTS
 
-    def get(self, name: str, default: Any = None, override_with: Any = None) -> Any:
-        """The value of a setting; ``default`` where it is unknown. ``override_with`` wins if it is not ``None``."""
+    def get(self, key: str, default: Any = _NOT_GIVEN, override_with: Any = None) -> Any:
+        """The value of a setting. ``override_with`` wins if it is not ``None``.
+
+        Where the setting is unknown, or is one of zarr-python that was not set: ``default``, or ``KeyError`` without.
+        """
         if override_with is not None:
             return override_with
-        return self._values.get(name, default)
+        if default is not _NOT_GIVEN and key not in self:
+            return default
+        return self[key]
 
-    def set(self, values: Mapping[str, Any] | None = None, **more: Any) -> _Restore:
+    def set(self, arg: Mapping[str, Any] | None = None, **kwargs: Any) -> _Restore:
         """Change settings now; ``with config.set({...}):`` changes them for the block.
 
         Nested mappings count as dotted names. Settings that neither zardine nor zarr-python has raise ``KeyError``.
         """
-        flat = dict(_flatten({**(values or {}), **{name.replace("__", "."): value for name, value in more.items()}}))
+        if arg is not None and not isinstance(arg, Mapping):
+            raise TypeError(f"settings are a mapping of names to values, not {type(arg).__name__}")
+        given = {**(arg or {}), **{name.replace("__", "."): value for name, value in kwargs.items()}}
+        flat = {_ALIASES.get(name, name): value for name, value in _flatten(given)}
         for name in flat:
             if name not in DEFAULTS and not name.startswith(_FOREIGN):
-                from difflib import get_close_matches
-
-                close = get_close_matches(name, DEFAULTS, n=2)
-                hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-                raise KeyError(f"unknown setting {name!r}{hint}")
+                raise KeyError(_explain_unknown(name))
         old = {name: self._values.get(name, _ABSENT) for name in flat}
         self._values = {**self._values, **flat}
         return _Restore(self, old)
@@ -89,8 +98,18 @@ class Config:
                 except ValueError:
                     self._values[name] = text
 
-    def __getitem__(self, name: str) -> Any:
-        return self._values[name]
+    def to_dict(self) -> dict[str, Any]:
+        """A copy of all settings."""
+        return dict(self._values)
+
+    def __getitem__(self, key: str) -> Any:
+        try:
+            return self._values[_ALIASES.get(key, key)]
+        except KeyError:
+            raise KeyError(_explain_unknown(key)) from None
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values or key in _ALIASES
 
     def __repr__(self) -> str:
         return f"Config({self._values})"
@@ -113,6 +132,16 @@ class _Restore:
 
 
 _ABSENT = object()
+
+
+def _explain_unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    if name.startswith(_FOREIGN):
+        return f"{name!r} is a setting of zarr-python that has no effect here and was not set"
+    close = get_close_matches(name, DEFAULTS, n=2)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f"unknown setting {name!r}{hint}"
 
 
 def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -208,3 +208,13 @@ def test_imports_stay_light():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     for heavy in ("asyncio", "tempfile", "shutil", "pytest"):
         assert heavy not in loaded
+
+
+def test_a_read_only_twin_counts_into_the_same():
+    store = CountingStore(MemoryStore({"a": b"x"}))
+    twin = store.with_read_only(True)
+    store.reset()
+    twin.get("a")
+    assert store.counts.reads == twin.counts.reads == 1
+    twin.reset()
+    assert store.counts.reads == 0

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from operator import index as as_index
+from string import ascii_letters
 from typing import Any, Literal, TypeAlias
 
 from zardine.config import config
@@ -19,10 +22,13 @@ class ArrayConfig:
     """Whether chunks that equal the fill value are stored all the same."""
     read_missing_chunks: bool = True
     """Whether chunks that are not stored read as the fill value; else reading them is an error."""
+    cache: int = 0
+    """Bytes of decoded chunks to keep in memory; may be given as text, ``"256 MiB"``."""
 
     def __post_init__(self) -> None:
         if self.order not in ("C", "F"):
             raise ValueError(f"order is 'C' or 'F', not {self.order!r}")
+        object.__setattr__(self, "cache", parse_bytes(self.cache))
 
     @classmethod
     def from_settings(cls) -> ArrayConfig:
@@ -40,6 +46,24 @@ class ArrayConfig:
     def to_dict(self) -> dict[str, Any]:
         """The choices by name."""
         return asdict(self)
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def parse_bytes(size: int | str | None) -> int:
+    """A number of bytes, or text such as ``"256 MiB"`` or ``"1.5 GB"``; ``None`` means 0."""
+    count: int | None = None
+    if isinstance(size, str):
+        number = size.strip().rstrip(ascii_letters)
+        unit = _UNITS.get(size.strip()[len(number) :].upper())
+        with suppress(ValueError):
+            count = None if unit is None else int(float(number) * unit)
+    else:
+        count = 0 if size is None else as_index(size)
+    if count is None or count < 0:
+        raise ValueError(f"{size!r} is not a number of bytes such as 1000000 or '256 MiB'")
+    return count
 
 
 ArrayConfigLike: TypeAlias = ArrayConfig | Mapping[str, Any] | None

@@ -17,7 +17,7 @@ from zardine.errors import ShardIndexError
 from zardine.indexing.plan import ObjectPart
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
-from zardine.stores.base import WHOLE, OpenFile
+from zardine.stores.base import WHOLE, OpenFile, Version
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -39,6 +39,8 @@ class FoundChunks:
     """:data:`MISSING` for chunks that are not stored."""
     stored_at: Ints
     """Offset of each chunk in the stored object, for error texts."""
+    version: Version | None = None
+    """Version of the stored object, where the store has versions."""
 
     def chunk(self, i: int) -> BytesLike | None:
         """The bytes of chunk ``i``; ``None`` if it is not stored."""
@@ -73,13 +75,17 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool)
         if file is None:
             return _none(part)
         try:
-            return _whole_file(file) if layout is None else _in_file(source, part, layout, key, file)
+            return (
+                _whole_object(file, file.size, file.version)
+                if layout is None
+                else _in_file(source, part, layout, key, file)
+            )
         except BaseException:
             file.close()
             raise
     if layout is None:
-        data = source.store.get(key)
-        return _none(part) if data is None else _whole_buffer(data)
+        reading = source.store.read(key)
+        return _none(part) if reading is None else _whole_object(reading.parts[0], reading.size, reading.version)
     return _in_shard(source, part, layout, key)
 
 
@@ -92,7 +98,8 @@ def _in_file(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: st
         INDEXES.put(source.cache_space, key, known)
     entries = _checked(known.index.take(part.positions(layout.strides)), layout, file.size, part)
     offsets = entries.offsets.astype(np.int64)
-    return FoundChunks((file,), np.zeros(len(offsets), np.int64), offsets, _lengths(entries), offsets)
+    within = np.zeros(len(offsets), np.int64)
+    return FoundChunks((file,), within, offsets, _lengths(entries), offsets, file.version)
 
 
 def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
@@ -121,7 +128,8 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
         if unchanged:
             within, offsets = np.zeros((2, len(rows)), np.int64)
             within[stored], offsets[stored] = joined.within, joined.offsets
-            return FoundChunks(parts, within, offsets, _lengths(entries), entries.offsets.astype(np.int64))
+            stored_at = entries.offsets.astype(np.int64)
+            return FoundChunks(parts, within, offsets, _lengths(entries), stored_at, known.version)
         INDEXES.drop(source.cache_space, key)  # replaced since: read it anew, in one piece
     reading = store.read(key, (WHOLE,))
     if reading is None:
@@ -131,7 +139,8 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
     INDEXES.put(source.cache_space, key, KnownIndex(index, len(shard), reading.version))
     entries = _checked(index.take(rows), layout, len(shard), part)
     offsets = entries.offsets.astype(np.int64)
-    return FoundChunks(reading.parts, np.zeros(len(rows), np.int64), offsets, _lengths(entries), offsets)
+    within = np.zeros(len(rows), np.int64)
+    return FoundChunks(reading.parts, within, offsets, _lengths(entries), offsets, reading.version)
 
 
 def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownIndex | None:
@@ -167,14 +176,9 @@ def _none(part: ObjectPart) -> FoundChunks:
     return FoundChunks((), nothing, nothing, np.full(part.count, MISSING, np.int64), nothing)
 
 
-def _whole_buffer(data: BytesLike) -> FoundChunks:
+def _whole_object(value: BytesLike | OpenFile, size: int, version: Version | None) -> FoundChunks:
     zero = np.zeros(1, np.int64)
-    return FoundChunks((data,), zero, zero, np.array([len(data)], np.int64), zero)
-
-
-def _whole_file(file: OpenFile) -> FoundChunks:
-    zero = np.zeros(1, np.int64)
-    return FoundChunks((file,), zero, zero, np.array([file.size], np.int64), zero)
+    return FoundChunks((value,), zero, zero, np.array([size], np.int64), zero, version)
 
 
 def _too_short(size: int, layout: ShardLayout) -> ShardIndexError:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.config import thread_count
+from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetch import MISSING, FoundChunks, find_chunks
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
@@ -35,6 +36,10 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
     Raises :class:`~zardine.errors.CorruptionError`, with array, key and chunk, for stored bytes that are damaged.
     """
     parts: Iterator[ObjectPart] = plan.parts()
+    if source.chunk_cache is not None:
+        cache = source.chunk_cache
+        for_each(lambda part: _read_through(cache, source, part, out), parts, plan.object_count)
+        return
     if source.layout.pipeline is None or out.dtype != source.layout.metadata.dtype:
         for_each(lambda part: _read_part(source, part, out), parts, plan.object_count)
         return
@@ -84,6 +89,36 @@ def _read_chunk(
         out[part.outer(i)] = source.layout.metadata.fill
     else:
         out[part.outer(i)] = decode_chunk(source, part, i, data, key, found.byte_range(i))[part.inner(i)]
+
+
+def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out: npt.NDArray[Any]) -> None:
+    """Read a part with the help of decoded chunks kept from earlier reads."""
+    key = source.key(part.object)
+    version = source.store.version(key)
+    if version is None:
+        _read_part(source, part, out)
+        return
+    layout = source.layout.shard(part.object)
+    numbers = [0] if layout is None else part.positions(layout.strides).tolist()
+    missing = []
+    for i, number in enumerate(numbers):
+        chunk = cache.get((key, number, version))
+        if chunk is None:
+            missing.append(i)
+        else:
+            out[part.outer(i)] = chunk[part.inner(i)]
+    if not missing:
+        return
+    found = _find(source, part, key, files=False)
+    for i in missing:
+        data = found.chunk(i)
+        if data is None:
+            _read_chunk(source, part, i, found, key, out)
+            continue
+        chunk = decode_chunk(source, part, i, data, key, found.byte_range(i))
+        out[part.outer(i)] = chunk[part.inner(i)]
+        if found.version == version:
+            cache.put((key, numbers[i], version), chunk)
 
 
 def _decode_group(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.layout import ArrayLayout
 from zardine.stores.base import Store
 
@@ -23,6 +24,13 @@ class ArraySource:
     config: ArrayConfig
     cache_space: int = field(default_factory=lambda: next(_serial))
     """Names this opening of the array in caches."""
+    chunk_cache: ChunkCache | None = None
+    """Decoded chunks, where ``config.cache`` asks for it."""
+
+    def __post_init__(self) -> None:
+        kept = 0 if self.chunk_cache is None else self.chunk_cache.limit
+        if kept != self.config.cache:
+            object.__setattr__(self, "chunk_cache", ChunkCache(self.config.cache) if self.config.cache else None)
 
     def key(self, coordinates: Sequence[int]) -> str:
         """The store key of the object at these grid coordinates."""
@@ -31,7 +39,7 @@ class ArraySource:
 
     def with_layout(self, layout: ArrayLayout) -> ArraySource:
         """The same array after a change of its metadata."""
-        return replace(self, layout=layout, cache_space=next(_serial))
+        return replace(self, layout=layout, cache_space=next(_serial), chunk_cache=None)
 
     def with_config(self, config: ArrayConfig) -> ArraySource:
         """The same array, used in another way."""

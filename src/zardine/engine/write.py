@@ -92,7 +92,7 @@ class _Change:
         """Chunk ``i`` with the new values in it, encoded; ``None`` if it is to be left out as empty."""
         source, part = self.source, self.part
         chain = source.layout.chain(part.chunk_shape(i))
-        new = self.values[part.outer(i)] if self.values.ndim else self.values  # () would index a scalar
+        new = self.values[part.outer(i)]
         if covered and new.shape == chain.spec.shape and all(isinstance(each, slice) for each in part.inner(i)):
             chunk = new  # the whole chunk, in order: no copy is needed
         elif old is None or covered:

@@ -39,23 +39,23 @@ class CountingStore(WrapperStore):
 
     def __init__(self, store: Store, *, read_only: bool = False) -> None:
         super().__init__(store, read_only=read_only)
-        self._counts = Counts()
+        self._shared = [Counts()]  # a list, so that a read-only twin counts into the same
         self._guard = threading.Lock()
 
     @property
     def counts(self) -> Counts:
         """The present counts; :meth:`reset` begins new ones and leaves these as they are."""
-        return self._counts
+        return self._shared[0]
 
     def reset(self) -> Counts:
         """Begin to count from zero; gives the counts so far."""
         with self._guard:
-            old, self._counts = self._counts, Counts()
+            old, self._shared[0] = self._shared[0], Counts()
         return old
 
     def _count(self, keys: Iterable[str] = (), **numbers: int) -> None:
         with self._guard:
-            counts = self._counts
+            counts = self._shared[0]
             counts.keys.update(keys)
             for name, number in numbers.items():
                 setattr(counts, name, getattr(counts, name) + number)
