@@ -56,6 +56,8 @@ class Axis:
         """How many chunks hold at least one element."""
         if self.length == 0:
             return 0
+        if len(self.runs) == 1:
+            return -(-self.length // self.runs[0][0])
         chunks, _ = self.locate(np.array([self.length - 1], np.int64))
         return int(chunks[0]) + 1
 
@@ -88,10 +90,14 @@ class Axis:
 
     def start(self, chunk: int) -> int:
         """The first element of one chunk."""
+        if len(self.runs) == 1:
+            return chunk * self.runs[0][0]
         return int(self.starts(np.array([chunk], np.int64))[0])
 
     def extent(self, chunk: int) -> int:
         """The length of one chunk."""
+        if len(self.runs) == 1:
+            return self.runs[0][0]
         return int(self.extents(np.array([chunk], np.int64))[0])
 
     def lengths(self) -> tuple[int, ...]:

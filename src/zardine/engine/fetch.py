@@ -15,7 +15,7 @@ from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
 from zardine.errors import ShardIndexError
 from zardine.indexing.plan import ObjectPart
-from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.index import decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import WHOLE, OpenFile, Version
 
@@ -96,10 +96,8 @@ def _in_file(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: st
             raise _too_short(file.size, layout)
         known = KnownIndex(decode_index(file.read(layout.index_range), layout.index_chain), file.size, file.version)
         INDEXES.put(source.cache_space, key, known)
-    entries = _checked(known.index.take(part.positions(layout.strides)), layout, file.size, part)
-    offsets = entries.offsets.astype(np.int64)
-    within = np.zeros(len(offsets), np.int64)
-    return FoundChunks((file,), within, offsets, _lengths(entries), offsets, file.version)
+    offsets, lengths = _entries(known, part.positions(layout.strides), layout, part)
+    return FoundChunks((file,), np.zeros(len(offsets), np.int64), offsets, lengths, offsets, file.version)
 
 
 def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
@@ -112,9 +110,9 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
         if known is None:
             return _none(part)
     if known is not None:
-        entries = _checked(known.index.take(rows), layout, known.size, part)
-        stored = entries.stored()
-        joined = join_ranges(entries.offsets[stored], entries.lengths[stored], store.cost.gap)
+        at, lengths = _entries(known, rows, layout, part)
+        stored = lengths != MISSING
+        joined = join_ranges(at[stored], lengths[stored], store.cost.gap)
         if joined.fetched:
             reading = store.read(key, joined.fetched)
             if reading is None:
@@ -128,19 +126,16 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
         if unchanged:
             within, offsets = np.zeros((2, len(rows)), np.int64)
             within[stored], offsets[stored] = joined.within, joined.offsets
-            stored_at = entries.offsets.astype(np.int64)
-            return FoundChunks(parts, within, offsets, _lengths(entries), stored_at, known.version)
+            return FoundChunks(parts, within, offsets, lengths, at, known.version)
         INDEXES.drop(source.cache_space, key)  # replaced since: read it anew, in one piece
     reading = store.read(key, (WHOLE,))
     if reading is None:
         return _none(part)
     shard = reading.parts[0]
-    index = layout.index_of(shard)
-    INDEXES.put(source.cache_space, key, KnownIndex(index, len(shard), reading.version))
-    entries = _checked(index.take(rows), layout, len(shard), part)
-    offsets = entries.offsets.astype(np.int64)
-    within = np.zeros(len(rows), np.int64)
-    return FoundChunks(reading.parts, within, offsets, _lengths(entries), offsets, reading.version)
+    known = KnownIndex(layout.index_of(shard), len(shard), reading.version)
+    INDEXES.put(source.cache_space, key, known)
+    at, lengths = _entries(known, rows, layout, part)
+    return FoundChunks(reading.parts, np.zeros(len(rows), np.int64), at, lengths, at, reading.version)
 
 
 def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownIndex | None:
@@ -154,21 +149,24 @@ def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownInde
     return known
 
 
-def _checked(entries: ShardIndex, layout: ShardLayout, size: int, part: ObjectPart) -> ShardIndex:
-    """``entries``, none of which points outside the shard."""
-    outside = entries.beyond(*layout.data_bounds(size))
+def _entries(known: KnownIndex, rows: Ints, layout: ShardLayout, part: ObjectPart) -> tuple[Ints, Ints]:
+    """Offsets and lengths (:data:`MISSING`: not stored) of some inner chunks, none of which lies outside the shard."""
+    start, stop = layout.data_bounds(known.size)
+    if len(rows) == 1:
+        row = int(rows[0])
+        offset, length = int(known.index.offsets[row]), int(known.index.lengths[row])
+        if start <= offset and offset + length <= stop:
+            return np.array((offset,), np.int64), np.array((length,), np.int64)
+    entries = known.index.take(rows)
+    outside = entries.beyond(start, stop)
     if outside.any():
         i = int(np.flatnonzero(outside)[0])
         raise ShardIndexError(
             f"the shard index places this inner chunk at offset {entries.offsets[i]} with length {entries.lengths[i]}, "
-            f"outside the data of a shard of {size} bytes",
+            f"outside the data of a shard of {known.size} bytes",
             chunk=part.chunk(i),
         )
-    return entries
-
-
-def _lengths(entries: ShardIndex) -> Ints:
-    return entries.lengths.astype(np.int64)  # EMPTY becomes MISSING
+    return entries.offsets.astype(np.int64), entries.lengths.astype(np.int64)  # EMPTY becomes MISSING
 
 
 def _none(part: ObjectPart) -> FoundChunks:

@@ -32,6 +32,8 @@ class ArrayLayout:
     grids: TwoGrids
     sharding: _OpenSharding | None
     """Where the chunks are inner chunks of shards that can be reached one by one."""
+    uniform_shard: ShardLayout | None
+    """The layout of every shard, where all have the same shape."""
     pipeline: Any
     """The codec chain of a chunk as the native kernel runs it; ``None`` where it cannot."""
     _chains: dict[tuple[int, ...], CodecChain]
@@ -49,6 +51,8 @@ class ArrayLayout:
         """The layout of the shard at these grid coordinates; ``None`` where objects are single chunks."""
         if self.sharding is None:
             return None
+        if self.uniform_shard is not None:
+            return self.uniform_shard
         shape = tuple(axis.extent(i) for axis, i in zip(self.grids.objects, coordinates, strict=True))
         layout = self._shards.get(shape)
         if layout is None:
@@ -112,6 +116,7 @@ def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is inva
     assert grid is not None
     assert keys is not None
     assert encoding is not None
+    assert first is not None
     chunks = objects
     if encoding.sharding is not None:
         sizes = encoding.sharding.chunk_shape
@@ -123,6 +128,7 @@ def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is inva
         encoding.codecs,
         TwoGrids(objects, chunks),
         encoding.sharding,
+        encoding.shards.get(first) if all(axis.is_regular for axis in objects) else None,
         encoding.pipeline,
         encoding.chains,
         encoding.shards,

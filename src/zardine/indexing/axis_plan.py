@@ -88,6 +88,8 @@ def _plan_slice(axis: Axis, selection: AxisSlice) -> StridedAxis:
         none = np.empty(0, np.int64)
         return StridedAxis(none, none, np.empty(0, np.bool_), none, none, none, step)
     last = start + (count - 1) * step
+    if axis.is_regular and start // axis.runs[0][0] == last // axis.runs[0][0]:
+        return _plan_within_one_chunk(axis, selection)
     ends, _ = axis.locate(np.array([start, last], np.int64))
     if int(ends[1]) - int(ends[0]) < count:
         chunks = np.arange(int(ends[0]), int(ends[1]) + 1, dtype=np.int64)
@@ -104,6 +106,16 @@ def _plan_slice(axis: Axis, selection: AxisSlice) -> StridedAxis:
         chunks, begins, extents, ends = chunks[touched], begins[touched], extents[touched], ends[touched]
         before, first, counts = before[touched], first[touched], counts[touched]
     return StridedAxis(chunks, extents, counts == ends - begins, first - begins, counts, before, step)
+
+
+def _plan_within_one_chunk(axis: Axis, selection: AxisSlice) -> StridedAxis:
+    """The same as the general way, for the many small reads that take one chunk."""
+    size = axis.runs[0][0]
+    chunk = selection.start // size
+    begin = chunk * size
+    covered = selection.count == min(size, axis.length - begin)
+    row = np.array((chunk, size, selection.start - begin, selection.count, 0), np.int64)
+    return StridedAxis(row[0:1], row[1:2], np.array((covered,)), row[2:3], row[3:4], row[4:5], selection.step)
 
 
 def _plan_list(axis: Axis, selection: AxisList) -> ListedAxis:
@@ -131,6 +143,8 @@ def group_rows(ascending: Ints) -> tuple[Ints, Ints]:
 
 def combine(indices: tuple[Index, ...]) -> tuple[Any, ...]:
     """One index for each axis as an index that NumPy takes to mean all combinations."""
+    if not indices:
+        return (...,)  # an empty tuple would give a scalar, and put an array as an object into an object array
     if sum(isinstance(index, np.ndarray) for index in indices) <= 1:
         return indices
     arrays = [np.arange(i.start, i.stop, i.step or 1) if isinstance(i, slice) else i for i in indices]

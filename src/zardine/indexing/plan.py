@@ -102,6 +102,9 @@ class GridPart:
 
     def positions(self, strides: tuple[int, ...]) -> Ints:
         """The place of each chunk in the object's index, whose layout along the axes ``strides`` tells."""
+        if self.count == 1:
+            groups = zip(self.plan.groups, self.low, strides, strict=True)
+            return np.array([sum(int(group.local[k]) * stride for group, k, stride in groups)], np.int64)
         return self._combined(np.add, 0, [g.local * s for g, s in zip(self.plan.groups, strides, strict=True)])
 
     def covered(self) -> npt.NDArray[np.bool_]:
@@ -279,9 +282,17 @@ def make_plan(selection: GridSelection | PointSelection, grids: TwoGrids) -> Chu
     return plan_points(selection, grids)
 
 
+_ONE_GROUP = np.array((0, 1), np.int64)
+
+
 def _group_axis(planned: Ints, chunks: Axis, objects: Axis) -> _AxisGroups:
     if chunks == objects:
         return _AxisGroups(planned, np.arange(len(planned) + 1, dtype=np.int64), np.zeros(len(planned), np.int64))
+    if len(planned) == 1 and chunks.is_regular and objects.is_regular:
+        number = int(planned[0])
+        per_object = objects.runs[0][0] // chunks.runs[0][0]
+        row = np.array((number // per_object, number % per_object), np.int64)
+        return _AxisGroups(row[0:1], _ONE_GROUP, row[1:2])
     object_of, _ = objects.locate(chunks.starts(planned))
     distinct, bounds = group_rows(object_of)
     firsts, _ = chunks.locate(objects.starts(object_of))
