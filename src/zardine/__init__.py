@@ -26,12 +26,16 @@ from zardine.creation import (
 from zardine.debug_info import print_debug_info
 from zardine.engine.array_config import ArrayConfig
 from zardine.group import Group
+from zardine.kernel import kernel_version
 from zardine.metadata import ArrayMetadata, GroupMetadata
 from zardine.open import open, open_array, open_consolidated, open_group
 from zardine.save_load import load, save, save_array, save_group
 from zardine.tree_view import tree
 
 __version__ = "0.1.0"
+
+__kernel__ = kernel_version()
+"""Version of the native kernel in use; ``None`` where it is not built, or turned off by ``ZARDINE_KERNEL=0``."""
 
 __all__ = [
     "Array",
@@ -41,6 +45,7 @@ __all__ = [
     "AsyncGroup",
     "Group",
     "GroupMetadata",
+    "__kernel__",
     "__version__",
     "array",
     "codecs",

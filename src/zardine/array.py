@@ -19,7 +19,7 @@ from zardine.engine.read import read_plan
 from zardine.engine.source import ArraySource
 from zardine.engine.stored import count_stored_chunks, stored_keys
 from zardine.engine.write import write_plan
-from zardine.errors import MetadataError, ReadOnlyError
+from zardine.errors import MetadataError, ReadOnlyError, SelectionError
 from zardine.indexing.parse import (
     parse_any,
     parse_basic,
@@ -32,7 +32,9 @@ from zardine.indexing.parse import (
 from zardine.indexing.plan import make_plan
 from zardine.indexing.selection import GridSelection, Selection
 from zardine.metadata.documents import ArrayMetadata
+from zardine.new_array import parse_shape
 from zardine.nodes import describe, document_key, load_array, update_node
+from zardine.places import same_place
 from zardine.resizing import clear_beyond, erase_beyond, grown_for_append
 from zardine.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.stores.base import Store
@@ -348,7 +350,12 @@ class Array:
         return self.shape[0]
 
     def __bool__(self) -> bool:
-        return bool(self[...]) if self.size <= 1 else bool(np.ones(2, bool))
+        if self.size != 1:
+            raise ValueError(
+                f"the truth value of an array of {self.size} elements is ambiguous; read it and ask any() or all(), "
+                "or compare with None"
+            )
+        return bool(self._scalar())
 
     def __int__(self) -> int:
         return int(self._scalar())
@@ -424,12 +431,12 @@ class Array:
         beyond the new shape, and values beyond it in objects that it cuts, so that growing again never brings them
         back. ``erase=False`` leaves both in the store, where they come back if the array grows again.
         """
-        shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
-        if len(shape) != self.ndim or any(as_index(length) < 0 for length in shape):
-            raise ValueError(f"the new shape needs {self.ndim} lengths of 0 or more, found {new_shape!r}")
+        shape = parse_shape(new_shape)
+        if len(shape) != self.ndim:
+            raise ValueError(f"the new shape {shape} has {len(shape)} lengths, the array has {self.ndim} dimensions")
         self._check_writable()
         before = self._source
-        self._reshape(lambda old: tuple(map(int, shape)))
+        self._reshape(lambda old: shape)
         if erase:
             clear_beyond(before, self.shape)
             erase_beyond(self._source, before)
@@ -473,10 +480,15 @@ class Array:
         """Nothing to do: every write is stored when its call returns."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Array) and self.store_path == other.store_path and self.metadata == other.metadata
+        return (
+            isinstance(other, Array)
+            and self.path == other.path
+            and same_place(self.store, other.store)
+            and self.metadata == other.metadata
+        )
 
     def __hash__(self) -> int:
-        return hash((self.store, self.path))
+        return hash((Array, self.path))
 
     def __repr__(self) -> str:
         place = describe(self.store, self.path)
@@ -501,7 +513,9 @@ class Array:
     def _get(self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields) -> Any:
         if fields is not None:
             self._check_fields(fields)
-        if isinstance(out, np.ndarray) and out.shape != selection.shape:
+        if out is not None and not isinstance(out, np.ndarray):
+            raise TypeError(f"out is a NumPy array, not {type(out).__name__}")
+        if out is not None and out.shape != selection.shape:
             raise ValueError(f"out has shape {out.shape}, the selection has shape {selection.shape}")
         direct = out is not None and fields is None and out.dtype == self.dtype
         target = (
@@ -545,10 +559,10 @@ class Array:
     def _check_fields(self, fields: str | list[str]) -> None:
         names = self.dtype.names
         if names is None:
-            raise IndexError(f"this array has no fields: its dtype is {self.dtype}")
+            raise SelectionError(f"{fields!r} is no index: only structs have fields, and the dtype is {self.dtype}")
         for name in [fields] if isinstance(fields, str) else fields:
             if name not in names:
-                raise IndexError(f"no field {name!r}; the fields are {', '.join(map(repr, names))}")
+                raise SelectionError(f"no field {name!r}; the fields are {', '.join(map(repr, names))}")
 
     def _check_writable(self) -> None:
         if self.read_only:

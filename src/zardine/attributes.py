@@ -26,14 +26,18 @@ class Attributes(MutableMapping[str, Any]):
         """A copy of all attributes."""
         return dict(self._read())
 
-    def put(self, attributes: Mapping[str, Any]) -> None:
-        """Replace all attributes."""
-        new = attributes_to_json(attributes)
+    def put(self, d: Mapping[str, Any]) -> None:
+        """Replace all attributes by those in ``d``."""
+        new = attributes_to_json(d)
         self._change(lambda old: new)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Set several attributes in one write."""
-        new = attributes_to_json(dict(*args, **kwargs))
+        try:
+            given = dict(*args, **kwargs)
+        except (TypeError, ValueError):
+            raise TypeError(f"attributes must be a mapping of names to values, not {args[0]!r}") from None
+        new = attributes_to_json(given)
         self._change(lambda old: {**old, **new})
 
     def refresh(self) -> None:

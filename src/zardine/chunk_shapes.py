@@ -21,8 +21,9 @@ def choose_grid(
 ) -> tuple[ChunkGrid, tuple[int, ...] | None]:
     """The grid of stored objects, and the inner chunk shape where these are shards.
 
-    ``chunks`` is ``"auto"``, a length for all axes, a length for each axis (``-1``: the whole axis), or lists of
-    lengths for a rectilinear grid. ``shards`` is ``None``, ``"auto"``, lengths, or lists of lengths.
+    ``chunks`` is ``"auto"`` or ``None``, a length for all axes, a length for each axis (``-1``: the whole axis),
+    ``False`` (one chunk for the whole array), or lists of lengths for a rectilinear grid. ``shards`` is ``None``,
+    ``"auto"``, lengths, or lists of lengths.
     Raises ``ValueError`` where they do not fit the shape or each other.
     """
     if _has_lists(chunks):
@@ -34,6 +35,9 @@ def choose_grid(
     if _has_lists(shards):
         grid = _rectilinear(shards, shape, "shards")
         inner = _chunk_shape(chunks, shape, item_size, [_common(axis) for axis in grid.chunk_shapes])
+        for axis, (small, sizes) in enumerate(zip(inner, grid.chunk_shapes, strict=True)):
+            for large in [sizes] if isinstance(sizes, int) else [size for size, _ in sizes]:
+                _check_division(inner, "shards", axis, small, large)
         return grid, inner
     if shards is None:
         return RegularGrid(_chunk_shape(chunks, shape, item_size, None)), None
@@ -43,11 +47,15 @@ def choose_grid(
     outer = _lengths(shards, shape, "shards")
     inner = _chunk_shape(chunks, shape, item_size, list(outer))
     for axis, (small, large) in enumerate(zip(inner, outer, strict=True)):
-        if large % small:
-            raise ValueError(
-                f"chunks {inner} do not evenly divide shards {outer}: on axis {axis}, {small} does not divide {large}"
-            )
+        _check_division(inner, f"shards {outer}", axis, small, large)
     return RegularGrid(outer), inner
+
+
+def _check_division(chunks: tuple[int, ...], shards: str, axis: int, small: int, large: int) -> None:
+    if large % small:
+        raise ValueError(
+            f"chunks {chunks} do not evenly divide {shards}: on axis {axis}, {small} does not divide {large}"
+        )
 
 
 def auto_chunks(shape: tuple[int, ...], item_size: int, target: int = _CHUNK_BYTES) -> tuple[int, ...]:
@@ -91,30 +99,42 @@ def _chunk_shape(
 
 
 def _lengths(value: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
+    if value is False and what == "chunks":
+        value = -1
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         value = (value,) * len(shape)
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise TypeError(f"{what} are an integer or a sequence of integers, not {value!r}")
+        other = "None" if what == "shards" and value is False else "'auto'"
+        hint = f"; use {what}={other}" if isinstance(value, (bool, str)) else ""
+        raise TypeError(f"{what} are an integer or a sequence of integers, not {value!r}{hint}")
     if len(value) != len(shape):
-        raise ValueError(f"{what} {tuple(value)} have {len(value)} lengths, the array has {len(shape)} dimensions")
+        raise ValueError(f"{what} {tuple(value)} are for {len(value)} dimensions, the array has {len(shape)}")
     lengths = []
     for axis, (each, length) in enumerate(zip(value, shape, strict=True)):
-        number = max(length, 1) if each is None or as_index(each) == -1 else as_index(each)
-        if number < 1:
-            raise ValueError(f"{what} {tuple(value)}: the length {number} on axis {axis} is not 1 or more")
+        try:
+            number = max(length, 1) if each is None or as_index(each) == -1 else as_index(each)
+        except TypeError:
+            raise TypeError(f"{what} {tuple(value)}: {each!r} on axis {axis} is not an integer") from None
+        if not 1 <= number < 2**63:
+            raise ValueError(f"{what} {tuple(value)}: the length {number} on axis {axis} is not in 1 to 2^63 - 1")
         lengths.append(number)
     return tuple(lengths)
 
 
 def _rectilinear(value: Sequence[Any], shape: tuple[int, ...], what: str) -> RectilinearGrid:
     if len(value) != len(shape):
-        raise ValueError(f"{what} have {len(value)} axes, the array has {len(shape)} dimensions")
+        raise ValueError(f"{what} are for {len(value)} dimensions, the array has {len(shape)}")
     axes: list[int | list[int]] = []
     for axis, (each, length) in enumerate(zip(value, shape, strict=True)):
-        if isinstance(each, (int, np.integer)):
-            axes.append(max(length, 1) if each == -1 else int(each))
+        if isinstance(each, (int, np.integer)) or each is None:
+            axes.append(*_lengths((each,), (length,), what))
             continue
-        sizes = [as_index(size) for size in each]
+        try:
+            sizes = [as_index(size) for size in each]
+        except TypeError:
+            raise TypeError(f"{what}: the lengths on axis {axis} are integers, not {each!r}") from None
         if any(size < 1 for size in sizes) or sum(sizes) < length:
             raise ValueError(
                 f"{what}: the lengths on axis {axis} must be 1 or more and add up to at least {length}, found {sizes}"
@@ -134,7 +154,7 @@ def _smallest_factor(number: int) -> int:
 
 
 def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
+    return value is None or (isinstance(value, str) and value == "auto")
 
 
 def _has_lists(value: Any) -> bool:
@@ -148,6 +168,11 @@ def _has_lists(value: Any) -> bool:
 def shards_shape(shards: Any) -> tuple[Any, str]:
     """A user's ``shards=`` as its shape and the index location; a mapping may name both."""
     if isinstance(shards, Mapping):
-        location = shards.get("index_location", "end")
-        return shards["shape"], str(getattr(location, "value", location) or "end")
+        if "shape" not in shards or shards.keys() - {"shape", "index_location"}:
+            raise ValueError(f"shards as a mapping have the members 'shape' and 'index_location', found {dict(shards)}")
+        location = shards.get("index_location") or "end"
+        location = str(getattr(location, "value", location))
+        if location not in ("start", "end"):
+            raise ValueError(f"the index_location of shards is 'start' or 'end', not {location!r}")
+        return shards["shape"], location
     return shards, "end"

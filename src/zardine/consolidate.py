@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from zardine.array import Array
+from zardine.errors import ReadOnlyError
 from zardine.group import Group
-from zardine.metadata.node_names import join_path, normalize_path
 from zardine.new_array import check_format
-from zardine.nodes import load_group, update_node
-from zardine.stores.resolve import StoreLike, resolve_store
+from zardine.nodes import describe, load_group, update_node
+from zardine.places import find_place
+from zardine.stores.resolve import StoreLike
 
 
 def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format: int | None = None) -> Group:
@@ -17,8 +18,9 @@ def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format:
     snapshot: members that change later are read as they were until it is made again.
     """
     check_format(zarr_format)
-    found, inner = resolve_store(store)
-    inner = join_path(inner, normalize_path(path))
+    found, inner = find_place(store, path)
+    if found.read_only:
+        raise ReadOnlyError(f"cannot write to {describe(found, inner)}: it was opened read-only")
     metadata = load_group(found, inner).with_consolidated(None)
     group = Group(found, inner, metadata)
     nodes = {}

@@ -11,8 +11,9 @@ from zardine.errors import ContainsArrayError, ContainsGroupError
 from zardine.group import Group
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes import describe, find_node, taken
+from zardine.places import find_place
 from zardine.stores.base import Condition, Store
-from zardine.stores.resolve import StoreLike, resolve_store
+from zardine.stores.resolve import StoreLike
 
 Log = Callable[[str], object] | None
 
@@ -37,6 +38,9 @@ def copy(
     """
     if if_exists not in ("raise", "replace", "skip", "skip_initialized"):
         raise ValueError(f"if_exists is 'raise', 'replace', 'skip' or 'skip_initialized', not {if_exists!r}")
+    _check_group(dest, "dest")
+    if not hasattr(source, "attrs"):
+        raise TypeError(f"source is an array or a group, not {type(source).__name__}: open it first")
     name = name if name is not None else normalize_path(getattr(source, "basename", source.name.rpartition("/")[2]))
     if not name:
         raise ValueError("the root of a store has no name: give one for the copy")
@@ -58,6 +62,8 @@ def copy(
 
 def copy_all(source: Any, dest: Group, shallow: bool = False, **kwargs: Any) -> tuple[int, int, int]:
     """Copy all members of the group ``source`` into the group ``dest``; takes what :func:`copy` takes."""
+    _check_group(source, "source")
+    _check_group(dest, "dest")
     totals = (0, 0, 0)
     for name in list(source):
         part = copy(source[name], dest, name=name, shallow=shallow, **kwargs)
@@ -91,10 +97,8 @@ def copy_store(
         raise ValueError(f"if_exists is 'raise', 'replace' or 'skip', not {if_exists!r}")
     excluded = [re.compile(each, flags) for each in _patterns(excludes)]
     included = [re.compile(each, flags) for each in _patterns(includes)]
-    origin, inner = resolve_store(source)
-    prefix = join_path(inner, normalize_path(source_path))
-    target, outer = resolve_store(dest)
-    outer = join_path(outer, normalize_path(dest_path))
+    origin, prefix = find_place(source, source_path)
+    target, outer = find_place(dest, dest_path)
     say = log or (lambda line: None)
     prefix = f"{prefix}/" if prefix else ""
     keys = []
@@ -204,6 +208,11 @@ def _copy_node(
             _copy_node(
                 source[child], group, child, shallow, without_attrs, say, if_exists, dry_run, create_kwargs, totals
             )
+
+
+def _check_group(value: Any, what: str) -> None:
+    if hasattr(value, "shape") or not hasattr(value, "attrs"):
+        raise TypeError(f"{what} is a group, not {type(value).__name__}: open it first, with open_group")
 
 
 def _patterns(value: Iterable[str] | str | None) -> list[str]:

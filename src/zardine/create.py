@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zardine.array import Array
-from zardine.engine.array_config import ArrayConfigLike, parse_array_config
+from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
+from zardine.errors import MetadataError
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.new_array import DEFAULT, check_format, new_array_metadata
 from zardine.nodes import NodeMetadata, create_node
+from zardine.places import find_place
 from zardine.stores.base import Store
-from zardine.stores.resolve import StoreLike, resolve_store
+from zardine.stores.resolve import StoreLike
 
 if TYPE_CHECKING:
     from zardine.group import Group
@@ -61,15 +63,15 @@ def create_array(
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
     taken, ``ValueError`` or ``TypeError`` for arguments that do not fit together.
     """
-    found, path = resolve_store(store)
-    path = join_path(path, normalize_path(name))
+    found, path = find_place(store, name, storage_options=storage_options)
     if data is not None:
-        data = data if isinstance(data, Array) or hasattr(data, "__array__") else np.asarray(data)
+        data = as_values(data)
         if shape is not None or dtype is not None:
-            raise ValueError("give either data, or shape and dtype")
-        shape, dtype = data.shape, data.dtype
+            raise ValueError("give either data, or shape and dtype; for another dtype, data=np.asarray(data, dtype)")
+        shape, dtype = data.shape, dtype_of(data)
     if shape is None or dtype is None:
-        raise ValueError("an array needs a shape and a dtype, or data that has both")
+        missing = "shape" if shape is None else "dtype"
+        raise ValueError(f"{missing} is missing: an array needs a shape and a dtype, or data that has both")
     metadata = new_array_metadata(
         shape=shape,
         dtype=dtype,
@@ -108,8 +110,7 @@ def create_group(
     from zardine.group import Group
 
     check_format(zarr_format)
-    found, inner = resolve_store(store)
-    inner = join_path(inner, normalize_path(path))
+    found, inner = find_place(store, path, storage_options=storage_options)
     metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}))
     create_node(found, inner, metadata, overwrite=overwrite)
     return Group(found, inner, metadata)
@@ -124,8 +125,12 @@ def create_hierarchy(
     """
     from zardine.group import Group
 
-    found, root = resolve_store(store)
+    found, root = find_place(store)
     wanted = {normalize_path(path): node for path, node in nodes.items()}
+    for path, node in wanted.items():
+        if not isinstance(node, (ArrayMetadata, GroupMetadata)):
+            raise TypeError(f"{path!r}: a node is made from ArrayMetadata or GroupMetadata, not {type(node).__name__}")
+    given = frozenset(wanted)
     for path in tuple(wanted):
         parts = path.split("/") if path else []
         for depth in range(len(parts)):
@@ -134,7 +139,7 @@ def create_hierarchy(
                 raise ValueError(f"{path!r} cannot be below {parent!r}, which is to be an array")
     for path in sorted(wanted):
         node, place = wanted[path], join_path(root, path)
-        implied = path not in {normalize_path(each) for each in nodes}
+        implied = path not in given
         if implied and _is_group(found, place):
             continue
         create_node(found, place, node, overwrite=overwrite and not implied)
@@ -168,9 +173,8 @@ def from_array(
     ``"keep"`` takes chunks, shards, codecs and all the rest from ``data`` where that is an :class:`Array`, and chooses
     them as :func:`create_array` does where it is not.
     """
+    data = as_values(data)
     source = data if isinstance(data, Array) else None
-    if source is None and not hasattr(data, "__array__"):
-        data = np.asarray(data)
     if source is not None:
         kept = like_arguments(source)
         if fill_value is DEFAULT:
@@ -203,7 +207,7 @@ def from_array(
         store,
         name=name,
         shape=None if write_data else data.shape,
-        dtype=None if write_data else _dtype_of(data),
+        dtype=None if write_data else dtype_of(data),
         data=data if write_data else None,
         **chosen,
         fill_value=fill_value,
@@ -212,10 +216,31 @@ def from_array(
         attributes=attributes,
         chunk_key_encoding=chunk_key_encoding,
         dimension_names=dimension_names,
+        storage_options=storage_options,
         overwrite=overwrite,
         config=config,
         checksum=checksum,
     )
+
+
+def as_values(data: Any) -> Any:
+    """A user's ``data``: an :class:`Array`, or something with a shape, a dtype and square brackets.
+
+    Raises ``TypeError`` for groups and mappings, of which NumPy would make an array of objects.
+    """
+    if isinstance(data, Array):
+        return data
+    if data is None or isinstance(data, (Mapping, set, frozenset)) or hasattr(data, "create_array"):
+        shown = "None" if data is None else f"a {type(data).__name__}"
+        raise TypeError(f"{shown} is not an array; give an array or a (nested) list of numbers")
+    ready = hasattr(data, "__array__") and hasattr(data, "shape") and hasattr(data, "dtype")
+    values = data if ready else np.asarray(data)
+    if getattr(values.dtype, "kind", "") == "O":
+        raise TypeError(
+            "data of dtype object can hold anything: make it text with data.astype(numpy.dtypes.StringDType()), or "
+            "create the array with dtype='string' or dtype='bytes' and assign the data to it"
+        )
+    return values
 
 
 def create_like(store: StoreLike, like: Any, *, name: str | None = None, **kwargs: Any) -> Array:
@@ -223,9 +248,9 @@ def create_like(store: StoreLike, like: Any, *, name: str | None = None, **kwarg
     if isinstance(like, Array):
         arguments = {**like_arguments(like), "checksum": False}
     else:
-        like = like if hasattr(like, "shape") and hasattr(like, "dtype") else np.asarray(like)
+        like = as_values(like)
         arguments = {"chunks": getattr(like, "chunks", None) or "auto"}
-    arguments = {"shape": like.shape, "dtype": _dtype_of(like), **arguments}
+    arguments = {"shape": like.shape, "dtype": dtype_of(like), **arguments}
     return create_array(store, name=name, **{**arguments, **kwargs})
 
 
@@ -269,7 +294,17 @@ def _store_array(
     settings = parse_array_config(config)
     if order is not None:
         settings = settings.changed({"order": order})
-    array = Array(store, path, metadata, settings)
+    return store_new_array(store, path, metadata, settings, overwrite=overwrite)
+
+
+def store_new_array(
+    store: Store, path: str, metadata: ArrayMetadata, settings: ArrayConfig, *, overwrite: bool
+) -> Array:
+    """Check that the array can be read and written, then store its document."""
+    try:
+        array = Array(store, path, metadata, settings)
+    except MetadataError as error:
+        raise type(error)("such an array cannot be made", error.problems) from None
     create_node(store, path, metadata, overwrite=overwrite)
     return array
 
@@ -280,7 +315,8 @@ def _is_group(store: Store, path: str) -> bool:
     return isinstance(find_node(store, path), GroupMetadata)
 
 
-def _dtype_of(data: Any) -> Any:
+def dtype_of(data: Any) -> Any:
+    """The data type of an :class:`Array`, or the dtype of another array."""
     return data.metadata.data_type if isinstance(data, Array) else data.dtype
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from zardine.array import Array
-from zardine.create import copy_values, create_group, create_like, from_array
+from zardine.create import as_values, copy_values, create_like, dtype_of, from_array, store_new_array
+from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.errors import UnsupportedError
 from zardine.group import Group
-from zardine.metadata.node_names import join_path, normalize_path
-from zardine.new_array import DEFAULT, new_array_metadata
-from zardine.nodes import create_node
-from zardine.stores.resolve import Mode, StoreLike, resolve_store
+from zardine.new_array import DEFAULT, new_array_metadata, parse_shape
+from zardine.places import find_place
+from zardine.stores.resolve import Mode, StoreLike
 
 
 def create(
@@ -58,9 +58,11 @@ def create(
 
     ``codecs`` is the whole codec chain. ``compressor`` counts as ``compressors``. The other arguments that only Zarr v2
     has (``dimension_separator``, ``object_codec``) are refused; ``synchronizer``, ``cache_metadata``, ``cache_attrs``
-    and ``meta_array`` have no effect.
+    and ``meta_array`` have no effect. ``read_only`` gives an array that refuses writes, after ``data`` is written.
     """
-    if compressor != "auto":
+    if not _is_auto(compressor):
+        if not _is_auto(compressors):
+            raise ValueError("give either compressor or compressors, not both")
         compressors = compressor
     for name, value, instead in (
         ("dimension_separator", dimension_separator, "chunk_key_encoding"),
@@ -70,11 +72,15 @@ def create(
         if value is not None:
             raise UnsupportedError(f"{name} belongs to Zarr v2, which this version does not write yet; use {instead}")
     if data is not None:
-        data = data if hasattr(data, "shape") and hasattr(data, "dtype") else np.asarray(data)
+        data = as_values(data)
         shape = data.shape if shape is None else shape
-        dtype = data.dtype if dtype is None else dtype
+        dtype = dtype_of(data) if dtype is None else dtype
+        if parse_shape(shape) != tuple(data.shape):
+            raise ValueError(f"data has shape {tuple(data.shape)}, and shape={shape} was asked for: leave out shape")
     if shape is None:
-        raise ValueError("an array needs a shape, or data that has one")
+        raise ValueError("shape is missing: an array needs a shape, or data that has one")
+    if chunks is not None and chunk_shape is not None:
+        raise ValueError("give either chunks or chunk_shape, not both")
     settings = parse_array_config(config)
     changes = {"write_empty_chunks": write_empty_chunks, "order": order}
     settings = settings.changed({name: value for name, value in changes.items() if value is not None})
@@ -94,13 +100,11 @@ def create(
         checksum=checksum,
         zarr_format=zarr_format,
     )
-    found, inner = resolve_store(store, mode=mode)
-    inner = join_path(inner, normalize_path(path))
-    made = Array(found, inner, metadata, settings)
-    create_node(found, inner, metadata, overwrite=overwrite or mode == "w")
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
+    made = store_new_array(found, inner, metadata, settings, overwrite=overwrite or mode == "w")
     if data is not None:
         copy_values(data, made)
-    return made
+    return Array(found.with_read_only(True), inner, metadata, settings) if read_only else made
 
 
 def array(data: Any, **kwargs: Any) -> Array:
@@ -109,8 +113,6 @@ def array(data: Any, **kwargs: Any) -> Array:
         return from_array(
             kwargs.get("store"), data=data, name=kwargs.get("path"), overwrite=kwargs.get("overwrite", False)
         )
-    if "chunks" not in kwargs and not hasattr(data, "dtype"):
-        data = np.asarray(data)
     return create(data=data, **kwargs)
 
 
@@ -120,13 +122,13 @@ def empty(shape: Any, **kwargs: Any) -> Array:
 
 
 def zeros(shape: Any, **kwargs: Any) -> Array:
-    """Create an array of fill value 0."""
-    return create(shape, fill_value=0, **kwargs)
+    """Create an array of fill value 0, or what ``numpy.zeros`` holds for the dtype: false, the empty string."""
+    return create(shape, fill_value=plain_fill(np.zeros, kwargs.get("dtype")), **kwargs)
 
 
 def ones(shape: Any, **kwargs: Any) -> Array:
-    """Create an array of fill value 1."""
-    return create(shape, fill_value=1, **kwargs)
+    """Create an array of fill value 1, or what ``numpy.ones`` holds for the dtype."""
+    return create(shape, fill_value=plain_fill(np.ones, kwargs.get("dtype")), **kwargs)
 
 
 def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
@@ -134,58 +136,105 @@ def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
     return create(shape, fill_value=fill_value, **kwargs)
 
 
-def empty_like(a: Any, **kwargs: Any) -> Array:
+def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
     """Create an array of the default fill value like ``a`` in shape, dtype, chunks and shards."""
-    return _like(a, kwargs)
+    return _like(a, zarr_format, kwargs)
 
 
-def zeros_like(a: Any, **kwargs: Any) -> Array:
-    """Create an array of fill value 0 like ``a`` in shape, dtype, chunks and shards."""
-    return _like(a, {**kwargs, "fill_value": 0})
+def zeros_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+    """Create an array of fill value 0 (see :func:`zeros`) like ``a`` in shape, dtype, chunks and shards."""
+    return _like(a, zarr_format, {**kwargs, "fill_value": like_fill(np.zeros, a, kwargs)})
 
 
-def ones_like(a: Any, **kwargs: Any) -> Array:
-    """Create an array of fill value 1 like ``a`` in shape, dtype, chunks and shards."""
-    return _like(a, {**kwargs, "fill_value": 1})
+def ones_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+    """Create an array of fill value 1 (see :func:`ones`) like ``a`` in shape, dtype, chunks and shards."""
+    return _like(a, zarr_format, {**kwargs, "fill_value": like_fill(np.ones, a, kwargs)})
 
 
-def full_like(a: Any, **kwargs: Any) -> Array:
-    """Create an array like ``a`` in shape, dtype, chunks and shards, and in fill value unless one is given."""
-    return _like(a, kwargs)
+def full_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+    """Create an array of ``fill_value`` like ``a`` in shape, dtype, chunks and shards.
+
+    ``fill_value`` may be left out where ``a`` is an :class:`Array`: the new one has the same.
+    """
+    if "fill_value" not in kwargs and not isinstance(a, Array):
+        raise TypeError("fill_value is missing: only an Array has one that full_like can take")
+    return _like(a, zarr_format, kwargs)
 
 
-def open_like(a: Any, path: str, **kwargs: Any) -> Array:
-    """Open the array at ``path``, or create it there like ``a``."""
+def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+    """Open the array at ``path``, or create it there like ``a``.
+
+    ``path`` is a path in ``store`` if that is given, else a store itself. ``mode`` is that of :func:`open_array`, by
+    default ``"a"``; the other ``kwargs`` are those of :func:`create_array`.
+    """
     from zardine.errors import ArrayNotFoundError
     from zardine.open import open_array
 
-    try:
-        return open_array(path)
-    except ArrayNotFoundError:
-        return _like(a, {**kwargs, "store": path})
+    mode = kwargs.pop("mode", None)
+    store, inner = kwargs.pop("store", None), path
+    if store is None:
+        store, inner = path, ""
+    if mode not in ("w", "w-"):
+        try:
+            return open_array(store, path=inner, mode=mode)
+        except ArrayNotFoundError:
+            if mode in ("r", "r+"):
+                raise
+    return _like(a, zarr_format, {"overwrite": mode == "w", **kwargs, "store": store, "path": inner})
 
 
 def group(
     store: StoreLike = None,
     *,
     overwrite: bool = False,
+    chunk_store: StoreLike = None,
+    cache_attrs: bool | None = None,
+    synchronizer: Any = None,
     path: str | None = None,
     zarr_format: int | None = None,
+    meta_array: Any = None,
     attributes: Mapping[str, Any] | None = None,
-    **kwargs: Any,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Group:
-    """Open the group at ``store``, or create it there; with ``overwrite`` what is there is erased."""
+    """Open the group at ``store``, or create it there; with ``overwrite`` what is there is erased.
+
+    ``cache_attrs``, ``synchronizer`` and ``meta_array`` have no effect.
+    """
     from zardine.open import open_group
 
-    if overwrite:
-        return create_group(store, path=path, zarr_format=zarr_format, overwrite=True, attributes=attributes)
-    return open_group(store, path=path, zarr_format=zarr_format, attributes=attributes)
+    return open_group(
+        store,
+        mode="w" if overwrite else "a",
+        path=path,
+        chunk_store=chunk_store,
+        zarr_format=zarr_format,
+        attributes=attributes,
+        storage_options=storage_options,
+    )
 
 
-def _like(a: Any, kwargs: dict[str, Any]) -> Array:
+def plain_fill(make: Any, dtype: Any) -> Any:
+    """What ``numpy.zeros`` or ``numpy.ones`` fills an array of a user's ``dtype`` with."""
+    wanted = data_type_for("float64" if dtype is None else dtype).dtype
+    if wanted.kind == "O":  # bytes of varying length, where NumPy would put numbers
+        return b"" if make is np.zeros else b"1"
+    return make((), wanted)[()]
+
+
+def like_fill(make: Any, a: Any, kwargs: Mapping[str, Any]) -> Any:
+    """As :func:`plain_fill`, for the dtype among ``kwargs``, or that of ``a``."""
+    dtype = kwargs.get("dtype")
+    return plain_fill(make, dtype_of(as_values(a)) if dtype is None else dtype)
+
+
+def _like(a: Any, zarr_format: int | None, kwargs: Mapping[str, Any]) -> Array:
     arguments = dict(kwargs)
     store, path = arguments.pop("store", None), arguments.pop("path", None)
-    return create_like(store, a, name=path, **arguments)
+    return create_like(store, a, name=path, zarr_format=zarr_format, **arguments)
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def _first(*values: Any) -> Any:

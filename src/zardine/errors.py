@@ -5,7 +5,7 @@
     ZardineError
     ├── MetadataError (ValueError)          a metadata document breaks the specification; lists every problem
     │   └── UnknownExtensionError           ... because it needs an extension that is not installed
-    ├── NodeNotFoundError (FileNotFoundError, KeyError)
+    ├── NodeNotFoundError (FileNotFoundError, KeyError, ValueError)
     │   ├── ArrayNotFoundError
     │   ├── GroupNotFoundError
     │   └── ChunkNotFoundError              a chunk is not stored, and the array was opened to refuse that
@@ -14,7 +14,7 @@
     │   └── ContainsGroupError
     ├── StoreError (OSError)
     │   ├── InvalidKeyError (ValueError)    a key that the store may not or cannot hold
-    │   ├── ReadOnlyError (PermissionError) a write to something opened for reading
+    │   ├── ReadOnlyError (PermissionError, ValueError)  a write to something opened for reading
     │   └── ConditionFailedError            a conditional write lost against another writer
     ├── DataError (ValueError)              bytes or values that cannot be what the metadata says; has a place
     │   ├── EncodeError                     values that the codec chain cannot store
@@ -27,6 +27,10 @@
     │   └── VindexInvalidSelectionError
     └── UnsupportedError (NotImplementedError)
 
+``BaseZarrError``, ``MetadataValidationError``, ``NodeTypeValidationError``, ``UnknownCodecError`` and
+``ArrayIndexError`` are the names that zarr-python has for what is above. Its warnings are here too, for code that
+filters them; zardine gives none of them.
+
 Errors carry what they are about as attributes (``array``, ``key``, ``chunk``, ``codec``, ``byte_range``), and their
 text names the same things, so that a person and a program can both act on them.
 """
@@ -37,7 +41,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "ArrayIndexError",
     "ArrayNotFoundError",
+    "BaseZarrError",
     "BoundsCheckError",
     "ChecksumError",
     "ChunkDecodeError",
@@ -51,17 +57,25 @@ __all__ = [
     "GroupNotFoundError",
     "InvalidKeyError",
     "MetadataError",
+    "MetadataValidationError",
     "NodeExistsError",
     "NodeNotFoundError",
+    "NodeTypeValidationError",
     "Problem",
     "ReadOnlyError",
     "SelectionError",
     "ShardIndexError",
     "StoreError",
+    "UnknownCodecError",
     "UnknownExtensionError",
+    "UnstableSpecificationWarning",
     "UnsupportedError",
     "VindexInvalidSelectionError",
     "ZardineError",
+    "ZarrDeprecationWarning",
+    "ZarrFutureWarning",
+    "ZarrRuntimeWarning",
+    "ZarrUserWarning",
 ]
 
 
@@ -97,7 +111,7 @@ class UnknownExtensionError(MetadataError):
     """The document needs a data type, codec, grid or other extension that is not registered here."""
 
 
-class NodeNotFoundError(ZardineError, FileNotFoundError, KeyError):
+class NodeNotFoundError(ZardineError, FileNotFoundError, KeyError, ValueError):
     """Nothing of the wanted kind is stored at this path."""
 
 
@@ -248,3 +262,32 @@ class VindexInvalidSelectionError(SelectionError):
 
 class UnsupportedError(ZardineError, NotImplementedError):
     """The request is understood, and this version of zardine, or this store, cannot do it."""
+
+
+# names of zarr-python
+
+BaseZarrError = ZardineError
+MetadataValidationError = MetadataError
+NodeTypeValidationError = NodeExistsError
+UnknownCodecError = UnknownExtensionError
+ArrayIndexError = SelectionError
+
+
+class ZarrFutureWarning(FutureWarning):
+    """Never given; see above."""
+
+
+class UnstableSpecificationWarning(ZarrFutureWarning):
+    """Never given; see above."""
+
+
+class ZarrDeprecationWarning(DeprecationWarning):
+    """Never given; see above."""
+
+
+class ZarrUserWarning(UserWarning):
+    """Never given; see above."""
+
+
+class ZarrRuntimeWarning(RuntimeWarning):
+    """Never given; see above."""

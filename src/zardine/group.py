@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from zardine.array import Array
 from zardine.attributes import Attributes
-from zardine.create import create_array, create_group, create_hierarchy, create_like
-from zardine.errors import ContainsArrayError, ContainsGroupError, ReadOnlyError
+from zardine.create import create_array, create_group, create_hierarchy
+from zardine.engine.array_config import ArrayConfigLike
+from zardine.errors import (
+    ArrayNotFoundError,
+    ContainsArrayError,
+    ContainsGroupError,
+    GroupNotFoundError,
+    NodeNotFoundError,
+    ReadOnlyError,
+)
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.metadata.v3 import parse_node_json
+from zardine.new_array import DEFAULT
 from zardine.nodes import (
     NodeMetadata,
     child_names,
@@ -23,6 +32,7 @@ from zardine.nodes import (
     load_node,
     update_node,
 )
+from zardine.places import same_place
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 
@@ -144,10 +154,8 @@ class Group:
 
     def __getitem__(self, path: str) -> Array | Group:
         """The member at ``path`` (``"a"`` or ``"a/b"``). Raises ``KeyError`` where there is none."""
-        relative = normalize_path(path)
-        if not relative:
-            raise KeyError(path)
-        return self._node(relative, self._member(relative))
+        relative = _relative_path(path)
+        return self._node(relative, self._member(relative)) if relative else self
 
     def get(self, path: str, default: Any = None) -> Any:
         """The member at ``path``, or ``default``."""
@@ -158,19 +166,27 @@ class Group:
 
     def get_array(self, path: str) -> Array:
         """The array at ``path``. Raises where there is none, or where a group is."""
-        node = self[path]
+        try:
+            node = self[path]
+        except NodeNotFoundError as error:
+            raise ArrayNotFoundError(str(error)) from None
         if not isinstance(node, Array):
             raise ContainsGroupError(f"a group, not an array, is stored at {describe(self._store, node.path)}")
         return node
 
     def get_group(self, path: str) -> Group:
         """The group at ``path``. Raises where there is none, or where an array is."""
-        node = self[path]
+        try:
+            node = self[path]
+        except NodeNotFoundError as error:
+            raise GroupNotFoundError(str(error)) from None
         if not isinstance(node, Group):
             raise ContainsArrayError(f"an array, not a group, is stored at {describe(self._store, node.path)}")
         return node
 
     def __contains__(self, member: object) -> bool:
+        if not isinstance(member, str):
+            return False
         try:
             self._member(normalize_path(member))
         except (KeyError, ValueError):
@@ -205,8 +221,8 @@ class Group:
 
         ``use_consolidated_for_children=False`` passes over consolidated metadata that groups below have of their own.
         """
-        if max_depth is not None and max_depth < 0:
-            raise ValueError(f"max_depth is 0 or more, or None, not {max_depth}")
+        if max_depth is not None and (not isinstance(max_depth, int) or max_depth < 0):
+            raise ValueError(f"max_depth is 0 or more, or None, not {max_depth!r}")
         return tuple(self._walk(max_depth, use_consolidated_for_children))
 
     def nmembers(self, max_depth: int | None = 0) -> int:
@@ -247,24 +263,81 @@ class Group:
 
     # changing
 
-    def create_array(self, name: str, **kwargs: Any) -> Array:
-        """Create an array below this group; takes what :func:`zardine.create_array` takes."""
+    def create_array(
+        self,
+        name: str,
+        *,
+        shape: Any = None,
+        dtype: Any = None,
+        data: Any = None,
+        chunks: Any = "auto",
+        shards: Any = None,
+        filters: Any = "auto",
+        compressors: Any = "auto",
+        compressor: Any = "auto",
+        serializer: Any = "auto",
+        fill_value: Any = DEFAULT,
+        order: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        chunk_key_encoding: Any = None,
+        dimension_names: Iterable[str | None] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
+        config: ArrayConfigLike = None,
+        write_data: bool = True,
+        zarr_format: int | None = None,
+        checksum: bool | None = None,
+    ) -> Array:
+        """Create an array below this group; see :func:`zardine.create_array`.
+
+        ``name`` may be a path; groups on the way are created. ``compressor`` is another name for ``compressors``.
+        """
         self._check_writable()
-        return create_array(self.store_path, name=_member_name(name), **kwargs)
+        if not (isinstance(compressor, str) and compressor == "auto"):
+            if not (isinstance(compressors, str) and compressors == "auto"):
+                raise ValueError("give either compressor or compressors, not both")
+            compressors = compressor
+        return create_array(
+            self.store_path,
+            name=_member_name(name),
+            shape=shape,
+            dtype=dtype,
+            data=data,
+            chunks=chunks,
+            shards=shards,
+            filters=filters,
+            compressors=compressors,
+            serializer=serializer,
+            fill_value=fill_value,
+            order=order,
+            zarr_format=zarr_format,
+            attributes=attributes,
+            chunk_key_encoding=chunk_key_encoding,
+            dimension_names=dimension_names,
+            storage_options=storage_options,
+            overwrite=overwrite,
+            config=config,
+            write_data=write_data,
+            checksum=checksum,
+        )
 
-    def create(self, name: str, **kwargs: Any) -> Array:
-        """The same as :meth:`create_array`."""
-        return self.create_array(name, **kwargs)
+    create = create_array
+    create_dataset = create_array
 
-    def create_dataset(self, name: str, **kwargs: Any) -> Array:
-        """The same as :meth:`create_array`, by the name that h5py uses."""
-        return self.create_array(name, **kwargs)
+    def require_array(
+        self,
+        name: str,
+        *,
+        shape: Any,
+        dtype: Any = None,
+        exact: bool = False,
+        config: ArrayConfigLike = None,
+        **kwargs: Any,
+    ) -> Array:
+        """The array ``name``, created if it is not there; ``kwargs`` are those of :meth:`create_array`.
 
-    def require_array(self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, **kwargs: Any) -> Array:
-        """The array ``name``, created if it is not there.
-
-        Raises ``TypeError`` if it is there with another shape, or a dtype that ``dtype`` cannot be safely cast to
-        (with ``exact``: another dtype).
+        Raises ``TypeError`` if it is there with another shape, or with a dtype that cannot be safely cast to ``dtype``
+        (with ``exact``: with another dtype).
         """
         import numpy as np
 
@@ -274,18 +347,16 @@ class Group:
         try:
             array = self.get_array(name)
         except KeyError:
-            return self.create_array(name, shape=shape, dtype=dtype, **kwargs)
+            return self.create_array(name, shape=shape, dtype=dtype, config=config, **kwargs)
         if array.shape != parse_shape(shape):
             raise TypeError(f"array {name!r} is there with shape {array.shape}, not {parse_shape(shape)}")
         if dtype is not None:
             wanted = data_type_for(dtype).dtype
-            if array.dtype != wanted and (exact or not np.can_cast(wanted, array.dtype)):
+            if array.dtype != wanted and (exact or not np.can_cast(array.dtype, wanted)):
                 raise TypeError(f"array {name!r} is there with dtype {array.dtype}, not {wanted}")
-        return array
+        return array if config is None else array.with_config(config)
 
-    def require_dataset(self, name: str, **kwargs: Any) -> Array:
-        """The same as :meth:`require_array`, by the name that h5py uses."""
-        return self.require_array(name, **kwargs)
+    require_dataset = require_array
 
     def create_group(self, name: str, **kwargs: Any) -> Group:
         """Create a group below this one; takes what :func:`zardine.create_group` takes."""
@@ -310,7 +381,7 @@ class Group:
     ) -> Iterator[tuple[str, Array | Group]]:
         """Create several nodes from their metadata, by path relative to this group."""
         self._check_writable()
-        absolute = {join_path(self._path, normalize_path(path)): node for path, node in nodes.items()}
+        absolute = {join_path(self._path, _relative_path(path)): node for path, node in nodes.items()}
         for path, node in create_hierarchy(store=self._store, nodes=absolute, overwrite=overwrite):
             yield path[len(self._path) :].lstrip("/"), node
 
@@ -324,7 +395,7 @@ class Group:
 
     def __delitem__(self, key: str) -> None:
         self._check_writable()
-        relative = normalize_path(key)
+        relative = _member_name(key)
         self._member(relative)
         erase_node(self._store, join_path(self._path, relative))
 
@@ -333,7 +404,7 @@ class Group:
         from zardine.copying import move_keys
 
         self._check_writable()
-        old, new = normalize_path(source), normalize_path(dest)
+        old, new = _member_name(source), _member_name(dest)
         self._member(old)
         move_keys(self._store, join_path(self._path, old), join_path(self._path, new))
 
@@ -349,11 +420,11 @@ class Group:
 
     def zeros(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
         """Create an array of fill value 0."""
-        return self.create_array(name, shape=shape, fill_value=0, **_with_dtype(kwargs))
+        return self.create_array(name, shape=shape, **_with_fill("zeros", kwargs))
 
     def ones(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
         """Create an array of fill value 1."""
-        return self.create_array(name, shape=shape, fill_value=1, **_with_dtype(kwargs))
+        return self.create_array(name, shape=shape, **_with_fill("ones", kwargs))
 
     def empty(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
         """Create an array of the default fill value."""
@@ -365,19 +436,31 @@ class Group:
 
     def zeros_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of fill value 0 like ``data`` in shape, dtype, chunks and shards."""
-        return create_like(self.store_path, data, name=_member_name(name), fill_value=0, **kwargs)
+        from zardine.creation import zeros_like
+
+        self._check_writable()
+        return zeros_like(data, store=self.store_path, path=_member_name(name), **kwargs)
 
     def ones_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of fill value 1 like ``data`` in shape, dtype, chunks and shards."""
-        return create_like(self.store_path, data, name=_member_name(name), fill_value=1, **kwargs)
+        from zardine.creation import ones_like
+
+        self._check_writable()
+        return ones_like(data, store=self.store_path, path=_member_name(name), **kwargs)
 
     def empty_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of the default fill value like ``data`` in shape, dtype, chunks and shards."""
-        return create_like(self.store_path, data, name=_member_name(name), **kwargs)
+        from zardine.creation import empty_like
+
+        self._check_writable()
+        return empty_like(data, store=self.store_path, path=_member_name(name), **kwargs)
 
     def full_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of the given ``fill_value`` like ``data`` in shape, dtype, chunks and shards."""
-        return create_like(self.store_path, data, name=_member_name(name), **kwargs)
+        from zardine.creation import full_like
+
+        self._check_writable()
+        return full_like(data, store=self.store_path, path=_member_name(name), **kwargs)
 
     # the rest
 
@@ -388,10 +471,15 @@ class Group:
         """Nothing to do: every write is stored when its call returns."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Group) and self.store_path == other.store_path and self._metadata == other._metadata
+        return (
+            isinstance(other, Group)
+            and self._path == other._path
+            and same_place(self._store, other._store)
+            and self._metadata == other._metadata
+        )
 
     def __hash__(self) -> int:
-        return hash((self._store, self._path))
+        return hash((Group, self._path))
 
     def __repr__(self) -> str:
         return f"<Group {describe(self._store, self._path)}>"
@@ -423,7 +511,11 @@ class Group:
         consolidated = self._metadata.consolidated_metadata
         if consolidated is not None:
             if relative not in consolidated:
-                raise KeyError(relative)
+                raise NodeNotFoundError(
+                    f"no array or group is stored at {describe(self._store, join_path(self._path, relative))}, says "
+                    f"the consolidated metadata of {describe(self._store, self._path)}; "
+                    "open_group(..., use_consolidated=False) looks at the nodes themselves"
+                )
             return self._consolidated_member(relative)
         path = join_path(self._path, relative)
         metadata = find_node(self._store, path)
@@ -476,11 +568,26 @@ class Group:
 
 
 def _member_name(name: str) -> str:
-    path = normalize_path(name)
+    path = _relative_path(name)
     if not path:
-        raise ValueError("a member needs a name")
+        raise ValueError(f"{name!r} is no name for a member of a group: it is empty")
     return path
+
+
+def _relative_path(path: str) -> str:
+    if not isinstance(path, str):
+        raise TypeError(f"members of a group are named by strings, not {path!r} ({type(path).__name__})")
+    return normalize_path(path)
 
 
 def _with_dtype(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {"dtype": "float64", **kwargs}
+
+
+def _with_fill(what: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    from zardine.creation import plain_fill
+
+    kwargs = _with_dtype(kwargs)
+    return {**kwargs, "fill_value": plain_fill(getattr(np, what), kwargs["dtype"])}

@@ -14,6 +14,11 @@ KERNEL: ModuleType | None = None
 
 if os.environ.get("ZARDINE_KERNEL", "1") != "0":
     try:
-        from zardine import _kernel as KERNEL  # type: ignore[no-redef]  # noqa: N812
+        from zardine import _kernel as KERNEL  # noqa: N812
     except ImportError:
         KERNEL = None
+
+
+def kernel_version() -> str | None:
+    """Version of the kernel in use, or ``None``."""
+    return None if KERNEL is None else str(KERNEL.version())

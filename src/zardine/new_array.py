@@ -8,7 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from zardine.chunk_keys import ChunkKeyEncoding, DefaultChunkKeyEncoding, V2ChunkKeyEncoding
+from zardine.chunk_keys import (
+    ChunkKeyEncoding,
+    DefaultChunkKeyEncoding,
+    V2ChunkKeyEncoding,
+    parse_chunk_key_encoding,
+)
 from zardine.chunk_shapes import choose_grid, shards_shape
 from zardine.codecs import (
     BytesCodec,
@@ -23,7 +28,7 @@ from zardine.codecs.chain import build_chain
 from zardine.codecs.registry import codec_from
 from zardine.config import config
 from zardine.data_types import DataType, data_type_for
-from zardine.errors import UnsupportedError
+from zardine.errors import MetadataError, UnsupportedError
 from zardine.json_document import Extension, Problems, parse_extension
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
@@ -69,16 +74,22 @@ def new_array_metadata(
     shard_shape, index_location = shards_shape(shards)
     grid, inner = choose_grid(lengths, item_size, chunks, shard_shape)
     if codecs is not None:
-        if shards is not None:
-            raise ValueError("give either codecs (the whole chain) or shards, not both")
-        chain = [codec_from(codec) for codec in codecs]
+        parts = {"shards": shards, "filters": filters, "serializer": serializer, "compressors": compressors}
+        for name, part in parts.items():
+            if part is not None and not _is_auto(part):
+                raise ValueError(f"give either codecs, which is the whole chain, or {name}, not both")
+        if isinstance(codecs, (str, Mapping, Codec)):
+            raise TypeError(f"codecs is a list of codecs, not {codecs!r}")
+        chain = [_codec(codec, "codecs") for codec in codecs]
     else:
         chain = _chain(data_type, filters, serializer, compressors, checksum)
         if inner is not None:
             chain = [ShardingCodec(chunk_shape=inner, codecs=tuple(chain), index_location=index_location)]
-    first = tuple(axis.runs[0][0] for axis in grid.axes(lengths))
+    first = tuple(axis.runs[0][0] if axis.runs else 1 for axis in grid.axes(lengths))
     problems = Problems()
     prepared = build_chain(chain, ChunkSpec(first, data_type, fill), "codecs", problems)
+    keys = parse_key_encoding(chunk_key_encoding)
+    parse_chunk_key_encoding(keys, problems)
     problems.raise_if_any("such an array cannot be made")
     assert prepared is not None
     return ArrayMetadata(
@@ -86,7 +97,7 @@ def new_array_metadata(
         data_type=data_type,
         fill=fill,
         chunk_grid=grid.to_extension(),
-        chunk_key_encoding=parse_key_encoding(chunk_key_encoding),
+        chunk_key_encoding=keys,
         codecs=tuple(Extension(codec.name, codec.configuration()) for codec in prepared.codecs),
         attributes=attributes_to_json(attributes or {}),
         dimension_names=parse_dimension_names(dimension_names, len(lengths)),
@@ -97,15 +108,22 @@ def check_format(zarr_format: int | None) -> None:
     """Refuse versions of Zarr that this version of zardine does not write."""
     if zarr_format not in (None, 3):
         if zarr_format in (1, 2):
-            raise UnsupportedError(f"this version of zardine does not write Zarr v{zarr_format} yet; use zarr_format=3")
-        raise ValueError(f"zarr_format is 3, not {zarr_format!r}")
+            raise UnsupportedError(
+                f"this version of zardine does not read or write Zarr v{zarr_format} yet; use zarr_format=3"
+            )
+        raise ValueError(f"there is no Zarr format {zarr_format!r}: use zarr_format=3, or leave it out")
 
 
 def parse_shape(shape: Any) -> tuple[int, ...]:
     """A user's ``shape=``: one length or several."""
     if isinstance(shape, (int, np.integer)) and not isinstance(shape, bool):
         shape = (shape,)
-    lengths = tuple(as_index(length) for length in shape)
+    try:
+        if isinstance(shape, (str, bytes, Mapping)):
+            raise TypeError
+        lengths = tuple(as_index(length) for length in shape)
+    except TypeError:
+        raise TypeError(f"a shape is an integer or a sequence of integers, not {shape!r}") from None
     if any(not 0 <= length < 2**63 for length in lengths):
         raise ValueError(f"the shape {lengths} has a length outside 0 to 2^63 - 1")
     return lengths
@@ -137,8 +155,8 @@ def parse_dimension_names(names: Iterable[str | None] | None, ndim: int) -> tupl
     """A user's ``dimension_names=``."""
     if names is None:
         return None
-    if isinstance(names, str):
-        raise TypeError("dimension_names is a sequence of names, not one string")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"dimension_names is a sequence of names, not {names!r}")
     result = tuple(names)
     if len(result) != ndim:
         raise ValueError(f"dimension_names {result} has {len(result)} names, the array has {ndim} dimensions")
@@ -152,10 +170,7 @@ def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any,
     if _is_auto(serializer):
         chain.append(_default_serializer(data_type, bool(chain)))
     else:
-        codec = codec_from(serializer)
-        if not isinstance(codec, ArrayBytesCodec):
-            raise TypeError(f"serializer takes an array -> bytes codec, not {codec.name}")
-        chain.append(codec)
+        chain.append(_of_kind(_codec(serializer, "serializer"), ArrayBytesCodec, "serializer"))
     given = _codec_list(compressors, [ZstdCodec()], BytesBytesCodec, "compressors")
     if isinstance(chain[-1], ShardingCodec) and _is_auto(compressors):
         return chain  # the inner chunks have their own
@@ -178,11 +193,33 @@ def _codec_list(value: Any, default: list[Codec], kind: Any, what: str) -> list[
         return []
     if isinstance(value, (Codec, str, Mapping)) or not isinstance(value, Iterable):
         value = [value]
-    codecs = [codec_from(each) for each in value]
-    for codec in codecs:
-        if not isinstance(codec, kind):
-            raise TypeError(f"{what} takes {kind.kind} codecs, not {codec.name}")
-    return codecs
+    return [_of_kind(_codec(each, what), kind, what) for each in value]
+
+
+def _codec(value: Any, what: str) -> Codec:
+    """The codec that a user gave as, or in, the argument ``what``."""
+    try:
+        return codec_from(value)
+    except MetadataError as error:
+        raise type(error)(f"{what}: {value!r} is not a codec", error.problems) from None
+    except TypeError as error:
+        raise TypeError(f"{what}: {error}") from None
+
+
+def _of_kind(codec: Codec, kind: Any, what: str) -> Codec:
+    fits = isinstance(codec, kind)
+    if not fits:
+        belongs = next(
+            name
+            for name, each in (
+                ("filters", ArrayArrayCodec),
+                ("serializer", ArrayBytesCodec),
+                ("compressors", BytesBytesCodec),
+            )
+            if isinstance(codec, each)
+        )
+        raise TypeError(f"{what} takes {kind.kind} codecs, not {codec.name}, which belongs in {belongs}")
+    return codec
 
 
 def _is_auto(value: Any) -> bool:

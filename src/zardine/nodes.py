@@ -74,7 +74,7 @@ def load_array(store: Store, path: str) -> ArrayMetadata:
     if isinstance(node, ArrayMetadata):
         return node
     if node is not None:
-        raise ContainsGroupError(f"a group, not an array, is stored at {describe(store, path)}")
+        raise ContainsGroupError(f"a group, not an array, is stored at {describe(store, path)}: see open_group")
     raise _not_found(store, path, ArrayNotFoundError, "array")
 
 
@@ -84,7 +84,7 @@ def load_group(store: Store, path: str) -> GroupMetadata:
     if isinstance(node, GroupMetadata):
         return node
     if node is not None:
-        raise ContainsArrayError(f"an array, not a group, is stored at {describe(store, path)}")
+        raise ContainsArrayError(f"an array, not a group, is stored at {describe(store, path)}: see open_array")
     if is_implied_group(store, path):
         return GroupMetadata()
     raise _not_found(store, path, GroupNotFoundError, "group")
@@ -114,8 +114,9 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
         return
     for name in _OLD_DOCUMENTS:
         if store.exists(join_path(path, name)):
-            raise ContainsGroupError(
-                f"a Zarr v2 node is stored at {describe(store, path)}; use overwrite=True to erase it"
+            kind = ContainsArrayError if name == ".zarray" else ContainsGroupError
+            raise kind(
+                f"a Zarr v2 node is stored at {describe(store, path)} ({name}); overwrite=True erases it and all below"
             )
     try:
         store.set(document_key(path), document, condition=Condition(None))
@@ -127,8 +128,10 @@ def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayEr
     """The error for a place that holds ``node`` already."""
     place = describe(store, path)
     if isinstance(node, ArrayMetadata):
-        return ContainsArrayError(f"an array is already stored at {place}; use overwrite=True to replace it")
-    return ContainsGroupError(f"a group is already stored at {place}; use overwrite=True to erase it and all below it")
+        return ContainsArrayError(f"an array is already stored at {place}; overwrite=True or mode='w' replaces it")
+    return ContainsGroupError(
+        f"a group is already stored at {place}; overwrite=True or mode='w' erases it and all below it"
+    )
 
 
 def update_node(store: Store, path: str, metadata: M, change: Callable[[M], M]) -> M:

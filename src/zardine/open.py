@@ -13,14 +13,13 @@ from zardine.array import Array
 from zardine.create import create_group
 from zardine.creation import create
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
-from zardine.errors import GroupNotFoundError, NodeNotFoundError
+from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError
 from zardine.group import Group
 from zardine.metadata.documents import ArrayMetadata
-from zardine.metadata.node_names import join_path, normalize_path
 from zardine.new_array import check_format
 from zardine.nodes import describe, find_node, load_array, load_group, taken
-from zardine.stores.base import Store
-from zardine.stores.resolve import Mode, StoreLike, resolve_store
+from zardine.places import find_place
+from zardine.stores.resolve import Mode, StoreLike
 
 
 def open(
@@ -36,25 +35,22 @@ def open(
     """Open the array or group at ``store`` (and ``path`` in it).
 
     Without ``mode`` what is there is opened for reading and writing, and a group is created where nothing is. With a
-    ``shape`` among ``kwargs``, an array is opened or created, see :func:`open_array`.
+    ``shape`` or ``data`` among ``kwargs``, an array is opened or created, see :func:`open_array`.
     """
     check_format(zarr_format)
-    found, inner = _place(store, path, mode)
-    if mode in ("w", "w-") or (mode in (None, "a") and "shape" in kwargs):
-        if "shape" in kwargs or "data" in kwargs:
-            return open_array(found, path=inner, mode=mode or "a", config=config, **kwargs)
-        return open_group(found, path=inner, mode=mode, **kwargs)
-    node = find_node(found, inner)
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
+    if "shape" in kwargs or kwargs.get("data") is not None:
+        return open_array(found, path=inner, mode=mode, config=config, **kwargs)
+    node = None if mode in ("w", "w-") else find_node(found, inner)
     if isinstance(node, ArrayMetadata):
+        _check_arguments(kwargs)
         return Array(found, inner, node, parse_array_config(config))
-    if node is not None:
-        return open_group(found, path=inner, mode=mode or "a", **kwargs)
+    if config is not None:
+        raise TypeError(f"config says how an array is read and written, and {describe(found, inner)} is a group")
     try:
-        return Group(found, inner, load_group(found, inner))
+        return open_group(found, path=inner, mode=mode or "a", **kwargs)
     except GroupNotFoundError as error:
-        if mode in ("r", "r+") or found.read_only:
-            raise NodeNotFoundError(str(error).replace("no group", "no array or group")) from None
-        return create_group(found, path=inner)
+        raise NodeNotFoundError(str(error).replace("no group", "no array or group")) from None
 
 
 def open_array(
@@ -73,19 +69,25 @@ def open_array(
     and no ``shape`` is given.
     """
     check_format(zarr_format)
-    found, inner = _place(store, path, mode)
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
     settings = parse_array_config(config)
+    _check_arguments(kwargs)
     creating = "shape" in kwargs or kwargs.get("data") is not None
     if mode in ("w", "w-"):
         if not creating:
-            raise ValueError(f"mode {mode!r} creates an array: give its shape and dtype, or data")
+            raise TypeError(f"mode {mode!r} creates an array: give its shape and dtype, or data")
         return create(store=found, path=inner, config=settings, **{**kwargs, "overwrite": mode == "w"})
     node = find_node(found, inner)
     if isinstance(node, ArrayMetadata) and not kwargs.get("overwrite"):
         return Array(found, inner, node, settings)
     if mode in (None, "a") and creating:
         return create(store=found, path=inner, config=settings, **kwargs)
-    return Array(found, inner, load_array(found, inner), settings)
+    try:
+        return Array(found, inner, load_array(found, inner), settings)
+    except ArrayNotFoundError as error:
+        if mode in (None, "a") and not found.read_only:
+            raise ArrayNotFoundError(f"{error}; give shape and dtype to create one") from None
+        raise
 
 
 def open_group(
@@ -108,7 +110,9 @@ def open_group(
     it and looks at each node; ``None`` uses it where it is.
     """
     check_format(zarr_format)
-    found, inner = _place(store, path, mode)
+    if chunk_store is not None:
+        raise UnsupportedError("chunk_store belongs to Zarr v2, which this version does not open yet; use store")
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
     if mode == "w":
         return create_group(found, path=inner, overwrite=True, attributes=attributes)
     if mode == "w-":
@@ -123,7 +127,10 @@ def open_group(
             raise
         return create_group(found, path=inner, attributes=attributes)
     if use_consolidated and metadata.consolidated_metadata is None:
-        raise ValueError(f"the metadata of {describe(found, inner)} is not consolidated")
+        raise ValueError(
+            f"the metadata of {describe(found, inner)} is not consolidated: see consolidate_metadata, or open it with "
+            "use_consolidated=None"
+        )
     if use_consolidated is False:
         metadata = metadata.with_consolidated(None)
     return Group(found, inner, metadata)
@@ -136,9 +143,16 @@ def open_consolidated(store: StoreLike, *, use_consolidated: bool = True, mode: 
     return open_group(store, mode=mode, use_consolidated=True, **kwargs)
 
 
-def _place(store: StoreLike, path: str | None, mode: Mode | None) -> tuple[Store, str]:
-    found, inner = resolve_store(store, mode=mode)
-    return found, join_path(inner, normalize_path(path))
+def _check_arguments(kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments that :func:`create` does not have, also where an array is only opened."""
+    known = {"shape", *(create.__kwdefaults__ or ())}
+    for name in kwargs:
+        if name not in known:
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"open_array() got an unexpected keyword argument {name!r}{hint}")
 
 
 __all__ = ["open", "open_array", "open_consolidated", "open_group"]

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from zardine.array import Array
 from zardine.create import create_array, create_group
 from zardine.group import Group
-from zardine.metadata.node_names import normalize_path
 from zardine.new_array import check_format
 from zardine.open import open
 from zardine.stores.resolve import StoreLike
@@ -25,11 +22,15 @@ def save_array(
     storage_options: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Store ``arr`` as an array, replacing what is there; ``kwargs`` are those of :func:`zardine.create_array`."""
+    """Store ``arr`` as an array; ``kwargs`` are those of :func:`zardine.create_array`.
+
+    What is there is replaced with ``overwrite=True`` or ``mode="w"`` only.
+    """
     if not hasattr(arr, "__array__"):
-        raise TypeError(f"save_array takes an array, not {type(arr).__name__}")
-    kwargs.pop("mode", None)
-    create_array(store, name=path, data=arr, zarr_format=zarr_format, **{"overwrite": True, **kwargs})
+        raise TypeError(f"save_array takes an array, not {type(arr).__name__}: make it one with numpy.asarray")
+    if kwargs.pop("mode", None) == "w":
+        kwargs["overwrite"] = True
+    create_array(store, name=path, data=arr, zarr_format=zarr_format, storage_options=storage_options, **kwargs)
 
 
 def save_group(
@@ -49,8 +50,10 @@ def save_group(
         raise ValueError("at least one array must be given")
     for name, value in named.items():
         if not hasattr(value, "__array__"):
-            raise TypeError(f"{name}: save_group takes arrays, not {type(value).__name__}")
-    group = create_group(store, path=normalize_path(path), zarr_format=zarr_format, overwrite=True)
+            raise TypeError(
+                f"{name}: save_group takes arrays, not {type(value).__name__}: make it one with numpy.asarray"
+            )
+    group = create_group(store, path=path, zarr_format=zarr_format, overwrite=True, storage_options=storage_options)
     for name, value in named.items():
         group[name] = value
 
@@ -65,19 +68,20 @@ def save(
 ) -> None:
     """Store one array as an array, several as a group; see :func:`save_array` and :func:`save_group`."""
     if len(args) == 1 and not kwargs:
-        save_array(store, args[0], zarr_format=zarr_format, path=path)
+        save_array(store, args[0], zarr_format=zarr_format, path=path, storage_options=storage_options)
     else:
-        save_group(store, *args, zarr_format=zarr_format, path=path, **kwargs)
+        save_group(store, *args, zarr_format=zarr_format, path=path, storage_options=storage_options, **kwargs)
 
 
 def load(store: StoreLike, path: str | None = None, zarr_format: int | None = None) -> Any:
-    """The values of a stored array; for a group, a dictionary of those of its arrays, groups within groups."""
+    """The values of a stored array; for a group, a dictionary of those of its arrays, groups within groups.
+
+    An array without dimensions gives a scalar.
+    """
     check_format(zarr_format)
     node = open(store, mode="r", path=path)
-    return np.asarray(node[...]) if isinstance(node, Array) else _load_group(node)
+    return node[...] if isinstance(node, Array) else _load_group(node)
 
 
 def _load_group(group: Group) -> dict[str, Any]:
-    return {
-        name: np.asarray(node[...]) if isinstance(node, Array) else _load_group(node) for name, node in group.items()
-    }
+    return {name: node[...] if isinstance(node, Array) else _load_group(node) for name, node in group.items()}

@@ -50,4 +50,6 @@ def _facts(node: Array | Group) -> str:
 
 def tree(grp: Group, expand: bool | None = None, level: int | None = None) -> TreeView:
     """The hierarchy below a group as a drawing; ``level`` limits its depth."""
+    if not hasattr(grp, "tree"):
+        raise TypeError(f"tree takes a group, not {type(grp).__name__}: open it first, with open_group")
     return grp.tree(expand, level)

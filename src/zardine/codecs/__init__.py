@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from zardine.codecs.options import BloscCname, BloscShuffle, Endian
+from zardine.codecs.options import BloscCname, BloscShuffle, Endian, ShardingCodecIndexLocation
 from zardine.codecs.registry import codec_from, parse_codec, register_codec
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = [
     "ReshapeCodec",
     "ScaleOffset",
     "ShardingCodec",
+    "ShardingCodecIndexLocation",
     "TransposeCodec",
     "VLenBytesCodec",
     "VLenUTF8Codec",

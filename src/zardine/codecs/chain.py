@@ -146,7 +146,8 @@ def equals_fill(array: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
     if size in (1, 2, 4, 8) and array.dtype.names is None:
         word = np.dtype(f"u{size}")
         wanted = fill.reshape(1).view(word)[0]
-        if array[(0,) * array.ndim].view(word) != wanted:  # the usual case, told at once
+        corner: Any = (*(0,) * array.ndim, ...)  # as an array: NumPy drops NULs at the end of a scalar
+        if array[corner].view(word) != wanted:  # the usual case, told at once
             return False
         return bool((array.view(word) == wanted).all())
     wanted_bytes = np.frombuffer(fill.tobytes(), np.uint8)

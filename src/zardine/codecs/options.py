@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["BloscCname", "BloscShuffle", "Endian"]
+__all__ = ["BloscCname", "BloscShuffle", "Endian", "ShardingCodecIndexLocation"]
 
 
 class Endian(StrEnum):
@@ -31,3 +31,10 @@ class BloscCname(StrEnum):
     snappy = "snappy"
     zlib = "zlib"
     zstd = "zstd"
+
+
+class ShardingCodecIndexLocation(StrEnum):
+    """Where in a shard the index is."""
+
+    start = "start"
+    end = "end"

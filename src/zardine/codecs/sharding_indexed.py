@@ -113,7 +113,7 @@ class ShardingCodec(ArrayBytesCodec):
         prepared = _prepared(self, spec)
         chunks: list[BytesLike | None] = []
         for region in prepared.regions():
-            inner = array[region]
+            inner = array[region] if region else array  # () would index a scalar
             chunks.append(None if prepared.chain.is_fill(inner) else prepared.chain.encode(inner))
         return prepared.layout.assemble(chunks)
 

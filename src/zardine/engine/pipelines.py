@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
 from zardine.codecs.base import BytesBytesCodec
 from zardine.codecs.blosc import BloscCodec
 from zardine.codecs.bytes_codec import BytesCodec
@@ -30,7 +32,7 @@ def make_pipeline(chain: CodecChain) -> Any:
     if KERNEL is None or not chain.spec.shape or type(codec) is not BytesCodec or not data_type.words:
         return None
     is_bool = isinstance(data_type, Bool)
-    if not is_bool and type(data_type).repair_bits is not DataType.repair_bits:
+    if not is_bool and not _every_bit_counts(data_type):
         return None
     swap = data_type.needs_endian and codec.endian not in (None, sys.byteorder)
     if swap and len(data_type.words) != 1:
@@ -52,6 +54,12 @@ def make_pipeline(chain: CodecChain) -> Any:
         steps=steps,
         fill=chain.spec.fill.tobytes(),
     )
+
+
+def _every_bit_counts(data_type: DataType) -> bool:
+    """Whether stored bytes of this type never need repair; an element of ones alone would show it."""
+    ones = np.frombuffer(b"\xff" * data_type.dtype.itemsize, data_type.dtype)
+    return data_type.repair_bits(ones) is ones
 
 
 def _step(codec: BytesBytesCodec) -> tuple[object, ...] | None:

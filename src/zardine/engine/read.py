@@ -157,7 +157,7 @@ def _decode_found(
     columns = len(plan.axes) if isinstance(plan, GridPlan) else 1
     jobs = np.empty((int(starts[-1]), 3 + columns), np.int64)
     sources: list[BytesLike | int] = []
-    for start, part, each in zip(starts.tolist(), group, found, strict=True):
+    for start, part, each in zip(starts[:-1].tolist(), group, found, strict=True):
         rows = jobs[start : start + part.count]
         rows[:, 0] = each.within
         rows[:, 0] += len(sources)

@@ -182,7 +182,7 @@ def _list(item: object, axis: int, length: int) -> Ints:
             found = f"{array.shape[0]}" if array.ndim == 1 else f"shape {array.shape}"
             raise SelectionError(
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {length} "
-                f"but size of boolean index is {found}"
+                f"but size of corresponding boolean axis is {found}"
             )
         return np.flatnonzero(array).astype(np.int64, copy=False)
     if array.ndim != 1:

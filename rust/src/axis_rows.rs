@@ -1,0 +1,200 @@
+//! One axis of a plan: for each chunk along it (a row), which of its elements go where. Checked, and copied, so that
+//! nothing can change afterwards.
+
+use std::ops::Range;
+
+/// What one chunk takes part with along one axis.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Full length of the chunk.
+    pub extent: usize,
+    pub count: usize,
+    /// Element `first + n * step` of the chunk goes to (or comes from) place `place + n * place_step` of the array.
+    pub first: usize,
+    pub step: isize,
+    pub place: usize,
+    pub place_step: isize,
+    /// If the elements are not evenly spaced: where in the axis's lists they are.
+    pub listed: Option<Range<usize>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct AxisRows {
+    rows: Vec<Row>,
+    /// Number of the first of `rows`: those before are not used.
+    low: usize,
+    pub indices: Vec<usize>,
+    pub places: Vec<usize>,
+}
+
+/// The arrays of a strided axis as the caller gives them.
+pub struct StridedArrays<'a> {
+    pub extents: &'a [i64],
+    pub first: &'a [i64],
+    pub count: &'a [i64],
+    pub out_first: &'a [i64],
+    pub step: i64,
+}
+
+/// The arrays of a listed axis as the caller gives them.
+pub struct ListedArrays<'a> {
+    pub extents: &'a [i64],
+    pub bounds: &'a [i64],
+    pub indices: &'a [i64],
+    pub places: Option<&'a [i64]>,
+}
+
+impl AxisRows {
+    pub fn row(&self, number: usize) -> &Row {
+        &self.rows[number - self.low]
+    }
+
+    /// The rows `used` of a strided axis of an array that is `length` long.
+    pub fn strided(arrays: &StridedArrays, used: Range<usize>, length: usize) -> Result<Self, String> {
+        let StridedArrays { extents, first, count, out_first, step } = *arrays;
+        let given = extents.len();
+        if [first.len(), count.len(), out_first.len()] != [given; 3] {
+            return Err("the arrays of a strided axis differ in length".into());
+        }
+        let used = within(used, given)?;
+        let step = isize::try_from(step).map_err(|_| "the step is too large")?;
+        let mut rows = Vec::with_capacity(used.len());
+        for i in used.clone() {
+            let (extent, count) = (natural(extents[i])?, natural(count[i])?);
+            let (first, place) = (first[i], out_first[i]);
+            if count > 0 {
+                let last = (count as i64 - 1).checked_mul(step as i64).and_then(|reach| reach.checked_add(first));
+                let inside = |index: i64| index >= 0 && (index as u64) < extent as u64;
+                if !inside(first) || !last.is_some_and(inside) {
+                    return Err(format!("row {i} leaves its chunk"));
+                }
+                if place < 0 || (place as u64).saturating_add(count as u64) > length as u64 {
+                    return Err(format!("row {i} leaves the array"));
+                }
+            }
+            let (first, place) = if count > 0 { (first as usize, place as usize) } else { (0, 0) };
+            rows.push(Row { extent, count, first, step, place, place_step: 1, listed: None });
+        }
+        Ok(AxisRows { rows, low: used.start, ..Default::default() })
+    }
+
+    /// The rows `used` of a listed axis of an array that is `length` long.
+    pub fn listed(arrays: &ListedArrays, used: Range<usize>, length: usize) -> Result<Self, String> {
+        let ListedArrays { extents, bounds, indices, places } = *arrays;
+        if bounds.len() != extents.len() + 1 {
+            return Err("a listed axis has one more bound than extents".into());
+        }
+        if places.is_some_and(|places| places.len() != indices.len()) {
+            return Err("indices and places differ in length".into());
+        }
+        let used = within(used, extents.len())?;
+        if used.is_empty() {
+            return Ok(AxisRows::default());
+        }
+        let (begin, end) = (natural(bounds[used.start])?, natural(bounds[used.end])?);
+        if begin > end || end > indices.len() {
+            return Err("bounds leave the list".into());
+        }
+        let mut axis = AxisRows {
+            rows: Vec::with_capacity(used.len()),
+            low: used.start,
+            indices: Vec::with_capacity(end - begin),
+            places: Vec::with_capacity(end - begin),
+        };
+        for i in used {
+            let extent = natural(extents[i])?;
+            let (low, high) = (natural(bounds[i])?, natural(bounds[i + 1])?);
+            if low < begin || low > high || high > end {
+                return Err("bounds are not ascending".into());
+            }
+            let start = axis.indices.len();
+            for at in low..high {
+                let index = indices[at];
+                if index < 0 || index as u64 >= extent as u64 {
+                    return Err(format!("row {i} leaves its chunk"));
+                }
+                let place = places.map_or(at as i64, |places| places[at]);
+                if place < 0 || place as u64 >= length as u64 {
+                    return Err(format!("row {i} leaves the array"));
+                }
+                axis.indices.push(index as usize);
+                axis.places.push(place as usize);
+            }
+            axis.push(extent, start..axis.indices.len());
+        }
+        Ok(axis)
+    }
+
+    fn push(&mut self, extent: usize, listed: Range<usize>) {
+        let (indices, places) = (&self.indices[listed.clone()], &self.places[listed.clone()]);
+        let mut row = Row { extent, count: indices.len(), first: 0, step: 1, place: 0, place_step: 1, listed: None };
+        match (even_step(indices), even_step(places)) {
+            _ if indices.is_empty() => {}
+            (Some(step), Some(place_step)) => {
+                row = Row { first: indices[0], step, place: places[0], place_step, ..row };
+            }
+            _ => row.listed = Some(listed),
+        }
+        self.rows.push(row);
+    }
+}
+
+/// The distance between neighbours, if all are equally far apart.
+fn even_step(values: &[usize]) -> Option<isize> {
+    let [first, second, ..] = values else { return Some(1) };
+    let step = *second as isize - *first as isize;
+    values.windows(2).all(|pair| pair[1] as isize - pair[0] as isize == step).then_some(step)
+}
+
+fn within(used: Range<usize>, count: usize) -> Result<Range<usize>, String> {
+    if used.start > used.end || used.end > count {
+        return Err(format!("jobs name row {} of an axis of {count}", used.end.saturating_sub(1)));
+    }
+    Ok(used)
+}
+
+fn natural(value: i64) -> Result<usize, String> {
+    usize::try_from(value).map_err(|_| format!("{value} is negative"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strided(first: i64, count: i64, out_first: i64, step: i64) -> Result<AxisRows, String> {
+        let arrays =
+            StridedArrays { extents: &[4, 9], first: &[9, first], count: &[9, count], out_first: &[9, out_first], step };
+        AxisRows::strided(&arrays, 1..2, 6)
+    }
+
+    #[test]
+    fn strided_rows_stay_inside() {
+        assert_eq!(strided(2, 4, 2, 2).unwrap().row(1).count, 4);
+        assert!(strided(3, 4, 2, 2).is_err());
+        assert!(strided(2, 4, 3, 2).is_err());
+        assert!(strided(-1, 1, 0, 1).is_err());
+        assert!(strided(0, -1, 0, 1).is_err());
+        assert!(strided(0, 2, -1, 1).is_err());
+        assert!(strided(0, 2, i64::MAX, 1).is_err());
+        assert!(strided(0, 3, 0, i64::MAX).is_err());
+        assert!(strided(8, 5, 0, -2).is_ok());
+        assert!(strided(7, 5, 0, -2).is_err());
+        assert!(strided(77, 0, -5, 1).is_ok());
+    }
+
+    #[test]
+    fn listed_rows_stay_inside_and_even_lists_become_strided() {
+        let listed = |bounds: &[i64], indices: &[i64], places: Option<&[i64]>| {
+            AxisRows::listed(&ListedArrays { extents: &[4, 9], bounds, indices, places }, 0..2, 6)
+        };
+        let axis = listed(&[0, 2, 5], &[3, 0, 1, 5, 6], None).unwrap();
+        assert_eq!((axis.row(0).step, axis.row(0).first, axis.row(0).listed.clone()), (-3, 3, None));
+        assert_eq!(axis.row(1).listed, Some(2..5));
+        assert!(listed(&[0, 2, 6], &[3, 0, 1, 5, 6], None).is_err());
+        assert!(listed(&[0, 3, 2], &[3, 0, 1, 5, 6], None).is_err());
+        assert!(listed(&[0, 2, 5], &[4, 0, 1, 5, 6], None).is_err());
+        assert!(listed(&[0, 2, 5], &[3, 0, 1, 5, 6], Some(&[0, 1, 2, 3, 6])).is_err());
+        assert!(listed(&[0, 2, 5], &[3, 0, 1, 5, 6], Some(&[0, 1, 2, 3])).is_err());
+        assert!(listed(&[-1, 2, 5], &[3, 0, 1, 5, 6], None).is_err());
+    }
+}

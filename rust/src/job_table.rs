@@ -1,0 +1,110 @@
+//! The jobs of a call: rows of a table of integers, copied so that nothing can change under way.
+
+use std::ops::Range;
+
+/// `fixed` leading columns (source, offset, length), then the row of each axis.
+pub struct JobTable {
+    values: Vec<i64>,
+    fixed: usize,
+    width: usize,
+    count: usize,
+}
+
+/// Where the bytes of a job are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stored {
+    /// Nowhere: the chunk is full of the fill value.
+    Missing,
+    At { source: usize, offset: u64, length: usize },
+    /// Offset or length cannot be.
+    Impossible,
+}
+
+impl JobTable {
+    pub fn new(values: Vec<i64>, fixed: usize, axes: usize) -> Result<Self, String> {
+        let width = fixed + axes;
+        let count = if width == 0 { 0 } else { values.len() / width };
+        if width > 0 && values.len() % width != 0 {
+            return Err(format!("jobs are not rows of {width} integers"));
+        }
+        Ok(JobTable { values, fixed, width, count })
+    }
+
+    /// Jobs without any column (chunks of a scalar that are written).
+    pub fn empty_rows(count: usize) -> Self {
+        JobTable { values: Vec::new(), fixed: 0, width: 0, count }
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The row of each axis.
+    pub fn rows(&self, job: usize) -> &[i64] {
+        &self.values[job * self.width + self.fixed..(job + 1) * self.width]
+    }
+
+    pub fn stored(&self, job: usize) -> Stored {
+        let [source, offset, length] = self.values[job * self.width..][..3] else { return Stored::Impossible };
+        if length == -1 {
+            return Stored::Missing;
+        }
+        match (usize::try_from(source), u64::try_from(offset), usize::try_from(length)) {
+            (Ok(source), Ok(offset), Ok(length)) => Stored::At { source, offset, length },
+            _ => Stored::Impossible,
+        }
+    }
+
+    /// From the lowest to the highest row (exclusive) that jobs name on each axis.
+    pub fn used_rows(&self) -> Result<Vec<Range<usize>>, String> {
+        let axes = self.width - self.fixed;
+        let mut used = vec![(i64::MAX, i64::MIN); axes];
+        for job in 0..self.count {
+            for (range, &row) in used.iter_mut().zip(self.rows(job)) {
+                *range = (range.0.min(row), range.1.max(row));
+            }
+        }
+        if self.count == 0 {
+            return Ok(vec![0..0; axes]);
+        }
+        let range = |(low, high): (i64, i64)| {
+            if low < 0 || high == i64::MAX {
+                return Err(format!("jobs name row {low}"));
+            }
+            Ok(low as usize..high as usize + 1)
+        };
+        used.into_iter().map(range).collect()
+    }
+
+    /// Whether all jobs with stored bytes name one of `count` sources.
+    pub fn check_sources(&self, count: usize) -> Result<(), String> {
+        for job in 0..self.count {
+            let source = self.values[job * self.width];
+            if self.stored(job) != Stored::Missing && !(0..count as i64).contains(&source) {
+                return Err(format!("job {job} names source {source} of {count}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_rows() {
+        let table = JobTable::new(vec![0, 5, 7, 3, 1, 0, -1, -1, 2, 9, 0, -1, 7, 2, 9], 3, 2).unwrap();
+        assert_eq!(table.len(), 3);
+        assert_eq!(table.stored(0), Stored::At { source: 0, offset: 5, length: 7 });
+        assert_eq!(table.stored(1), Stored::Missing);
+        assert_eq!(table.stored(2), Stored::Impossible);
+        assert_eq!(table.used_rows().unwrap(), [2..4, 1..10]);
+        assert!(table.check_sources(1).is_ok() && table.check_sources(0).is_err());
+        assert!(JobTable::new(vec![0; 7], 3, 2).is_err());
+    }
+}

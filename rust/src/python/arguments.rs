@@ -1,0 +1,153 @@
+//! From Python arguments to the kernel's own values. What is wrong with their form is a `ValueError`.
+
+use std::ffi::CString;
+use std::ops::Range;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PySequence, PyTuple};
+
+use crate::axis_rows::{AxisRows, ListedArrays, StridedArrays};
+use crate::python::buffers::Buffer;
+use crate::sources::{File, Source};
+use crate::steps::{Compressor, Steps, blosc};
+use crate::strided_memory::StridedMemory;
+
+pub fn invalid(reason: impl Into<String>) -> PyErr {
+    PyValueError::new_err(reason.into())
+}
+
+/// The codecs of a chunk, listed in the order of encoding.
+pub fn steps(list: &Bound<'_, PyAny>) -> PyResult<Steps> {
+    let mut steps = Steps::default();
+    for each in list.try_iter()? {
+        let each = each?;
+        let step = each.cast::<PyTuple>().map_err(|_| invalid("a step is a tuple"))?;
+        let name: String = step.get_item(0)?.extract()?;
+        if name == "crc32c" {
+            expect_length(step, 1)?;
+            steps.outer_sums += 1;
+            continue;
+        }
+        if steps.compressor.is_some() {
+            return Err(invalid("more than one compressor"));
+        }
+        // the checksums so far lie within
+        steps.inner_sums = std::mem::take(&mut steps.outer_sums);
+        steps.compressor = Some(compressor(&name, step)?);
+    }
+    Ok(steps)
+}
+
+fn compressor(name: &str, step: &Bound<'_, PyTuple>) -> PyResult<Compressor> {
+    match name {
+        "gzip" => {
+            expect_length(step, 2)?;
+            Ok(Compressor::Gzip { level: number(step, 1, 0, 9)? as i32 })
+        }
+        "zstd" => {
+            expect_length(step, 3)?;
+            let level = number(step, 1, -131_072, 22)? as i32;
+            Ok(Compressor::Zstd { level, checksum: step.get_item(2)?.extract()? })
+        }
+        "blosc" => {
+            expect_length(step, 6)?;
+            let cname: String = step.get_item(1)?.extract()?;
+            if !["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"].contains(&cname.as_str()) {
+                return Err(invalid(format!("blosc has no compressor {cname:?}")));
+            }
+            let typesize = number(step, 4, 1, i64::from(i32::MAX))? as usize;
+            Ok(Compressor::Blosc(blosc::Parameters {
+                cname: CString::new(cname)?,
+                clevel: number(step, 2, 0, 9)? as i32,
+                shuffle: number(step, 3, 0, 2)? as i32,
+                typesize: if typesize <= 255 { typesize } else { 1 },
+                blocksize: number(step, 5, 0, i64::from(i32::MAX))? as usize,
+            }))
+        }
+        _ => Err(invalid(format!("no step {name:?}"))),
+    }
+}
+
+fn expect_length(step: &Bound<'_, PyTuple>, length: usize) -> PyResult<()> {
+    if step.len() != length {
+        return Err(invalid(format!("a step of {} members, expected {length}", step.len())));
+    }
+    Ok(())
+}
+
+fn number(step: &Bound<'_, PyTuple>, at: usize, low: i64, high: i64) -> PyResult<i64> {
+    let value: i64 = step.get_item(at)?.extract()?;
+    if !(low..=high).contains(&value) {
+        return Err(invalid(format!("{value} is not within {low} to {high}")));
+    }
+    Ok(value)
+}
+
+/// Sources, and the buffers that they need held.
+pub fn sources<'py>(
+    list: &Bound<'py, PySequence>,
+    out: &StridedMemory,
+) -> PyResult<(Vec<Source>, Vec<Buffer<'py>>)> {
+    let (mut sources, mut held) = (Vec::new(), Vec::new());
+    let (low, high) = out.address_range();
+    for each in list.try_iter()? {
+        let each = each?;
+        if each.is_instance_of::<PyInt>() {
+            sources.push(Source::File(File::new(each.extract().map_err(|_| invalid("no file descriptor"))?)));
+            continue;
+        }
+        let buffer = Buffer::of(&each, false)?;
+        let bytes = buffer.bytes()?;
+        let (start, stop) = bytes.address_range();
+        if start < high && low < stop {
+            return Err(invalid("a source overlaps the output"));
+        }
+        sources.push(Source::Bytes(bytes));
+        held.push(buffer);
+    }
+    Ok((sources, held))
+}
+
+/// The axes of a selection of an array of `shape`; only the rows `used` of each.
+pub fn axes(list: &Bound<'_, PySequence>, used: Vec<Range<usize>>, shape: &[usize]) -> PyResult<Vec<AxisRows>> {
+    let mut axes = Vec::with_capacity(shape.len());
+    for ((each, used), &length) in list.try_iter()?.zip(used).zip(shape) {
+        let each = each?;
+        let axis = each.cast::<PyTuple>().map_err(|_| invalid("an axis is a tuple"))?;
+        axes.push(self::axis(axis, used, length)?);
+    }
+    Ok(axes)
+}
+
+fn axis(axis: &Bound<'_, PyTuple>, used: Range<usize>, length: usize) -> PyResult<AxisRows> {
+    let kind: String = axis.get_item(0)?.extract()?;
+    let buffer = |at: usize| Buffer::of(&axis.get_item(at)?, false);
+    let rows = match (kind.as_str(), axis.len()) {
+        ("s", 6) => {
+            let buffers = [buffer(1)?, buffer(2)?, buffer(3)?, buffer(4)?];
+            let arrays = StridedArrays {
+                extents: buffers[0].integers()?,
+                first: buffers[1].integers()?,
+                count: buffers[2].integers()?,
+                out_first: buffers[3].integers()?,
+                step: axis.get_item(5)?.extract()?,
+            };
+            AxisRows::strided(&arrays, used, length)
+        }
+        ("l", 5) => {
+            let buffers = [buffer(1)?, buffer(2)?, buffer(3)?];
+            let places = axis.get_item(4)?;
+            let places = if places.is_none() { None } else { Some(Buffer::of(&places, false)?) };
+            let arrays = ListedArrays {
+                extents: buffers[0].integers()?,
+                bounds: buffers[1].integers()?,
+                indices: buffers[2].integers()?,
+                places: places.as_ref().map(Buffer::integers).transpose()?,
+            };
+            AxisRows::listed(&arrays, used, length)
+        }
+        _ => return Err(invalid(format!("no axis {kind:?} of {} members", axis.len()))),
+    };
+    rows.map_err(invalid)
+}

@@ -1,0 +1,29 @@
+//! The Python module `zardine._kernel`; `_kernel.pyi` documents it.
+
+mod arguments;
+mod buffers;
+mod pipeline_class;
+
+use pyo3::prelude::*;
+
+use crate::steps::sum;
+
+#[pyfunction]
+#[pyo3(signature = (data, value = 0))]
+fn crc32c(py: Python<'_>, data: &Bound<'_, PyAny>, value: u32) -> PyResult<u32> {
+    let buffer = buffers::Buffer::of(data, false)?;
+    let bytes = buffer.bytes()?;
+    Ok(py.detach(|| sum::crc32c(value, bytes.bytes())))
+}
+
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+#[pymodule]
+fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<pipeline_class::PyPipeline>()?;
+    module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;
+    module.add_function(wrap_pyfunction!(version, module)?)
+}

@@ -1,0 +1,257 @@
+//! `blosc`: the container of c-blosc 1 (README_CHUNK_FORMAT).
+//!
+//! Encoding is c-blosc's. The container is decoded here, and only single streams are handed to C, with the lengths of
+//! what is really there: c-blosc itself takes memory and contexts anew for every block.
+
+use std::ffi::{CString, c_int};
+
+use crate::Outcome;
+use crate::steps::blosc_streams::{Format, decompress_stream};
+use crate::steps::{Decoders, shuffle};
+
+pub struct Parameters {
+    pub cname: CString,
+    pub clevel: c_int,
+    pub shuffle: c_int,
+    pub typesize: usize,
+    pub blocksize: usize,
+}
+
+const OVERHEAD: usize = 16;
+const MAX_INPUT: usize = i32::MAX as usize - OVERHEAD;
+const MAX_BLOCK: usize = (i32::MAX as usize - 255 * 4) / 3;
+/// More than any compressor of blosc can save.
+const LARGEST_RATIO: u64 = 1 << 16;
+const MAX_SPLITS: usize = 16;
+const MIN_SPLIT: usize = 128;
+
+const SHUFFLED: u8 = 0x01;
+const STORED: u8 = 0x02;
+const BIT_SHUFFLED: u8 = 0x04;
+const FUTURE: u8 = 0x08;
+const NOT_SPLIT: u8 = 0x10;
+
+/// The header of a buffer, of which everything has been checked that can be told from the header alone.
+pub struct Header {
+    version: u8,
+    flags: u8,
+    typesize: usize,
+    blocksize: usize,
+}
+
+impl Header {
+    /// The header of `data`, a buffer that has to give `nbytes` bytes.
+    pub fn read(data: &[u8], nbytes: usize) -> Outcome<Header> {
+        let Some((header, _)) = data.split_first_chunk::<OVERHEAD>() else {
+            return Err(format!("{} bytes are too few for a blosc header", data.len()).into());
+        };
+        let [format, version, flags, typesize, ..] = *header;
+        let field = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let (claimed, blocksize, cbytes) = (field(4), field(8) as usize, field(12) as usize);
+        if format != 2 {
+            return Err(format!("blosc format version {format}, expected 2").into());
+        }
+        if cbytes != data.len() {
+            return Err(format!("the blosc header says {cbytes} bytes, {} are stored", data.len()).into());
+        }
+        if claimed as usize != nbytes {
+            return Err(format!("the blosc header says {claimed} decoded bytes, expected {nbytes}").into());
+        }
+        if nbytes > MAX_INPUT || u64::from(claimed) > LARGEST_RATIO * cbytes as u64 {
+            return Err(format!("{nbytes} bytes cannot come out of {cbytes} of blosc").into());
+        }
+        let header = Header { version, flags, typesize: typesize.into(), blocksize };
+        if nbytes == 0 {
+            return Ok(header);
+        }
+        if typesize == 0 || blocksize == 0 || blocksize > nbytes || blocksize > MAX_BLOCK || flags & FUTURE != 0 {
+            return Err("the blosc header is damaged".into());
+        }
+        if flags & STORED != 0 {
+            if cbytes != nbytes + OVERHEAD {
+                return Err(format!("the blosc header says {nbytes} stored bytes, other than follow").into());
+            }
+        } else if nbytes.div_ceil(blocksize) > (cbytes - OVERHEAD) / 4 {
+            return Err("the blosc buffer is too short for the table of its blocks".into());
+        }
+        Ok(header)
+    }
+}
+
+/// Decompress the buffer `data` to exactly fill `target`.
+pub fn decompress(data: &[u8], target: &mut [u8], decoders: &mut Decoders) -> Outcome {
+    let header = Header::read(data, target.len())?;
+    if target.is_empty() {
+        return Ok(());
+    }
+    if header.flags & STORED != 0 {
+        target.copy_from_slice(&data[OVERHEAD..]);
+        return Ok(());
+    }
+    if header.version != 1 {
+        return Err("the blosc header names an unknown version of a compressor".into());
+    }
+    let format = Format::of_flags(header.flags).ok_or("the blosc header names an unknown compressor")?;
+    for (i, block) in target.chunks_mut(header.blocksize).enumerate() {
+        let start = word(data, OVERHEAD + 4 * i).ok_or("a blosc table ends too early")?;
+        decompress_block(data, start, format, &header, block, decoders)?;
+    }
+    Ok(())
+}
+
+/// Decompress the block whose streams begin at `position` of `data`.
+fn decompress_block(
+    data: &[u8],
+    mut position: usize,
+    format: Format,
+    header: &Header,
+    block: &mut [u8],
+    decoders: &mut Decoders,
+) -> Outcome {
+    let size = block.len();
+    let typesize = header.typesize;
+    let by_bytes = header.flags & SHUFFLED != 0 && typesize > 1;
+    let by_bits = !by_bytes && header.flags & BIT_SHUFFLED != 0 && size >= typesize;
+    let whole = size == header.blocksize;
+    let split = header.flags & NOT_SPLIT == 0 && typesize <= MAX_SPLITS && size / typesize >= MIN_SPLIT && whole;
+    let streams = if split { typesize } else { 1 };
+    if size % streams != 0 {
+        return Err("a blosc block cannot be split evenly".into());
+    }
+    let mut scratch = std::mem::take(&mut decoders.block);
+    let mut decode = |into: &mut [u8]| -> Outcome {
+        for part in into.chunks_exact_mut(size / streams) {
+            let length = word(data, position).ok_or("a blosc block begins outside of the buffer")?;
+            position += 4;
+            let stop = position.checked_add(length).filter(|&stop| stop <= data.len());
+            let stream = &data[position..stop.ok_or("a blosc stream ends outside of the buffer")?];
+            position += length;
+            if length == part.len() {
+                part.copy_from_slice(stream);
+            } else {
+                decompress_stream(format, stream, part, decoders)?;
+            }
+        }
+        Ok(())
+    };
+    let outcome = if by_bytes || by_bits {
+        scratch.take(size).and_then(|shuffled| {
+            decode(shuffled)?;
+            if by_bytes {
+                shuffle::unshuffle_bytes(shuffled, block, typesize);
+            } else {
+                shuffle::unshuffle_bits(shuffled, block, typesize);
+            }
+            Ok(())
+        })
+    } else {
+        decode(block)
+    };
+    decoders.block = scratch;
+    outcome
+}
+
+/// The little-endian number (of 31 bits) at `position`.
+fn word(data: &[u8], position: usize) -> Option<usize> {
+    let bytes = data.get(position..position.checked_add(4)?)?;
+    let value = i32::from_le_bytes(bytes.try_into().ok()?);
+    usize::try_from(value).ok()
+}
+
+/// The most bytes that `nbytes` bytes take when compressed.
+pub fn bound(nbytes: usize) -> Outcome<usize> {
+    if nbytes > MAX_INPUT {
+        return Err(format!("{nbytes} bytes are too many for blosc, which takes {MAX_INPUT}").into());
+    }
+    Ok(nbytes + OVERHEAD)
+}
+
+/// Append one buffer to `target`, which has room for it.
+pub fn compress(content: &[u8], parameters: &Parameters, target: &mut Vec<u8>) -> Outcome {
+    let room = target.spare_capacity_mut();
+    let size = bound(content.len())?.min(room.len());
+    // SAFETY: pointers and lengths are those of slices; the `_ctx` functions share no state, with one thread.
+    let written = unsafe {
+        blosc_src::blosc_compress_ctx(
+            parameters.clevel,
+            parameters.shuffle,
+            parameters.typesize,
+            content.len(),
+            content.as_ptr().cast(),
+            room.as_mut_ptr().cast(),
+            size,
+            parameters.cname.as_ptr(),
+            parameters.blocksize,
+            1,
+        )
+    };
+    match usize::try_from(written) {
+        Ok(written) if 0 < written && written <= size => {
+            // SAFETY: so many bytes were written.
+            unsafe { target.set_len(target.len() + written) };
+            Ok(())
+        }
+        _ => Err(format!("blosc failed ({written})").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(nbytes: usize) -> Vec<u8> {
+        let mut state = 1u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 28) as u8
+        };
+        (0..nbytes).map(|i| if i % 2 == 0 { next() } else { (i / 512) as u8 }).collect()
+    }
+
+    fn reference(data: &[u8], nbytes: usize) -> Option<Vec<u8>> {
+        let mut target = vec![0u8; nbytes];
+        // SAFETY: the lengths are those of the slices.
+        let given = unsafe {
+            blosc_src::blosc_decompress_ctx(data.as_ptr().cast(), target.as_mut_ptr().cast(), nbytes, 1)
+        };
+        (given == nbytes as i32).then_some(target)
+    }
+
+    #[test]
+    fn decodes_what_c_blosc_encodes() {
+        let mut decoders = Decoders::default();
+        for cname in ["lz4", "lz4hc", "blosclz", "zstd", "zlib", "snappy"] {
+            for (nbytes, blocksize) in [(8192, 0), (65536, 0), (300_001, 0), (70_000, 4096), (97, 0), (5, 0), (1, 0)] {
+                for typesize in [1, 2, 3, 4, 8, 12, 16, 17, 100] {
+                    for (shuffle, clevel) in [(0, 5), (1, 5), (2, 5), (1, 0), (2, 9)] {
+                        let cname = CString::new(cname).unwrap();
+                        let parameters = Parameters { cname, clevel, shuffle, typesize, blocksize };
+                        let content = noise(nbytes);
+                        let mut data = Vec::with_capacity(bound(nbytes).unwrap());
+                        compress(&content, &parameters, &mut data).unwrap();
+                        let mut target = vec![0; nbytes];
+                        decompress(&data, &mut target, &mut decoders).unwrap();
+                        assert!(target == content, "{:?} {nbytes} {typesize} {shuffle}", parameters.cname);
+                        assert!(reference(&data, nbytes).unwrap() == content);
+                        assert!(decompress(&data[..data.len() - 1], &mut target, &mut decoders).is_err());
+                        assert!(decompress(&data, &mut vec![0; nbytes + 1], &mut decoders).is_err());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn claims_are_checked_before_memory_is_taken() {
+        let mut data = vec![2, 1, 0x11, 2, 0xff, 0xff, 0xff, 0x7e, 0, 0, 1, 0, 20, 0, 0, 0, 0, 0, 0, 0];
+        assert!(Header::read(&data, 0x7eff_ffff).is_err());
+        data[4..8].copy_from_slice(&[0, 0, 1, 0]);
+        assert!(Header::read(&data, 65536).is_ok());
+        assert!(Header::read(&data, 65535).is_err());
+        for (at, value) in [(0, 3), (2, 0x19), (3, 0), (8, 1), (10, 0), (12, 21), (2, 2)] {
+            let mut damaged = data.clone();
+            damaged[at] = value;
+            assert!(Header::read(&damaged, 65536).is_err(), "{at}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! `gzip` by libdeflate; also the zlib streams within blosc.
+
+use std::ptr::NonNull;
+
+use libdeflate_sys as sys;
+
+use crate::Outcome;
+
+/// Deflate saves no more than this: 258 bytes in two bits.
+const LARGEST_RATIO: usize = 1032;
+const HEADER_CRC: u8 = 2;
+
+/// Whether `nbytes` can come out of `body` at all.
+pub fn check_size(body: &[u8], nbytes: usize) -> Outcome {
+    if nbytes > body.len().saturating_mul(LARGEST_RATIO) {
+        return Err(format!("{nbytes} bytes cannot come out of {} of gzip", body.len()).into());
+    }
+    Ok(())
+}
+
+/// The most bytes that `nbytes` bytes take when compressed.
+pub fn bound(nbytes: usize) -> usize {
+    // SAFETY: a null pointer asks for the bound of all levels.
+    unsafe { sys::libdeflate_gzip_compress_bound(std::ptr::null_mut(), nbytes) }
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Gzip,
+    Zlib,
+}
+
+#[derive(Default)]
+pub struct Inflater(Option<NonNull<sys::libdeflate_decompressor>>);
+
+// SAFETY: libdeflate's objects have no ties to a thread.
+unsafe impl Send for Inflater {}
+
+impl Inflater {
+    /// All members of `body`, which have to give exactly the bytes of `target`.
+    pub fn decompress(&mut self, body: &[u8], target: &mut [u8]) -> Outcome {
+        let (mut taken, mut given) = (0, 0);
+        loop {
+            let member = &body[taken..];
+            if member.get(3).is_some_and(|flags| flags & HEADER_CRC != 0) {
+                return Err("a gzip header with a checksum, which libdeflate does not verify".into());
+            }
+            let (more, bytes) = self.stream(Format::Gzip, member, &mut target[given..])?;
+            taken += more;
+            given += bytes;
+            if taken == body.len() {
+                break;
+            }
+        }
+        if given != target.len() {
+            return Err(format!("decoded to {given} bytes, expected {}", target.len()).into());
+        }
+        Ok(())
+    }
+
+    /// One zlib stream that fills `body` and gives exactly the bytes of `target`.
+    pub fn decompress_zlib(&mut self, body: &[u8], target: &mut [u8]) -> Outcome {
+        let (taken, given) = self.stream(Format::Zlib, body, target)?;
+        if (taken, given) != (body.len(), target.len()) {
+            return Err("a zlib stream of the wrong size".into());
+        }
+        Ok(())
+    }
+
+    /// One stream at the start of `body`: how many bytes it takes and gives.
+    fn stream(&mut self, format: Format, body: &[u8], target: &mut [u8]) -> Outcome<(usize, usize)> {
+        let inflater = match self.0 {
+            Some(inflater) => inflater,
+            // SAFETY: no conditions.
+            None => *self.0.insert(NonNull::new(unsafe { sys::libdeflate_alloc_decompressor() }).ok_or("no memory")?),
+        };
+        let (mut taken, mut given) = (0, 0);
+        let decompress = match format {
+            Format::Gzip => sys::libdeflate_gzip_decompress_ex,
+            Format::Zlib => sys::libdeflate_zlib_decompress_ex,
+        };
+        // SAFETY: pointers and lengths are those of slices; the decompressor is ours alone.
+        let result = unsafe {
+            decompress(
+                inflater.as_ptr(),
+                body.as_ptr().cast(),
+                body.len(),
+                target.as_mut_ptr().cast(),
+                target.len(),
+                &mut taken,
+                &mut given,
+            )
+        };
+        match result {
+            sys::libdeflate_result_LIBDEFLATE_SUCCESS if taken <= body.len() && given <= target.len() => {
+                Ok((taken, given))
+            }
+            sys::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => {
+                Err(format!("more than {} bytes when decompressed", target.len()).into())
+            }
+            _ => Err("not valid compressed data".into()),
+        }
+    }
+}
+
+impl Drop for Inflater {
+    fn drop(&mut self) {
+        if let Some(inflater) = self.0 {
+            // SAFETY: allocated by libdeflate, and ours.
+            unsafe { sys::libdeflate_free_decompressor(inflater.as_ptr()) };
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Deflater(Option<(i32, NonNull<sys::libdeflate_compressor>)>);
+
+// SAFETY: libdeflate's objects have no ties to a thread.
+unsafe impl Send for Deflater {}
+
+impl Deflater {
+    /// Append one gzip member to `target`, which has room for it.
+    pub fn compress(&mut self, content: &[u8], level: i32, target: &mut Vec<u8>) -> Outcome {
+        let deflater = match self.0 {
+            Some((of, deflater)) if of == level => deflater,
+            _ => {
+                self.free();
+                // SAFETY: no conditions; null for a level that does not exist.
+                let made = NonNull::new(unsafe { sys::libdeflate_alloc_compressor(level) }).ok_or("no memory")?;
+                self.0.insert((level, made)).1
+            }
+        };
+        let room = target.spare_capacity_mut();
+        // SAFETY: pointers and lengths are those of slices; libdeflate only writes to the target.
+        let written = unsafe {
+            sys::libdeflate_gzip_compress(
+                deflater.as_ptr(),
+                content.as_ptr().cast(),
+                content.len(),
+                room.as_mut_ptr().cast(),
+                room.len(),
+            )
+        };
+        if written == 0 || written > room.len() {
+            return Err("libdeflate failed".into());
+        }
+        // SAFETY: so many bytes were written.
+        unsafe { target.set_len(target.len() + written) };
+        Ok(())
+    }
+
+    fn free(&mut self) {
+        if let Some((_, deflater)) = self.0.take() {
+            // SAFETY: allocated by libdeflate, and ours.
+            unsafe { sys::libdeflate_free_compressor(deflater.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for Deflater {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(content: &[u8]) -> Vec<u8> {
+        let mut target = Vec::with_capacity(bound(content.len()));
+        Deflater::default().compress(content, 6, &mut target).unwrap();
+        target
+    }
+
+    #[test]
+    fn members_are_joined() {
+        let mut body = member(b"hello ");
+        body.extend(member(b""));
+        body.extend(member(b"world"));
+        let mut target = [0; 11];
+        Inflater::default().decompress(&body, &mut target).unwrap();
+        assert_eq!(&target, b"hello world");
+        for wrong in [10, 12] {
+            assert!(Inflater::default().decompress(&body, &mut vec![0; wrong]).is_err());
+        }
+        body.push(0);
+        assert!(Inflater::default().decompress(&body, &mut target).is_err());
+        assert!(Inflater::default().decompress(b"", &mut []).is_err());
+    }
+
+    #[test]
+    fn headers_with_checksums_are_left_to_others() {
+        let mut body = member(b"hello");
+        body[3] |= HEADER_CRC;
+        assert!(Inflater::default().decompress(&body, &mut [0; 5]).is_err());
+    }
+
+    #[test]
+    fn bombs_stop() {
+        let body = member(&vec![0; 1 << 20]);
+        assert!(Inflater::default().decompress(&body, &mut vec![0; 1000]).is_err());
+        assert!(check_size(&body, 1 << 20).is_ok() && check_size(&body, 1 << 40).is_err());
+    }
+}

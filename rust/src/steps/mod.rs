@@ -1,0 +1,110 @@
+//! The bytes -> bytes codecs of a chunk: at most one compressor, checksums before and after it.
+
+pub mod blosc;
+pub mod blosc_streams;
+pub mod gzip;
+pub mod shuffle;
+pub mod sum;
+pub mod zstd;
+pub mod zstd_frames;
+
+use crate::Outcome;
+use crate::scratch::Scratch;
+
+pub enum Compressor {
+    Gzip { level: i32 },
+    Zstd { level: i32, checksum: bool },
+    Blosc(blosc::Parameters),
+}
+
+#[derive(Default)]
+pub struct Steps {
+    pub compressor: Option<Compressor>,
+    /// Checksums taken before the compressor.
+    pub inner_sums: usize,
+    /// Checksums taken after the compressor; all of them where there is none.
+    pub outer_sums: usize,
+}
+
+/// What decoding needs again and again. One for each thread.
+#[derive(Default)]
+pub struct Decoders {
+    pub zstd: zstd::Decoder,
+    pub gzip: gzip::Inflater,
+    /// A block before its bytes are put back in order.
+    pub block: Scratch,
+}
+
+/// What encoding needs again and again. One for each thread.
+#[derive(Default)]
+pub struct Encoders {
+    zstd: zstd::Encoder,
+    gzip: gzip::Deflater,
+}
+
+impl Steps {
+    /// Bytes of the compressor's input for a chunk of `nbytes`.
+    pub fn with_inner_sums(&self, nbytes: usize) -> usize {
+        nbytes + self.inner_sums * sum::SIZE
+    }
+
+    /// Remove the checksums outside; the compressed chunk, or the chunk itself where nothing is compressed.
+    pub fn strip_outer<'a>(&self, mut stored: &'a [u8]) -> Outcome<&'a [u8]> {
+        for _ in 0..self.outer_sums {
+            stored = sum::verified(stored)?;
+        }
+        Ok(stored)
+    }
+
+    /// Whether `nbytes` can come out of the compressed bytes at all (told before memory is taken for them).
+    pub fn check_size(&self, body: &[u8], nbytes: usize) -> Outcome {
+        match &self.compressor {
+            None if body.len() == nbytes => Ok(()),
+            None => Err(format!("{} bytes, expected {nbytes}", body.len()).into()),
+            Some(Compressor::Gzip { .. }) => gzip::check_size(body, nbytes),
+            Some(Compressor::Zstd { .. }) => zstd_frames::check_size(body, nbytes),
+            Some(Compressor::Blosc(_)) => blosc::Header::read(body, nbytes).map(|_| ()),
+        }
+    }
+
+    /// Decompress `body` to exactly fill `target`.
+    pub fn decompress(&self, body: &[u8], target: &mut [u8], decoders: &mut Decoders) -> Outcome {
+        match &self.compressor {
+            None if body.len() == target.len() => {
+                target.copy_from_slice(body);
+                Ok(())
+            }
+            None => Err(format!("{} bytes, expected {}", body.len(), target.len()).into()),
+            Some(Compressor::Gzip { .. }) => decoders.gzip.decompress(body, target),
+            Some(Compressor::Zstd { .. }) => decoders.zstd.decompress(body, target),
+            Some(Compressor::Blosc(_)) => blosc::decompress(body, target, decoders),
+        }
+    }
+
+    /// The most bytes that a chunk of `nbytes` takes when encoded.
+    pub fn encoded_bound(&self, nbytes: usize) -> Outcome<usize> {
+        let bound = match &self.compressor {
+            None => nbytes,
+            Some(Compressor::Gzip { .. }) => gzip::bound(self.with_inner_sums(nbytes)),
+            Some(Compressor::Zstd { .. }) => zstd::bound(self.with_inner_sums(nbytes)),
+            Some(Compressor::Blosc(_)) => blosc::bound(self.with_inner_sums(nbytes))?,
+        };
+        Ok(bound + self.outer_sums * sum::SIZE)
+    }
+
+    /// Append the compressed form of `content` and the checksums outside to `target`, which has room for it.
+    pub fn compress(&self, content: &[u8], target: &mut Vec<u8>, encoders: &mut Encoders) -> Outcome {
+        let start = target.len();
+        match &self.compressor {
+            None => target.extend_from_slice(content),
+            Some(Compressor::Gzip { level }) => encoders.gzip.compress(content, *level, target)?,
+            Some(Compressor::Zstd { level, checksum }) => encoders.zstd.compress(content, *level, *checksum, target)?,
+            Some(Compressor::Blosc(parameters)) => blosc::compress(content, parameters, target)?,
+        }
+        for _ in 0..self.outer_sums {
+            let sum = sum::crc32c(0, &target[start..]).to_le_bytes();
+            target.extend_from_slice(&sum);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! `zstd`: Zstandard frames.
+
+use zstd_safe::{CCtx, CParameter, DCtx, compress_bound, get_error_name};
+
+use crate::Outcome;
+use crate::steps::zstd_frames::each_frame;
+
+/// The most bytes that `nbytes` bytes take when compressed.
+pub fn bound(nbytes: usize) -> usize {
+    compress_bound(nbytes)
+}
+
+#[derive(Default)]
+pub struct Decoder(Option<DCtx<'static>>);
+
+impl Decoder {
+    /// All frames of `body`, which have to give exactly the bytes of `target`.
+    pub fn decompress(&mut self, body: &[u8], target: &mut [u8]) -> Outcome {
+        let context = match &mut self.0 {
+            Some(context) => context,
+            none => none.insert(DCtx::try_create().ok_or("no memory for a Zstandard context")?),
+        };
+        let mut given = 0;
+        each_frame(body, |frame, claimed, _| {
+            let room = &mut target[given..];
+            if claimed.is_some_and(|nbytes| nbytes > room.len() as u64) {
+                return Err("more bytes than expected when decompressed".into());
+            }
+            given += context.decompress(room, frame).map_err(get_error_name)?;
+            Ok(())
+        })?;
+        if given != target.len() {
+            return Err(format!("decoded to {given} bytes, expected {}", target.len()).into());
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+pub struct Encoder(Option<(i32, bool, CCtx<'static>)>);
+
+impl Encoder {
+    /// Append one frame to `target`, which has room for it.
+    pub fn compress(&mut self, content: &[u8], level: i32, checksum: bool, target: &mut Vec<u8>) -> Outcome {
+        let context = match &mut self.0 {
+            Some((of, with, context)) if (*of, *with) == (level, checksum) => context,
+            other => {
+                let mut context = CCtx::try_create().ok_or("no memory for a Zstandard context")?;
+                for parameter in [
+                    CParameter::CompressionLevel(level),
+                    CParameter::ChecksumFlag(checksum),
+                    CParameter::ContentSizeFlag(true),
+                ] {
+                    context.set_parameter(parameter).map_err(get_error_name)?;
+                }
+                &mut other.insert((level, checksum, context)).2
+            }
+        };
+        let written = {
+            let room = target.spare_capacity_mut();
+            let mut room = Room { start: room.as_mut_ptr().cast(), size: room.len(), written: 0 };
+            context.compress2(&mut room, content).map_err(get_error_name)?;
+            room.written
+        };
+        // SAFETY: so many bytes of the room were written.
+        unsafe { target.set_len(target.len() + written) };
+        Ok(())
+    }
+}
+
+/// Memory behind the end of a vector, not yet initialized.
+struct Room {
+    start: *mut u8,
+    size: usize,
+    written: usize,
+}
+
+// SAFETY: `as_slice` covers what was written, the pointer and capacity are those of the spare capacity.
+unsafe impl zstd_safe::WriteBuf for Room {
+    fn as_slice(&self) -> &[u8] {
+        // SAFETY: `filled_until` was told that these are initialized.
+        unsafe { std::slice::from_raw_parts(self.start, self.written) }
+    }
+
+    fn capacity(&self) -> usize {
+        self.size
+    }
+
+    fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.start
+    }
+
+    unsafe fn filled_until(&mut self, n: usize) {
+        self.written = n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::zstd_frames::check_size;
+
+    fn frame(content: &[u8]) -> Vec<u8> {
+        let mut target = Vec::with_capacity(bound(content.len()));
+        Encoder::default().compress(content, 3, true, &mut target).unwrap();
+        target
+    }
+
+    #[test]
+    fn frames_are_joined() {
+        let mut body = frame(b"hello ");
+        body.extend(b"\x5a\x2a\x4d\x18\x03\0\0\0abc");
+        body.extend(frame(b""));
+        body.extend(frame(b"world"));
+        let mut target = [0; 11];
+        Decoder::default().decompress(&body, &mut target).unwrap();
+        assert_eq!(&target, b"hello world");
+        for wrong in [10, 12] {
+            assert!(Decoder::default().decompress(&body, &mut vec![0; wrong]).is_err());
+        }
+        for end in 1..body.len() {
+            let mut target = vec![0; 11];
+            assert!(Decoder::default().decompress(&body[..end], &mut target).is_err());
+        }
+        assert!(Decoder::default().decompress(b"", &mut []).is_err());
+        body.push(0);
+        assert!(Decoder::default().decompress(&body, &mut target).is_err());
+    }
+
+    #[test]
+    fn impossible_sizes_are_told_at_once() {
+        let body = frame(&vec![0; 1 << 20]);
+        assert!(check_size(&body, 1 << 20).is_ok());
+        assert!(check_size(&body, (1 << 20) + 1).is_err());
+    }
+}

@@ -1,0 +1,107 @@
+"""The native kernel: batches of chunks, decoded into an array or encoded from one, in threads, without the GIL.
+
+It knows buffers, file descriptors, offsets, strides and codec parameters only; see ``rust/``. Stored bytes are never
+trusted: bytes that are damaged give a failure, ``(job number, reason)``, and never hinder other jobs. Arguments that do
+not fit together raise :class:`ValueError` before anything is done. A failure does not say which error the Python codecs
+would raise: decode the chunk with them to learn that (and, for rare forms that the kernel leaves to them, such as a
+gzip header with a checksum, to get the content).
+
+An *axis* of a selection is a tuple of int64 arrays over the rows of that axis; one row is one chunk along the axis:
+
+- strided, ``("s", extents, first, count, out_first, step)``: row ``k`` takes the chunk's elements
+  ``first[k] + n * step``, ``n < count[k]``, to the places ``out_first[k] + n``;
+- listed, ``("l", extents, bounds, indices, places)``: row ``k`` takes the chunk's elements
+  ``indices[bounds[k]:bounds[k + 1]]`` to ``places`` at the same positions, or to these positions (``None``).
+
+``extents[k]`` is the full length of the chunk, also where it reaches beyond the array. Integer arrays have to be
+C-contiguous. Arrays of elements are buffers of any strides whose items are as large as an element: view them as
+``V{item_size}``.
+"""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+from typing_extensions import Buffer
+
+@final
+class Pipeline:
+    """What is the same for all chunks of an array. Immutable; any number of threads may use it at once.
+
+    ``item_size``: bytes of an element, in memory and as stored. ``swap``: the stored byte order is the other one, so
+    each word of ``word_size`` (2, 4 or 8) bytes is reversed. ``is_bool``: every byte but 0 is decoded as 1. ``order``:
+    axis ``j`` of the encoded chunk is axis ``order[j]`` of the chunk. ``steps``: the bytes -> bytes codecs in the order
+    of encoding, each ``("crc32c",)``, ``("gzip", level)``, ``("zstd", level, checksum)`` or
+    ``("blosc", cname, clevel, shuffle, typesize, blocksize)`` (``shuffle`` 0: none, 1: bytes, 2: bits); at most one of
+    them compresses. ``fill``: one element.
+    """
+
+    def __new__(
+        cls,
+        *,
+        item_size: int,
+        word_size: int,
+        swap: bool,
+        is_bool: bool,
+        order: Sequence[int],
+        steps: Sequence[tuple[Any, ...]],
+        fill: bytes,
+    ) -> Pipeline: ...
+    def decode(
+        self,
+        sources: Sequence[Buffer | int],
+        jobs: Buffer,
+        axes: Sequence[tuple[Any, ...]],
+        out: Buffer,
+        threads: int,
+    ) -> list[tuple[int, str]]:
+        """Decode chunks into ``out``; the failures, in the order of jobs.
+
+        ``sources``: contiguous bytes, or descriptors of regular files that stay open. ``jobs``: int64 of shape
+        ``(n, 3 + number of axes)``: source, offset and length in bytes (length -1: not stored, full of the fill
+        value), then the row of each axis. Jobs must not share places of ``out``. Where a job fails its places hold
+        unspecified values.
+        """
+
+    def decode_points(
+        self,
+        sources: Sequence[Buffer | int],
+        jobs: Buffer,
+        extents: Sequence[Buffer],
+        point_bounds: Buffer,
+        points: Sequence[Buffer],
+        places: Buffer,
+        out: Buffer,
+        threads: int,
+    ) -> list[tuple[int, str]]:
+        """Decode chunks and put single elements into ``out`` (of one dimension); the failures, in the order of jobs.
+
+        ``jobs``: int64 of shape ``(n, 4)``: source, offset, length, and the row ``r`` of the chunk, whose shape is
+        ``extents[axis][r]`` and whose points are rows ``point_bounds[r]`` to ``point_bounds[r + 1]`` (exclusive) of
+        ``points`` (an array for each axis: the index in the chunk) and ``places`` (the index in ``out``).
+        """
+
+    def encode(
+        self,
+        values: Buffer,
+        jobs: Buffer,
+        axes: Sequence[tuple[Any, ...]],
+        *,
+        keep_fill: bool,
+        head: int,
+        tail: int,
+        threads: int,
+    ) -> tuple[bytearray, bytes, bytes, list[tuple[int, str]]]:
+        """Encode chunks out of ``values``, an array of the selection's shape (strides of 0 are fine).
+
+        ``jobs``: int64 of shape ``(n, number of axes)``: the row of each axis. Elements of a chunk that the selection
+        does not name are the fill value. Returns ``head`` zero bytes, the encoded chunks in the order of jobs and
+        ``tail`` zero bytes in one buffer; the offset in it and the length of each chunk as native uint64 (both
+        ``2**64 - 1`` for chunks that failed and, unless ``keep_fill``, those that are bitwise full of the fill
+        value); and the failures.
+        """
+
+def crc32c(data: Buffer, value: int = 0) -> int:
+    """The CRC32C checksum of what gave ``value`` so far, followed by the C-contiguous ``data``."""
+
+def version() -> str:
+    """The version of the kernel."""
