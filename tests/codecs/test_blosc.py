@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zardine.codecs import BloscCname, BloscCodec, BloscShuffle
+import zardine
+from zardine.codecs import BloscCname, BloscCodec, BloscShuffle, blosc_snappy
 from zardine.codecs.base import SizeLimit
 from zardine.errors import ChunkDecodeError, EncodeError
 
@@ -76,13 +77,17 @@ def test_too_many_bytes_are_refused():
         BloscCodec().encode(Long())
 
 
-def test_a_compressor_that_is_not_installed(h):
-    codec = BloscCodec(cname=BloscCname.snappy)
-    reason = codec.check(h.spec("uint8", (1,)))
-    if reason is not None:
-        assert "snappy" in reason
-        with pytest.raises(EncodeError, match="blosc failed"):
-            codec.encode(DATA)
+def test_snappy_comes_from_the_kernel(monkeypatch):
+    codec = BloscCodec(cname=BloscCname.snappy, typesize=4, shuffle="shuffle")
+    if zardine.__kernel__ is not None:
+        encoded = bytes(codec.encode(DATA * 50))
+        assert len(encoded) < len(DATA * 50)
+        assert codec.decode(encoded, SizeLimit(len(DATA * 50), True)) == DATA * 50
+        with pytest.raises(ChunkDecodeError, match="not valid blosc data"):
+            codec.decode(encoded[:16] + b"\xff" * 4 + encoded[20:], SizeLimit(len(DATA * 50), True))
+    monkeypatch.setattr(blosc_snappy, "KERNEL", None)
+    with pytest.raises(EncodeError, match="snappy inside blosc needs the native kernel"):
+        codec.encode(DATA)
 
 
 def test_configuration(h):

@@ -13,6 +13,9 @@ from typing import Any, ClassVar, Self
 from zardine.buffers import BytesLike
 from zardine.codecs.base import BytesBytesCodec, ChunkSpec, SizeLimit
 from zardine.codecs.blosc_header import MAX_INPUT, OVERHEAD, blosc_fault, blosc_nbytes
+from zardine.codecs.blosc_snappy import compress as compress_snappy
+from zardine.codecs.blosc_snappy import decompress as decompress_snappy
+from zardine.codecs.blosc_snappy import is_snappy
 from zardine.codecs.configured import Check, Configured, choice, integer
 from zardine.codecs.options import BloscCname, BloscShuffle
 from zardine.errors import ChunkDecodeError, EncodeError
@@ -74,12 +77,6 @@ class BloscCodec(Configured, BytesBytesCodec):
         typesize = self.typesize or item
         return replace(self, typesize=typesize, shuffle=self.shuffle or ("bitshuffle" if item == 1 else "shuffle"))
 
-    def check(self, spec: ChunkSpec) -> str | None:
-        """The installed c-blosc may lack a compressor (snappy is left out of numcodecs)."""
-        if self.cname == "snappy" and self.cname not in _library().list_compressors():
-            return 'the installed numcodecs has no "snappy" in its blosc'
-        return None
-
     def encoded_size(self, nbytes: int) -> int | None:
         """Varies."""
         return None
@@ -92,15 +89,14 @@ class BloscCodec(Configured, BytesBytesCodec):
         """One blosc buffer; at most 2 GiB - 17 bytes fit."""
         if len(data) > MAX_INPUT:
             raise EncodeError(f"{len(data)} bytes are too many for blosc, which takes {MAX_INPUT}", codec=self.name)
+        shuffle = _SHUFFLE_NUMBERS[self.shuffle or "bitshuffle"]
         typesize = self.typesize or 1
+        typesize = typesize if typesize <= 255 else 1  # c-blosc's own rule for elements over 255 bytes
+        if self.cname == "snappy":
+            return compress_snappy(data, self.clevel, shuffle, typesize, self.blocksize)
         try:
             encoded: bytes = _library().compress(
-                data,
-                self.cname.encode(),
-                self.clevel,
-                _SHUFFLE_NUMBERS[self.shuffle or "bitshuffle"],
-                self.blocksize,
-                typesize if typesize <= 255 else 1,  # c-blosc's own rule for elements over 255 bytes
+                data, self.cname.encode(), self.clevel, shuffle, self.blocksize, typesize
             )
         except (RuntimeError, ValueError) as error:
             raise EncodeError(f"blosc failed: {error}", codec=self.name) from None
@@ -117,6 +113,8 @@ def decompress_blosc(data: BytesLike, limit: SizeLimit, *, codec: str) -> BytesL
         raise ChunkDecodeError(reason, codec=codec)
     if blosc_nbytes(data) == 0:  # the library takes this for an error
         return b""
+    if is_snappy(data):
+        return decompress_snappy(data, blosc_nbytes(data))
     try:
         decoded: bytes = _library().decompress(data)
     except (RuntimeError, ValueError) as error:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +26,9 @@ from zardine.data_types import data_type_for
 from zardine.errors import DataError, MetadataError, ShardIndexError
 from zardine.json_document import JSON, Problems, check_members, parse_choice, parse_integers
 from zardine.sharding.layout import ShardLayout, c_strides
+
+MAX_INNER_CHUNKS = 2**58
+"""So that every offset in a shard's index fits 63 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +179,12 @@ def prepare_sharding(codec: ShardingCodec, spec: ChunkSpec, problems: Problems) 
     if problems:
         return None
     grid = tuple(outer // inner for outer, inner in zip(spec.shape, codec.chunk_shape, strict=True))
+    if prod(grid) > MAX_INNER_CHUNKS:
+        problems.add(
+            ".configuration.chunk_shape",
+            f"a shard would have {prod(grid)} inner chunks, and an index of more than 2^63 bytes",
+        )
+        return None
     inner_spec = ChunkSpec(codec.chunk_shape, spec.data_type, spec.fill)
     chain = build_chain(codec.codecs, inner_spec, ".configuration.codecs", problems)
     index_chain = build_index_chain(codec.index_codecs, grid, ".configuration.index_codecs", problems)
