@@ -7,7 +7,7 @@ a thread. A chunk that the kernel refuses goes through the chain too, which give
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -153,7 +153,7 @@ def _decode_found(
     out: npt.NDArray[Any],
     raw: npt.NDArray[Any],
 ) -> None:
-    starts = np.cumsum([0, *(part.count for part in group)])
+    starts = np.array([0, *accumulate(part.count for part in group)])
     columns = len(plan.axes) if isinstance(plan, GridPlan) else 1
     jobs = np.empty((int(starts[-1]), 3 + columns), np.int64)
     sources: list[BytesLike | int] = []

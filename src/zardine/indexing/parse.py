@@ -15,6 +15,8 @@ from zardine.chunk_grids.axis import Axis
 from zardine.errors import BoundsCheckError, SelectionError, VindexInvalidSelectionError
 from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, GridSelection, Ints, PointSelection
 
+_PLAIN = (slice, int)
+
 
 def is_integer(item: object) -> bool:
     """Whether ``item`` is one integer: a Python or NumPy integer or a 0-dimensional integer array, not a boolean."""
@@ -130,6 +132,8 @@ def parse_vindex(selection: object, shape: tuple[int, ...]) -> PointSelection:
 
 def parse_any(selection: object, shape: tuple[int, ...]) -> GridSelection | PointSelection:
     """What ``array[...]`` takes: basic selections, a mask, points, or one list among slices and integers."""
+    if type(selection) is tuple and len(selection) == len(shape) and all(type(item) in _PLAIN for item in selection):
+        return _grid(selection, shape)  # the usual case, told at once
     if _is_full_mask(selection, shape):
         return parse_mask(selection[0] if isinstance(selection, tuple) else selection, shape)
     items = selection if isinstance(selection, tuple) else (selection,)

@@ -8,7 +8,7 @@ object per chunk; only :class:`GridPart` and :class:`PointPart` (one per stored 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from zardine.chunk_grids.axis import Axis
 from zardine.indexing.axis_plan import AxisPlan, combine, group_rows, plan_axis
-from zardine.indexing.selection import GridSelection, Ints, PointSelection
+from zardine.indexing.selection import AxisSelection, AxisSlice, GridSelection, Ints, PointSelection
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,14 @@ class TwoGrids:
 
     objects: tuple[Axis, ...]
     chunks: tuple[Axis, ...]
+    seen: dict[tuple[int, AxisSlice], tuple[AxisPlan, _AxisGroups]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Short plans made lately, since programs come back to the same blocks: by axis and what was taken of it."""
+
+
+_MOST_SEEN = 4096
+_SHORT = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +99,10 @@ class GridPart:
     @property
     def count(self) -> int:
         """How many chunks."""
-        return prod(self.shape)
+        count = 1
+        for low, high in zip(self.low, self.high, strict=True):
+            count *= high - low
+        return count
 
     def rows(self) -> Ints:
         """For each chunk, its row in the plan of each axis; shape ``(count, axes)``."""
@@ -232,12 +243,8 @@ ObjectPart: TypeAlias = GridPart | PointPart
 
 def plan_grid(selection: GridSelection, grids: TwoGrids) -> GridPlan:
     """Cut a grid selection at the borders of chunks and objects."""
-    axes = tuple(plan_axis(axis, each) for axis, each in zip(grids.chunks, selection.axes, strict=True))
-    groups = tuple(
-        _group_axis(plan.chunks, chunks, objects)
-        for plan, chunks, objects in zip(axes, grids.chunks, grids.objects, strict=True)
-    )
-    return GridPlan(axes, groups)
+    pairs = [_plan_pair(grids, number, each) for number, each in enumerate(selection.axes)]
+    return GridPlan(tuple(axis for axis, _ in pairs), tuple(group for _, group in pairs))
 
 
 def plan_points(selection: PointSelection, grids: TwoGrids) -> PointPlan:
@@ -283,6 +290,20 @@ def make_plan(selection: GridSelection | PointSelection, grids: TwoGrids) -> Chu
 
 
 _ONE_GROUP = np.array((0, 1), np.int64)
+
+
+def _plan_pair(grids: TwoGrids, number: int, selection: AxisSelection) -> tuple[AxisPlan, _AxisGroups]:
+    known = grids.seen.get((number, selection)) if isinstance(selection, AxisSlice) else None
+    if known is not None:
+        return known
+    chunks, objects = grids.chunks[number], grids.objects[number]
+    plan = plan_axis(chunks, selection)
+    pair = plan, _group_axis(plan.chunks, chunks, objects)
+    if isinstance(selection, AxisSlice) and len(plan.chunks) <= _SHORT:
+        if len(grids.seen) >= _MOST_SEEN:
+            grids.seen.clear()
+        grids.seen[number, selection] = pair
+    return pair
 
 
 def _group_axis(planned: Ints, chunks: Axis, objects: Axis) -> _AxisGroups:
