@@ -34,8 +34,8 @@ types: $(VENV)/.stamp-test lint ## mypy, strict on src
 pytest: $(VENV)/.stamp-test lint types ## the tests alone, after the checks: .venv/bin/pytest runs them without
 	$(BIN)/python -m pytest -n $(JOBS)
 
-bench: $(VENV)/.stamp-test ## measure start-up beside zarr-python and tensorstore
-	@$(BIN)/python benchmarks/bench_startup.py
+bench: ## measure zardine beside its peers; BENCH=--quick for a short look
+	@$(PYTHON) benchmarks/run.py $(BENCH)
 
 soak: $(VENV)/.stamp-test ## repeat the randomised tests with new seeds for SOAK_MINUTES
 	@$(BIN)/python benchmarks/soak.py --minutes $(SOAK_MINUTES) --jobs $(JOBS)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from zardine.array import Array
-from zardine.create import copy_values, create_group, from_array
+from zardine.create import check_source_stays, copy_values, create_group, from_array
 from zardine.errors import ContainsArrayError, ContainsGroupError
 from zardine.group import Group
 from zardine.metadata.node_names import join_path, normalize_path
-from zardine.nodes import describe, find_node, taken
-from zardine.places import find_place
+from zardine.nodes import create_ancestors, describe, find_node, taken
+from zardine.places import find_place, is_within, same_place
 from zardine.stores.base import Condition, Store
 from zardine.stores.resolve import StoreLike
 
@@ -133,6 +133,7 @@ def move_keys(store: Store, source: str, dest: str) -> None:
     node = find_node(store, dest)
     if node is not None:
         raise taken(store, dest, node)
+    create_ancestors(store, dest)
     keys = sorted(store.list_prefix(f"{source}/"), key=lambda key: key == f"{source}/zarr.json")
     for key in keys:
         value = store.get(key)
@@ -170,6 +171,7 @@ def _copy_node(
                 kind = ContainsArrayError if isinstance(old, Array) else ContainsGroupError
                 raise kind(f"{describe(dest.store, place)} is there already; see if_exists")
         say(f"copy /{place} {source.shape} {source.dtype}")
+        check_source_stays(source, dest.store, place)
         if not dry_run:
             array = from_array(
                 dest.store_path,
@@ -184,6 +186,8 @@ def _copy_node(
             totals[2] += array.nbytes
         totals[0] += 1
         return
+    if isinstance(source, Group) and same_place(source.store, dest.store) and is_within(place, source.path):
+        raise ValueError(f"cannot copy the group {source.name!r} into itself, to '/{place}'")
     if isinstance(old, Array):
         if if_exists == "raise":
             raise ContainsArrayError(f"{describe(dest.store, place)} is an array already; see if_exists")

@@ -14,8 +14,8 @@ from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.new_array import DEFAULT, check_format, new_array_metadata
-from zardine.nodes import NodeMetadata, create_node
-from zardine.places import find_place
+from zardine.nodes import NodeMetadata, create_node, describe
+from zardine.places import find_place, is_within, same_place
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 
@@ -87,6 +87,8 @@ def create_array(
         checksum=checksum,
         zarr_format=zarr_format,
     )
+    if overwrite and write_data:
+        check_source_stays(data, found, path)
     array = _store_array(found, path, metadata, overwrite, config, order)
     if data is not None and write_data:
         copy_values(data, array)
@@ -286,6 +288,15 @@ def copy_values(source: Any, target: Array) -> None:
             for axis, i in zip(axes, where, strict=True)
         )
         target[region] = source[region]
+
+
+def check_source_stays(source: Any, store: Store, path: str) -> None:
+    """Raise ``ValueError`` where replacing what is stored at ``path`` would erase the array that is to be copied."""
+    if isinstance(source, Array) and same_place(source.store, store) and is_within(source.path, path):
+        raise ValueError(
+            f"{describe(store, path)} cannot be replaced by a copy of {source.name!r}, which would be erased first; "
+            "read it into memory (array[...]), or copy it to another place"
+        )
 
 
 def _store_array(

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from zardine.array import Array
-from zardine.create import as_values, copy_values, create_like, dtype_of, from_array, store_new_array
+from zardine.create import (
+    as_values,
+    check_source_stays,
+    copy_values,
+    create_like,
+    dtype_of,
+    from_array,
+    store_new_array,
+)
 from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.errors import UnsupportedError
@@ -101,7 +109,10 @@ def create(
         zarr_format=zarr_format,
     )
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
-    made = store_new_array(found, inner, metadata, settings, overwrite=overwrite or mode == "w")
+    overwrite = overwrite or mode == "w"
+    if overwrite:
+        check_source_stays(data, found, inner)
+    made = store_new_array(found, inner, metadata, settings, overwrite=overwrite)
     if data is not None:
         copy_values(data, made)
     return Array(found.with_read_only(True), inner, metadata, settings) if read_only else made

@@ -18,6 +18,7 @@
     │   └── ConditionFailedError            a conditional write lost against another writer
     ├── DataError (ValueError)              bytes or values that cannot be what the metadata says; has a place
     │   ├── EncodeError                     values that the codec chain cannot store
+    │   ├── ChunkTooLargeError (MemoryError)  a chunk that does not fit into memory
     │   └── CorruptionError                 stored bytes that are not what a correct writer leaves
     │       ├── ChecksumError
     │       ├── ShardIndexError
@@ -48,6 +49,7 @@ __all__ = [
     "ChecksumError",
     "ChunkDecodeError",
     "ChunkNotFoundError",
+    "ChunkTooLargeError",
     "ConditionFailedError",
     "ContainsArrayError",
     "ContainsGroupError",
@@ -230,6 +232,10 @@ def _rebuild(
 
 class EncodeError(DataError):
     """The values cannot be stored with this data type and these codecs."""
+
+
+class ChunkTooLargeError(DataError, MemoryError):
+    """A chunk, or the index of a shard, takes more memory than there is."""
 
 
 class CorruptionError(DataError):

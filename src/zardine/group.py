@@ -158,9 +158,13 @@ class Group:
         return self._node(relative, self._member(relative)) if relative else self
 
     def get(self, path: str, default: Any = None) -> Any:
-        """The member at ``path``, or ``default``."""
+        """The member at ``path``, or ``default``, also where no member can have such a name."""
         try:
-            return self[path]
+            relative = _relative_path(path)
+        except ValueError:
+            return default
+        try:
+            return self[relative]
         except KeyError:
             return default
 
@@ -188,8 +192,12 @@ class Group:
         if not isinstance(member, str):
             return False
         try:
-            self._member(normalize_path(member))
-        except (KeyError, ValueError):
+            relative = normalize_path(member)
+        except ValueError:
+            return False
+        try:
+            self._member(relative)  # raises MetadataError, a ValueError, where there is a member, but a wrong one
+        except KeyError:
             return False
         return True
 

@@ -107,7 +107,7 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
     """
     normalize_path(path)
     document = serialize(metadata)
-    _create_ancestors(store, path)
+    create_ancestors(store, path)
     if overwrite:
         store.erase_prefix(f"{path}/" if path else "")
         store.set(document_key(path), document)
@@ -178,7 +178,11 @@ def child_names(store: Store, path: str) -> Iterator[str]:
             yield name
 
 
-def _create_ancestors(store: Store, path: str) -> None:
+def create_ancestors(store: Store, path: str) -> None:
+    """Store documents of the groups above ``path`` that have none.
+
+    Raises :class:`~zardine.errors.ContainsArrayError` where one of them is an array.
+    """
     parts = path.split("/")[:-1] if path else []
     missing = []
     for depth in range(len(parts), -1, -1):

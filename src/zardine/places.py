@@ -37,6 +37,11 @@ def find_place(
     return found, inner
 
 
+def is_within(path: str, parent: str) -> bool:
+    """Whether the node at ``path`` is the one at ``parent`` or lies below it."""
+    return not parent or path == parent or path.startswith(f"{parent}/")
+
+
 def same_place(a: Store, b: Store) -> bool:
     """Whether two stores hold the same values; one of them may refuse writes."""
     return a == b or (type(a) is type(b) and a.with_read_only(True) == b.with_read_only(True))

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from zardine.array import Array
-from zardine.create import create_array, create_group
+from zardine.create import check_source_stays, create_array, create_group
 from zardine.group import Group
 from zardine.new_array import check_format
 from zardine.open import open
+from zardine.places import find_place
 from zardine.stores.resolve import StoreLike
 
 
@@ -53,7 +54,10 @@ def save_group(
             raise TypeError(
                 f"{name}: save_group takes arrays, not {type(value).__name__}: make it one with numpy.asarray"
             )
-    group = create_group(store, path=path, zarr_format=zarr_format, overwrite=True, storage_options=storage_options)
+    found, inner = find_place(store, path, storage_options=storage_options)
+    for value in named.values():
+        check_source_stays(value, found, inner)
+    group = create_group(found, path=inner, zarr_format=zarr_format, overwrite=True)
     for name, value in named.items():
         group[name] = value
 

@@ -83,9 +83,9 @@ def test_place_of_a_nested_fault(fill_faults):
         (struct(("x", None)), ".configuration.fields[0].data_type", "expected a name or an object"),
         ({"name": "struct", "configuration": {"fields": [["x"]]}}, ".configuration.fields[0]", "expected an object"),
         (
-            struct(*((name, {"name": "raw_bytes", "configuration": {"length_bytes": 2**30}}) for name in "ab")),
+            struct(*((name, {"name": "raw_bytes", "configuration": {"length_bytes": 2**24}}) for name in "ab")),
             ".configuration.fields",
-            "the fields take 2147483648 bytes together",
+            "the fields take 33554432 bytes together",
         ),
     ],
 )

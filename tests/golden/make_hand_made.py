@@ -225,7 +225,7 @@ def damaged() -> None:
             if row == 0:
                 shard.entries[number] = value
             shards.append(shard.encoded())
-        damage = {"error": "ShardIndexError", "chunks": [[number // 2, number % 2]]}
+        damage = {"error": "ShardIndexError", "chunks": whole_shard}  # one wrong entry makes all others doubtful
         case(f"damaged/{name}", shards, location=location, damage=damage, notes=notes)
 
     for location in ("end", "start"):

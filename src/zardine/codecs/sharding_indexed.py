@@ -23,7 +23,7 @@ from zardine.codecs.chain import CodecChain, build_chain
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.registry import codec_from, parse_codec
 from zardine.data_types import data_type_for
-from zardine.errors import DataError, MetadataError, ShardIndexError
+from zardine.errors import DataError, MetadataError
 from zardine.json_document import JSON, Problems, check_members, parse_choice, parse_integers
 from zardine.sharding.layout import ShardLayout, c_strides
 
@@ -117,7 +117,7 @@ class ShardingCodec(ArrayBytesCodec):
         prepared = _prepared(self, spec)
         chunks: list[BytesLike | None] = []
         for region in prepared.regions():
-            inner = array[region] if region else array  # () would index a scalar
+            inner = array[region]
             chunks.append(None if prepared.chain.is_fill(inner) else prepared.chain.encode(inner))
         return prepared.layout.assemble(chunks)
 
@@ -125,13 +125,7 @@ class ShardingCodec(ArrayBytesCodec):
         """A whole shard."""
         prepared = _prepared(self, spec)
         index = prepared.layout.index_of(data)
-        wrong = index.beyond(*prepared.layout.data_bounds(len(data)))
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise ShardIndexError(
-                f"the index places inner chunk {row} at byte {index.offsets[row]}, {index.lengths[row]} long, "
-                f"outside the data of a shard of {len(data)} bytes"
-            )
+        prepared.layout.check(index, len(data))
         array = np.empty(spec.shape, spec.dtype)
         view = memoryview(data)
         stored = index.stored()
@@ -155,8 +149,10 @@ class PreparedSharding:
     chain: CodecChain
     """Encodes one inner chunk."""
 
-    def regions(self) -> list[tuple[slice, ...]]:
+    def regions(self) -> list[tuple[Any, ...]]:
         """The place of each inner chunk in the shard, in the order of the index."""
+        if not self.layout.grid:
+            return [(...,)]  # an empty tuple would index a scalar
         starts = product(*(range(number) for number in self.layout.grid))
         sizes = self.chain.spec.shape
         return [tuple(slice(i * n, (i + 1) * n) for i, n in zip(each, sizes, strict=True)) for each in starts]

@@ -7,8 +7,8 @@ import binascii
 
 from zardine.json_document import JSON, Problems, is_integer, show
 
-MAX_ITEM_SIZE = 2**31 - 1
-"""Bytes of one element: the limit of NumPy."""
+MAX_ITEM_SIZE = 2**24
+"""Bytes of one element: far more than any real one, and little enough for a fill value to be made in memory."""
 
 
 def parse_bytes(value: JSON, place: str, problems: Problems) -> bytes | None:

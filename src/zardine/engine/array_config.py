@@ -37,6 +37,8 @@ class ArrayConfig:
 
     def changed(self, changes: Mapping[str, Any]) -> ArrayConfig:
         """With some choices changed. Raises ``TypeError`` for unknown names."""
+        if not isinstance(changes, Mapping):
+            raise TypeError(f"config is a mapping of names to values, not {type(changes).__name__}")
         known = {field.name for field in fields(self)}
         for name in changes:
             if name not in known and not name.startswith("sharding_coalesce_"):

@@ -15,7 +15,7 @@ from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
 from zardine.errors import ShardIndexError
 from zardine.indexing.plan import ObjectPart
-from zardine.sharding.index import decode_index
+from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import WHOLE, OpenFile, Version
 
@@ -94,10 +94,12 @@ def _in_file(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: st
     if known is None or known.version != file.version:
         if file.size < layout.index_size:
             raise _too_short(file.size, layout)
-        known = KnownIndex(decode_index(file.read(layout.index_range), layout.index_chain), file.size, file.version)
+        index = decode_index(file.read(layout.index_range), layout.index_chain)
+        known = _known(index, layout, file.size, file.version)
         INDEXES.put(source.cache_space, key, known)
-    offsets, lengths = _entries(known, part.positions(layout.strides), layout, part)
-    return FoundChunks((file,), np.zeros(len(offsets), np.int64), offsets, lengths, offsets, file.version)
+    rows = part.positions(layout.strides)
+    offsets = known.offsets[rows]
+    return FoundChunks((file,), np.zeros(len(rows), np.int64), offsets, known.lengths[rows], offsets, file.version)
 
 
 def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
@@ -110,7 +112,7 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
         if known is None:
             return _none(part)
     if known is not None:
-        at, lengths = _entries(known, rows, layout, part)
+        at, lengths = known.offsets[rows], known.lengths[rows]
         stored = lengths != MISSING
         joined = join_ranges(at[stored], lengths[stored], store.cost.gap)
         if joined.fetched:
@@ -132,9 +134,9 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
     if reading is None:
         return _none(part)
     shard = reading.parts[0]
-    known = KnownIndex(layout.index_of(shard), len(shard), reading.version)
+    known = _known(layout.index_of(shard), layout, len(shard), reading.version)
     INDEXES.put(source.cache_space, key, known)
-    at, lengths = _entries(known, rows, layout, part)
+    at, lengths = known.offsets[rows], known.lengths[rows]
     return FoundChunks(reading.parts, np.zeros(len(rows), np.int64), at, lengths, at, reading.version)
 
 
@@ -144,29 +146,16 @@ def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownInde
         return None
     if reading.size < layout.index_size:
         raise _too_short(reading.size, layout)
-    known = KnownIndex(decode_index(reading.parts[0], layout.index_chain), reading.size, reading.version)
+    known = _known(decode_index(reading.parts[0], layout.index_chain), layout, reading.size, reading.version)
     INDEXES.put(source.cache_space, key, known)
     return known
 
 
-def _entries(known: KnownIndex, rows: Ints, layout: ShardLayout, part: ObjectPart) -> tuple[Ints, Ints]:
-    """Offsets and lengths (:data:`MISSING`: not stored) of some inner chunks, none of which lies outside the shard."""
-    start, stop = layout.data_bounds(known.size)
-    if len(rows) == 1:
-        row = int(rows[0])
-        offset, length = int(known.index.offsets[row]), int(known.index.lengths[row])
-        if start <= offset and offset + length <= stop:
-            return np.array((offset,), np.int64), np.array((length,), np.int64)
-    entries = known.index.take(rows)
-    outside = entries.beyond(start, stop)
-    if outside.any():
-        i = int(np.flatnonzero(outside)[0])
-        raise ShardIndexError(
-            f"the shard index places this inner chunk at offset {entries.offsets[i]} with length {entries.lengths[i]}, "
-            f"outside the data of a shard of {known.size} bytes",
-            chunk=part.chunk(i),
-        )
-    return entries.offsets.astype(np.int64), entries.lengths.astype(np.int64)  # EMPTY becomes MISSING
+def _known(index: ShardIndex, layout: ShardLayout, size: int, version: Version | None) -> KnownIndex:
+    """An index all of whose entries lie inside of the shard."""
+    layout.check(index, size)
+    # EMPTY becomes MISSING
+    return KnownIndex(index.offsets.astype(np.int64), index.lengths.astype(np.int64), version)
 
 
 def _none(part: ObjectPart) -> FoundChunks:

@@ -11,8 +11,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
 
+import numpy as np
+import numpy.typing as npt
+
 from zardine.config import config
-from zardine.sharding.index import ShardIndex
 from zardine.stores.base import Version
 
 _OVERHEAD = 512
@@ -21,11 +23,16 @@ _OVERHEAD = 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownIndex:
-    """The index of one version of a shard, and the size of that shard in bytes."""
+    """The index of one version of a shard: offsets and lengths in bytes, -1 for inner chunks that are not stored."""
 
-    index: ShardIndex
-    size: int
+    offsets: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
     version: Version | None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken."""
+        return self.offsets.nbytes + self.lengths.nbytes + _OVERHEAD
 
 
 class IndexCache:
@@ -50,7 +57,7 @@ class IndexCache:
 
     def put(self, space: int, key: str, entry: KnownIndex) -> None:
         """Remember an entry, if it has a version and fits."""
-        cost = entry.index.nbytes + _OVERHEAD
+        cost = entry.nbytes
         limit = int(config["cache.shard_index_bytes"] or 0)
         if entry.version is None or cost > limit:
             return
@@ -69,7 +76,7 @@ class IndexCache:
     def _remove(self, space: int, key: str) -> None:
         entry = self._entries.pop((space, key), None)
         if entry is not None:
-            self._nbytes -= entry.index.nbytes + _OVERHEAD
+            self._nbytes -= entry.nbytes
 
 
 INDEXES = IndexCache()

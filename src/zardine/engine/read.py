@@ -19,7 +19,7 @@ from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetch import MISSING, FoundChunks, find_chunks
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
-from zardine.errors import ChunkNotFoundError, DataError
+from zardine.errors import ChunkNotFoundError, ChunkTooLargeError, DataError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
 from zardine.stores.base import OpenFile
 
@@ -56,6 +56,9 @@ def decode_chunk(
         return source.layout.chain(part.chunk_shape(i)).decode(data)
     except DataError as error:
         raise error.at(array=source.path, key=key, chunk=part.chunk(i), byte_range=byte_range) from None
+    except MemoryError as error:
+        reason = f"a chunk of shape {part.chunk_shape(i)} does not fit into memory: {error}"
+        raise ChunkTooLargeError(reason, array=source.path, key=key, chunk=part.chunk(i)) from None
 
 
 def row_batches(source: ArraySource, count: int) -> list[range]:

@@ -22,7 +22,7 @@ from zardine.engine.index_cache import INDEXES
 from zardine.engine.read import decode_chunk, row_batches
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
-from zardine.errors import ConditionFailedError, DataError, EncodeError, ShardIndexError
+from zardine.errors import ChunkTooLargeError, ConditionFailedError, CorruptionError, DataError, EncodeError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
 from zardine.sharding.index import EMPTY, ShardIndex, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout
@@ -68,6 +68,9 @@ def _write_part(
             time.sleep(random.uniform(0, min(0.05, 0.0005 * 2 ** min(attempt, 10))))
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
+        except MemoryError as error:
+            reason = f"there is not enough memory to encode what is stored under one key: {error}"
+            raise ChunkTooLargeError(reason, array=source.path, key=key) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,14 +260,12 @@ def _merged_chunks(
 
 def _old_index(layout: ShardLayout, shard: BytesLike) -> ShardIndex:
     """The index of the stored shard, all of whose entries can be carried over."""
-    index = layout.index_of(shard)
-    outside = index.beyond(*layout.data_bounds(len(shard)))
-    if outside.any():
-        row = int(np.flatnonzero(outside)[0])
-        raise ShardIndexError(
-            f"the stored shard is damaged, so nothing was written: its index places inner chunk {row} at offset "
-            f"{index.offsets[row]} with length {index.lengths[row]}, outside the data of a shard of {len(shard)} bytes"
-        )
+    try:
+        index = layout.index_of(shard)
+        layout.check(index, len(shard))
+    except CorruptionError as error:
+        reason = f"the stored shard is damaged, so nothing was written: {error.reason}"
+        raise type(error)(reason, codec=error.codec, byte_range=error.byte_range) from None
     return index
 
 

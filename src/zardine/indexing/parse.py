@@ -174,6 +174,8 @@ def _slice(item: slice, length: int) -> tuple[AxisSlice, bool]:
     except TypeError:
         raise SelectionError(f"slice indices must be integers or None, not {item}") from None
     count = len(range(start, stop, step))
+    if count < 2:
+        step = 1 if step > 0 else -1  # it may be larger than any index, and means nothing
     if step > 0:
         return AxisSlice(start, step, count), False
     return AxisSlice(start + (count - 1) * step if count else 0, -step, count), True

@@ -61,6 +61,21 @@ class ShardLayout:
         except DataError as error:
             raise error.at(byte_range=(start, length)) from None
 
+    def check(self, index: ShardIndex, size: int) -> None:
+        """Refuse an index of which any entry points outside the data of a shard of ``size`` bytes.
+
+        One such entry makes all others doubtful: bytes lost in front of a shard shift every inner chunk. Raises
+        :class:`~zardine.errors.ShardIndexError`.
+        """
+        outside = index.beyond(*self.data_bounds(size))
+        if outside.any():
+            row = int(np.flatnonzero(outside)[0])
+            position = tuple(row // stride % count for stride, count in zip(self.strides, self.grid, strict=True))
+            raise ShardIndexError(
+                f"the shard index places inner chunk {position} of the shard at offset {index.offsets[row]}, length "
+                f"{index.lengths[row]}: outside the data of a shard of {size} bytes"
+            )
+
     def assemble(self, chunks: Sequence[BytesLike | None]) -> bytes:
         """A shard that holds the encoded inner ``chunks`` one after the other, in the order of the index rows."""
         first = self.index_size if self.index_at_start else 0

@@ -1,0 +1,116 @@
+"""Consolidated metadata, in the form that zarr-python gives it."""
+
+import json
+import warnings
+from typing import Any
+
+import pytest
+
+import zardine
+from zardine.errors import MetadataError
+from zardine.storage import CountingStore, MemoryStore
+
+
+def hierarchy() -> MemoryStore:
+    store = MemoryStore()
+    root = zardine.create_group(store, attributes={"root": True})
+    root.create_array("x", shape=(4,), dtype="i2", attributes={"unit": "m"})
+    inner = root.create_group("g/h")
+    inner.create_array("y", shape=(2, 2), dtype="f4", chunks=(1, 1), shards=(2, 2))
+    return store
+
+
+def document(store: MemoryStore, key: str = "zarr.json") -> dict[str, Any]:
+    return json.loads(bytes(store.get(key) or b""))
+
+
+def test_written_as_zarr_python_writes_it() -> None:
+    import zarr
+
+    store = hierarchy()
+    zardine.consolidate_metadata(store)
+    ours = document(store)["consolidated_metadata"]
+    values: dict[str, Any] = {
+        key: zarr.core.buffer.cpu.Buffer.from_bytes(bytes(store.get(key) or b"")) for key in store.list()
+    }
+    other = zarr.storage.MemoryStore(values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(other)
+    theirs = json.loads(values["zarr.json"].to_bytes())["consolidated_metadata"]
+    assert {name: value for name, value in ours.items() if name != "metadata"} == {
+        "kind": "inline",
+        "must_understand": False,
+    }
+    assert set(ours["metadata"]) == set(theirs["metadata"]) == {"x", "g", "g/h", "g/h/y"}
+    assert ours["metadata"]["g"] == theirs["metadata"]["g"]
+    for path in ("x", "g/h/y"):
+        mine = ours["metadata"][path]
+        assert mine == document(store, f"{path}/zarr.json")
+        assert mine.keys() <= theirs["metadata"][path].keys()
+        assert all(theirs["metadata"][path][name] == mine[name] for name in mine if name != "codecs")
+
+
+def test_members_cost_no_request() -> None:
+    store = CountingStore(hierarchy())
+    zardine.consolidate_metadata(store)
+    store.reset()
+    group = zardine.open_consolidated(store)
+    assert store.reset().requests == 1
+    assert [path for path, _ in group.members(max_depth=None)] == ["g", "g/h", "g/h/y", "x"]
+    assert group["g/h/y"].shape == (2, 2)
+    assert group["g"]["h"]["y"].attrs.asdict() == {}
+    assert list(group["g"]) == ["h"]
+    assert "g/h" in group
+    assert "z" not in group
+    assert len(group) == 2
+    assert store.counts.requests == 0
+
+
+def test_groups_without_it() -> None:
+    store = hierarchy()
+    with pytest.raises(ValueError, match="not consolidated"):
+        zardine.open_consolidated(store)
+    with pytest.raises(ValueError, match="not consolidated"):
+        zardine.open_group(store, use_consolidated=True)
+
+
+def test_a_group_that_was_opened_past_it_stays_past_it() -> None:
+    store = hierarchy()
+    zardine.consolidate_metadata(store)
+    group = zardine.open_group(store, use_consolidated=False)
+    group.create_group("new")
+    assert "new" in group
+    group.attrs["changed"] = True
+    assert "new" in group
+    assert "new" not in zardine.open_group(store)
+    assert document(store)["consolidated_metadata"]["metadata"].keys() == {"x", "g", "g/h", "g/h/y"}
+
+
+def test_it_is_made_anew_from_the_nodes_not_from_older_copies() -> None:
+    store = hierarchy()
+    zardine.consolidate_metadata(store, path="g")
+    zardine.consolidate_metadata(store)
+    fresh = zardine.open_group(store, path="g", use_consolidated=False)
+    fresh.create_array("new", shape=(1,), dtype="i1")
+    group = zardine.consolidate_metadata(store)
+    assert [path for path, _ in group.members(max_depth=None)] == ["g", "g/h", "g/h/y", "g/new", "x"]
+    assert group["g/new"].shape == (1,)
+
+
+def test_it_survives_changes_of_attributes() -> None:
+    store = hierarchy()
+    before = zardine.consolidate_metadata(store).metadata.to_dict()["consolidated_metadata"]
+    zardine.open_group(store).attrs["more"] = 1
+    assert document(store)["consolidated_metadata"] == before
+    assert list(zardine.open_group(store)) == ["g", "x"]
+
+
+def test_wrong_members_are_named() -> None:
+    store = hierarchy()
+    zardine.consolidate_metadata(store)
+    wrong = document(store)
+    del wrong["consolidated_metadata"]["metadata"]["x"]["shape"]
+    store.set("zarr.json", json.dumps(wrong).encode())
+    with pytest.raises(MetadataError, match=r"/x is invalid\n  - shape: the member is missing"):
+        zardine.open_group(store)["x"]

@@ -1,0 +1,116 @@
+"""User attributes: a dictionary whose changes are stored at once."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zardine
+from zardine.errors import ReadOnlyError
+from zardine.storage import CountingStore, MemoryStore
+
+
+@pytest.fixture(params=["array", "group"])
+def node(request: Any) -> Any:
+    store = MemoryStore()
+    if request.param == "array":
+        return zardine.create_array(store, name="n", shape=(2,), dtype="i4", attributes={"a": 1})
+    return zardine.create_group(store, path="n", attributes={"a": 1})
+
+
+def stored(node: Any) -> dict[str, Any]:
+    return json.loads(bytes(node.store.get("n/zarr.json")))["attributes"]
+
+
+def test_a_dictionary_that_is_stored(node: Any) -> None:
+    attrs = node.attrs
+    attrs["b"] = [1, {"x": None}]
+    assert stored(node) == {"a": 1, "b": [1, {"x": None}]} == attrs.asdict() == dict(attrs)
+    assert (attrs["b"], attrs.get("c", 3), len(attrs), "a" in attrs, sorted(attrs)) == (
+        [1, {"x": None}],
+        3,
+        2,
+        True,
+        ["a", "b"],
+    )
+    del attrs["a"]
+    assert stored(node) == {"b": [1, {"x": None}]}
+    attrs.update({"c": 1}, d=2)
+    assert attrs.pop("c") == 1
+    assert attrs.setdefault("e", 5) == 5
+    assert stored(node) == {"b": [1, {"x": None}], "d": 2, "e": 5}
+    attrs.put({"z": 0})
+    assert stored(node) == {"z": 0}
+    attrs.clear()
+    assert stored(node) == {}
+    assert repr(attrs) == "{}"
+    for missing in (lambda: attrs["q"], lambda: attrs.__delitem__("q")):
+        with pytest.raises(KeyError):
+            missing()
+    assert node.update_attributes({"m": 1}) is node
+    assert stored(node) == {"m": 1}
+
+
+def test_numpy_values_become_numbers_and_lists(node: Any) -> None:
+    node.attrs["x"] = {"a": np.float32(1.5), "b": np.arange(3), "c": (np.int64(2), np.bool_(True)), "d": np.str_("s")}
+    assert stored(node)["x"] == {"a": 1.5, "b": [0, 1, 2], "c": [2, True], "d": "s"}
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "place"),
+    [
+        (float("nan"), ValueError, "attributes.x"),
+        ([1, float("inf")], ValueError, "attributes.x[1]"),
+        ({"y": {1: 2}}, TypeError, "attributes.x.y"),
+        ({"y": {1, 2}}, TypeError, "attributes.x.y"),
+        (object(), TypeError, "attributes.x"),
+        (b"bytes", TypeError, "attributes.x"),
+        (np.array([1j]), TypeError, "attributes.x[0]"),
+    ],
+)
+def test_values_without_a_json_form_change_nothing(node: Any, value: Any, error: type, place: str) -> None:
+    with pytest.raises(error) as raised:
+        node.attrs["x"] = value
+    assert str(raised.value).startswith(f"{place}: ")
+    with pytest.raises(TypeError):
+        node.attrs[1] = 2
+    assert stored(node) == {"a": 1}
+
+
+def test_two_openings_of_one_node_change_different_names(node: Any) -> None:
+    other = zardine.open(node.store, path="n")
+    other.attrs["theirs"] = 1
+    node.attrs["ours"] = 2
+    assert stored(node) == {"a": 1, "theirs": 1, "ours": 2}
+    assert node.attrs["theirs"] == 1
+
+
+def test_one_write_for_many_names() -> None:
+    store = CountingStore(MemoryStore())
+    group = zardine.create_group(store)
+    store.reset()
+    group.attrs.update({str(i): i for i in range(50)})
+    assert store.counts.writes == 1
+
+
+def test_read_only(node: Any) -> None:
+    opened = zardine.open(node.store, path="n", mode="r")
+    for change in (
+        lambda: opened.attrs.update(b=1),
+        lambda: opened.attrs.put({}),
+        lambda: opened.attrs.__delitem__("a"),
+        lambda: opened.attrs.__setitem__("a", 2),
+    ):
+        with pytest.raises(ReadOnlyError):
+            change()
+    assert stored(node) == {"a": 1}
+
+
+def test_a_node_that_was_erased_is_not_brought_back() -> None:
+    group = zardine.create_group(None)
+    array = group.create_array("a", shape=(1,), dtype="i4")
+    del group["a"]
+    with pytest.raises(zardine.errors.ArrayNotFoundError):
+        array.attrs["x"] = 1
+    assert list(group) == []

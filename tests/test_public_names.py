@@ -1,0 +1,113 @@
+"""The public names: pinned here, so that none appears or goes by accident; and every one of them explains itself."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import zardine
+
+NAMES = {
+    "zardine": """
+        Array ArrayConfig ArrayMetadata AsyncArray AsyncGroup Group GroupMetadata __kernel__ __version__ array codecs
+        config consolidate_metadata copy copy_all copy_store create create_array create_group create_hierarchy empty
+        empty_like errors from_array full full_like group load ones ones_like open open_array open_consolidated
+        open_group open_like print_debug_info registry save save_array save_group storage tree zeros zeros_like
+    """,
+    "zardine.storage": """
+        ByteRange Condition CountingStore Counts LocalStore ManagedMemoryStore MemoryStore PrefixStore Reading Store
+        StoreLike StorePath Version WrapperStore
+    """,
+    "zardine.codecs": """
+        BitRoundCodec BloscCname BloscCodec BloscShuffle BytesCodec CastValue Crc32cCodec Endian GzipCodec
+        PackBitsCodec ReshapeCodec ScaleOffset ShardingCodec ShardingCodecIndexLocation TransposeCodec VLenBytesCodec
+        VLenUTF8Codec ZstdCodec codec_from parse_codec register_codec
+    """,
+    "zardine.errors": """
+        ArrayIndexError ArrayNotFoundError BaseZarrError BoundsCheckError ChecksumError ChunkDecodeError
+        ChunkNotFoundError ChunkTooLargeError ConditionFailedError ContainsArrayError ContainsGroupError CorruptionError
+        DataError
+        EncodeError GroupNotFoundError InvalidKeyError MetadataError MetadataValidationError NodeExistsError
+        NodeNotFoundError NodeTypeValidationError Problem ReadOnlyError SelectionError ShardIndexError StoreError
+        UnknownCodecError UnknownExtensionError UnstableSpecificationWarning UnsupportedError
+        VindexInvalidSelectionError ZardineError ZarrDeprecationWarning ZarrFutureWarning ZarrRuntimeWarning
+        ZarrUserWarning
+    """,
+    "zardine.registry": """
+        get_chunk_key_encoding_class get_codec_class register_chunk_grid register_chunk_key_encoding register_codec
+        register_data_type
+    """,
+}
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_the_names_are_these(module: str) -> None:
+    found = import_module(module)
+    assert sorted(found.__all__) == sorted(NAMES[module].split())
+    assert len(set(found.__all__)) == len(found.__all__)
+    for name in found.__all__:
+        assert getattr(found, name) is not None or name == "__kernel__"
+
+
+def public_objects() -> Iterator[tuple[str, Any]]:
+    """Every public function, class, method and property, by its full name."""
+    for module, names in NAMES.items():
+        for name in names.split():
+            thing = getattr(import_module(module), name)
+            if inspect.isclass(thing) and thing.__module__.startswith("zardine"):
+                yield f"{module}.{name}", thing
+                for member, value in vars(thing).items():
+                    if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+                        yield f"{module}.{name}.{member}", value
+                    if isinstance(value, (classmethod, staticmethod)):
+                        yield f"{module}.{name}.{member}", value.__func__
+            elif inspect.isroutine(thing):
+                yield f"{module}.{name}", thing
+
+
+def test_every_public_object_has_a_docstring() -> None:
+    found = dict(public_objects())
+    assert len(found) > 300
+    inherited = {  # what a store or codec overrides is described where it is declared
+        name
+        for name in found
+        if name.rpartition(".")[0].endswith(("Store", "Codec", "CastValue", "ScaleOffset"))
+        and inspect.getdoc(found[name]) is None
+        and _described_above(name)
+    }
+    missing = [name for name, thing in found.items() if name not in inherited and not inspect.getdoc(thing)]
+    assert missing == []
+
+
+def _described_above(name: str) -> bool:
+    owner, _, member = name.rpartition(".")
+    module, _, kind = owner.rpartition(".")
+    parents = getattr(import_module(module), kind).__mro__[1:]
+    return any(inspect.getdoc(vars(parent)[member]) for parent in parents if member in vars(parent))
+
+
+def test_modules_tell_what_they_are() -> None:
+    for module in NAMES:
+        assert inspect.getdoc(import_module(module))
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    for module in (zardine, zardine.codecs):
+        with pytest.raises(AttributeError, match="Nonsense"):
+            module.Nonsense  # noqa: B018
+
+
+def test_errors_are_one_tree() -> None:
+    for name in zardine.errors.__all__:
+        kind = getattr(zardine.errors, name)
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, Warning):
+            assert issubclass(kind, zardine.errors.ZardineError), name
+
+
+@pytest.mark.parametrize("name", [*zardine.codecs.__all__])
+def test_names_of_modules_that_load_late_are_listed(name: str) -> None:
+    assert name in dir(zardine.codecs)

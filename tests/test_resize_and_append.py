@@ -1,0 +1,212 @@
+"""Changing the shape of an array, and in which order that reaches the store."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zardine
+from zardine.errors import ReadOnlyError
+from zardine.storage import Condition, MemoryStore, WrapperStore
+
+LAYOUTS = pytest.mark.parametrize(
+    "arguments",
+    [
+        {"chunks": (4, 4)},
+        {"chunks": (2, 2), "shards": (4, 4)},
+        {"chunks": (2, 2), "shards": (8, 8)},
+        {"chunks": (1, 3), "shards": {"shape": (5, 6), "index_location": "start"}},
+        {"chunks": [[3, 5], [6, 2]]},
+        {"chunks": (1, 2), "shards": [[3, 5], [6, 2]]},
+    ],
+    ids=["chunks", "shards", "one shard", "index at start", "rectilinear", "rectilinear shards"],
+)
+VALUES = np.arange(1, 65, dtype="i4").reshape(8, 8)
+
+
+def made(store: Any = None, **arguments: Any) -> zardine.Array:
+    array = zardine.create_array(store, shape=(8, 8), dtype="i4", fill_value=-1, **arguments)
+    array[...] = VALUES
+    return array
+
+
+@LAYOUTS
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("small", [(3, 3), (4, 5), (1, 8), (8, 1), (0, 8), (0, 0), (7, 7), (2, 11)])
+def test_what_was_cut_off_never_comes_back(arguments: Any, empty: bool, small: tuple[int, int]) -> None:
+    array = made(**arguments, config={"write_empty_chunks": empty})
+    array.resize(small)
+    kept = VALUES[: small[0], : small[1]]
+    want = np.full((8, 11), -1)
+    want[: kept.shape[0], : kept.shape[1]] = kept
+    assert (array[...] == want[: small[0], : small[1]]).all()
+    assert array.nchunks_initialized <= array.nchunks
+    array.resize((8, 11))
+    assert (array[...] == want).all()
+    assert (zardine.open_array(array.store)[...] == want).all()
+
+
+@LAYOUTS
+def test_what_was_cut_off_can_be_left_in_the_store(arguments: Any) -> None:
+    array = made(**arguments)
+    before = {key: array.store.get(key) for key in array.store.list() if key != "zarr.json"}
+    array.resize((3, 3), erase=False)
+    assert (array[...] == VALUES[:3, :3]).all()
+    assert {key: array.store.get(key) for key in array.store.list() if key != "zarr.json"} == before
+    array.resize((8, 8))
+    assert (array[...] == VALUES).all()
+
+
+@LAYOUTS
+def test_growing_writes_no_data(arguments: Any) -> None:
+    array = made(**arguments)
+    before = {key: array.store.get(key) for key in array.store.list() if key != "zarr.json"}
+    array.shape = (20, 9)
+    assert {key: array.store.get(key) for key in array.store.list() if key != "zarr.json"} == before
+    assert (array[:8, :8] == VALUES).all()
+    assert (array[8:] == -1).all()
+    assert (array[:, 8:] == -1).all()
+    array[19, 8] = 5
+    assert array[19, 8] == 5
+
+
+@LAYOUTS
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_append(arguments: Any, axis: int) -> None:
+    array = made(**arguments)
+    want = VALUES
+    for length in (1, 3, 0, 9):
+        shape = tuple(length if i == axis % 2 else n for i, n in enumerate(want.shape))
+        more = np.arange(1000, 1000 + np.prod(shape)).reshape(shape)
+        want = np.concatenate([want, more], axis)
+        assert array.append(more, axis=axis) == want.shape == array.shape
+        assert (array[...] == want).all()
+    assert (zardine.open_array(array.store)[...] == want).all()
+
+
+@pytest.mark.parametrize(
+    ("data", "axis"), [(np.zeros((1, 7)), 0), (np.zeros(8), 0), (np.zeros((8, 1)), 0), (np.zeros((1, 8)), 2), (5, 0)]
+)
+def test_data_that_cannot_be_appended(data: Any, axis: int) -> None:
+    array = made(chunks=(4, 4))
+    before = {key: array.store.get(key) for key in array.store.list()}
+    with pytest.raises(ValueError, match="axis"):
+        array.append(data, axis=axis)
+    assert {key: array.store.get(key) for key in array.store.list()} == before
+
+
+def test_nothing_can_be_appended_to_a_scalar() -> None:
+    with pytest.raises(ValueError, match="axis 0 is out of bounds"):
+        zardine.create_array(None, shape=(), dtype="i4").append([1])
+
+
+def test_append_converts_as_assignment_does() -> None:
+    array = zardine.create_array(None, data=np.array([1, 2], "i2"))
+    array.append([3])
+    array.append(np.array([4.9]))
+    assert array[...].tolist() == [1, 2, 3, 4]
+    with pytest.raises(OverflowError):
+        array.append([10**6])
+    assert array.shape == (4,)
+
+
+def test_append_sees_what_others_appended() -> None:
+    array = zardine.create_array(None, data=np.array([1]))
+    zardine.open_array(array.store).append([2])
+    assert array.append([3]) == (3,)
+    assert array[...].tolist() == [1, 2, 3]
+
+
+class RecordingStore(WrapperStore):
+    """Remembers what was written and erased, in order."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.log: list[str] = []
+
+    def set(self, key: str, value: Any, *, condition: Condition | None = None) -> Any:
+        shape = json.loads(bytes(value))["shape"] if key == "zarr.json" else ""
+        self.log.append(f"set {key} {shape}".strip())
+        return super().set(key, value, condition=condition)
+
+    def erase(self, key: str) -> None:
+        self.log.append(f"erase {key}")
+        super().erase(key)
+
+    def erase_values(self, keys: Any) -> None:
+        for key in keys:
+            self.erase(key)
+
+
+def test_data_is_stored_before_the_shape_that_shows_it() -> None:
+    store = RecordingStore(MemoryStore())
+    array = zardine.create_array(store, shape=(4,), dtype="i4", chunks=(4,))
+    array[...] = 1
+    store.log.clear()
+    array.append(np.ones(8))
+    assert sorted(store.log[:-1]) == ["set c/1", "set c/2"]
+    assert store.log[-1] == "set zarr.json [12]"
+
+
+def test_a_shape_that_hides_data_is_stored_before_the_data_goes() -> None:
+    store = RecordingStore(MemoryStore())
+    array = zardine.create_array(store, shape=(12,), dtype="i4", chunks=(4,))
+    array[...] = 1
+    store.log.clear()
+    array.resize((3,))
+    assert store.log[0] == "set zarr.json [3]"
+    assert sorted(store.log[1:]) == ["erase c/1", "erase c/2", "set c/0"]
+
+
+@pytest.mark.parametrize("shape", [3, (3,), (3, 3, 3), (-1, 3), (2**63, 1), (1.5, 2), ("3", 3), None])
+def test_wrong_shapes_change_nothing(shape: Any) -> None:
+    array = made(chunks=(4, 4))
+    before = {key: array.store.get(key) for key in array.store.list()}
+    with pytest.raises((TypeError, ValueError)):
+        array.resize(shape)
+    assert array.shape == (8, 8)
+    assert {key: array.store.get(key) for key in array.store.list()} == before
+
+
+def test_one_axis_may_be_given_as_a_number() -> None:
+    array = zardine.create_array(None, data=np.arange(5))
+    array.resize(3)
+    array.resize(np.int64(4))
+    assert array[...].tolist() == [0, 1, 2, 0]
+
+
+def test_read_only_arrays_keep_their_shape() -> None:
+    store = made(chunks=(4, 4)).store
+    array = zardine.open_array(store, mode="r")
+    for change in (lambda: array.resize((1, 1)), lambda: array.append(VALUES)):
+        with pytest.raises(ReadOnlyError):
+            change()
+    assert array.shape == zardine.open_array(store).shape == (8, 8)
+
+
+def test_resizing_keeps_everything_else() -> None:
+    array = zardine.create_array(
+        None,
+        shape=(4, 4),
+        dtype="f4",
+        chunks=(2, 2),
+        shards=(4, 4),
+        fill_value=np.nan,
+        dimension_names=["y", "x"],
+        attributes={"a": 1},
+        chunk_key_encoding=("v2", "."),
+    )
+    before = array.metadata.to_dict()
+    array.resize((9, 2))
+    assert array.metadata.to_dict() == {**before, "shape": [9, 2]}
+    assert array.refresh().metadata.to_dict() == {**before, "shape": [9, 2]}
+
+
+def test_another_opening_sees_the_new_shape_after_refresh() -> None:
+    array = made(chunks=(2, 2), shards=(4, 4))
+    other = zardine.open_array(array.store)
+    array.resize((10, 10))
+    assert other.shape == (8, 8)
+    assert other.refresh().shape == (10, 10)
+    assert (other[...] == array[...]).all()
