@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import prod
 from operator import index as as_index
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from zardine.array_facts import ArrayFacts
 from zardine.attributes import Attributes
-from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.layout import prepare_layout
 from zardine.engine.read import read_plan
 from zardine.engine.source import ArraySource
-from zardine.engine.stored import count_stored_chunks, stored_keys
 from zardine.engine.write import write_plan
 from zardine.errors import MetadataError, ReadOnlyError, SelectionError
 from zardine.indexing.parse import (
@@ -33,7 +31,7 @@ from zardine.indexing.plan import make_plan
 from zardine.indexing.selection import GridSelection, Selection
 from zardine.metadata.documents import ArrayMetadata
 from zardine.new_array import parse_shape
-from zardine.nodes import describe, document_key, load_array, update_node
+from zardine.nodes import describe, load_array, update_node
 from zardine.places import same_place
 from zardine.resizing import clear_beyond, erase_beyond, grown_for_append
 from zardine.selectors import BlockIndex, OIndex, VIndex, split_fields
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
 Fields = str | list[str] | None
 
 
-class Array:
+class Array(ArrayFacts):
     """An N-dimensional array in a store, read and written in parts.
 
     Square brackets take what NumPy takes on one array, as far as it names stored elements: integers, slices with any
@@ -85,185 +83,15 @@ class Array:
             raise ValueError("the given document describes a group, not an array")
         return cls(store_path.store, store_path.path, metadata)
 
-    # what it is
-
-    @property
-    def metadata(self) -> ArrayMetadata:
-        """The metadata document."""
-        return self._source.layout.metadata
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Length of each axis."""
-        return self.metadata.shape
-
-    @shape.setter
-    def shape(self, value: tuple[int, ...]) -> None:
-        self.resize(value)
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return prod(self.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """NumPy dtype of the elements."""
-        return self.metadata.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements in memory."""
-        return self.size * self.dtype.itemsize
-
-    @property
-    def fill_value(self) -> Any:
-        """What elements read as that were never written."""
-        return self.metadata.fill_value
-
     @property
     def attrs(self) -> Attributes:
         """User attributes; changes are stored at once."""
         return Attributes(lambda: self.metadata.attributes, self._change_attributes)
 
-    @property
-    def dimension_names(self) -> tuple[str | None, ...] | None:
-        """Names of the axes, where they have any."""
-        return self.metadata.dimension_names
-
-    # how it is stored
-
-    @property
-    def chunks(self) -> tuple[int, ...]:
-        """Shape of the unit that is encoded: the inner chunk of a sharded array, the chunk of another one.
-
-        Raises ``NotImplementedError`` for rectilinear grids without shards: see :attr:`read_chunk_sizes`.
-        """
-        sharding = self._source.layout.sharding
-        return self._grid_shape("chunks") if sharding is None else sharding.chunk_shape
-
-    @property
-    def shards(self) -> tuple[int, ...] | None:
-        """Shape of a shard (one stored object), or ``None`` for an array without shards."""
-        return None if self._source.layout.sharding is None else self._grid_shape("shards")
-
-    @property
-    def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """For each axis, the lengths of the chunks that are decoded, cut at the end of the array."""
-        return tuple(axis.lengths() for axis in self._source.layout.grids.chunks)
-
-    @property
-    def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """For each axis, the lengths of the stored objects (shards, or chunks), cut at the end of the array."""
-        return tuple(axis.lengths() for axis in self._source.layout.grids.objects)
-
-    @property
-    def cdata_shape(self) -> tuple[int, ...]:
-        """Shape of the grid of chunks (inner chunks of a sharded array)."""
-        return tuple(axis.count for axis in self._source.layout.grids.chunks)
-
-    @property
-    def nchunks(self) -> int:
-        """Number of chunks (inner chunks of a sharded array), stored or not."""
-        return prod(self.cdata_shape)
-
-    @property
-    def nchunks_initialized(self) -> int:
-        """How many chunks (inner chunks of a sharded array) are stored. Reads the index of every shard."""
-        return count_stored_chunks(self._source)
-
-    @property
-    def nshards(self) -> int:
-        """Number of stored objects that a full array has."""
-        return prod(axis.count for axis in self._source.layout.grids.objects)
-
-    @property
-    def nshards_initialized(self) -> int:
-        """How many objects are stored."""
-        return len(stored_keys(self._source))
-
-    def nbytes_stored(self) -> int:
-        """Bytes of all stored objects of this array, its metadata document included."""
-        store = self.store
-        keys = [document_key(self.path), *stored_keys(self._source)]
-        return sum(store.size(key) or 0 for key in keys)
-
-    @property
-    def codecs(self) -> tuple[Codec, ...]:
-        """The codec chain of stored objects, outermost."""
-        return self._source.layout.codecs
-
-    @property
-    def filters(self) -> tuple[ArrayArrayCodec, ...]:
-        """The ``array -> array`` codecs of the inner chunks (or of the chunks, without shards)."""
-        return tuple(codec for codec in self._inner_codecs() if isinstance(codec, ArrayArrayCodec))
-
-    @property
-    def serializer(self) -> ArrayBytesCodec:
-        """The ``array -> bytes`` codec of the inner chunks (or of the chunks, without shards)."""
-        return next(codec for codec in self._inner_codecs() if isinstance(codec, ArrayBytesCodec))
-
-    @property
-    def compressors(self) -> tuple[BytesBytesCodec, ...]:
-        """The ``bytes -> bytes`` codecs of the inner chunks (or of the chunks, without shards), checksums included."""
-        return tuple(codec for codec in self._inner_codecs() if isinstance(codec, BytesBytesCodec))
-
-    @property
-    def compressor(self) -> Any:
-        """Zarr v2's single compressor. Raises ``TypeError``: this array has :attr:`compressors`."""
-        raise TypeError("compressor is a property of Zarr v2 arrays; this one has compressors")
-
-    @property
-    def order(self) -> str:
-        """Memory layout of arrays that reading returns: ``"C"`` or ``"F"``."""
-        return self._source.config.order
-
-    @property
-    def config(self) -> ArrayConfig:
-        """How this process reads and writes the array."""
-        return self._source.config
-
     def with_config(self, config: ArrayConfigLike) -> Array:
         """The same array, read and written in another way (see :class:`zardine.ArrayConfig`)."""
         changed = config if isinstance(config, ArrayConfig) else self.config.changed(config or {})
         return self._with_source(self._source.with_config(changed))
-
-    # where it is
-
-    @property
-    def store(self) -> Store:
-        """The store."""
-        return self._source.store
-
-    @property
-    def path(self) -> str:
-        """Path in the store, without slashes at its ends."""
-        return self._source.path
-
-    @property
-    def name(self) -> str:
-        """Path with a leading slash."""
-        return f"/{self.path}"
-
-    @property
-    def basename(self) -> str:
-        """Last part of the path; empty for an array at the root."""
-        return self.path.rpartition("/")[2]
-
-    @property
-    def store_path(self) -> StorePath:
-        """Store and path together."""
-        return StorePath(self.store, self.path)
-
-    @property
-    def read_only(self) -> bool:
-        """Whether writing is refused."""
-        return self.store.read_only
 
     @property
     def info(self) -> ArrayInfo:
@@ -567,20 +395,6 @@ class Array:
     def _check_writable(self) -> None:
         if self.read_only:
             raise ReadOnlyError(f"cannot write to {describe(self.store, self.path)}: it was opened read-only")
-
-    def _inner_codecs(self) -> tuple[Codec, ...]:
-        sharding = self._source.layout.sharding
-        return self._source.layout.codecs if sharding is None else sharding.inner_codecs
-
-    def _is_rectilinear(self) -> bool:
-        return not all(axis.is_regular for axis in self._source.layout.grids.objects)
-
-    def _grid_shape(self, what: str) -> tuple[int, ...]:
-        if self._is_rectilinear():
-            raise NotImplementedError(
-                f"{what} differ in shape: see read_chunk_sizes and write_chunk_sizes for those of each axis"
-            )
-        return tuple(axis.runs[0][0] for axis in self._source.layout.grids.objects)
 
     def _with_source(self, source: ArraySource) -> Array:
         twin = object.__new__(type(self))
