@@ -31,7 +31,8 @@ lint: $(VENV)/.stamp-test ## ruff, style and format
 types: $(VENV)/.stamp-test lint ## mypy, strict on src
 	$(BIN)/mypy
 
-pytest: $(VENV)/.stamp-test lint types ## the tests alone, after the checks: .venv/bin/pytest runs them without
+pytest: $(VENV)/.stamp-test lint types ## the tests alone, after the checks, without and with the native kernel
+	ZARDINE_KERNEL=0 $(BIN)/python -m pytest -n $(JOBS) --ignore tests/kernel --ignore tests/stores --ignore tests/data_types
 	$(BIN)/python -m pytest -n $(JOBS)
 
 bench: ## measure zardine beside its peers; BENCH=--quick for a short look

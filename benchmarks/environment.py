@@ -1,0 +1,110 @@
+"""The virtual environment of the benchmark: the newest Python found, the peers from PyPI, zardine from this checkout.
+
+Only the standard library is needed here. The checkout is built from a copy, as ``pip install`` of a release would build
+it (native kernel optimised, if cargo is there), and again whenever one of its files changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / ".bench-venv"
+PEERS = ("tensorstore", "zarrs", "zarrista", "zarr")
+TOOLS = ("numcodecs", "zstandard", "deflate", "psutil", "matplotlib")
+"""``deflate`` binds libdeflate: the codec library of the limit for gzip."""
+PARTS = ("pyproject.toml", "setup.py", "setup.cfg", "README.md", "LICENSE", "src", "rust")
+"""What a build of zardine needs."""
+
+
+def prepare(folder: Path = FOLDER, *, upgrade: bool = False) -> Path:
+    """The interpreter of an environment that has everything; makes it or brings it up to date."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        newest = newest_python()
+        print(f"making {folder.name} with {newest}", flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([newest, "-m", "venv", str(folder)], check=True)
+        upgrade = True
+    if upgrade or not (folder / ".peers").exists():
+        _pip(python, "install", "--upgrade", "pip", *PEERS, *TOOLS)
+        (folder / ".peers").write_text("\n".join((*PEERS, *TOOLS)))
+    stamp, now = folder / ".zardine", _fingerprint()
+    if upgrade or not stamp.exists() or stamp.read_text() != now:
+        print("installing zardine from this checkout", flush=True)
+        _install(python, folder)
+        stamp.write_text(now)
+    return python
+
+
+def build(folder: Path = FOLDER) -> str:
+    """Tells the installed zardine from one made of other sources."""
+    return (folder / ".zardine").read_text()[:12]
+
+
+def newest_python() -> str:
+    """The newest interpreter from 3.11 on: named ``python3.x`` on the PATH, in pyenv's folder, or this one."""
+    found: dict[tuple[int, ...], str] = {tuple(sys.version_info[:3]): sys.executable}
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    candidates = [shutil.which(f"python3.{minor}") for minor in range(11, 16)]
+    for candidate in (*candidates, *(str(path) for path in sorted(pyenv.glob("*/bin/python3")))):
+        if candidate is None:
+            continue
+        try:
+            call = subprocess.run([candidate, "-c", "import sys, venv, ensurepip; print(sys.version)"], **_QUIET)
+        except OSError:
+            continue
+        match = re.match(r"(\d+)\.(\d+)\.(\d+) ", call.stdout)  # a release: a pre-release has a letter here
+        if call.returncode == 0 and match:
+            found[tuple(map(int, match.groups()))] = candidate
+    return found[max(version for version in found if version[:2] >= (3, 11))]
+
+
+_QUIET = {"capture_output": True, "text": True, "timeout": 30}
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    for path in _files():
+        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return f"{digest.hexdigest()} {'with' if _cargo() else 'without'} cargo"
+
+
+def _files() -> list[Path]:
+    found: list[Path] = []
+    for part in PARTS:
+        path = ROOT / part
+        found += [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    passed_over = ("__pycache__", "target")
+    kept = (each for each in found if not any(name in each.relative_to(ROOT).parts for name in passed_over))
+    return [each for each in kept if each.suffix not in (".so", ".pyd") and ".egg-info" not in str(each)]
+
+
+def _install(python: Path, folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as copy:
+        for path in _files():
+            place = Path(copy) / path.relative_to(ROOT)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, place)
+        search = os.pathsep.join([*([str(Path(_cargo()).parent)] if _cargo() else []), os.environ.get("PATH", "")])
+        settings = os.environ | {"PATH": search, "CARGO_TARGET_DIR": str((folder / "cargo").resolve())}
+        _pip(python, "install", "--force-reinstall", "--no-deps", copy, env=settings)
+        _pip(python, "install", copy, env=settings)  # its dependencies, where one is missing
+
+
+def _cargo() -> str | None:
+    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo") / "bin" / "cargo"
+    return shutil.which("cargo") or (str(home) if home.exists() else None)
+
+
+def _pip(python: Path, *arguments: str, env: dict[str, str] | None = None) -> None:
+    subprocess.run(
+        [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments], check=True, env=env
+    )

@@ -1,0 +1,147 @@
+"""What is measured: every workload with its layout and, where there is one, the ratio that is wanted.
+
+The ratio is the best peer's median time over zardine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING
+
+import layouts
+
+if TYPE_CHECKING:
+    from operations import Operation, Setting
+
+SIZES = ("4k", "8k", "64k", "512k", "unsharded")
+PLANES = {
+    "plane-0": (slice(201, 202), slice(0, 384), slice(0, 384)),
+    "plane-1": (slice(0, 384), slice(201, 202), slice(0, 384)),
+    "plane-2": (slice(0, 384), slice(0, 384), slice(201, 202)),
+}
+STRIDED = (slice(10, 370, 3), slice(20, 360, 2), slice(5, 381, 4))
+CORNER = (slice(192, 224), slice(0, 32), slice(64, 96))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One line of the tables. ``name`` is ``kind/codec`` or ``kind/codec/size``."""
+
+    name: str
+    title: str
+    layout: str
+    wanted: float | None = None
+    against: str | None = None
+    """The peer that the ratio is meant against; else the best one."""
+    cold: bool = False
+    """Whether the files leave the page cache before each run."""
+    budget: float = 1.0
+    """Seconds of repetitions in one process; there are at least three where that is possible."""
+    rounds: int | None = None
+    """Rounds at most, for what is slow by nature."""
+
+    @property
+    def kind(self) -> str:
+        return self.name.split("/")[0]
+
+    def source(self, *, checksum: bool) -> str:
+        """The name of the layout that is used."""
+        return f"{self.layout}+crc" if checksum and self.layout else self.layout
+
+
+def _operations() -> dict[str, Callable[[Setting], Operation]]:
+    import operations as op
+
+    made: dict[str, Callable[[Setting], Operation]] = {
+        "read": op.Read,
+        "chunk": op.ReadChunk,
+        "strided": lambda setting: op.Read(setting, STRIDED, strided=True),
+        "points": op.ReadPoints,
+        "write": op.WriteAll,
+        "fill": op.Fill,
+        "update": op.Update,
+        "append": op.Append,
+        "open": op.Open,
+        "list": op.ListGroup,
+        "cold-read": op.OpenAndRead,
+        "cold-chunk": lambda setting: op.OpenAndRead(setting, CORNER),
+    }
+    for name, box in PLANES.items():
+        made[name] = lambda setting, box=box: op.Read(setting, box)
+    return made
+
+
+def operation(kind: str, setting: Setting) -> Operation:
+    """The timed part of a workload, ready to run. ``import`` and ``variety`` have none: the worker does them itself."""
+    return _operations()[kind](setting)
+
+
+WANTED = {
+    "read/lz4/8k": 1.6,
+    "read/lz4/64k": 1.5,
+    "read/zstd/64k": 1.2,
+    "read/gzip/64k": 1.15,
+    "read/lz4/512k": 1.2,
+    "read/zstd/unsharded": 1.05,
+    "read/raw/unsharded": 1.1,
+    "chunk/lz4": 1.5,
+    "chunk/zstd": 1.3,
+    "plane-0/lz4": 1.5,
+    "plane-1/lz4": 1.5,
+    "plane-2/lz4": 1.5,
+    "strided/lz4": 1.2,
+    "points/lz4": 1.2,
+    "write/lz4/8k": 1.4,
+    "write/lz4/64k": 1.2,
+    "write/zstd/64k": 1.05,
+    "write/raw/unsharded": 1.0,
+    "open": 1.0,
+    "list": 10.0,
+    "import": 1.2,
+}
+SIZE_LABELS = {"4k": "4 KB", "8k": "8 KB", "64k": "64 KB", "512k": "512 KB", "unsharded": "unsharded 1.7 MB"}
+
+
+def _all() -> list[Workload]:
+    found: list[Workload] = []
+
+    def add(name: str, title: str, layout: str = "", **more: object) -> None:
+        found.append(Workload(name, title, layout, WANTED.get(name), **more))  # type: ignore[arg-type]
+
+    for codec in layouts.CODECS:
+        for size in SIZES:
+            add(f"read/{codec}/{size}", f"read all, {SIZE_LABELS[size]}, {codec}", f"{codec}-{size}")
+    for codec in layouts.CODECS:
+        add(f"chunk/{codec}", f"one inner chunk at random, {codec}", f"{codec}-64k", budget=0.5)
+        for axis in range(3):
+            add(f"plane-{axis}/{codec}", f"plane across axis {axis}, {codec}", f"{codec}-64k", budget=0.5)
+        add(f"strided/{codec}", f"strided box, {codec}", f"{codec}-64k")
+        add(f"points/{codec}", f"2,000 random points, {codec}", f"{codec}-64k")
+    for codec in layouts.CODECS:
+        for size in ("8k", "64k", "unsharded"):
+            add(f"write/{codec}/{size}", f"write all, {SIZE_LABELS[size]}, {codec}", f"{codec}-{size}", budget=1.5)
+    for codec in layouts.CODECS:
+        add(f"fill/{codec}", f"fill a shard chunk by chunk, {codec}", f"fill-{codec}", budget=60, rounds=2)
+        add(f"update/{codec}", f"update a chunk of a full shard, {codec}", f"edit-{codec}")
+        add(f"append/{codec}", f"append a row, {codec}", f"rows-{codec}")
+    for codec in layouts.CODECS:
+        add(f"cold-read/{codec}", f"open and read all, 64 KB, {codec}, cold", f"{codec}-64k", cold=True)
+        add(f"cold-chunk/{codec}", f"open and read one chunk, {codec}, cold", f"{codec}-64k", cold=True)
+    add("open", "open an array", "zstd-64k", against="tensorstore", budget=0.5)
+    add("list", "list a group of 300 arrays", "", budget=2)
+    add("import", "import")
+    add("variety", "25 arrays of all element sizes and dimensions", rounds=3)
+    return found
+
+
+WORKLOADS = {workload.name: workload for workload in _all()}
+
+
+def chosen(patterns: list[str], *, quick: bool) -> list[Workload]:
+    """The workloads that match one of the patterns, or all; ``quick`` shortens that."""
+    if patterns:
+        return [w for w in WORKLOADS.values() if any(fnmatch(w.name, pattern) for pattern in patterns)]
+    short = ("update", "append", "variety")
+    return [w for w in WORKLOADS.values() if not quick or w.wanted is not None or w.kind in short]
