@@ -57,6 +57,12 @@ def output_for(want: Any, order: str) -> np.ndarray:
     return np.empty(want.shape, want.dtype, order="F" if order == "F" else "C")
 
 
+def view_of(model: np.ndarray, index: Any) -> np.ndarray:
+    """What a basic index selects, as an array also where it is one element."""
+    items = index if isinstance(index, tuple) else (index,)
+    return model[items if ... in items else (*items, ...)]
+
+
 OUTS = st.sampled_from([None, "C", "F", "gaps"])
 
 
@@ -74,7 +80,7 @@ def test_basic_selections(layout: Layout, data: st.DataObject) -> None:
             assert array.get_basic_selection(selection, out=out) is out
             same_bits(out, want)
         value = data.draw(values_for(np.shape(want), model.dtype), label="value")
-        model[index] = value
+        view_of(model, index)[...] = value
         if data.draw(st.booleans()):
             array[selection] = value
         else:
