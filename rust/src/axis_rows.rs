@@ -162,8 +162,13 @@ mod tests {
     use super::*;
 
     fn strided(first: i64, count: i64, out_first: i64, step: i64) -> Result<AxisRows, String> {
-        let arrays =
-            StridedArrays { extents: &[4, 9], first: &[9, first], count: &[9, count], out_first: &[9, out_first], step };
+        let arrays = StridedArrays {
+            extents: &[4, 9],
+            first: &[9, first],
+            count: &[9, count],
+            out_first: &[9, out_first],
+            step,
+        };
         AxisRows::strided(&arrays, 1..2, 6)
     }
 

@@ -4,9 +4,9 @@ use crate::axis_rows::AxisRows;
 use crate::chunk_geometry::ChunkGeometry;
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
-use crate::scratch::Scratch;
+use crate::read_space::{ChunkSpace, ReadSpace};
 use crate::sources::{Fetched, File, Source, fetch};
-use crate::steps::{Decoders, sum};
+use crate::steps::sum;
 use crate::strided_memory::StridedMemory;
 use crate::transfer::{Direction, Sides, Transfer};
 use crate::workers::{Batches, Failures};
@@ -25,54 +25,28 @@ pub struct Decode<'a> {
 /// What a thread keeps from job to job.
 #[derive(Default)]
 struct Space {
-    read: Scratch,
-    chunk: ChunkSpace,
+    reading: ReadSpace,
     geometry: ChunkGeometry,
     transfer: Transfer,
-}
-
-/// What decoding the bytes of a chunk needs.
-#[derive(Default)]
-pub struct ChunkSpace {
-    content: Scratch,
-    decoders: Decoders,
-}
-
-impl ChunkSpace {
-    /// The elements, `nbytes` in all, that `body` (without outer checksums) holds.
-    pub fn elements<'a>(&'a mut self, pipeline: &Pipeline, body: &'a [u8], nbytes: usize) -> Outcome<&'a [u8]> {
-        let steps = &pipeline.steps;
-        let size = steps.with_inner_sums(nbytes);
-        steps.check_size(body, size)?;
-        if steps.compressor.is_none() && !pipeline.changes_elements() {
-            return Ok(body);
-        }
-        let content = self.content.take(size)?;
-        steps.decompress(body, content, &mut self.decoders)?;
-        let mut inner: &[u8] = content;
-        for _ in 0..steps.inner_sums {
-            inner = sum::verified(inner)?;
-        }
-        let content = &mut content[..nbytes];
-        pipeline.decode_elements(content);
-        Ok(content)
-    }
 }
 
 impl Decode<'_> {
     /// Do all jobs; the failures of those that fail.
     pub fn run(&self, threads: usize) -> Vec<Failure> {
         let mut geometry = ChunkGeometry::default();
-        let sizes = (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
+        let sizes =
+            (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
         let uncompressed = self.pipeline.steps.compressor.is_none();
-        batches.run(Space::default, |space, range| {
-            let Space { read, chunk, geometry, transfer } = space;
+        let start = || Space { reading: ReadSpace::kept(), ..Space::default() };
+        let states = batches.run(start, |space, range| {
+            let Space { reading: ReadSpace { read, chunk }, geometry, transfer } = space;
             fetch(self.sources, self.jobs, range, uncompressed, read, |job, fetched| {
                 failures.watch(job, || self.job(job, fetched, chunk, geometry, transfer));
             });
         });
+        states.into_iter().take(1).for_each(|space| space.reading.keep());
         failures.sorted()
     }
 
@@ -93,7 +67,8 @@ impl Decode<'_> {
         let item = self.pipeline.item;
         let rows = self.jobs.rows(job);
         let mut plan = |chunk: &[isize]| {
-            let sides = Sides { chunk, array: &self.out.strides, item, direction: Direction::Scatter };
+            let direction = Direction::Scatter;
+            let sides = Sides { chunk, array: &self.out.strides, item, direction, reads_far: false };
             transfer.plan(self.axes, rows, &sides);
         };
         if let Fetched::Missing = fetched {
@@ -116,6 +91,7 @@ impl Decode<'_> {
     }
 
     /// The place in `out` of a chunk that goes there as it is, in one piece.
+    #[allow(clippy::mut_from_ref)] // not from `self`, but from the memory that it names
     fn one_piece(&self, transfer: &Transfer, nbytes: usize) -> Option<&mut [u8]> {
         if nbytes == 0 || transfer.single_run() != Some(nbytes) || transfer.source_start() != 0 {
             return None;
@@ -126,7 +102,7 @@ impl Decode<'_> {
 
     fn scatter(&self, stored: &[u8], nbytes: usize, space: &mut ChunkSpace, transfer: &Transfer) -> Outcome {
         let steps = &self.pipeline.steps;
-        let body = steps.strip_outer(stored)?;
+        let body = steps.strip_outer(stored, nbytes)?;
         if steps.inner_sums == 0
             && let Some(target) = self.one_piece(transfer, nbytes)
         {

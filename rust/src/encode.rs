@@ -46,7 +46,12 @@ enum Chunk {
     /// So many bytes that are still to be gathered.
     Raw(usize),
     /// Bytes in a piece of a thread.
-    Held { thread: usize, piece: usize, start: usize, length: usize },
+    Held {
+        thread: usize,
+        piece: usize,
+        start: usize,
+        length: usize,
+    },
 }
 
 /// What a thread keeps from job to job.
@@ -122,6 +127,8 @@ impl<'a> Encode<'a> {
             array: &self.values.strides,
             item: self.pipeline.item,
             direction: Direction::Gather,
+            // what is not compressed goes right to the result
+            reads_far: self.pipeline.steps.compressor.is_some(),
         };
         transfer.plan(self.axes, rows, &sides);
         Ok(self.axes.iter().zip(rows).all(|(axis, &row)| {
@@ -152,8 +159,7 @@ impl<'a> Encode<'a> {
     fn begins_with_fill(&self, transfer: &Transfer) -> bool {
         transfer.first_source().is_none_or(|start| {
             // SAFETY: the rows stay within the shape of `values`.
-            let element =
-                unsafe { std::slice::from_raw_parts(self.values.base.offset(start), self.pipeline.item) };
+            let element = unsafe { std::slice::from_raw_parts(self.values.base.offset(start), self.pipeline.item) };
             self.pipeline.fill.is_item(element)
         })
     }
@@ -239,6 +245,7 @@ unsafe impl Sync for Target {}
 impl Target {
     /// # Safety
     /// The memory has `start + length` bytes, and no one else uses these while the result lives.
+    #[allow(clippy::mut_from_ref)] // not from `self`, but from the memory that it names
     unsafe fn share(&self, start: usize, length: usize) -> &mut [u8] {
         // SAFETY: promised by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(start), length) }
@@ -259,8 +266,7 @@ impl Encoded<'_> {
                     continue;
                 }
                 // SAFETY: shares follow each other without overlap and add up to `nbytes`.
-                let share =
-                    unsafe { target.share((self.offsets[job] - first) as usize, self.lengths[job] as usize) };
+                let share = unsafe { target.share((self.offsets[job] - first) as usize, self.lengths[job] as usize) };
                 failures.watch(job, || self.write_chunk(job, share, space));
             }
         });

@@ -35,8 +35,7 @@ impl FillValue {
     pub fn is_all_of(&self, content: &[u8]) -> bool {
         let item = self.item.len();
         // equal to the value at the start, and everywhere to what is one element before
-        content.len() < item
-            || (content[..item] == self.item[..] && content[item..] == content[..content.len() - item])
+        content.len() < item || (content[..item] == self.item[..] && content[item..] == content[..content.len() - item])
     }
 
     /// Whether the bytes at `element` are the fill value.

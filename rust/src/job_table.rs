@@ -15,7 +15,11 @@ pub struct JobTable {
 pub enum Stored {
     /// Nowhere: the chunk is full of the fill value.
     Missing,
-    At { source: usize, offset: u64, length: usize },
+    At {
+        source: usize,
+        offset: u64,
+        length: usize,
+    },
     /// Offset or length cannot be.
     Impossible,
 }
@@ -23,8 +27,8 @@ pub enum Stored {
 impl JobTable {
     pub fn new(values: Vec<i64>, fixed: usize, axes: usize) -> Result<Self, String> {
         let width = fixed + axes;
-        let count = if width == 0 { 0 } else { values.len() / width };
-        if width > 0 && values.len() % width != 0 {
+        let count = values.len().checked_div(width).unwrap_or(0);
+        if values.len() != count * width {
             return Err(format!("jobs are not rows of {width} integers"));
         }
         Ok(JobTable { values, fixed, width, count })

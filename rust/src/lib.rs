@@ -13,6 +13,8 @@ pub mod fill_value;
 pub mod job_table;
 pub mod pipeline;
 pub mod points;
+pub mod read_space;
+pub mod runs;
 pub mod scratch;
 pub mod sources;
 pub mod steps;

@@ -3,10 +3,9 @@
 use std::ops::Range;
 
 use crate::chunk_geometry::ChunkGeometry;
-use crate::decode::ChunkSpace;
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
-use crate::scratch::Scratch;
+use crate::read_space::{ChunkSpace, ReadSpace};
 use crate::sources::{Fetched, Source, fetch};
 use crate::strided_memory::StridedMemory;
 use crate::workers::{Batches, Failures};
@@ -66,8 +65,7 @@ impl Points<'_> {
 
 #[derive(Default)]
 struct Space {
-    read: Scratch,
-    chunk: ChunkSpace,
+    reading: ReadSpace,
     geometry: ChunkGeometry,
 }
 
@@ -75,15 +73,18 @@ impl DecodePoints<'_> {
     /// Do all jobs; the failures of those that fail.
     pub fn run(&self, threads: usize) -> Vec<Failure> {
         let mut geometry = ChunkGeometry::default();
-        let sizes = (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
+        let sizes =
+            (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
-        batches.run(Space::default, |space, range| {
-            let Space { read, chunk, geometry } = space;
+        let start = || Space { reading: ReadSpace::kept(), ..Space::default() };
+        let states = batches.run(start, |space, range| {
+            let Space { reading: ReadSpace { read, chunk }, geometry } = space;
             fetch(self.sources, self.jobs, range, false, read, |job, fetched| {
                 failures.watch(job, || self.job(job, fetched, chunk, geometry));
             });
         });
+        states.into_iter().take(1).for_each(|space| space.reading.keep());
         failures.sorted()
     }
 
@@ -108,7 +109,7 @@ impl DecodePoints<'_> {
             Fetched::Bytes(stored) => stored,
         };
         self.set_geometry(geometry, job)?;
-        let body = self.pipeline.steps.strip_outer(stored)?;
+        let body = self.pipeline.steps.strip_outer(stored, geometry.nbytes)?;
         let content = space.elements(self.pipeline, body, geometry.nbytes)?;
         for (point, &place) in range.zip(places) {
             let mut offset = 0usize;

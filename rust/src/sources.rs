@@ -28,7 +28,11 @@ pub enum Fetched<'a> {
     Missing,
     Bytes(&'a [u8]),
     /// Still to be read: `length` bytes that exist.
-    InFile { file: File, offset: u64, length: usize },
+    InFile {
+        file: File,
+        offset: u64,
+        length: usize,
+    },
     Failed(Reason),
 }
 
@@ -67,7 +71,8 @@ impl File {
         while given < total {
             let rest = &mut first[given.min(border)..];
             let more = &mut second[given.saturating_sub(border)..];
-            let parts = [rest, more].map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
+            let parts =
+                [rest, more].map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
             let place = libc::off_t::try_from(offset).map_err(|_| "an offset beyond all files")?;
             // SAFETY: the parts are writable memory that is borrowed here.
             let count = unsafe { libc::preadv(self.fd, parts.as_ptr(), 2, place) };
@@ -169,7 +174,11 @@ fn read_window(
 enum Located<'a> {
     Now(Fetched<'a>),
     /// `length` bytes that the file has.
-    File { file: File, offset: u64, length: usize },
+    File {
+        file: File,
+        offset: u64,
+        length: usize,
+    },
 }
 
 fn locate<'a>(sources: &'a [Source], jobs: &JobTable, job: usize) -> Located<'a> {

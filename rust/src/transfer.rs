@@ -1,6 +1,14 @@
 //! Copying a selection between a chunk and an array, both strided: the geometry of one job, and the loops that do it.
 
 use crate::axis_rows::{AxisRows, Row};
+use crate::runs::{Copiers, Steps};
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+/// Runs that are copied in tiles where that saves lines.
+const LARGEST_TILED: usize = 16;
+/// Runs of which a line holds so many that another order of loops pays, too.
+const LARGEST_PAIRED: usize = 4;
 
 /// Which way elements go.
 #[derive(Clone, Copy, PartialEq)]
@@ -11,12 +19,10 @@ pub enum Direction {
     Gather,
 }
 
-/// One loop: `count` steps of `from` bytes in the source and `to` bytes in the target.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// One loop.
+#[derive(Clone, Copy)]
 struct Loop {
-    count: usize,
-    from: isize,
-    to: isize,
+    steps: Steps,
     /// Not evenly spaced: the offsets are `Transfer::offsets` from here on instead.
     listed: Option<usize>,
 }
@@ -31,6 +37,8 @@ pub struct Transfer {
     to: isize,
     /// Adjacent bytes that are copied at once; 0 if there is nothing to copy.
     run: usize,
+    /// See `Sides`.
+    reads_far: bool,
 }
 
 /// The two sides of a transfer.
@@ -40,6 +48,8 @@ pub struct Sides<'a> {
     pub array: &'a [isize],
     pub item: usize,
     pub direction: Direction,
+    /// Whether the source, rather than the target, is not in the cache.
+    pub reads_far: bool,
 }
 
 impl Transfer {
@@ -51,6 +61,7 @@ impl Transfer {
         self.loops.clear();
         self.offsets.clear();
         (self.from, self.to, self.run) = (0, 0, sides.item);
+        self.reads_far = sides.reads_far;
         for (i, (axis, &number)) in axes.iter().zip(rows).enumerate() {
             let row = axis.row(number as usize);
             if row.count == 0 {
@@ -61,22 +72,41 @@ impl Transfer {
             self.add_axis(axis, row, sides.chunk[i], sides.array[i], sides.direction);
         }
         // memory is read or written along the array, the chunk is in the cache
-        let (array, chunk): (fn(&Loop) -> isize, fn(&Loop) -> isize) = match sides.direction {
-            Direction::Scatter => (|each| each.to, |each| each.from),
-            Direction::Gather => (|each| each.from, |each| each.to),
+        let key = |each: &Loop| {
+            let Steps { from, to, .. } = each.steps;
+            let (array, chunk) = if sides.direction == Direction::Scatter { (to, from) } else { (from, to) };
+            (if array == 0 { chunk } else { array }).unsigned_abs()
         };
-        let key = |each: &Loop| (if array(each) == 0 { chunk(each) } else { array(each) }).unsigned_abs();
         if !self.loops.is_sorted_by(|outer, inner| key(outer) >= key(inner)) {
             self.loops.sort_by_key(|each| std::cmp::Reverse(key(each)));
         }
         self.join_loops();
         if let Some(last) = self.loops.last()
             && last.listed.is_none()
-            && last.to == self.run as isize
-            && (last.from == last.to || (last.from == 0 && sides.chunk.iter().all(|&stride| stride == 0)))
+            && last.steps.to == self.run as isize
+            && (last.steps.from == last.steps.to || sides.chunk.iter().all(|&stride| stride == 0))
         {
-            self.run *= last.count;
+            self.run *= last.steps.count;
             self.loops.pop();
+        }
+        self.pair_loops(sides.direction);
+    }
+
+    /// Where single elements are copied across the lines of the chunk: have the loop along these lines directly
+    /// around the innermost one, so that the two can be done in tiles.
+    fn pair_loops(&mut self, direction: Direction) {
+        let chunk = |each: &Loop| {
+            let step = if direction == Direction::Scatter { each.steps.from } else { each.steps.to };
+            if each.listed.is_some() { usize::MAX } else { step.unsigned_abs() }
+        };
+        let Some((inner, outer)) = self.loops.split_last() else { return };
+        if self.run <= LARGEST_PAIRED
+            && chunk(inner) >= LINE
+            && let Some(along) = (0..outer.len()).min_by_key(|&i| chunk(&outer[i]))
+            && chunk(&outer[along]) < LINE
+        {
+            let last = outer.len();
+            self.loops[along..last].rotate_left(1);
         }
     }
 
@@ -90,7 +120,7 @@ impl Transfer {
             let pairs = axis.indices[listed.clone()].iter().zip(&axis.places[listed.clone()]);
             self.offsets.extend(pairs.map(|(&index, &place)| sides(index as isize, place as isize)));
             let (from, to) = sides(1, 1);
-            self.loops.push(Loop { count: row.count, from, to, listed: Some(start) });
+            self.loops.push(Loop { steps: Steps { count: row.count, from, to }, listed: Some(start) });
             return;
         }
         let (from, to) = sides(row.first as isize, row.place as isize);
@@ -98,7 +128,7 @@ impl Transfer {
         self.to += to;
         if row.count > 1 {
             let (from, to) = sides(row.step, row.place_step);
-            self.loops.push(Loop { count: row.count, from, to, listed: None });
+            self.loops.push(Loop { steps: Steps { count: row.count, from, to }, listed: None });
         }
     }
 
@@ -106,17 +136,15 @@ impl Transfer {
     fn join_loops(&mut self) {
         let mut kept = 0;
         for i in 1..self.loops.len() {
-            let (outer, inner) = (self.loops[kept], self.loops[i]);
+            let next = self.loops[i];
+            let (outer, inner) = (self.loops[kept].steps, next.steps);
             let count = inner.count as isize;
-            if outer.listed.is_none()
-                && inner.listed.is_none()
-                && outer.from == inner.from * count
-                && outer.to == inner.to * count
-            {
-                self.loops[kept] = Loop { count: outer.count * inner.count, ..inner };
+            let even = self.loops[kept].listed.is_none() && next.listed.is_none();
+            if even && outer.from == inner.from * count && outer.to == inner.to * count {
+                self.loops[kept].steps = Steps { count: outer.count * inner.count, ..inner };
             } else {
                 kept += 1;
-                self.loops[kept] = inner;
+                self.loops[kept] = next;
             }
         }
         self.loops.truncate(kept + 1);
@@ -149,61 +177,60 @@ impl Transfer {
     /// `source` and `target` are where the two sides that the transfer was planned for start; all elements that the
     /// plan's rows name are readable at the source, writable at the target, and the two do not overlap.
     pub unsafe fn copy(&self, source: *const u8, target: *mut u8) {
-        if self.run == 0 {
-            return;
-        }
-        // SAFETY: the first element is named by the rows.
-        let (source, target) = unsafe { (source.offset(self.from), target.offset(self.to)) };
-        // SAFETY: passed on; `N` bytes from each start, and what `Within` covers, are within a run.
-        unsafe {
-            match self.run {
-                1 => self.nest(&self.loops, source, target, &Fixed::<1>),
-                2 => self.nest(&self.loops, source, target, &Fixed::<2>),
-                4 => self.nest(&self.loops, source, target, &Fixed::<4>),
-                8 => self.nest(&self.loops, source, target, &Fixed::<8>),
-                16 => self.nest(&self.loops, source, target, &Fixed::<16>),
-                32 => self.nest(&self.loops, source, target, &Fixed::<32>),
-                64 => self.nest(&self.loops, source, target, &Fixed::<64>),
-                128 => self.nest(&self.loops, source, target, &Fixed::<128>),
-                3 => self.nest(&self.loops, source, target, &Fixed::<3>),
-                5..8 => self.nest(&self.loops, source, target, &Within::<4>(self.run)),
-                9..16 => self.nest(&self.loops, source, target, &Within::<8>(self.run)),
-                17..32 => self.nest(&self.loops, source, target, &Within::<16>(self.run)),
-                33..64 => self.nest(&self.loops, source, target, &Within::<32>(self.run)),
-                65..128 => self.nest(&self.loops, source, target, &Within::<64>(self.run)),
-                _ => self.nest(&self.loops, source, target, &Long(self.run)),
+        if self.run > 0 {
+            // SAFETY: the first element is named by the rows; passed on.
+            unsafe {
+                let (source, target) = (source.offset(self.from), target.offset(self.to));
+                self.nest(&self.loops, source, target, &Copiers::of_length(self.run, self.reads_far));
             }
         }
     }
 
     /// # Safety
     /// As for `copy`, from the elements at `source` and `target` on.
-    unsafe fn nest<R: Run>(&self, loops: &[Loop], source: *const u8, target: *mut u8, run: &R) {
-        // SAFETY: every offset belongs to an element that the rows name.
+    unsafe fn nest(&self, loops: &[Loop], source: *const u8, target: *mut u8, copiers: &Copiers) {
+        // SAFETY: every step and offset belongs to an element that the rows name.
         unsafe {
-            let [first, rest @ ..] = loops else { return run.copy(source, target) };
-            match (first.listed, rest) {
-                (None, []) => copy_runs(first, source, target, run),
-                (None, [inner]) if R::SINGLE_ITEM && inner.listed.is_none() && tiles(first, inner) => {
-                    copy_tiles(first, inner, source, target, run);
+            match *loops {
+                [] => std::ptr::copy_nonoverlapping(source, target, self.run),
+                [ref last] => match last.listed {
+                    None => (copiers.steps)(self.run, last.steps, source, target),
+                    Some(_) => (copiers.listed)(self.run, self.listed(last), source, target),
+                },
+                [ref outer, ref inner] if self.tiles(outer, inner) => {
+                    (copiers.tiles)(self.run, outer.steps, inner.steps, source, target);
                 }
-                (None, _) => {
-                    for i in 0..first.count as isize {
-                        self.nest(rest, source.offset(i * first.from), target.offset(i * first.to), run);
+                [ref outer, ref inner] if outer.listed.is_none() && inner.listed.is_none() => {
+                    (copiers.planes)(self.run, outer.steps, inner.steps, source, target);
+                }
+                [ref first, ref rest @ ..] if first.listed.is_none() => {
+                    for i in 0..first.steps.count as isize {
+                        let (from, to) = (i * first.steps.from, i * first.steps.to);
+                        self.nest(rest, source.offset(from), target.offset(to), copiers);
                     }
                 }
-                (Some(start), []) => {
-                    for &(from, to) in &self.offsets[start..start + first.count] {
-                        run.copy(source.offset(from), target.offset(to));
-                    }
-                }
-                (Some(start), _) => {
-                    for &(from, to) in &self.offsets[start..start + first.count] {
-                        self.nest(rest, source.offset(from), target.offset(to), run);
+                [ref first, ref rest @ ..] => {
+                    for &(from, to) in self.listed(first) {
+                        self.nest(rest, source.offset(from), target.offset(to), copiers);
                     }
                 }
             }
         }
+    }
+
+    /// The offsets of a listed loop.
+    fn listed(&self, each: &Loop) -> &[(isize, isize)] {
+        let start = each.listed.unwrap_or(0);
+        &self.offsets[start..start + each.steps.count]
+    }
+
+    /// Whether the inner loop walks across the lines of one side, the outer one along them, so that tiles pay.
+    fn tiles(&self, outer: &Loop, inner: &Loop) -> bool {
+        let across = |outer: isize, inner: isize| inner.unsigned_abs() >= LINE && outer.unsigned_abs() < LINE;
+        self.run <= LARGEST_TILED
+            && outer.listed.is_none()
+            && inner.listed.is_none()
+            && (across(outer.steps.from, inner.steps.from) || across(outer.steps.to, inner.steps.to))
     }
 
     /// Call `write` with the start and length of every run of adjacent bytes in the target.
@@ -221,92 +248,10 @@ impl Transfer {
     /// As for `each_run`, from the element at `target` on.
     unsafe fn each_run_of(&self, loops: &[Loop], target: *mut u8, write: &mut impl FnMut(*mut u8, usize)) {
         let [first, rest @ ..] = loops else { return write(target, self.run) };
-        for i in 0..first.count {
-            let to = first.listed.map_or(i as isize * first.to, |start| self.offsets[start + i].1);
+        for i in 0..first.steps.count {
+            let to = first.listed.map_or(i as isize * first.steps.to, |start| self.offsets[start + i].1);
             // SAFETY: the offset belongs to an element that the rows name.
             unsafe { self.each_run_of(rest, target.offset(to), write) };
-        }
-    }
-}
-
-/// How a run of a certain length is copied fastest.
-trait Run {
-    /// Whether runs are as short as the elements of usual data types.
-    const SINGLE_ITEM: bool = false;
-
-    /// # Safety
-    /// A run is readable at `source` and writable at `target`, and they do not overlap.
-    unsafe fn copy(&self, source: *const u8, target: *mut u8);
-}
-
-/// `N` bytes.
-struct Fixed<const N: usize>;
-/// `N` to `2 * N` bytes.
-struct Within<const N: usize>(usize);
-/// Any number of bytes.
-struct Long(usize);
-
-impl<const N: usize> Run for Fixed<N> {
-    const SINGLE_ITEM: bool = N <= 16;
-
-    #[inline(always)]
-    unsafe fn copy(&self, source: *const u8, target: *mut u8) {
-        // SAFETY: passed on.
-        unsafe { target.cast::<[u8; N]>().write_unaligned(source.cast::<[u8; N]>().read_unaligned()) };
-    }
-}
-
-impl<const N: usize> Run for Within<N> {
-    #[inline(always)]
-    unsafe fn copy(&self, source: *const u8, target: *mut u8) {
-        let last = self.0 - N;
-        // SAFETY: the first and the last `N` bytes, which overlap, make up the run.
-        unsafe {
-            let head = source.cast::<[u8; N]>().read_unaligned();
-            let tail = source.add(last).cast::<[u8; N]>().read_unaligned();
-            target.cast::<[u8; N]>().write_unaligned(head);
-            target.add(last).cast::<[u8; N]>().write_unaligned(tail);
-        }
-    }
-}
-
-impl Run for Long {
-    #[inline(always)]
-    unsafe fn copy(&self, source: *const u8, target: *mut u8) {
-        // SAFETY: passed on.
-        unsafe { std::ptr::copy_nonoverlapping(source, target, self.0) };
-    }
-}
-
-/// # Safety
-/// As for `Run::copy`, for every step of `rows`.
-#[inline(always)]
-unsafe fn copy_runs<R: Run>(rows: &Loop, source: *const u8, target: *mut u8, run: &R) {
-    for i in 0..rows.count as isize {
-        // SAFETY: passed on.
-        unsafe { run.copy(source.offset(i * rows.from), target.offset(i * rows.to)) };
-    }
-}
-
-/// Steps of both loops that are done together, so that a line of the cache is used up before it is evicted.
-const TILE: usize = 16;
-
-/// Whether the source is walked across its lines, so that tiles pay.
-fn tiles(outer: &Loop, inner: &Loop) -> bool {
-    let far = |step: isize| step.unsigned_abs() >= 64;
-    outer.count > 1 && inner.count > TILE && far(inner.from) && !far(outer.from)
-}
-
-/// # Safety
-/// As for `Run::copy`, for every step of both loops.
-unsafe fn copy_tiles<R: Run>(outer: &Loop, inner: &Loop, source: *const u8, target: *mut u8, run: &R) {
-    for start in (0..inner.count).step_by(TILE) {
-        let part = Loop { count: TILE.min(inner.count - start), ..*inner };
-        for i in 0..outer.count as isize {
-            let from = i * outer.from + start as isize * inner.from;
-            let to = i * outer.to + start as isize * inner.to;
-            // SAFETY: passed on.
-            unsafe { copy_runs(&part, source.offset(from), target.offset(to), run) };
         }
     }
 }
@@ -325,8 +270,7 @@ mod tests {
     }
 
     fn all(extent: i64, place: i64, length: usize) -> AxisRows {
-        let arrays =
-            StridedArrays { extents: &[extent], first: &[0], count: &[extent], out_first: &[place], step: 1 };
+        let arrays = StridedArrays { extents: &[extent], first: &[0], count: &[extent], out_first: &[place], step: 1 };
         AxisRows::strided(&arrays, 0..1, length).unwrap()
     }
 
@@ -335,7 +279,7 @@ mod tests {
         let axes = [all(4, 2, 8), all(5, 0, 5), all(6, 0, 6)];
         let (chunk, array) = (c_strides(&[4, 5, 6], 2), c_strides(&[8, 5, 6], 2));
         let mut transfer = Transfer::default();
-        let sides = Sides { chunk: &chunk, array: &array, item: 2, direction: Direction::Scatter };
+        let sides = Sides { chunk: &chunk, array: &array, item: 2, direction: Direction::Scatter, reads_far: false };
         transfer.plan(&axes, &[0, 0, 0], &sides);
         assert_eq!((transfer.single_run(), transfer.target_start()), (Some(240), 120));
     }
@@ -369,7 +313,8 @@ mod tests {
                 strides[1] = -strides[1];
                 let base = strides[1].unsigned_abs() * 19;
                 let mut transfer = Transfer::default();
-                let mut sides = Sides { chunk: &geometry.strides, array: &strides, item, direction: Direction::Scatter };
+                let direction = Direction::Scatter;
+                let mut sides = Sides { chunk: &geometry.strides, array: &strides, item, direction, reads_far: false };
                 transfer.plan(&axes, &[0, 0, 0], &sides);
                 // SAFETY: the axes were checked against the shapes.
                 unsafe { transfer.copy(chunk.as_ptr(), array.as_mut_ptr().add(base)) };
@@ -377,8 +322,8 @@ mod tests {
                 for (a, p) in [(4, 0isize), (1, 8), (2, 3)] {
                     for b in 0..20isize {
                         for c in 0..18isize {
-                            let from = a * geometry.strides[0] + b * geometry.strides[1]
-                                + (1 + 2 * c) * geometry.strides[2];
+                            let from =
+                                a * geometry.strides[0] + b * geometry.strides[1] + (1 + 2 * c) * geometry.strides[2];
                             let to = base as isize + p * strides[0] + b * strides[1] + (7 + c) * strides[2];
                             let (from, to) = (from as usize, to as usize);
                             assert_eq!(chunk[from..from + item], array[to..to + item]);
@@ -388,7 +333,7 @@ mod tests {
                 }
                 assert_eq!(copied, array.iter().filter(|&&byte| byte != 0).count());
                 let mut back = vec![0u8; chunk.len()];
-                sides.direction = Direction::Gather;
+                (sides.direction, sides.reads_far) = (Direction::Gather, true);
                 transfer.plan(&axes, &[0, 0, 0], &sides);
                 // SAFETY: as above.
                 unsafe { transfer.copy(array.as_ptr().add(base), back.as_mut_ptr()) };

@@ -85,10 +85,7 @@ fn number(step: &Bound<'_, PyTuple>, at: usize, low: i64, high: i64) -> PyResult
 }
 
 /// Sources, and the buffers that they need held.
-pub fn sources<'py>(
-    list: &Bound<'py, PySequence>,
-    out: &StridedMemory,
-) -> PyResult<(Vec<Source>, Vec<Buffer<'py>>)> {
+pub fn sources<'py>(list: &Bound<'py, PySequence>, out: &StridedMemory) -> PyResult<(Vec<Source>, Vec<Buffer<'py>>)> {
     let (mut sources, mut held) = (Vec::new(), Vec::new());
     let (low, high) = out.address_range();
     for each in list.try_iter()? {

@@ -33,7 +33,9 @@ impl<'py> Buffer<'py> {
         };
         let buffer = Buffer { raw, _py: object.py() };
         let dimensions = buffer.raw.ndim != 0;
-        if !buffer.raw.suboffsets.is_null() || (dimensions && (buffer.raw.shape.is_null() || buffer.raw.strides.is_null())) {
+        if !buffer.raw.suboffsets.is_null()
+            || (dimensions && (buffer.raw.shape.is_null() || buffer.raw.strides.is_null()))
+        {
             return Err(PyValueError::new_err("a buffer without shape and strides, or with suboffsets"));
         }
         Ok(buffer)

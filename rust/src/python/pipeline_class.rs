@@ -39,7 +39,7 @@ impl PyPipeline {
         if item_size == 0 || item_size > isize::MAX as usize || fill.len() != item_size {
             return Err(invalid(format!("elements of {item_size} bytes, a fill value of {}", fill.len())));
         }
-        if swap && (![2, 4, 8].contains(&word_size) || item_size % word_size != 0) {
+        if swap && (![2, 4, 8].contains(&word_size) || !item_size.is_multiple_of(word_size)) {
             return Err(invalid(format!("words of {word_size} bytes in elements of {item_size}")));
         }
         if is_bool && item_size != 1 {

@@ -17,7 +17,8 @@ pub struct Parameters {
     pub blocksize: usize,
 }
 
-const OVERHEAD: usize = 16;
+/// Bytes of the header.
+pub const OVERHEAD: usize = 16;
 const MAX_INPUT: usize = i32::MAX as usize - OVERHEAD;
 const MAX_BLOCK: usize = (i32::MAX as usize - 255 * 4) / 3;
 /// More than any compressor of blosc can save.
@@ -115,7 +116,7 @@ fn decompress_block(
     let whole = size == header.blocksize;
     let split = header.flags & NOT_SPLIT == 0 && typesize <= MAX_SPLITS && size / typesize >= MIN_SPLIT && whole;
     let streams = if split { typesize } else { 1 };
-    if size % streams != 0 {
+    if !size.is_multiple_of(streams) {
         return Err("a blosc block cannot be split evenly".into());
     }
     let mut scratch = std::mem::take(&mut decoders.block);
@@ -211,9 +212,8 @@ mod tests {
     fn reference(data: &[u8], nbytes: usize) -> Option<Vec<u8>> {
         let mut target = vec![0u8; nbytes];
         // SAFETY: the lengths are those of the slices.
-        let given = unsafe {
-            blosc_src::blosc_decompress_ctx(data.as_ptr().cast(), target.as_mut_ptr().cast(), nbytes, 1)
-        };
+        let given =
+            unsafe { blosc_src::blosc_decompress_ctx(data.as_ptr().cast(), target.as_mut_ptr().cast(), nbytes, 1) };
         (given == nbytes as i32).then_some(target)
     }
 

@@ -45,13 +45,22 @@ pub struct Encoders {
 impl Steps {
     /// Bytes of the compressor's input for a chunk of `nbytes`.
     pub fn with_inner_sums(&self, nbytes: usize) -> usize {
-        nbytes + self.inner_sums * sum::SIZE
+        nbytes.saturating_add(self.inner_sums * sum::SIZE)
     }
 
-    /// Remove the checksums outside; the compressed chunk, or the chunk itself where nothing is compressed.
-    pub fn strip_outer<'a>(&self, mut stored: &'a [u8]) -> Outcome<&'a [u8]> {
+    /// Remove the checksums outside; the compressed chunk, or the chunk itself (of `nbytes`) where nothing compresses it.
+    pub fn strip_outer<'a>(&self, mut stored: &'a [u8], nbytes: usize) -> Outcome<&'a [u8]> {
         for _ in 0..self.outer_sums {
             stored = sum::verified(stored)?;
+        }
+        let content = self.with_inner_sums(nbytes);
+        let limit = match &self.compressor {
+            None => content,
+            Some(Compressor::Gzip { .. } | Compressor::Zstd { .. }) => content.saturating_add(content / 4 + 4096),
+            Some(Compressor::Blosc(_)) => content.saturating_add(blosc::OVERHEAD),
+        };
+        if self.outer_sums > 0 && stored.len() > limit {
+            return Err(format!("{} bytes, at most {limit} are possible", stored.len()).into());
         }
         Ok(stored)
     }

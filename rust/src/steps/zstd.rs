@@ -1,6 +1,6 @@
 //! `zstd`: Zstandard frames.
 
-use zstd_safe::{CCtx, CParameter, DCtx, compress_bound, get_error_name};
+use zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective, compress_bound, get_error_name};
 
 use crate::Outcome;
 use crate::steps::zstd_frames::each_frame;
@@ -26,13 +26,34 @@ impl Decoder {
             if claimed.is_some_and(|nbytes| nbytes > room.len() as u64) {
                 return Err("more bytes than expected when decompressed".into());
             }
-            given += context.decompress(room, frame).map_err(get_error_name)?;
+            given += match claimed {
+                Some(1..) => context.decompress(room, frame).map_err(get_error_name)?,
+                _ => decompress_stream(context, frame, room)?,
+            };
             Ok(())
         })?;
         if given != target.len() {
             return Err(format!("decoded to {given} bytes, expected {}", target.len()).into());
         }
         Ok(())
+    }
+}
+
+/// Decompress a frame that does not say how many bytes it holds. The library is not as strict about the window, and so
+/// the size of blocks, if it is given all at once: other decoders, given room for one window, refuse what it takes then.
+fn decompress_stream(context: &mut DCtx, frame: &[u8], room: &mut [u8]) -> Outcome<usize> {
+    context.reset(ResetDirective::SessionOnly).map_err(get_error_name)?;
+    let (mut input, mut output) = (InBuffer::around(frame), OutBuffer::around(room));
+    loop {
+        let before = (input.pos(), output.pos());
+        let more = context.decompress_stream(&mut output, &mut input).map_err(get_error_name)?;
+        let after = (input.pos(), output.pos());
+        if more == 0 && after.0 == frame.len() {
+            return Ok(after.1);
+        }
+        if more == 0 || after == before {
+            return Err("not the bytes expected when decompressed".into());
+        }
     }
 }
 
@@ -125,6 +146,30 @@ mod tests {
         assert!(Decoder::default().decompress(b"", &mut []).is_err());
         body.push(0);
         assert!(Decoder::default().decompress(&body, &mut target).is_err());
+    }
+
+    #[test]
+    fn frames_may_keep_their_size_to_themselves() {
+        for nbytes in [0, 1, 1000, 300_000] {
+            let content: Vec<u8> = (0..nbytes).map(|i| (i / 7 % 251) as u8).collect();
+            let mut context = CCtx::create();
+            context.set_parameter(CParameter::ContentSizeFlag(false)).unwrap();
+            context.set_parameter(CParameter::ChecksumFlag(true)).unwrap();
+            let mut body = vec![0; bound(nbytes)];
+            let written = context.compress2(&mut body[..], &content).unwrap();
+            body.truncate(written);
+            let mut decoder = Decoder::default();
+            let mut target = vec![0; nbytes];
+            for _ in 0..2 {
+                decoder.decompress(&body, &mut target).unwrap();
+                assert!(target == content);
+                assert!(decoder.decompress(&body, &mut vec![0; nbytes + 1]).is_err());
+                assert!(nbytes == 0 || decoder.decompress(&body, &mut vec![0; nbytes - 1]).is_err());
+                assert!(decoder.decompress(&body[..body.len() - 1], &mut target).is_err());
+            }
+            *body.last_mut().unwrap() ^= 1;
+            assert!(decoder.decompress(&body, &mut target).is_err());
+        }
     }
 
     #[test]

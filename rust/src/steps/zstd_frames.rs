@@ -5,8 +5,8 @@ use crate::Outcome;
 const MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 /// No block holds more than this when decompressed.
 const BLOCK: u64 = 128 * 1024;
-/// What decoders take unless told otherwise.
-const LARGEST_WINDOW: u64 = 1 << 27;
+/// The largest window of a frame that does not say its size: so much memory may be taken for it.
+const LARGEST_WINDOW: u64 = 1 << 23;
 
 /// One frame: where it ends, how many bytes its header says it gives, and how many its blocks can give.
 struct Frame {
@@ -76,7 +76,7 @@ fn read_frame(data: &[u8]) -> Option<Frame> {
         nbytes = Some(integer(data, position, size_bytes)?.checked_add(if size_bytes == 2 { 256 } else { 0 })?);
     }
     if window > LARGEST_WINDOW && nbytes.is_none_or(|nbytes| nbytes == 0) {
-        return None; // what reads these piece by piece needs that much memory, and refuses
+        return None;
     }
     position += size_bytes;
     let mut most = 0u64;

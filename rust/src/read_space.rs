@@ -1,0 +1,65 @@
+//! What a thread keeps from job to job to read and decode chunks. The calling thread keeps it from call to call, too.
+
+use std::cell::RefCell;
+
+use crate::Outcome;
+use crate::pipeline::Pipeline;
+use crate::scratch::Scratch;
+use crate::steps::{Decoders, sum};
+
+#[derive(Default)]
+pub struct ReadSpace {
+    /// What is read from files.
+    pub read: Scratch,
+    pub chunk: ChunkSpace,
+}
+
+/// What decoding the bytes of a chunk needs.
+#[derive(Default)]
+pub struct ChunkSpace {
+    pub content: Scratch,
+    pub decoders: Decoders,
+}
+
+/// Of each kind of memory, what is kept from call to call.
+const KEPT: usize = 1 << 20;
+
+thread_local! {
+    static OF_THREAD: RefCell<Option<ReadSpace>> = const { RefCell::new(None) };
+}
+
+impl ReadSpace {
+    /// What this thread has kept, or something new.
+    pub fn kept() -> Self {
+        OF_THREAD.with(|kept| kept.borrow_mut().take()).unwrap_or_default()
+    }
+
+    /// Keep this for the next call.
+    pub fn keep(mut self) {
+        for memory in [&mut self.read, &mut self.chunk.content, &mut self.chunk.decoders.block] {
+            memory.shrink(KEPT);
+        }
+        OF_THREAD.with(|kept| *kept.borrow_mut() = Some(self));
+    }
+}
+
+impl ChunkSpace {
+    /// The elements, `nbytes` in all, that `body` (without outer checksums) holds.
+    pub fn elements<'a>(&'a mut self, pipeline: &Pipeline, body: &'a [u8], nbytes: usize) -> Outcome<&'a [u8]> {
+        let steps = &pipeline.steps;
+        let size = steps.with_inner_sums(nbytes);
+        steps.check_size(body, size)?;
+        if steps.compressor.is_none() && !pipeline.changes_elements() {
+            return Ok(body);
+        }
+        let content = self.content.take(size)?;
+        steps.decompress(body, content, &mut self.decoders)?;
+        let mut inner: &[u8] = content;
+        for _ in 0..steps.inner_sums {
+            inner = sum::verified(inner)?;
+        }
+        let content = &mut content[..nbytes];
+        pipeline.decode_elements(content);
+        Ok(content)
+    }
+}
