@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zardine.config import thread_count
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -24,6 +26,8 @@ class _Pool:
         self._size = 0
 
     def executor(self, size: int) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor  # costs a tenth of the import of zardine; few need it
+
         with self._lock:
             if self._executor is None or self._size < size:
                 if self._executor is not None:
