@@ -105,7 +105,7 @@ impl<'a> Encode<'a> {
                 }
                 Chunk::Raw(length) | Chunk::Held { length, .. } => length,
             };
-            offsets.push((head + nbytes) as u64);
+            offsets.push(head.checked_add(nbytes).ok_or("too many bytes")? as u64);
             lengths.push(length as u64);
             nbytes = nbytes.checked_add(length).ok_or("too many bytes")?;
         }

@@ -1,8 +1,9 @@
 """Hostile bytes for the kernel: ``python tests/kernel/fuzz_kernel.py [SECONDS [SEED]]``.
 
 Encoded chunks are damaged in many ways, checksums outside often made to fit again. The kernel may refuse any of them,
-but where it accepts one, the Python codecs have to accept it as well and give the same bytes. Crashes, hangs and large
-allocations (the address space is limited) show by themselves.
+but where it accepts one, the Python codecs have to accept it as well and give the same bytes. (One exception is known
+and counted: see ``Fuzz.lenient``.) Crashes, hangs and large allocations (the address space is limited) show by
+themselves.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class Fuzz:
         self.rng = np.random.default_rng(seed)
         self.counts: Counter[str] = Counter()
         self.accepted: Counter[str] = Counter()
+        self.lenient = 0
+        """Deflate streams with reserved symbols that only the kernel accepts, with the content that was encoded."""
 
     def batch(self) -> None:
         """Damage a chunk in :data:`BATCH` ways."""
@@ -63,7 +66,7 @@ class Fuzz:
             body = zstandard.ZstdCompressor(3, write_content_size=False).compress(content.tobytes())
         other = encode_bytes(steps[: len(steps) - outer], content[::-1].tobytes())
         inputs = [self.seal(self.damage(steps, body, other), outer) for _ in range(BATCH)]
-        self.check(steps, extent, inputs)
+        self.check(steps, extent, inputs, (content.tobytes(), content[::-1].tobytes()))
 
     def damage(self, steps: list[Step], body: bytes, other: bytes) -> bytes:
         """``body`` with one to three kinds of damage."""
@@ -108,7 +111,7 @@ class Fuzz:
             data = data[:-1] + bytes([data[-1] ^ 1])
         return data
 
-    def check(self, steps: list[Step], extent: int, inputs: list[bytes]) -> None:
+    def check(self, steps: list[Step], extent: int, inputs: list[bytes], contents: tuple[bytes, bytes]) -> None:
         """Hand all to the kernel, and what it accepts to the Python codecs."""
         count = len(inputs)
         out = np.zeros((count, extent + 1), "<u2")[:, : extent + int(self.rng.integers(2))]
@@ -141,6 +144,12 @@ class Fuzz:
             try:
                 decoded = decode_bytes(steps, data, 2 * extent)
             except Exception as error:
+                # the fixed codes of deflate have reserved symbols, 286 and 287 (lengths), 30 and 31 (distances): zlib
+                # refuses them, libdeflate takes some for their neighbour, but the checksum has to fit the content
+                deflates = any(step[0] == "gzip" or step[:2] == ("blosc", "zlib") for step in steps)
+                if deflates and out[i, :extent].tobytes() in contents:
+                    self.lenient += 1
+                    continue
                 raise AssertionError(f"{steps} {extent}: only the kernel accepts {data.hex()}") from error
             if decoded != out[i, :extent].tobytes():
                 raise AssertionError(f"{steps} {extent}: the kernel gives other bytes for {data.hex()}")
@@ -178,6 +187,7 @@ def main(seconds: float, seed: int) -> None:
             print(sum(fuzz.counts.values()), "inputs", flush=True)
     for name, count in sorted(fuzz.counts.items()):
         print(f"{name:24} {count:9} inputs {fuzz.accepted[name]:9} accepted")
+    print(f"{'reserved symbols':24} {fuzz.lenient:9}")
     print(f"{'all':24} {sum(fuzz.counts.values()):9} inputs {sum(fuzz.accepted.values()):9} accepted")
 
 
