@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.config import DEFAULTS, Config, thread_count
+from zardine.settings import DEFAULTS, Config, thread_count
 from zardine.storage import MemoryStore
 
 

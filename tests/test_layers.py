@@ -13,7 +13,7 @@ import zardine
 SOURCE = Path(zardine.__file__).parent
 
 LAYERS = {
-    "base": ("errors", "buffers", "config"),
+    "base": ("errors", "buffers", "settings"),
     "format": ("json_document", "registry_table", "data_types", "metadata"),
     "geometry": ("chunk_grids", "chunk_keys", "indexing"),
     "bytes": ("codecs", "sharding", "kernel", "_kernel"),
@@ -58,8 +58,8 @@ HARMLESS = {("codecs/zstd.py", "threading.local"), ("kernel.py", "os")}
 LONGEST = 400
 
 LONG_FILES = {
-    "array.py": "every public method of arrays is one short method here",
-    "group.py": "every public method of groups is one short method here",
+    "arrays.py": "every public method of arrays is one short method here",
+    "groups.py": "every public method of groups is one short method here",
     "stores/local.py": "the promises of one store; locks, versions, paths and directories are files of their own",
     "testing/store.py": "one class that store authors inherit from, a method for each promise",
 }

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +54,17 @@ def test_the_names_are_these(module: str) -> None:
     assert len(set(found.__all__)) == len(found.__all__)
     for name in found.__all__:
         assert getattr(found, name) is not None or name == "__kernel__"
+
+
+def test_every_name_is_loaded_from_its_home_when_it_is_used() -> None:
+    assert sorted(zardine.__all__) == sorted([*zardine._HOME, *zardine._MODULES, "__version__"])
+    modules = {file.stem for file in Path(zardine.__file__).parent.iterdir()}
+    assert not modules.intersection(zardine._HOME), "importing the module would hide the name"
+    code = "import sys, zardine; dir(zardine); print([name for name in sys.modules if name.startswith('zardine.')])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        zardine.nothing  # noqa: B018
 
 
 def public_objects() -> Iterator[tuple[str, Any]]:

@@ -1,41 +1,72 @@
 """zardine: every Zarr, sharded. Arrays of many small chunks in few objects, read and edited safely.
 
 ``import zardine as zarr`` runs code written for zarr-python 3.
+
+Names are loaded when they are first used, so that importing the package costs next to nothing. No module of the package
+is called like a public function or class: importing the module would put it in the place of the name.
 """
 
-from zardine import codecs, errors, registry, storage
-from zardine.array import Array
-from zardine.config import config
-from zardine.consolidate import consolidate_metadata
-from zardine.copying import copy, copy_all, copy_store
-from zardine.create import create_array, create_group, create_hierarchy, from_array
-from zardine.creation import (
-    array,
-    create,
-    empty,
-    empty_like,
-    full,
-    full_like,
-    group,
-    ones,
-    ones_like,
-    open_like,
-    zeros,
-    zeros_like,
-)
-from zardine.debug_info import print_debug_info
-from zardine.engine.array_config import ArrayConfig
-from zardine.group import Group
-from zardine.kernel import kernel_version
-from zardine.metadata import ArrayMetadata, GroupMetadata
-from zardine.open import open, open_array, open_consolidated, open_group
-from zardine.save_load import load, save, save_array, save_group
-from zardine.tree_view import tree
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zardine import codecs, errors, registry, storage
+    from zardine.arrays import Array
+    from zardine.async_nodes import AsyncArray, AsyncGroup
+    from zardine.consolidate import consolidate_metadata
+    from zardine.copying import copy, copy_all, copy_store
+    from zardine.creating import create_array, create_group, create_hierarchy, from_array
+    from zardine.creation import (
+        array,
+        create,
+        empty,
+        empty_like,
+        full,
+        full_like,
+        group,
+        ones,
+        ones_like,
+        open_like,
+        zeros,
+        zeros_like,
+    )
+    from zardine.debug_info import print_debug_info
+    from zardine.engine.array_config import ArrayConfig
+    from zardine.groups import Group
+    from zardine.metadata import ArrayMetadata, GroupMetadata
+    from zardine.opening import open, open_array, open_consolidated, open_group
+    from zardine.save_load import load, save, save_array, save_group
+    from zardine.settings import config
+    from zardine.tree_view import tree
+
+    __kernel__: str | None
 
 __version__ = "0.1.0"
 
-__kernel__ = kernel_version()
-"""Version of the native kernel in use; ``None`` where it is not built, or turned off by ``ZARDINE_KERNEL=0``."""
+_HOMES = {
+    "arrays": ("Array",),
+    "async_nodes": ("AsyncArray", "AsyncGroup"),
+    "consolidate": ("consolidate_metadata",),
+    "copying": ("copy", "copy_all", "copy_store"),
+    "creating": ("create_array", "create_group", "create_hierarchy", "from_array"),
+    "creation": (
+        *("array", "create", "empty", "empty_like", "full", "full_like"),
+        *("group", "ones", "ones_like", "open_like", "zeros", "zeros_like"),
+    ),
+    "debug_info": ("print_debug_info",),
+    "engine.array_config": ("ArrayConfig",),
+    "groups": ("Group",),
+    "kernel": ("__kernel__",),
+    "metadata": ("ArrayMetadata", "GroupMetadata"),
+    "opening": ("open", "open_array", "open_consolidated", "open_group"),
+    "save_load": ("load", "save", "save_array", "save_group"),
+    "settings": ("config",),
+    "tree_view": ("tree",),
+}
+"""Which module has which public names."""
+
+_MODULES = ("codecs", "errors", "registry", "storage")
+
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Array",
@@ -86,8 +117,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in ("AsyncArray", "AsyncGroup"):  # needed by few, and they would cost the import of asyncio
-        from zardine import async_nodes
+    from importlib import import_module
 
-        return getattr(async_nodes, name)
-    raise AttributeError(f"module 'zardine' has no attribute {name!r}")
+    if name in _MODULES:
+        return import_module(f"zardine.{name}")
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'zardine' has no attribute {name!r}")
+    found = getattr(import_module(f"zardine.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,7 @@ from zardine.array_info import describe_array
 from zardine.chunk_grids import Axis
 
 if TYPE_CHECKING:
-    from zardine.array import Array
+    from zardine.arrays import Array
 
 _LONGEST = 180.0
 """Pixels of the longer side of the drawing."""

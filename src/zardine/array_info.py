@@ -8,9 +8,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zardine.array import Array
+    from zardine.arrays import Array
     from zardine.codecs.base import Codec
-    from zardine.group import Group
+    from zardine.groups import Group
 
 
 @dataclass(frozen=True, slots=True)

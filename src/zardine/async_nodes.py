@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
-from zardine.array import Array
+from zardine.arrays import Array
 from zardine.engine.array_config import ArrayConfigLike
-from zardine.group import Group
+from zardine.groups import Group
 
 T = TypeVar("T")
 

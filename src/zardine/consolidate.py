@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from zardine.array import Array
+from zardine.arrays import Array
 from zardine.errors import ReadOnlyError
-from zardine.group import Group
+from zardine.groups import Group
 from zardine.new_array import check_format
 from zardine.nodes import describe, load_group, update_node
 from zardine.places import find_place

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from zardine.array import Array
-from zardine.create import check_source_stays, copy_values, create_group, from_array
+from zardine.arrays import Array
+from zardine.creating import check_source_stays, copy_values, create_group, from_array
 from zardine.errors import ContainsArrayError, ContainsGroupError
-from zardine.group import Group
+from zardine.groups import Group
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes import create_ancestors, describe, find_node, taken
 from zardine.places import find_place, is_within, same_place

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from zardine.array import Array
-from zardine.create import (
+from zardine.arrays import Array
+from zardine.creating import (
     as_values,
     check_source_stays,
     copy_values,
@@ -20,7 +20,7 @@ from zardine.create import (
 from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.errors import UnsupportedError
-from zardine.group import Group
+from zardine.groups import Group
 from zardine.new_array import DEFAULT, new_array_metadata, parse_shape
 from zardine.places import find_place
 from zardine.stores.resolve import Mode, StoreLike
@@ -179,7 +179,7 @@ def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: An
     default ``"a"``; the other ``kwargs`` are those of :func:`create_array`.
     """
     from zardine.errors import ArrayNotFoundError
-    from zardine.open import open_array
+    from zardine.opening import open_array
 
     mode = kwargs.pop("mode", None)
     store, inner = kwargs.pop("store", None), path
@@ -211,7 +211,7 @@ def group(
 
     ``cache_attrs``, ``synchronizer`` and ``meta_array`` have no effect.
     """
-    from zardine.open import open_group
+    from zardine.opening import open_group
 
     return open_group(
         store,

@@ -14,10 +14,10 @@ def print_debug_info() -> None:
         except PackageNotFoundError:
             return "not installed"
 
-    from zardine.kernel import kernel_version
+    from zardine.kernel import __kernel__
 
     print(f"platform: {platform.platform()}")
     print(f"python: {platform.python_version()}")
-    print(f"kernel: {kernel_version() or 'not in use'}")
+    print(f"kernel: {__kernel__ or 'not in use'}")
     for name in ("zardine", "numpy", "numcodecs", "google-crc32c", "zstandard", "ml_dtypes"):
         print(f"{name}: {found(name)}")

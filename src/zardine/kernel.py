@@ -19,6 +19,5 @@ if os.environ.get("ZARDINE_KERNEL", "1") != "0":
         KERNEL = None
 
 
-def kernel_version() -> str | None:
-    """Version of the kernel in use, or ``None``."""
-    return None if KERNEL is None else str(KERNEL.version())
+__kernel__: str | None = None if KERNEL is None else str(KERNEL.version())
+"""Version of the native kernel in use; ``None`` where it is not built, or turned off by ``ZARDINE_KERNEL=0``."""

@@ -26,12 +26,12 @@ from zardine.codecs import (
 from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
 from zardine.codecs.chain import build_chain
 from zardine.codecs.registry import codec_from
-from zardine.config import config
 from zardine.data_types import DataType, data_type_for
 from zardine.errors import MetadataError, UnsupportedError
 from zardine.json_document import Extension, Problems, parse_extension
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
+from zardine.settings import config
 
 
 class _Default:

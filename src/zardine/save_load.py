@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zardine.array import Array
-from zardine.create import check_source_stays, create_array, create_group
-from zardine.group import Group
+from zardine.arrays import Array
+from zardine.creating import check_source_stays, create_array, create_group
+from zardine.groups import Group
 from zardine.new_array import check_format
-from zardine.open import open
+from zardine.opening import open
 from zardine.places import find_place
 from zardine.stores.resolve import StoreLike
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from zardine.array import Array
+    from zardine.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from zardine.array import Array
+from zardine.arrays import Array
 
 if TYPE_CHECKING:
-    from zardine.group import Group
+    from zardine.groups import Group
 
 
 @dataclass(frozen=True, slots=True)

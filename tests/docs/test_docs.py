@@ -15,8 +15,8 @@ import pytest
 
 import zardine
 from zardine.codecs.registry import CODECS
-from zardine.config import DEFAULTS
 from zardine.data_types import registry as data_types
+from zardine.settings import DEFAULTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(ROOT.glob("docs/*.md"))

@@ -9,7 +9,7 @@ from operator import index as as_index
 from string import ascii_letters
 from typing import Any, Literal, TypeAlias
 
-from zardine.config import config
+from zardine.settings import config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,11 @@ class ArrayConfig:
     @classmethod
     def from_settings(cls) -> ArrayConfig:
         """What ``zardine.config`` says now."""
-        return cls(**{field.name: config[f"array.{field.name}"] for field in fields(cls)})
+        global _last
+        settings = config.snapshot
+        if _last is None or _last[0] is not settings:
+            _last = settings, cls(**{field.name: config[f"array.{field.name}"] for field in fields(cls)})
+        return _last[1]
 
     def changed(self, changes: Mapping[str, Any]) -> ArrayConfig:
         """With some choices changed. Raises ``TypeError`` for unknown names."""
@@ -49,6 +53,9 @@ class ArrayConfig:
         """The choices by name."""
         return asdict(self)
 
+
+_last: tuple[Mapping[str, Any], ArrayConfig] | None = None
+"""The settings of ``zardine.config`` that were looked at last, and what they say."""
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 

@@ -14,7 +14,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from zardine.config import config
+from zardine.settings import config
 from zardine.stores.base import Version
 
 _OVERHEAD = 512

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zardine.chunk_grids import Axis, ChunkGrid, parse_chunk_grid
@@ -104,6 +104,23 @@ def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is inva
 
     Raises :class:`~zardine.errors.MetadataError` with every problem; its text starts with ``subject``.
     """
+    known = None if metadata.document is None else _layouts.get(metadata.document)
+    if known is not None:
+        return known if known.metadata is metadata else replace(known, metadata=metadata)
+    layout = _work_out(metadata, subject)
+    if metadata.document is not None:
+        if len(_layouts) >= _MOST_KNOWN:
+            _layouts.clear()
+        _layouts[metadata.document] = layout
+    return layout
+
+
+_layouts: dict[bytes, ArrayLayout] = {}
+"""By document."""
+_MOST_KNOWN = 256
+
+
+def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
     problems = Problems()
     grid = parse_chunk_grid(metadata.chunk_grid, metadata.shape, problems)
     keys = parse_chunk_key_encoding(metadata.chunk_key_encoding, problems)
@@ -147,7 +164,6 @@ class _Encoding:
 
 
 _encodings: dict[object, _Encoding] = {}
-_MOST_ENCODINGS = 256
 
 
 def _encoding(metadata: ArrayMetadata, first: tuple[int, ...] | None, problems: Problems) -> _Encoding | None:
@@ -178,7 +194,7 @@ def _encoding(metadata: ArrayMetadata, first: tuple[int, ...] | None, problems: 
         assert prepared is not None  # the same call succeeded when the chain was built
         chains, shards = {sharding.chunk_shape: prepared.chain}, {first: prepared.layout}
         encoding = _Encoding(chain.codecs, sharding, make_pipeline(prepared.chain), chains, shards)
-    if len(_encodings) >= _MOST_ENCODINGS:
+    if len(_encodings) >= _MOST_KNOWN:
         _encodings.clear()
     _encodings[key] = encoding
     return encoding

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.config import thread_count
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetch import MISSING, FoundChunks, find_chunks
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
 from zardine.errors import ChunkNotFoundError, ChunkTooLargeError, DataError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
+from zardine.settings import thread_count
 from zardine.stores.base import OpenFile
 
 _BATCH_BYTES = 2**20

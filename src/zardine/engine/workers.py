@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from zardine.config import thread_count
+from zardine.settings import thread_count
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

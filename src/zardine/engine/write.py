@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.config import thread_count
 from zardine.engine.index_cache import INDEXES
 from zardine.engine.read import decode_chunk, row_batches
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
 from zardine.errors import ChunkTooLargeError, ConditionFailedError, CorruptionError, DataError, EncodeError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
+from zardine.settings import thread_count
 from zardine.sharding.index import EMPTY, ShardIndex, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Condition, Reading

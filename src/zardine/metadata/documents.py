@@ -31,6 +31,8 @@ class ArrayMetadata:
     unknown: Mapping[str, JSON] = field(default_factory=dict)
     """Members that zardine does not know and may ignore; kept for writing."""
     zarr_format: int = 3
+    document: bytes | None = field(default=None, init=False)
+    """The stored bytes that this was parsed from; equal bytes have the same layout. Copies with changes have none."""
 
     @property
     def node_type(self) -> str:

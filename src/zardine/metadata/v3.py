@@ -18,6 +18,7 @@ from zardine.json_document import (
     parse_integers,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.seen_documents import recall, remember
 
 DOCUMENT_NAME = "zarr.json"
 
@@ -33,7 +34,11 @@ def parse_node(data: BytesLike, subject: str = "the document is invalid") -> Arr
 
     Raises :class:`~zardine.errors.MetadataError`, which lists every problem; its text starts with ``subject``.
     """
-    return parse_node_json(load_object(data, subject), subject)
+    document = bytes(data)
+    seen = recall(document)
+    if seen is not None:
+        return seen
+    return remember(parse_node_json(load_object(document, subject), subject), document)
 
 
 def parse_node_json(document: Mapping[str, JSON], subject: str) -> ArrayMetadata | GroupMetadata:

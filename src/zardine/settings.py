@@ -89,14 +89,20 @@ class Config:
 
     def reset(self) -> None:
         """Back to the defaults and what the environment says."""
-        self._values = dict(DEFAULTS)
+        values = dict(DEFAULTS)
         for name in DEFAULTS:
             text = os.environ.get("ZARDINE_" + name.upper().replace(".", "__"))
             if text is not None:
                 try:
-                    self._values[name] = json.loads(text)
+                    values[name] = json.loads(text)
                 except ValueError:
-                    self._values[name] = text
+                    values[name] = text
+        self._values = values
+
+    @property
+    def snapshot(self) -> Mapping[str, Any]:
+        """All settings. A change makes a new mapping, so that the same one always says the same."""
+        return self._values
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of all settings."""

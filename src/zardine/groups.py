@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from zardine.array import Array
+from zardine.arrays import Array
 from zardine.attributes import Attributes
-from zardine.create import create_array, create_group, create_hierarchy
+from zardine.creating import create_array, create_group, create_hierarchy
 from zardine.engine.array_config import ArrayConfigLike
 from zardine.errors import (
     ArrayNotFoundError,
@@ -397,7 +397,7 @@ class Group:
         """Store ``value`` (anything NumPy takes for an array) as the array ``key``, replacing what is there."""
         self._check_writable()
         name = _member_name(key)
-        from zardine.create import from_array
+        from zardine.creating import from_array
 
         from_array(self.store_path, name=name, data=value, overwrite=True)
 

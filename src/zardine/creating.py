@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zardine.array import Array
+from zardine.arrays import Array
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.errors import MetadataError
 from zardine.metadata.attributes import attributes_to_json
@@ -20,7 +20,7 @@ from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 
 if TYPE_CHECKING:
-    from zardine.group import Group
+    from zardine.groups import Group
 
 
 def create_array(
@@ -109,7 +109,7 @@ def create_group(
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
     taken; with ``overwrite`` everything at and below it is erased first.
     """
-    from zardine.group import Group
+    from zardine.groups import Group
 
     check_format(zarr_format)
     found, inner = find_place(store, path, storage_options=storage_options)
@@ -125,7 +125,7 @@ def create_hierarchy(
 
     Groups above the named nodes are created too, and given out. Parents come before their children.
     """
-    from zardine.group import Group
+    from zardine.groups import Group
 
     found, root = find_place(store)
     wanted = {normalize_path(path): node for path, node in nodes.items()}

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zardine.array import Array
-from zardine.create import create_group
+from zardine.arrays import Array
+from zardine.creating import create_group
 from zardine.creation import create
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError
-from zardine.group import Group
+from zardine.groups import Group
 from zardine.metadata.documents import ArrayMetadata
 from zardine.new_array import check_format
 from zardine.nodes import describe, find_node, load_array, load_group, taken

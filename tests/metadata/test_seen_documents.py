@@ -1,0 +1,45 @@
+"""Documents that were seen before give the same array, and nothing that one user changes reaches another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import zardine
+from zardine.storage import MemoryStore
+
+
+def test_attributes_of_equal_documents_are_apart() -> None:
+    store = MemoryStore()
+    for name in "ab":
+        zardine.create_array(store, name=name, shape=(4,), dtype="i2", attributes={"list": [1, {"deep": 2}]})
+    assert store.get("a/zarr.json") == store.get("b/zarr.json")
+    first, second = (zardine.open_array(store, path=name) for name in "ab")
+    first.attrs["list"][1]["deep"] = 3
+    first.attrs["new"] = 1
+    assert second.attrs.asdict() == zardine.open_array(store, path="b").attrs.asdict() == {"list": [1, {"deep": 2}]}
+
+
+def test_arrays_of_equal_documents_are_apart() -> None:
+    store = MemoryStore()
+    for name in "ab":
+        zardine.create_array(store, name=name, shape=(4,), dtype="i2", chunks=(2,), shards=(4,))
+    for value, name in enumerate("ab"):
+        zardine.open_array(store, path=name)[:] = value
+    again = [zardine.open_array(store, path=name) for name in "ab"]
+    assert [array[...].tolist() for array in again] == [[0] * 4, [1] * 4]
+    again[0].resize(6)
+    again[0].append(np.ones(1, "i2"))
+    assert [array.shape for array in again] == [(7,), (4,)]
+    assert zardine.open_array(store, path="b").shape == (4,)
+    assert zardine.open_array(store, path="a")[...].tolist() == [0] * 6 + [1]
+
+
+def test_a_document_that_changed_is_parsed_anew() -> None:
+    store = MemoryStore()
+    array = zardine.create_array(store, shape=(4,), dtype="i2", fill_value=3)
+    assert zardine.open_array(store)[0] == 3
+    document = store.get("zarr.json")
+    assert document is not None
+    store.set("zarr.json", bytes(document).replace(b'"fill_value": 3', b'"fill_value": 4'))
+    assert zardine.open_array(store)[0] == 4
+    assert array.refresh()[0] == 4
