@@ -49,6 +49,16 @@ impl AxisRows {
         &self.rows[number - self.low]
     }
 
+    /// One row: `count` elements from `first` on, to the same number of places from 0 on.
+    pub fn block(extent: i64, first: i64, count: usize) -> Result<Self, String> {
+        let (extent, start) = (natural(extent)?, natural(first)?);
+        if start.checked_add(count).is_none_or(|stop| stop > extent) {
+            return Err(format!("{count} elements from {first} on leave a chunk of {extent}"));
+        }
+        let row = Row { extent, count, first: start, step: 1, place: 0, place_step: 1, listed: None };
+        Ok(AxisRows { rows: vec![row], ..Default::default() })
+    }
+
     /// The rows `used` of a strided axis of an array that is `length` long.
     pub fn strided(arrays: &StridedArrays, used: Range<usize>, length: usize) -> Result<Self, String> {
         let StridedArrays { extents, first, count, out_first, step } = *arrays;

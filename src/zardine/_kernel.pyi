@@ -62,6 +62,15 @@ class Pipeline:
         unspecified values.
         """
 
+    def decode_block(
+        self, fd: int, offset: int, length: int, extents: tuple[int, ...], first: tuple[int, ...], out: Buffer
+    ) -> str | None:
+        """Decode one chunk of an open file; the reason if that fails.
+
+        ``extents`` is the shape of the chunk. The block that begins at ``first`` and is as large as ``out`` goes there.
+        Otherwise as :meth:`decode`.
+        """
+
     def decode_points(
         self,
         sources: Sequence[Buffer | int],

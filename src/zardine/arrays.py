@@ -15,6 +15,7 @@ from zardine.attributes import Attributes
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.layout import prepare_layout
 from zardine.engine.read import read_plan
+from zardine.engine.read_block import read_block
 from zardine.engine.source import ArraySource
 from zardine.engine.write import write_plan
 from zardine.errors import MetadataError, ReadOnlyError, SelectionError
@@ -345,18 +346,17 @@ class Array(ArrayFacts):
             raise TypeError(f"out is a NumPy array, not {type(out).__name__}")
         if out is not None and out.shape != selection.shape:
             raise ValueError(f"out has shape {out.shape}, the selection has shape {selection.shape}")
+        shape = selection.shape
         direct = out is not None and fields is None and out.dtype == self.dtype
-        target = (
-            out
-            if direct and out is not None
-            else np.empty(selection.shape, self.dtype, order=self._source.config.order)
-        )
-        plan = make_plan(selection, self._source.layout.grids)
+        target = out if direct and out is not None else np.empty(shape, self.dtype, order=self._source.config.order)
+        grids = self._source.layout.grids
         if isinstance(selection, GridSelection):
-            read_plan(self._source, plan, selection.full_view(target))
+            full = selection.full_view(target)
+            if full.dtype != self.dtype or not read_block(self._source, selection, full):
+                read_plan(self._source, make_plan(selection, grids), full)
         else:
             flat = target.reshape(-1)
-            read_plan(self._source, plan, flat)
+            read_plan(self._source, make_plan(selection, grids), flat)
             if not np.shares_memory(flat, target) and flat.size:
                 target[...] = flat.reshape(selection.shape)
         result = target if fields is None else target[fields]
@@ -364,7 +364,7 @@ class Array(ArrayFacts):
             if not direct:
                 out[...] = result
             return out
-        return result[()] if selection.shape == () else result
+        return result[()] if shape == () else result
 
     def _set(self, selection: Selection, value: Any, fields: Fields) -> None:
         self._check_writable()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from zardine.indexing.parse import is_plain
+
 if TYPE_CHECKING:
     from zardine.arrays import Array
 
@@ -56,6 +58,8 @@ class BlockIndex:
 
 def split_fields(selection: Any) -> tuple[str | list[str] | None, Any]:
     """Struct field names (``a["x"]``, ``a["x", 2:5]``, ``a[["x", "y"]]``) apart from the rest of a selection."""
+    if is_plain(selection):
+        return None, selection
     if isinstance(selection, str):
         return selection, ...
     if _is_names(selection):

@@ -22,6 +22,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "array.checksum": True,  # every inner chunk chain ends with crc32c
     # work
     "threads": None,  # None: one for each processor
+    "window_bytes": 256 * 2**20,  # memory of one call beside its result, about
     # caches
     "cache.shard_index_bytes": 64 * 2**20,
 }

@@ -5,9 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PySequence};
+use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 
 use crate::Failure;
+use crate::axis_rows::AxisRows;
 use crate::decode::Decode;
 use crate::encode::Encode;
 use crate::fill_value::FillValue;
@@ -16,6 +17,7 @@ use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
 use crate::python::arguments::{self, invalid};
 use crate::python::buffers::Buffer;
+use crate::sources::{File, Source};
 
 #[pyclass(frozen, module = "zardine._kernel", name = "Pipeline")]
 pub struct PyPipeline(Pipeline);
@@ -79,6 +81,38 @@ impl PyPipeline {
         let axes = arguments::axes(axes, jobs.used_rows().map_err(invalid)?, &memory.shape)?;
         let call = Decode { pipeline, sources: &sources, jobs: &jobs, axes: &axes, out: &memory };
         guarded(py, || call.run(threads))
+    }
+
+    /// As `decode`, for the block of one chunk that begins at `first` and is as large as `out`.
+    #[allow(clippy::too_many_arguments)]
+    fn decode_block(
+        &self,
+        py: Python<'_>,
+        fd: i32,
+        offset: i64,
+        length: i64,
+        extents: &Bound<'_, PyTuple>,
+        first: &Bound<'_, PyTuple>,
+        out: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<String>> {
+        let pipeline = &self.0;
+        let ndim = self.ndim(extents.len())?;
+        if first.len() != ndim {
+            return Err(invalid(format!("{} first indices, expected {ndim}", first.len())));
+        }
+        let out = Buffer::of(out, true)?;
+        let memory = out.strided(pipeline.item, ndim)?;
+        let mut axes = Vec::with_capacity(ndim);
+        for (axis, &count) in memory.shape.iter().enumerate() {
+            let (extent, first) = (extents.get_item(axis)?.extract()?, first.get_item(axis)?.extract()?);
+            axes.push(AxisRows::block(extent, first, count).map_err(invalid)?);
+        }
+        let mut job = vec![0; 3 + ndim];
+        (job[1], job[2]) = (offset, length);
+        let jobs = JobTable::new(job, 3, ndim).map_err(invalid)?;
+        let sources = [Source::File(File::new(fd))];
+        let call = Decode { pipeline, sources: &sources, jobs: &jobs, axes: &axes, out: &memory };
+        Ok(guarded(py, || call.run(1))?.pop().map(|(_, reason)| reason))
     }
 
     #[allow(clippy::too_many_arguments)]

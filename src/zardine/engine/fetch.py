@@ -21,8 +21,8 @@ from zardine.stores.base import WHOLE, OpenFile, Version
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-_WHOLE_SHARE = 0.5
-"""A shard of which at least this share of inner chunks is wanted is read whole, index and all, in one request."""
+_MOSTLY = 0.5
+"""The share of its inner chunks from which on a shard is mostly wanted."""
 
 MISSING = -1
 """Length of a chunk that is not stored."""
@@ -89,7 +89,8 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool)
     return _in_shard(source, part, layout, key)
 
 
-def _in_file(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str, file: OpenFile) -> FoundChunks:
+def known_index(source: ArraySource, layout: ShardLayout, key: str, file: OpenFile) -> KnownIndex:
+    """The index of the shard that is open as ``file``. Raises as :func:`find_chunks`."""
     known = INDEXES.get(source.cache_space, key)
     if known is None or known.version != file.version:
         if file.size < layout.index_size:
@@ -97,6 +98,11 @@ def _in_file(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: st
         index = decode_index(file.read(layout.index_range), layout.index_chain)
         known = _known(index, layout, file.size, file.version)
         INDEXES.put(source.cache_space, key, known)
+    return known
+
+
+def _in_file(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str, file: OpenFile) -> FoundChunks:
+    known = known_index(source, layout, key, file)
     rows = part.positions(layout.strides)
     offsets = known.offsets[rows]
     return FoundChunks((file,), np.zeros(len(rows), np.int64), offsets, known.lengths[rows], offsets, file.version)
@@ -107,7 +113,7 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
     store = source.store
     known = INDEXES.get(source.cache_space, key)
     fresh = known is None
-    if known is None and part.count < _WHOLE_SHARE * layout.count:
+    if known is None and not _whole_is_cheaper(source, part, layout):
         known = _read_index(source, layout, key)
         if known is None:
             return _none(part)
@@ -138,6 +144,16 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
     INDEXES.put(source.cache_space, key, known)
     at, lengths = known.offsets[rows], known.lengths[rows]
     return FoundChunks(reading.parts, np.zeros(len(rows), np.int64), at, lengths, at, reading.version)
+
+
+def _whole_is_cheaper(source: ArraySource, part: ObjectPart, layout: ShardLayout) -> bool:
+    """Whether to read a shard whole, index and all, in one request, rather than its index and then what is wanted.
+
+    It is if most is wanted, and the bytes of the rest flow in the time of a request. How long the shard is cannot be
+    known yet: as long as its decoded chunks at most, as a rule.
+    """
+    rest = (layout.count - part.count) * source.layout.chunk_nbytes
+    return part.count >= _MOSTLY * layout.count and (rest <= source.store.cost.gap or part.count == layout.count)
 
 
 def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownIndex | None:

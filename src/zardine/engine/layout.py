@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from zardine.chunk_grids import Axis, ChunkGrid, parse_chunk_grid
@@ -34,6 +35,8 @@ class ArrayLayout:
     """Where the chunks are inner chunks of shards that can be reached one by one."""
     uniform_shard: ShardLayout | None
     """The layout of every shard, where all have the same shape."""
+    blocks: Blocks | None
+    """The chunks, where all have the same shape, and so have the objects."""
     pipeline: Any
     """The codec chain of a chunk as the native kernel runs it; ``None`` where it cannot."""
     _chains: dict[tuple[int, ...], CodecChain]
@@ -59,9 +62,31 @@ class ArrayLayout:
             layout = self._shards[shape] = self.sharding.layout(shape, self.metadata)
         return layout
 
+    @property
+    def chunk_nbytes(self) -> int:
+        """Bytes of a decoded chunk; of the largest, where they differ."""
+        return _largest(self.grids.chunks) * self.metadata.dtype.itemsize
+
+    @property
+    def object_nbytes(self) -> int:
+        """Bytes of all elements of a stored object; of the largest, where they differ."""
+        return _largest(self.grids.objects) * self.metadata.dtype.itemsize
+
     def with_shape(self, metadata: ArrayMetadata) -> ArrayLayout:
         """The layout of the same array after its ``metadata`` changed in shape, grid or attributes only."""
         return prepare_layout(metadata, f"metadata of a resized array of shape {metadata.shape}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """Chunks of one shape, in objects of one shape."""
+
+    chunk: tuple[int, ...]
+    """Elements of a chunk along each axis."""
+    per_object: tuple[int, ...]
+    """Chunks of an object along each axis."""
+    strides: tuple[int, ...]
+    """How many rows of the shard index lie between neighbours along each axis; zeros where objects are chunks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +163,8 @@ def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
     if encoding.sharding is not None:
         sizes = encoding.sharding.chunk_shape
         chunks = tuple(Axis.regular(length, size) for length, size in zip(metadata.shape, sizes, strict=True))
+    is_regular = all(axis.is_regular for axis in objects)
+    uniform_shard = encoding.shards.get(first) if is_regular else None
     return ArrayLayout(
         metadata,
         grid,
@@ -145,7 +172,8 @@ def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
         encoding.codecs,
         TwoGrids(objects, chunks),
         encoding.sharding,
-        encoding.shards.get(first) if all(axis.is_regular for axis in objects) else None,
+        uniform_shard,
+        _blocks(first, encoding.sharding, uniform_shard) if is_regular else None,
         encoding.pipeline,
         encoding.chains,
         encoding.shards,
@@ -198,6 +226,16 @@ def _encoding(metadata: ArrayMetadata, first: tuple[int, ...] | None, problems: 
         _encodings.clear()
     _encodings[key] = encoding
     return encoding
+
+
+def _largest(axes: tuple[Axis, ...]) -> int:
+    return prod(max((size for size, _ in axis.runs), default=1) for axis in axes)
+
+
+def _blocks(shape: tuple[int, ...], sharding: _OpenSharding | None, shard: ShardLayout | None) -> Blocks | None:
+    if sharding is None:
+        return Blocks(shape, (1,) * len(shape), (0,) * len(shape))
+    return None if shard is None else Blocks(sharding.chunk_shape, shard.grid, shard.strides)
 
 
 def _open_sharding(chain: CodecChain) -> _OpenSharding | None:

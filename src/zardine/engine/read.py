@@ -1,12 +1,15 @@
 """Reading: from a chunk plan to elements in the output array.
 
-The kernel decodes the chunks of many objects in one call; where it cannot, each chunk goes through its codec chain in
-a thread. A chunk that the kernel refuses goes through the chain too, which gives the exact reason.
+The kernel decodes the chunks of many objects in one call, out of open files where the store has them; from other stores
+the next objects are fetched meanwhile. Where the kernel cannot decode, each chunk goes through its codec chain in a
+thread. A chunk that the kernel refuses goes through the chain too, which gives the exact reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any
 
@@ -16,6 +19,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetch import MISSING, FoundChunks, find_chunks
+from zardine.engine.read_ahead import ahead, batches
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
 from zardine.errors import ChunkNotFoundError, ChunkTooLargeError, DataError
@@ -40,12 +44,17 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
         cache = source.chunk_cache
         for_each(lambda part: _read_through(cache, source, part, out), parts, plan.object_count)
         return
-    if source.layout.pipeline is None or out.dtype != source.layout.metadata.dtype:
-        for_each(lambda part: _read_part(source, part, out), parts, plan.object_count)
+    native = source.layout.pipeline is not None and out.dtype == source.layout.metadata.dtype
+    raw = out.view(f"V{out.dtype.itemsize}") if native else None
+    if native and source.store.gives_files:
+        while group := list(islice(parts, _MOST_OBJECTS)):
+            with closing(_Fetched.files(source, group)) as fetched:
+                _decode(source, plan, fetched, out, raw)
         return
-    raw = out.view(f"V{out.dtype.itemsize}")
-    while group := list(islice(parts, _MOST_OBJECTS)):
-        _decode_group(source, plan, group, out, raw)
+    requests = max(source.store.cost.requests, thread_count())
+    steps = batches(source, parts, max(requests, _MOST_OBJECTS))
+    for _, fetched in ahead(lambda batch: _Fetched.bytes(source, batch, requests), steps):
+        _decode(source, plan, fetched, out, raw)
 
 
 def decode_chunk(
@@ -63,23 +72,8 @@ def decode_chunk(
 
 def row_batches(source: ArraySource, count: int) -> list[range]:
     """The chunks of a shard in batches, each worth a thread's while."""
-    assert source.layout.sharding is not None
-    item = source.layout.metadata.dtype.itemsize
-    chunk = int(np.prod(source.layout.sharding.chunk_shape, dtype=object)) * item
-    size = max(1, _BATCH_BYTES // max(chunk, 1))
+    size = max(1, _BATCH_BYTES // max(source.layout.chunk_nbytes, 1))
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
-
-
-def _read_part(source: ArraySource, part: ObjectPart, out: npt.NDArray[Any]) -> None:
-    key = source.key(part.object)
-    found = _find(source, part, key, files=False)
-
-    def work(rows: range) -> None:
-        for i in rows:
-            _read_chunk(source, part, i, found, key, out)
-
-    batches = [range(1)] if source.layout.sharding is None else row_batches(source, part.count)
-    for_each(work, batches, len(batches))
 
 
 def _read_chunk(
@@ -99,7 +93,9 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
     key = source.key(part.object)
     version = source.store.version(key)
     if version is None:
-        _read_part(source, part, out)
+        found = _find(source, part, key, files=False)
+        for i in range(part.count):
+            _read_chunk(source, part, i, found, key, out)
         return
     layout = source.layout.shard(part.object)
     numbers = [0] if layout is None else part.positions(layout.strides).tolist()
@@ -124,43 +120,72 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
             cache.put((key, numbers[i], version), chunk)
 
 
-def _decode_group(
-    source: ArraySource, plan: ChunkPlan, group: list[ObjectPart], out: npt.NDArray[Any], raw: npt.NDArray[Any]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fetched:
+    """Parts of a plan, their keys, and where their chunks are."""
+
+    parts: list[ObjectPart]
+    keys: list[str]
+    found: list[FoundChunks]
+
+    @classmethod
+    def files(cls, source: ArraySource, parts: list[ObjectPart]) -> _Fetched:
+        """In open files, to be closed."""
+        fetched = cls(parts, [source.key(part.object) for part in parts], [])
+        try:
+            for part, key in zip(parts, fetched.keys, strict=True):
+                fetched.found.append(_find(source, part, key, files=True))
+        except BaseException:
+            fetched.close()
+            raise
+        return fetched
+
+    @classmethod
+    def bytes(cls, source: ArraySource, parts: list[ObjectPart], requests: int) -> _Fetched:
+        """In memory, fetched with so many requests at a time."""
+        keys = [source.key(part.object) for part in parts]
+        found: list[Any] = [None] * len(parts)
+
+        def fetch(number: int) -> None:
+            found[number] = _find(source, parts[number], keys[number], files=False)
+
+        for_each(fetch, range(len(parts)), len(parts), requests)
+        return cls(parts, keys, found)
+
+    def close(self) -> None:
+        """Close the files."""
+        for each in self.found:
+            each.close()
+
+    def starts(self) -> npt.NDArray[np.int64]:
+        """How many chunks are in the parts before each part, and in all parts."""
+        return np.array([0, *accumulate(part.count for part in self.parts)])
+
+
+def _decode(
+    source: ArraySource, plan: ChunkPlan, fetched: _Fetched, out: npt.NDArray[Any], raw: npt.NDArray[Any] | None
 ) -> None:
-    files = source.store.gives_files
-    keys = [source.key(part.object) for part in group]
-    found: list[FoundChunks | None] = [None] * len(group)
+    if raw is not None:
+        _decode_by_kernel(source, plan, fetched, out, raw)
+        return
 
-    def find(number: int) -> None:
-        found[number] = _find(source, group[number], keys[number], files=files)
+    def work(batch: tuple[int, range]) -> None:
+        number, rows = batch
+        for i in rows:
+            _read_chunk(source, fetched.parts[number], i, fetched.found[number], fetched.keys[number], out)
 
-    try:
-        if files or len(group) == 1:
-            for number in range(len(group)):
-                find(number)
-        else:
-            for_each(find, range(len(group)), len(group))
-        _decode_found(source, plan, group, keys, [each for each in found if each is not None], out, raw)
-    finally:
-        for each in found:
-            if each is not None:
-                each.close()
+    work_batches = [(n, rows) for n, part in enumerate(fetched.parts) for rows in row_batches(source, part.count)]
+    for_each(work, work_batches, len(work_batches))
 
 
-def _decode_found(
-    source: ArraySource,
-    plan: ChunkPlan,
-    group: list[ObjectPart],
-    keys: list[str],
-    found: list[FoundChunks],
-    out: npt.NDArray[Any],
-    raw: npt.NDArray[Any],
+def _decode_by_kernel(
+    source: ArraySource, plan: ChunkPlan, fetched: _Fetched, out: npt.NDArray[Any], raw: npt.NDArray[Any]
 ) -> None:
-    starts = np.array([0, *accumulate(part.count for part in group)])
+    starts = fetched.starts()
     columns = len(plan.axes) if isinstance(plan, GridPlan) else 1
     jobs = np.empty((int(starts[-1]), 3 + columns), np.int64)
     sources: list[BytesLike | int] = []
-    for start, part, each in zip(starts[:-1].tolist(), group, found, strict=True):
+    for start, part, each in zip(starts[:-1].tolist(), fetched.parts, fetched.found, strict=True):
         rows = jobs[start : start + part.count]
         rows[:, 0] = each.within
         rows[:, 0] += len(sources)
@@ -170,7 +195,7 @@ def _decode_found(
         sources += [item.fd if isinstance(item, OpenFile) else item for item in each.sources]
     if not source.config.read_missing_chunks and (jobs[:, 2] == MISSING).any():
         number, i = _place(starts, int(np.flatnonzero(jobs[:, 2] == MISSING)[0]))
-        raise _not_stored(source, group[number], i, keys[number])
+        raise _not_stored(source, fetched.parts[number], i, fetched.keys[number])
     pipeline = source.layout.pipeline
     if isinstance(plan, GridPlan):
         failed = pipeline.decode(sources, jobs, plan.kernel_axes(), raw, thread_count())
@@ -180,7 +205,7 @@ def _decode_found(
         )
     for job, _ in failed:
         number, i = _place(starts, job)
-        _read_chunk(source, group[number], i, found[number], keys[number], out)
+        _read_chunk(source, fetched.parts[number], i, fetched.found[number], fetched.keys[number], out)
 
 
 def _find(source: ArraySource, part: ObjectPart, key: str, *, files: bool) -> FoundChunks:

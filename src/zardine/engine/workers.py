@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _DONE: Any = object()
 
@@ -44,13 +45,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.forget)
 
 
-def for_each(work: Callable[[T], object], items: Iterable[T], count: int) -> None:
+def for_each(work: Callable[[T], object], items: Iterable[T], count: int, threads: int | None = None) -> None:
     """Call ``work`` with each of ``items`` (about ``count`` of them), spread over threads; raise the first error.
+
+    ``threads``: how many of them at most; without, as many as the settings say.
 
     The calling thread works too, so that calls may nest without waiting for a free thread. After an error no new item
     is started; items under way are finished first.
     """
-    threads = min(thread_count(), count)
+    threads = min(thread_count() if threads is None else threads, count)
     if threads <= 1:
         for item in items:
             work(item)
@@ -73,7 +76,7 @@ def for_each(work: Callable[[T], object], items: Iterable[T], count: int) -> Non
     futures: list[Future[None]] = []
     for _ in range(threads - 1):
         try:
-            futures.append(_pool.executor(thread_count() - 1).submit(run))
+            futures.append(_pool.executor(threads).submit(run))
         except RuntimeError:  # the interpreter is shutting down, or another thread has just enlarged the pool
             break
     run()
@@ -82,3 +85,12 @@ def for_each(work: Callable[[T], object], items: Iterable[T], count: int) -> Non
             future.result()
     if errors:
         raise errors[0]
+
+
+def in_background(work: Callable[[T], R], item: T) -> Callable[[], R]:
+    """Start ``work(item)`` in another thread, if one is free; call what this gives to wait for the result."""
+    try:
+        future = _pool.executor(thread_count() + 1).submit(work, item)
+    except RuntimeError:  # see above
+        return lambda: work(item)
+    return lambda: work(item) if future.cancel() else future.result()

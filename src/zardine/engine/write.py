@@ -19,6 +19,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.engine.index_cache import INDEXES
 from zardine.engine.read import decode_chunk, row_batches
+from zardine.engine.read_ahead import window_bytes
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
 from zardine.errors import ChunkTooLargeError, ConditionFailedError, CorruptionError, DataError, EncodeError
@@ -27,6 +28,9 @@ from zardine.settings import thread_count
 from zardine.sharding.index import EMPTY, ShardIndex, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Condition, Reading
+
+_COPIES = 2
+"""An object is in memory that often while it is written, at most: as it is stored, and as it is to be."""
 
 _ATTEMPTS = 1000
 """How often a conditional write is tried again after another writer came first."""
@@ -41,8 +45,10 @@ def write_plan(
     not at all.
     """
     parts: Iterator[ObjectPart] = plan.parts()
-    threads = max(1, thread_count() // max(plan.object_count, 1))
-    for_each(lambda part: _write_part(source, plan, part, values, fields, threads), parts, plan.object_count)
+    fitting = window_bytes() // (_COPIES * max(1, source.layout.object_nbytes))
+    at_once = max(1, min(plan.object_count, fitting, max(thread_count(), source.store.cost.requests)))
+    threads = max(1, thread_count() // at_once)
+    for_each(lambda part: _write_part(source, plan, part, values, fields, threads), parts, plan.object_count, at_once)
 
 
 def _write_part(

@@ -7,7 +7,7 @@ raises :class:`~zardine.errors.SelectionError`. Both are ``IndexError``.
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -15,7 +15,12 @@ from zardine.chunk_grids.axis import Axis
 from zardine.errors import BoundsCheckError, SelectionError, VindexInvalidSelectionError
 from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, GridSelection, Ints, PointSelection
 
-_PLAIN = (slice, int)
+_PLAIN = frozenset((slice, int))
+
+
+def is_plain(selection: object) -> TypeGuard[tuple[slice | int, ...]]:
+    """Whether ``selection`` is a tuple of nothing but slices and Python integers."""
+    return type(selection) is tuple and _PLAIN.issuperset(map(type, selection))
 
 
 def is_integer(item: object) -> bool:
@@ -132,7 +137,7 @@ def parse_vindex(selection: object, shape: tuple[int, ...]) -> PointSelection:
 
 def parse_any(selection: object, shape: tuple[int, ...]) -> GridSelection | PointSelection:
     """What ``array[...]`` takes: basic selections, a mask, points, or one list among slices and integers."""
-    if type(selection) is tuple and len(selection) == len(shape) and all(type(item) in _PLAIN for item in selection):
+    if is_plain(selection) and len(selection) == len(shape):
         return _grid(selection, shape)  # the usual case, told at once
     if _is_full_mask(selection, shape):
         return parse_mask(selection[0] if isinstance(selection, tuple) else selection, shape)
@@ -153,15 +158,16 @@ def _grid(items: tuple[Any, ...], shape: tuple[int, ...]) -> GridSelection:
     axes: list[AxisSelection] = []
     drop, flip = [], []
     for axis, (item, length) in enumerate(zip(items, shape, strict=True)):
-        backwards = False
+        integer = backwards = False
         if isinstance(item, slice):
             taken, backwards = _slice(item, length)
             axes.append(taken)
         elif is_integer(item):
+            integer = True
             axes.append(AxisSlice(_wrap(as_index(item), axis, length), 1, 1))
         else:
             axes.append(AxisList(_list(item, axis, length)))
-        drop.append(is_integer(item))
+        drop.append(integer)
         flip.append(backwards)
     return GridSelection(tuple(axes), tuple(drop), tuple(flip))
 

@@ -61,7 +61,7 @@ class GridSelection:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the result."""
-        return tuple(axis.count for axis, drop in zip(self.axes, self.drop, strict=True) if not drop)
+        return tuple([axis.count for axis, drop in zip(self.axes, self.drop, strict=True) if not drop])
 
     @property
     def size(self) -> int:
@@ -70,7 +70,7 @@ class GridSelection:
 
     def full_view(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """``array`` of ``shape`` as a view of ``full_shape`` whose elements are in ascending order of their indices."""
-        if not any(self.drop) and not any(self.flip):
+        if True not in self.drop and True not in self.flip:
             return array
         backwards = slice(None, None, -1)
         return array[

@@ -60,10 +60,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ReadCost:
-    """The cost model of a store: a request takes ``latency`` seconds, and then ``bandwidth`` bytes a second flow."""
+    """The cost model of a store: a request takes ``latency`` seconds, and then ``bandwidth`` bytes a second flow.
+
+    ``requests`` is how many of them at a time are worth while.
+    """
 
     latency: float = 0.02
     bandwidth: float = 1e8
+    requests: int = 64
 
     @property
     def gap(self) -> int:

@@ -40,7 +40,7 @@ _READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLO
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MOST: Final = 0x7FFFF000  # bytes that Linux moves in one call
 _ATTEMPTS: Final = 100
-_COST: Final = ReadCost(latency=2e-5, bandwidth=2e9)
+_COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
 

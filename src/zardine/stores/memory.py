@@ -28,7 +28,7 @@ from zardine.stores.base import (
 )
 from zardine.stores.keyed_lock import KeyedLock
 
-_COST = ReadCost(latency=0.0, bandwidth=5e9)
+_COST = ReadCost(latency=2e-6, bandwidth=5e9, requests=1)
 
 _counter = itertools.count(1)  # one for the process: no token ever comes back, not even for a copied store
 

@@ -1,0 +1,69 @@
+"""Fetching what comes next while what is there is decoded, within a bounded window of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from zardine.engine.array_config import parse_bytes
+from zardine.engine.source import ArraySource
+from zardine.engine.workers import in_background
+from zardine.indexing.plan import GridPart, ObjectPart
+from zardine.settings import config
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def batches(source: ArraySource, parts: Iterable[ObjectPart], most_parts: int) -> Iterator[list[ObjectPart]]:
+    """``parts`` in lists of at most ``most_parts``, whose chunks take at most half of the window when decoded.
+
+    A part that is larger than that is cut between its chunks. One chunk is the least that can be fetched.
+    """
+    most = max(1, window_bytes() // 2 // max(1, source.layout.chunk_nbytes))
+    batch: list[ObjectPart] = []
+    chunks = 0
+    for part in parts:
+        for piece in _pieces(part, most):
+            if batch and (chunks + piece.count > most or len(batch) == most_parts):
+                yield batch
+                batch, chunks = [], 0
+            batch.append(piece)
+            chunks += piece.count
+    if batch:
+        yield batch
+
+
+def ahead(fetch: Callable[[T], R], items: Iterator[T]) -> Iterator[tuple[T, R]]:
+    """Each item with what ``fetch`` makes of it; the next one is fetched while the caller works with this one."""
+    item = next(items, None)
+    result = None if item is None else in_background(fetch, item)
+    while item is not None and result is not None:
+        found = result()
+        following = next(items, None)
+        result = None if following is None else in_background(fetch, following)
+        yield item, found
+        item = following
+
+
+def window_bytes() -> int:
+    """How much memory a call may use beside its result, about."""
+    return parse_bytes(config["window_bytes"])
+
+
+def _pieces(part: ObjectPart, most: int) -> Iterator[ObjectPart]:
+    if part.count <= most:
+        yield part
+        return
+    if not isinstance(part, GridPart):
+        for first in range(part.low, part.high, most):
+            yield replace(part, low=first, high=min(first + most, part.high))
+        return
+    axis = next(i for i, length in enumerate(part.shape) if length > 1)
+    step = max(1, most // (part.count // part.shape[axis]))
+    for start in range(part.low[axis], part.high[axis], step):
+        stop = min(start + step, part.high[axis])
+        low = (*part.low[:axis], start, *part.low[axis + 1 :])
+        high = (*part.high[:axis], stop, *part.high[axis + 1 :])
+        yield from _pieces(replace(part, low=low, high=high), most)
