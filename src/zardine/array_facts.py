@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zardine.codecs.sharding_indexed import ShardingCodec
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.source import ArraySource
 from zardine.engine.stored import count_stored_chunks, stored_keys
 from zardine.metadata.documents import ArrayMetadata
-from zardine.nodes import document_key
+from zardine.metadata.node_names import join_path
+from zardine.nodes import names_of
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 
@@ -127,7 +129,8 @@ class ArrayFacts(ABC):
     def nbytes_stored(self) -> int:
         """Bytes of all stored objects of this array, its metadata document included."""
         store = self.store
-        keys = [document_key(self.path), *stored_keys(self._source)]
+        documents = [join_path(self.path, name) for name in names_of(self.metadata)]
+        keys = [*documents, *stored_keys(self._source)]
         return sum(store.size(key) or 0 for key in keys)
 
     @property
@@ -152,13 +155,22 @@ class ArrayFacts(ABC):
 
     @property
     def compressor(self) -> Any:
-        """Zarr v2's single compressor. Raises ``TypeError``: this array has :attr:`compressors`."""
-        raise TypeError("compressor is a property of Zarr v2 arrays; this one has compressors")
+        """The compressor of a Zarr v2 (or v1) array, an object of numcodecs, or ``None``.
+
+        Raises ``TypeError`` for arrays of v3, which have :attr:`compressors`.
+        """
+        if self.metadata.older is None:
+            raise TypeError("compressor is a property of Zarr v2 arrays; this one has compressors")
+        import numcodecs
+
+        compressor = self.metadata.older.compressor
+        return None if compressor is None else numcodecs.get_codec(dict(compressor))
 
     @property
     def order(self) -> str:
-        """Memory layout of arrays that reading returns: ``"C"`` or ``"F"``."""
-        return self._source.config.order
+        """Memory layout of what reading returns; for Zarr v2 (and v1) arrays, the order of elements in chunks."""
+        older = self.metadata.older
+        return self._source.config.order if older is None else older.order
 
     @property
     def config(self) -> ArrayConfig:
@@ -195,7 +207,12 @@ class ArrayFacts(ABC):
     @property
     def read_only(self) -> bool:
         """Whether writing is refused."""
-        return self.store.read_only
+        return self.store.read_only or self.is_draft
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether shards are stored in the dialect of the draft of March 2023, which is only read."""
+        return any(_is_draft(codec) for codec in self._source.layout.codecs)
 
     def _inner_codecs(self) -> tuple[Codec, ...]:
         sharding = self._source.layout.sharding
@@ -210,3 +227,7 @@ class ArrayFacts(ABC):
                 f"{what} differ in shape: see read_chunk_sizes and write_chunk_sizes for those of each axis"
             )
         return tuple(axis.runs[0][0] for axis in self._source.layout.grids.objects)
+
+
+def _is_draft(codec: Codec) -> bool:
+    return isinstance(codec, ShardingCodec) and (codec.draft or any(map(_is_draft, codec.codecs)))

@@ -41,7 +41,10 @@ def describe_array(array: Array, *, complete: bool = False) -> ArrayInfo:
     items = [
         ("Type", "Array"),
         ("Path", array.name),
-        ("Zarr format", str(array.metadata.zarr_format)),
+        (
+            "Zarr format",
+            str(array.metadata.zarr_format) + (", sharding codec of the 2023 draft" if array.is_draft else ""),
+        ),
         ("Data type", array.metadata.data_type.name),
         ("Fill value", str(array.fill_value)),
         ("Shape", named_shape(array.shape, array.dimension_names)),

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from zardine.array_facts import ArrayFacts
 from zardine.attributes import Attributes
+from zardine.data_types.numpy_types import AnyObject
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.layout import prepare_layout
 from zardine.engine.read import read_plan
@@ -63,7 +64,12 @@ class Array(ArrayFacts):
         try:
             layout = prepare_layout(metadata)
         except MetadataError as error:
-            raise type(error)(f"the document of {describe(store, path)} is invalid", error.problems) from None
+            problems = error.problems
+            if metadata.older is not None:
+                from zardine.metadata.v2 import in_words_of_the_document
+
+                problems = tuple(in_words_of_the_document(metadata, list(problems)))
+            raise type(error)(f"the document of {describe(store, path)} is invalid", problems) from None
         self._source = ArraySource(store, path, layout, config or ArrayConfig.from_settings())
 
     @classmethod
@@ -77,7 +83,7 @@ class Array(ArrayFacts):
     @classmethod
     def from_dict(cls, store_path: StorePath, data: Mapping[str, Any]) -> Array:
         """An array with the metadata document ``data``, which is not stored."""
-        from zardine.metadata.v3 import parse_node_json
+        from zardine.metadata.formats import parse_node_json
 
         metadata = parse_node_json(data, "the given document is invalid")
         if not isinstance(metadata, ArrayMetadata):
@@ -297,7 +303,7 @@ class Array(ArrayFacts):
 
     def refresh(self) -> Array:
         """Read the metadata document again, to see what others changed; gives this array."""
-        self._adopt(load_array(self.store, self.path))
+        self._adopt(load_array(self.store, self.path, self.metadata.zarr_format))
         return self
 
     # the rest
@@ -372,12 +378,21 @@ class Array(ArrayFacts):
         if fields is not None:
             self._check_fields(fields)
             dtype = np.empty(0, dtype)[fields].dtype
-        values = broadcast_values(cast_values(value, dtype), selection.shape)
+        cast = self._as_objects(value) if isinstance(self.metadata.data_type, AnyObject) else cast_values(value, dtype)
+        values = broadcast_values(cast, selection.shape)
         plan = make_plan(selection, self._source.layout.grids)
         if isinstance(selection, GridSelection):
             write_plan(self._source, plan, selection.full_view(values), fields)
         else:
             write_plan(self._source, plan, values.reshape(-1), fields)
+
+    def _as_objects(self, value: Any) -> npt.NDArray[Any]:
+        """Objects as the user gave them: an object array as it is, anything else as one object for all elements."""
+        return (
+            value
+            if isinstance(value, np.ndarray) and value.dtype.kind == "O"
+            else self.metadata.data_type.cast_fill(value)
+        )
 
     def _scalar(self) -> Any:
         if self.size != 1:
@@ -393,8 +408,13 @@ class Array(ArrayFacts):
                 raise SelectionError(f"no field {name!r}; the fields are {', '.join(map(repr, names))}")
 
     def _check_writable(self) -> None:
-        if self.read_only:
+        if self.store.read_only:
             raise ReadOnlyError(f"cannot write to {describe(self.store, self.path)}: it was opened read-only")
+        if self.read_only:
+            raise ReadOnlyError(
+                f"cannot write to {describe(self.store, self.path)}: it is stored in the sharding codec's draft "
+                "of 2023, which is only read; zardine.convert makes an array of it that can be written"
+            )
 
     def _with_source(self, source: ArraySource) -> Array:
         twin = object.__new__(type(self))

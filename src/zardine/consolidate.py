@@ -21,12 +21,12 @@ def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format:
     found, inner = find_place(store, path)
     if found.read_only:
         raise ReadOnlyError(f"cannot write to {describe(found, inner)}: it was opened read-only")
-    metadata = load_group(found, inner).with_consolidated(None)
+    metadata = load_group(found, inner, zarr_format).with_consolidated(None)
     group = Group(found, inner, metadata)
     nodes = {}
     for relative, node in group.members(max_depth=None, use_consolidated_for_children=False):
         document = node.metadata.to_dict()
-        if not isinstance(node, Array):
+        if not isinstance(node, Array) and metadata.zarr_format == 3:
             document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {}}
         nodes[relative] = document
     consolidated = update_node(found, inner, metadata, lambda old: old.with_consolidated(nodes))

@@ -12,9 +12,10 @@ from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_arra
 from zardine.errors import MetadataError
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path, normalize_path
-from zardine.new_array import DEFAULT, check_format, new_array_metadata
-from zardine.nodes import NodeMetadata, create_node, describe
+from zardine.new_array import DEFAULT, format_of_new, new_array_metadata
+from zardine.nodes import create_node, describe
 from zardine.places import find_place, is_within, same_place
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
@@ -57,7 +58,10 @@ def create_array(
     - ``filters``, ``serializer``, ``compressors``: codecs before, at and after the step from array to bytes.
     - ``checksum``: whether every chunk ends with a crc32c, so that damage is noticed (default: yes).
     - ``fill_value``: what elements read as that were never written (default: zero, false or empty).
-    - ``order``: memory layout of arrays that reading returns, ``"C"`` or ``"F"``.
+    - ``order``: memory layout of arrays that reading returns, ``"C"`` or ``"F"``; with ``zarr_format=2``, the order of
+      elements in stored chunks.
+    - ``zarr_format``: 3, or 2 or 1 for programs that cannot read better. There ``filters`` and ``compressors`` are
+      codecs of numcodecs, and ``fill_value=None`` leaves what was never written undefined.
     - ``overwrite``: erase what is stored at this place first.
 
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
@@ -85,6 +89,7 @@ def create_array(
         chunk_key_encoding=chunk_key_encoding,
         dimension_names=dimension_names,
         checksum=checksum,
+        order=order,
         zarr_format=zarr_format,
     )
     if overwrite and write_data:
@@ -111,9 +116,11 @@ def create_group(
     """
     from zardine.groups import Group
 
-    check_format(zarr_format)
+    version = format_of_new(zarr_format)
+    if version == 1:
+        raise ValueError("Zarr v1 has no groups: use zarr_format=2 or 3")
     found, inner = find_place(store, path, storage_options=storage_options)
-    metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}))
+    metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}), zarr_format=version)
     create_node(found, inner, metadata, overwrite=overwrite)
     return Group(found, inner, metadata)
 
@@ -137,7 +144,8 @@ def create_hierarchy(
         parts = path.split("/") if path else []
         for depth in range(len(parts)):
             parent = "/".join(parts[:depth])
-            if isinstance(wanted.setdefault(parent, GroupMetadata()), ArrayMetadata):
+            group = GroupMetadata(zarr_format=max(2, wanted[path].zarr_format))
+            if isinstance(wanted.setdefault(parent, group), ArrayMetadata):
                 raise ValueError(f"{path!r} cannot be below {parent!r}, which is to be an array")
     for path in sorted(wanted):
         node, place = wanted[path], join_path(root, path)
@@ -259,6 +267,18 @@ def create_like(store: StoreLike, like: Any, *, name: str | None = None, **kwarg
 def like_arguments(array: Array) -> dict[str, Any]:
     """What :func:`create_array` has to be told to make an array that is stored as ``array`` is."""
     layout = array._source.layout
+    older = array.metadata.older
+    if older is not None:
+        return {
+            "chunks": array.chunks,
+            "shards": None,
+            "filters": list(older.filters or ()) or None,
+            "compressors": older.compressor,
+            "fill_value": None if older.fill_value is None else array.metadata.fill_value,
+            "chunk_key_encoding": layout.keys,
+            "order": older.order,
+            "zarr_format": array.metadata.zarr_format,
+        }
     rectilinear = array._is_rectilinear()
     objects = array.write_chunk_sizes if rectilinear else array._grid_shape("chunks")
     return {
@@ -303,7 +323,7 @@ def _store_array(
     store: Store, path: str, metadata: ArrayMetadata, overwrite: bool, config: ArrayConfigLike, order: str | None
 ) -> Array:
     settings = parse_array_config(config)
-    if order is not None:
+    if order is not None and metadata.zarr_format == 3:
         settings = settings.changed({"order": order})
     return store_new_array(store, path, metadata, settings, overwrite=overwrite)
 

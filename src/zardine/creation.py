@@ -21,7 +21,7 @@ from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.errors import UnsupportedError
 from zardine.groups import Group
-from zardine.new_array import DEFAULT, new_array_metadata, parse_shape
+from zardine.new_array import DEFAULT, format_of_new, new_array_metadata, parse_shape
 from zardine.places import find_place
 from zardine.stores.resolve import Mode, StoreLike
 
@@ -64,21 +64,31 @@ def create(
 ) -> Array:
     """Create an array; :func:`create_array` says the same in fewer words.
 
-    ``codecs`` is the whole codec chain. ``compressor`` counts as ``compressors``. The other arguments that only Zarr v2
-    has (``dimension_separator``, ``object_codec``) are refused; ``synchronizer``, ``cache_metadata``, ``cache_attrs``
-    and ``meta_array`` have no effect. ``read_only`` gives an array that refuses writes, after ``data`` is written.
+    ``codecs`` is the whole codec chain. ``compressor`` counts as ``compressors``. Arguments that only Zarr v2 has
+    (``dimension_separator``, ``object_codec``) are refused without ``zarr_format=2``; ``synchronizer``,
+    ``cache_metadata``, ``cache_attrs`` and ``meta_array`` have no effect. ``read_only`` gives an array that refuses
+    writes, after ``data`` is written.
     """
     if not _is_auto(compressor):
         if not _is_auto(compressors):
             raise ValueError("give either compressor or compressors, not both")
         compressors = compressor
-    for name, value, instead in (
-        ("dimension_separator", dimension_separator, "chunk_key_encoding"),
-        ("object_codec", object_codec, "serializer"),
-        ("chunk_store", chunk_store, "store"),
-    ):
-        if value is not None:
-            raise UnsupportedError(f"{name} belongs to Zarr v2, which this version does not write yet; use {instead}")
+    older = format_of_new(zarr_format) != 3
+    if chunk_store is not None:
+        raise UnsupportedError("chunk_store is not supported: documents and chunks are in one store; use store")
+    if not older:
+        for name, value, instead in (
+            ("dimension_separator", dimension_separator, "chunk_key_encoding"),
+            ("object_codec", object_codec, "serializer"),
+        ):
+            if value is not None:
+                raise ValueError(f"{name} belongs to Zarr v2: use {instead}, or zarr_format=2")
+    if dimension_separator is not None:
+        if chunk_key_encoding is not None:
+            raise ValueError("give either dimension_separator or chunk_key_encoding, not both")
+        chunk_key_encoding = ("v2", dimension_separator)
+    if object_codec is not None:
+        filters = [object_codec, *([] if filters is None else filters if isinstance(filters, Iterable) else [filters])]
     if data is not None:
         data = as_values(data)
         shape = data.shape if shape is None else shape
@@ -90,7 +100,7 @@ def create(
     if chunks is not None and chunk_shape is not None:
         raise ValueError("give either chunks or chunk_shape, not both")
     settings = parse_array_config(config)
-    changes = {"write_empty_chunks": write_empty_chunks, "order": order}
+    changes = {"write_empty_chunks": write_empty_chunks, "order": None if older else order}
     settings = settings.changed({name: value for name, value in changes.items() if value is not None})
     metadata = new_array_metadata(
         shape=shape,
@@ -106,6 +116,7 @@ def create(
         chunk_key_encoding=chunk_key_encoding,
         dimension_names=dimension_names,
         checksum=checksum,
+        order=order,
         zarr_format=zarr_format,
     )
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options)

@@ -18,16 +18,15 @@ from zardine.errors import (
     ReadOnlyError,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.metadata.node_names import join_path, normalize_path
-from zardine.metadata.v3 import parse_node_json
 from zardine.new_array import DEFAULT
 from zardine.nodes import (
-    NodeMetadata,
     child_names,
     describe,
     erase_node,
     find_node,
-    is_implied_group,
+    implied_group,
     load_group,
     load_node,
     update_node,
@@ -56,12 +55,12 @@ class Group:
         self._metadata = metadata
 
     @classmethod
-    def open(cls, store: StoreLike, zarr_format: int | None = 3) -> Group:
+    def open(cls, store: StoreLike, zarr_format: int | None = None) -> Group:
         """Open the group that is stored at ``store``. Raises :class:`~zardine.errors.GroupNotFoundError`."""
         from zardine.stores.resolve import resolve_store
 
         found, path = resolve_store(store)
-        return cls(found, path, load_group(found, path))
+        return cls(found, path, load_group(found, path, zarr_format))
 
     @classmethod
     def from_store(
@@ -318,7 +317,7 @@ class Group:
             serializer=serializer,
             fill_value=fill_value,
             order=order,
-            zarr_format=zarr_format,
+            zarr_format=self._metadata.zarr_format if zarr_format is None else zarr_format,
             attributes=attributes,
             chunk_key_encoding=chunk_key_encoding,
             dimension_names=dimension_names,
@@ -369,6 +368,7 @@ class Group:
     def create_group(self, name: str, **kwargs: Any) -> Group:
         """Create a group below this one; takes what :func:`zardine.create_group` takes."""
         self._check_writable()
+        kwargs = {"zarr_format": self._metadata.zarr_format, **kwargs}
         return create_group(self.store_path, path=_member_name(name), **kwargs)
 
     def require_group(self, name: str, overwrite: bool = False) -> Group:
@@ -399,7 +399,7 @@ class Group:
         name = _member_name(key)
         from zardine.creating import from_array
 
-        from_array(self.store_path, name=name, data=value, overwrite=True)
+        from_array(self.store_path, name=name, data=value, overwrite=True, zarr_format=self._metadata.zarr_format)
 
     def __delitem__(self, key: str) -> None:
         self._check_writable()
@@ -526,10 +526,12 @@ class Group:
                 )
             return self._consolidated_member(relative)
         path = join_path(self._path, relative)
-        metadata = find_node(self._store, path)
-        if metadata is None and is_implied_group(self._store, path):
-            return GroupMetadata()
+        metadata = self._find(path)
         return load_node(self._store, path) if metadata is None else metadata
+
+    def _find(self, path: str) -> NodeMetadata | None:
+        metadata = find_node(self._store, path, first=self._metadata.zarr_format)
+        return implied_group(self._store, path) if metadata is None else metadata
 
     def _children(self) -> Iterator[tuple[str, NodeMetadata]]:
         consolidated = self._metadata.consolidated_metadata
@@ -539,10 +541,7 @@ class Group:
                     yield relative, self._consolidated_member(relative)
             return
         for name in child_names(self._store, self._path):
-            path = join_path(self._path, name)
-            metadata = find_node(self._store, path)
-            if metadata is None and is_implied_group(self._store, path):
-                metadata = GroupMetadata()
+            metadata = self._find(join_path(self._path, name))
             if metadata is not None:
                 yield name, metadata
 

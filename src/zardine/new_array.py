@@ -27,7 +27,7 @@ from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCode
 from zardine.codecs.chain import build_chain
 from zardine.codecs.registry import codec_from
 from zardine.data_types import DataType, data_type_for
-from zardine.errors import MetadataError, UnsupportedError
+from zardine.errors import MetadataError
 from zardine.json_document import Extension, Problems, parse_extension
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
@@ -59,15 +59,40 @@ def new_array_metadata(
     chunk_key_encoding: Any = None,
     dimension_names: Iterable[str | None] | None = None,
     checksum: bool | None = None,
+    order: str | None = None,
     zarr_format: int | None = None,
 ) -> ArrayMetadata:
     """Work out and check the metadata of a new array.
 
+    ``order`` counts for Zarr v2 and v1 only, where it is the order of elements in chunks.
+
     ``codecs`` is the whole chain and excludes ``shards``, ``filters``, ``serializer`` and ``compressors``.
     Raises ``ValueError`` or ``TypeError`` for arguments that do not fit together.
     """
-    check_format(zarr_format)
+    version = format_of_new(zarr_format)
     lengths = parse_shape(shape)
+    if version != 3:
+        wrong = {"shards": shards, "codecs": codecs, "serializer": serializer, "dimension_names": dimension_names}
+        for name, value in wrong.items():
+            if value is not None and not _is_auto(value):
+                raise ValueError(f"{name} needs zarr_format=3; Zarr v{version} has none")
+        if checksum:
+            raise ValueError(f"checksum needs zarr_format=3; filters=[numcodecs.CRC32C()] does that in Zarr v{version}")
+        from zardine.new_older_array import new_older_metadata
+
+        return new_older_metadata(
+            shape=lengths,
+            dtype=dtype,
+            chunks=chunks,
+            filters=filters,
+            compressors=compressors,
+            fill_value=fill_value,
+            fill_is_given=fill_value is not DEFAULT,
+            attributes=attributes,
+            chunk_keys=None if chunk_key_encoding is None else parse_key_encoding(chunk_key_encoding),
+            order=order,
+            zarr_format=version,
+        )
     data_type = data_type_for(dtype)
     fill = data_type.default_fill() if fill_value is DEFAULT or fill_value is None else data_type.cast_fill(fill_value)
     item_size = data_type.item_size or 16
@@ -105,13 +130,16 @@ def new_array_metadata(
 
 
 def check_format(zarr_format: int | None) -> None:
-    """Refuse versions of Zarr that this version of zardine does not write."""
-    if zarr_format not in (None, 3):
-        if zarr_format in (1, 2):
-            raise UnsupportedError(
-                f"this version of zardine does not read or write Zarr v{zarr_format} yet; use zarr_format=3"
-            )
-        raise ValueError(f"there is no Zarr format {zarr_format!r}: use zarr_format=3, or leave it out")
+    """Refuse what is no version of Zarr."""
+    if isinstance(zarr_format, bool) or zarr_format not in (None, 1, 2, 3):
+        raise ValueError(f"there is no Zarr format {zarr_format!r}: use 3, 2 or 1, or leave zarr_format out")
+
+
+def format_of_new(zarr_format: int | None) -> int:
+    """The version of Zarr of a new node."""
+    version = config["default_zarr_format"] if zarr_format is None else zarr_format
+    check_format(version)
+    return int(version)
 
 
 def parse_shape(shape: Any) -> tuple[int, ...]:

@@ -5,11 +5,12 @@ Every change of a document is a conditional write, so that two processes changin
 
 from __future__ import annotations
 
+import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from zardine.buffers import BytesLike
 from zardine.errors import (
@@ -23,20 +24,33 @@ from zardine.errors import (
     UnsupportedError,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import (
+    FORMATS,
+    NodeMetadata,
+    document_names,
+    main_names,
+    parse_documents,
+    to_documents,
+)
 from zardine.metadata.node_names import join_path, normalize_path
-from zardine.metadata.v3 import DOCUMENT_NAME, parse_node, serialize
-from zardine.stores.base import Condition, Store
+from zardine.metadata.v2 import CONSOLIDATED, GROUP
+from zardine.metadata.v3 import DOCUMENT_NAME
+from zardine.stores.base import Condition, Reading, Store
 
-NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
 M = TypeVar("M", ArrayMetadata, GroupMetadata)
 
-_OLD_DOCUMENTS = (".zarray", ".zgroup")
 _ATTEMPTS = 1000
 
 
-def document_key(path: str) -> str:
-    """The key of a node's metadata document."""
-    return join_path(path, DOCUMENT_NAME)
+def document_key(path: str, metadata: NodeMetadata | None = None) -> str:
+    """The key of a node's (first) metadata document; of one of Zarr v3 without ``metadata``."""
+    name = DOCUMENT_NAME if metadata is None else names_of(metadata)[0]
+    return join_path(path, name)
+
+
+def names_of(metadata: NodeMetadata) -> tuple[str, ...]:
+    """Names of the documents that a node may have."""
+    return document_names(metadata.zarr_format, metadata.node_type)
 
 
 def describe(store: Store, path: str) -> str:
@@ -44,59 +58,87 @@ def describe(store: Store, path: str) -> str:
     return f"{str(store).rstrip('/')}/{path}" if path else str(store)
 
 
-def find_node(store: Store, path: str) -> NodeMetadata | None:
+def find_node(store: Store, path: str, zarr_format: int | None = None, *, first: int = 3) -> NodeMetadata | None:
     """The metadata of the node at ``path``; ``None`` where there is none.
 
-    Raises :class:`~zardine.errors.MetadataError` for a document that breaks the specification.
+    It is looked for in all versions of Zarr, beginning with ``first``, or only in ``zarr_format``. Raises
+    :class:`~zardine.errors.MetadataError` for a document that breaks the specification.
     """
-    data = store.get(document_key(path))
-    return None if data is None else _parse(data, store, path)
+    versions = (first, *(each for each in FORMATS if each != first)) if zarr_format is None else (zarr_format,)
+    for version in versions:
+        for name in main_names(version):
+            data = store.get(join_path(path, name))
+            if data is None or (version == 1 and not _is_v1(data)):
+                continue
+            kind = "array" if (version, name) in _ARRAYS else "group"
+            others = document_names(version, kind)[1:]
+            documents = {name: data, **{each: store.get(join_path(path, each)) for each in others}}
+            return _parse(name, documents, store, path)
+    return None
 
 
-def _parse(data: BytesLike, store: Store, path: str) -> NodeMetadata:
+_ARRAYS = {(version, document_names(version, "array")[0]) for version in (2, 1)}
+
+
+def _is_v1(data: BytesLike) -> bool:
+    """Whether a value called ``meta``, which anything may be called, looks like a document of Zarr v1."""
+    return bytes(data[:1]).strip() in (b"", b"{") and b'"zarr_format"' in bytes(data)
+
+
+def _parse(name: str, documents: Mapping[str, BytesLike | None], store: Store, path: str) -> NodeMetadata:
     try:
-        return parse_node(data)
+        return parse_documents(name, documents, "the document is invalid")
     except MetadataError as error:
-        raise type(error)(f"the document of {describe(store, path)} is invalid", error.problems) from None
+        raise type(error)(
+            f"the document {name} of {describe(store, path)} is invalid"
+            if name != DOCUMENT_NAME
+            else f"the document of {describe(store, path)} is invalid",
+            error.problems,
+        ) from None
 
 
-def load_node(store: Store, path: str) -> NodeMetadata:
+def load_node(store: Store, path: str, zarr_format: int | None = None) -> NodeMetadata:
     """The metadata of the node at ``path``, which must be there."""
-    node = find_node(store, path)
+    node = find_node(store, path, zarr_format)
     if node is None:
-        raise _not_found(store, path, NodeNotFoundError, "array or group")
+        raise not_found(store, path, zarr_format, NodeNotFoundError, "array or group")
     return node
 
 
-def load_array(store: Store, path: str) -> ArrayMetadata:
+def load_array(store: Store, path: str, zarr_format: int | None = None) -> ArrayMetadata:
     """The metadata of the array at ``path``, which must be one."""
-    node = find_node(store, path)
+    node = find_node(store, path, zarr_format)
     if isinstance(node, ArrayMetadata):
         return node
     if node is not None:
         raise ContainsGroupError(f"a group, not an array, is stored at {describe(store, path)}: see open_group")
-    raise _not_found(store, path, ArrayNotFoundError, "array")
+    raise not_found(store, path, zarr_format, ArrayNotFoundError, "array")
 
 
-def load_group(store: Store, path: str) -> GroupMetadata:
+def load_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata:
     """The metadata of the group at ``path``; a path above stored nodes is an (implied) group without a document."""
-    node = find_node(store, path)
+    node = find_node(store, path, zarr_format)
     if isinstance(node, GroupMetadata):
         return node
     if node is not None:
         raise ContainsArrayError(f"an array, not a group, is stored at {describe(store, path)}: see open_array")
-    if is_implied_group(store, path):
-        return GroupMetadata()
-    raise _not_found(store, path, GroupNotFoundError, "group")
+    implied = implied_group(store, path, zarr_format)
+    if implied is not None:
+        return implied
+    raise not_found(store, path, zarr_format, GroupNotFoundError, "group")
 
 
-def is_implied_group(store: Store, path: str) -> bool:
-    """Whether nodes are stored below ``path`` (core 3.1, "Discover children of a group")."""
+def implied_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata | None:
+    """A group without a document: one below which nodes are stored (core 3.1, "Discover children of a group")."""
+    wanted = {name: version for version in (3, 2) if zarr_format in (None, version) for name in main_names(version)}
     try:
-        keys = store.list_prefix(f"{path}/" if path else "")
-        return any(key.endswith("/" + DOCUMENT_NAME) for key in keys)
+        for key in store.list_prefix(f"{path}/" if path else ""):
+            version = wanted.get(key.rpartition("/")[2])
+            if version is not None:
+                return GroupMetadata(zarr_format=version)
     except UnsupportedError:
-        return False
+        pass
+    return None
 
 
 def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool) -> None:
@@ -106,22 +148,40 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
     taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
     """
     normalize_path(path)
-    document = serialize(metadata)
-    create_ancestors(store, path)
+    documents = to_documents(metadata)
+    create_ancestors(store, path, metadata.zarr_format)
+    first, *rest = names_of(metadata)
     if overwrite:
         store.erase_prefix(f"{path}/" if path else "")
-        store.set(document_key(path), document)
-        return
-    for name in _OLD_DOCUMENTS:
-        if store.exists(join_path(path, name)):
-            kind = ContainsArrayError if name == ".zarray" else ContainsGroupError
-            raise kind(
-                f"a Zarr v2 node is stored at {describe(store, path)} ({name}); overwrite=True erases it and all below"
-            )
+    else:
+        _check_free(store, path, metadata)
+    for name in rest:  # the first document makes the node, so it comes last
+        document = documents[name]
+        if document is not None:
+            store.set(join_path(path, name), document)
+    document = documents[first]
+    assert document is not None
     try:
-        store.set(document_key(path), document, condition=Condition(None))
+        store.set(join_path(path, first), document, condition=None if overwrite else Condition(None))
     except ConditionFailedError:
         raise taken(store, path, find_node(store, path)) from None
+
+
+def older_document(store: Store, path: str) -> str | None:
+    """The name of a document of Zarr v2 that is stored at ``path``, if there is one."""
+    return next((name for name in main_names(2) if store.exists(join_path(path, name))), None)
+
+
+def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
+    """Raise where a node of another kind or version is stored; one of the same is found when it is written."""
+    for version in (3, 2):
+        for name in main_names(version):
+            if name != names_of(metadata)[0] and store.exists(join_path(path, name)):
+                kind = ContainsGroupError if name == GROUP else ContainsArrayError
+                raise kind(
+                    f"a Zarr v{version} node is stored at {describe(store, path)} ({name}); "
+                    "overwrite=True erases it and all below"
+                )
 
 
 def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayError | ContainsGroupError:
@@ -136,23 +196,21 @@ def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayEr
 
 def update_node(store: Store, path: str, metadata: M, change: Callable[[M], M]) -> M:
     """Change the document of a node; ``change`` gets what is stored now, which may be newer than ``metadata``."""
-    key = document_key(path)
+    names = names_of(metadata)
     for attempt in range(_ATTEMPTS):
-        with store.lock(key):
-            reading = store.read(key)
+        with store.lock(join_path(path, names[0])):
+            readings = {name: store.read(join_path(path, name)) for name in names}
             current: Any = metadata
-            condition = Condition(None)
-            if reading is not None:
-                current = _parse(reading.parts[0], store, path)
-                condition = Condition(reading.version)
+            if readings[names[0]] is not None:
+                documents = {name: None if each is None else each.parts[0] for name, each in readings.items()}
+                current = _parse(names[0], documents, store, path)
                 if type(current) is not type(metadata):
                     raise taken(store, path, current)
             elif isinstance(metadata, ArrayMetadata):
-                raise _not_found(store, path, ArrayNotFoundError, "array")
+                raise not_found(store, path, metadata.zarr_format, ArrayNotFoundError, "array")
             changed = change(current)
             try:
-                versioned = reading is None or reading.version is not None
-                store.set(key, serialize(changed), condition=condition if versioned else None)
+                _store_changes(store, path, to_documents(changed), readings)
             except ConditionFailedError:
                 if attempt + 1 == _ATTEMPTS:
                     raise
@@ -162,9 +220,31 @@ def update_node(store: Store, path: str, metadata: M, change: Callable[[M], M]) 
     raise AssertionError("unreachable")
 
 
+def _store_changes(
+    store: Store, path: str, documents: Mapping[str, bytes | None], readings: Mapping[str, Reading | None]
+) -> None:
+    """Write each document that is to be other than what was read, if it still is what was read."""
+    for name, document in documents.items():
+        reading = readings[name]
+        if reading is None:
+            if document is not None:
+                store.set(join_path(path, name), document, condition=Condition(None))
+        elif document is None and name == CONSOLIDATED:
+            store.erase(join_path(path, name))
+        elif not _same_json(reading.parts[0], document or b"{}"):
+            condition = None if reading.version is None else Condition(reading.version)
+            store.set(join_path(path, name), document or b"{}", condition=condition)
+
+
+def _same_json(a: BytesLike, b: BytesLike) -> bool:
+    return bytes(a) == bytes(b) or bool(json.loads(bytes(a)) == json.loads(bytes(b)))
+
+
 def erase_node(store: Store, path: str) -> None:
     """Remove a node and everything below it; its document goes first, so that no half-erased node is found."""
-    store.erase(document_key(path))
+    for version in FORMATS:
+        for name in main_names(version):
+            store.erase(join_path(path, name))
     store.erase_prefix(f"{path}/" if path else "")
 
 
@@ -178,15 +258,15 @@ def child_names(store: Store, path: str) -> Iterator[str]:
             yield name
 
 
-def create_ancestors(store: Store, path: str) -> None:
-    """Store documents of the groups above ``path`` that have none.
+def create_ancestors(store: Store, path: str, zarr_format: int = 3) -> None:
+    """Store documents of the groups above ``path`` that have none. Zarr v1 has no groups.
 
     Raises :class:`~zardine.errors.ContainsArrayError` where one of them is an array.
     """
-    parts = path.split("/")[:-1] if path else []
+    parts = path.split("/")[:-1] if path and zarr_format != 1 else []
     missing = []
     for depth in range(len(parts), -1, -1):
-        if depth == 0 and not path:
+        if depth == 0 and (not path or zarr_format == 1):
             break
         ancestor = "/".join(parts[:depth])
         node = find_node(store, ancestor)
@@ -197,15 +277,18 @@ def create_ancestors(store: Store, path: str) -> None:
         if node is not None:
             break  # what is above an existing group exists too
         missing.append(ancestor)
+    group = GroupMetadata(zarr_format=zarr_format)
+    document = to_documents(group)[names_of(group)[0]] if missing else None
     for ancestor in reversed(missing):
+        assert document is not None
         with suppress(ConditionFailedError):  # another process has just created it
-            store.set(document_key(ancestor), serialize(GroupMetadata()), condition=Condition(None))
+            store.set(document_key(ancestor, group), document, condition=Condition(None))
 
 
-def _not_found(store: Store, path: str, kind: type[NodeNotFoundError], what: str) -> Exception:
-    for name in _OLD_DOCUMENTS:
-        if store.exists(join_path(path, name)):
-            return UnsupportedError(
-                f"{describe(store, path)} is stored in Zarr v2 ({name}), which this version of zardine cannot open yet"
-            )
-    return kind(f"no {what} is stored at {describe(store, path)}: looked for {document_key(path)!r}")
+def not_found(
+    store: Store, path: str, zarr_format: int | None, kind: type[NodeNotFoundError], what: str
+) -> NodeNotFoundError:
+    """The error for a place where no node is; it lists what was looked for."""
+    versions = FORMATS if zarr_format is None else (zarr_format,)
+    keys = [join_path(path, name) for version in versions for name in main_names(version)]
+    return kind(f"no {what} is stored at {describe(store, path)}: looked for {', '.join(keys)}")

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,12 +14,14 @@ from zardine.arrays import Array
 from zardine.creating import create_group
 from zardine.creation import create
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
-from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError
+from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError, ZarrUserWarning
 from zardine.groups import Group
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import NodeMetadata
 from zardine.new_array import check_format
-from zardine.nodes import describe, find_node, load_array, load_group, taken
+from zardine.nodes import describe, find_node, load_array, load_group, older_document, taken
 from zardine.places import find_place
+from zardine.stores.base import Store
 from zardine.stores.resolve import Mode, StoreLike
 
 
@@ -40,15 +43,16 @@ def open(
     check_format(zarr_format)
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
     if "shape" in kwargs or kwargs.get("data") is not None:
-        return open_array(found, path=inner, mode=mode, config=config, **kwargs)
-    node = None if mode in ("w", "w-") else find_node(found, inner)
+        return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **kwargs)
+    node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format)
     if isinstance(node, ArrayMetadata):
         _check_arguments(kwargs)
+        _warn_of_two(found, inner, node, zarr_format)
         return Array(found, inner, node, parse_array_config(config))
     if config is not None:
         raise TypeError(f"config says how an array is read and written, and {describe(found, inner)} is a group")
     try:
-        return open_group(found, path=inner, mode=mode or "a", **kwargs)
+        return open_group(found, path=inner, mode=mode or "a", zarr_format=zarr_format, **kwargs)
     except GroupNotFoundError as error:
         raise NodeNotFoundError(str(error).replace("no group", "no array or group")) from None
 
@@ -76,14 +80,16 @@ def open_array(
     if mode in ("w", "w-"):
         if not creating:
             raise TypeError(f"mode {mode!r} creates an array: give its shape and dtype, or data")
-        return create(store=found, path=inner, config=settings, **{**kwargs, "overwrite": mode == "w"})
-    node = find_node(found, inner)
+        kwargs = {**kwargs, "overwrite": mode == "w", "zarr_format": zarr_format}
+        return create(store=found, path=inner, config=settings, **kwargs)
+    node = find_node(found, inner, zarr_format)
     if isinstance(node, ArrayMetadata) and not kwargs.get("overwrite"):
+        _warn_of_two(found, inner, node, zarr_format)
         return Array(found, inner, node, settings)
     if mode in (None, "a") and creating:
-        return create(store=found, path=inner, config=settings, **kwargs)
+        return create(store=found, path=inner, config=settings, zarr_format=zarr_format, **kwargs)
     try:
-        return Array(found, inner, load_array(found, inner), settings)
+        return Array(found, inner, load_array(found, inner, zarr_format), settings)
     except ArrayNotFoundError as error:
         if mode in (None, "a") and not found.read_only:
             raise ArrayNotFoundError(f"{error}; give shape and dtype to create one") from None
@@ -111,21 +117,23 @@ def open_group(
     """
     check_format(zarr_format)
     if chunk_store is not None:
-        raise UnsupportedError("chunk_store belongs to Zarr v2, which this version does not open yet; use store")
+        raise UnsupportedError("chunk_store is not supported: documents and chunks are in one store; use store")
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
+    new: dict[str, Any] = {"path": inner, "attributes": attributes, "zarr_format": zarr_format}
     if mode == "w":
-        return create_group(found, path=inner, overwrite=True, attributes=attributes)
+        return create_group(found, overwrite=True, **new)
     if mode == "w-":
         node = find_node(found, inner)
         if node is not None:
             raise taken(found, inner, node)
-        return create_group(found, path=inner, attributes=attributes)
+        return create_group(found, **new)
     try:
-        metadata = load_group(found, inner)
+        metadata = load_group(found, inner, zarr_format)
     except GroupNotFoundError:
         if mode not in (None, "a") or found.read_only:
             raise
-        return create_group(found, path=inner, attributes=attributes)
+        return create_group(found, **new)
+    _warn_of_two(found, inner, metadata, zarr_format)
     if use_consolidated and metadata.consolidated_metadata is None:
         raise ValueError(
             f"the metadata of {describe(found, inner)} is not consolidated: see consolidate_metadata, or open it with "
@@ -141,6 +149,16 @@ def open_consolidated(store: StoreLike, *, use_consolidated: bool = True, mode: 
     if use_consolidated is not True:
         raise TypeError("open_consolidated is for use_consolidated=True; use open_group for anything else")
     return open_group(store, mode=mode, use_consolidated=True, **kwargs)
+
+
+def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int | None) -> None:
+    """Say so where a node is stored in Zarr v3 and in v2 and nobody said which is wanted, if to look costs nothing."""
+    if zarr_format is None and node.zarr_format == 3 and store.gives_files and older_document(store, path):
+        warnings.warn(
+            f"{describe(store, path)} is stored in Zarr v3 and in Zarr v2: v3 is opened; zarr_format=2 opens the other",
+            ZarrUserWarning,
+            stacklevel=3,
+        )
 
 
 def _check_arguments(kwargs: Mapping[str, Any]) -> None:

@@ -83,7 +83,7 @@ def load(store: StoreLike, path: str | None = None, zarr_format: int | None = No
     An array without dimensions gives a scalar.
     """
     check_format(zarr_format)
-    node = open(store, mode="r", path=path)
+    node = open(store, mode="r", path=path, zarr_format=zarr_format)
     return node[...] if isinstance(node, Array) else _load_group(node)
 
 

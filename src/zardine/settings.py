@@ -19,6 +19,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "array.write_empty_chunks": False,
     "array.read_missing_chunks": True,
     "array.cache": 0,  # bytes of decoded chunks that an opened array keeps
+    "array.allow_unsafe_pickle_decode": False,  # whether chunks of Zarr v2 that are pickles may be read
     "array.checksum": True,  # every inner chunk chain ends with crc32c
     # work
     "threads": None,  # None: one for each processor
@@ -29,7 +30,6 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 """Every setting with its default."""
 
 _FOREIGN = (
-    "array.allow_unsafe_pickle_decode",
     "array.rectilinear_chunks",
     "array.sharding_coalesce_",
     "array.target_shard_size_bytes",

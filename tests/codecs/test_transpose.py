@@ -38,7 +38,8 @@ def test_configuration(h):
     ("codec", "place", "text"),
     [
         ("transpose", "codecs[0].configuration.order", "required member is missing"),
-        ({"order": "F"}, "codecs[0].configuration.order", "expected an array of integers"),
+        ({"order": "K"}, "codecs[0].configuration.order", 'expected one of "C", "F"'),
+        ({"order": 1}, "codecs[0].configuration.order", "expected an array of integers"),
         ({"order": [0, 0]}, "codecs[0].configuration.order", "a permutation of 0 to 1"),
         ({"order": [1, 2]}, "codecs[0].configuration.order", "a permutation of 0 to 1"),
         ({"order": [0, -1]}, "codecs[0].configuration.order[1]", "an integer"),

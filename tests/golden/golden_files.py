@@ -120,7 +120,9 @@ class Manifest:
         entries = sorted(kept + self.entries, key=lambda entry: entry["path"])
         lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
         MANIFEST.write_text(f"[\n{lines}\n]\n")
-        used = {entry["expected"] for entry in entries if "expected" in entry}
+        older = HERE / "manifest_old.json"
+        all_entries = entries + (json.loads(older.read_text(encoding="utf-8")) if older.exists() else [])
+        used = {entry.get(field) for entry in all_entries for field in ("expected", "others_read")}
         for file in EXPECTED.iterdir():
             if file.name not in used:
                 file.unlink()

@@ -227,7 +227,6 @@ def test_all_problems_are_reported_at_once() -> None:
     assert found == [
         "chunk_grid.configuration.chunk_shape[1]",
         "chunk_key_encoding.configuration.separator",
-        f"{place}.index_codecs",
         f"{place}.chunk_shape[1]",
         f"{place}.codecs[1].configuration.x",
         f"{place}.codecs[1].configuration.level",

@@ -183,7 +183,7 @@ def test_wrong_sharding_configurations_are_refused_when_the_metadata_is_read(cha
     assert any(problem.place.startswith(place) for problem in error.value.problems), error.value.problems
 
 
-@pytest.mark.parametrize("member", ["chunk_shape", "codecs", "index_codecs"])
+@pytest.mark.parametrize("member", ["chunk_shape", "codecs"])
 def test_required_members(member: str) -> None:
     with pytest.raises(MetadataError) as error:
         open_document(sharded({name: value for name, value in GOOD.items() if name != member}))

@@ -140,6 +140,8 @@ def equals_fill(array: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
     """Whether every element of ``array`` has the bits of ``fill``; for variable-length elements, equals it."""
     if array.size == 0:
         return True
+    if array.dtype.kind == "O" and not isinstance(fill.item(), (bytes, str)):
+        return False  # objects may compare in any way
     if array.dtype.kind in "OT":
         return bool((array == fill).all())  # as an array: NumPy drops NULs at the end of a scalar
     size = array.dtype.itemsize

@@ -57,6 +57,8 @@ CODECS: ExtensionTable[type[Codec]] = ExtensionTable(
         "transpose": "zardine.codecs.transpose:TransposeCodec",
         "vlen-bytes": "zardine.codecs.vlen_bytes:VLenBytesCodec",
         "vlen-utf8": "zardine.codecs.vlen_utf8:VLenUTF8Codec",
+        "zardine.v2_compressor": "zardine.codecs.v2_filters:V2Compressor",
+        "zardine.v2_filters": "zardine.codecs.v2_filters:V2Filters",
         "zstd": "zardine.codecs.zstd:ZstdCodec",
         **{f"numcodecs.{name}": f"zardine.codecs.numcodecs.{place}" for name, place in _NUMCODECS.items()},
     },

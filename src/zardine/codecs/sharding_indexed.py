@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.codecs.base import ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
+from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
 from zardine.codecs.bytes_codec import BytesCodec
 from zardine.codecs.chain import CodecChain, build_chain
 from zardine.codecs.crc32c import Crc32cCodec
@@ -37,12 +37,16 @@ class ShardingCodec(ArrayBytesCodec):
 
     ``chunk_shape`` divides the shard's shape on every axis. ``codecs`` and ``index_codecs`` may be given as codec
     objects, names, or JSON objects. ``index_location`` is ``"end"`` or ``"start"``.
+
+    ``draft`` marks the dialect of the draft of March 2023, which is read and never written: the document has no
+    ``index_codecs``, and the index at the end no checksum.
     """
 
     chunk_shape: tuple[int, ...]
     codecs: tuple[Codec, ...] = (BytesCodec(),)
     index_codecs: tuple[Codec, ...] = (BytesCodec(), Crc32cCodec())
     index_location: str = "end"
+    draft: bool = False
     name: ClassVar[str] = "sharding_indexed"
 
     def __post_init__(self) -> None:
@@ -62,7 +66,8 @@ class ShardingCodec(ArrayBytesCodec):
         """The codec that a ``configuration`` object describes; notes every problem."""
         allowed = ("chunk_shape", "codecs", "index_codecs", "index_location")
         members = check_members(configuration, allowed, place, problems)
-        for required in ("chunk_shape", "codecs", "index_codecs"):
+        draft = "index_codecs" not in members and "index_location" not in members
+        for required in ("chunk_shape",) if draft else ("chunk_shape", "codecs", "index_codecs"):
             if required not in members:
                 problems.add(f"{place}.{required}", "the member is missing; it is required")
         chunk_shape = location = None
@@ -75,10 +80,15 @@ class ShardingCodec(ArrayBytesCodec):
         )
         if problems or chunk_shape is None or codecs is None or index_codecs is None or location is None:
             return None
+        if draft:
+            index_codecs = (BytesCodec(endian="little"),)
+            return cls(chunk_shape=chunk_shape, codecs=_with_bytes(codecs), index_codecs=index_codecs, draft=True)
         return cls(chunk_shape=chunk_shape, codecs=codecs, index_codecs=index_codecs, index_location=location)
 
     def configuration(self) -> dict[str, JSON]:
         """The ``configuration`` member."""
+        if self.draft:
+            return {"chunk_shape": list(self.chunk_shape), "codecs": [codec.to_json() for codec in self.codecs]}
         return {
             "chunk_shape": list(self.chunk_shape),
             "codecs": [codec.to_json() for codec in self.codecs],
@@ -100,6 +110,7 @@ class ShardingCodec(ArrayBytesCodec):
             codecs=prepared.chain.codecs,
             index_codecs=prepared.layout.index_chain.codecs,
             index_location=self.index_location,
+            draft=self.draft,
         )
 
     def encoded_size(self, spec: ChunkSpec) -> int | None:
@@ -209,6 +220,14 @@ def _parse_list(value: JSON, place: str, problems: Problems) -> tuple[Codec, ...
         return None
     found = [parse_codec(item, f"{place}[{i}]", problems) for i, item in enumerate(value)]
     return tuple(codec for codec in found if codec is not None)
+
+
+def _with_bytes(codecs: tuple[Codec, ...]) -> tuple[Codec, ...]:
+    """In the draft, elements were little-endian bytes in C order where no codec said otherwise."""
+    if any(isinstance(codec, ArrayBytesCodec) for codec in codecs):
+        return codecs
+    filters = tuple(codec for codec in codecs if isinstance(codec, ArrayArrayCodec))
+    return (*filters, BytesCodec(endian="little"), *codecs[len(filters) :])
 
 
 @lru_cache(maxsize=512)

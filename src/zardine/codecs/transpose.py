@@ -7,33 +7,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.codecs.base import ArrayArrayCodec, ChunkSpec
-from zardine.codecs.configured import Check, Configured, integers
-from zardine.json_document import Problems
+from zardine.codecs.configured import Check, Configured
+from zardine.json_document import JSON, Problems, parse_choice, parse_integers
+
+
+def _order(value: JSON, place: str, problems: Problems) -> tuple[int, ...] | str | None:
+    if isinstance(value, str):
+        return parse_choice(value, ("C", "F"), place, problems)
+    return parse_integers(value, place, problems, low=0)
 
 
 @dataclass(frozen=True, slots=True)
 class TransposeCodec(Configured, ArrayArrayCodec):
-    """Dimension ``i`` of the encoded chunk is dimension ``order[i]`` of the chunk. Both directions give views."""
+    """Dimension ``i`` of the encoded chunk is dimension ``order[i]`` of the chunk. Both directions give views.
 
-    order: tuple[int, ...]
+    The words ``"C"`` (as it is) and ``"F"`` (reversed) of the specification's drafts are taken, too.
+    """
+
+    order: tuple[int, ...] | str
 
     name: ClassVar[str] = "transpose"
-    MEMBERS: ClassVar[Mapping[str, Check]] = {"order": integers(low=0)}
+    MEMBERS: ClassVar[Mapping[str, Check]] = {"order": _order}
     REQUIRED = ("order",)
 
     @classmethod
     def check_together(cls, values: Mapping[str, Any], prefix: str, problems: Problems) -> None:
         """``order`` has to name each dimension once."""
         order = values["order"]
+        if isinstance(order, str):
+            return
         if sorted(order) != list(range(len(order))):
             expected = f"a permutation of 0 to {len(order) - 1}"
             problems.expected(f"{prefix}order", expected, list(order))
+
+    def resolve(self, spec: ChunkSpec) -> Self:
+        """``"C"`` and ``"F"`` as lists of dimensions."""
+        if not isinstance(self.order, str):
+            return self
+        dimensions = range(len(spec.shape))
+        return replace(self, order=tuple(dimensions if self.order == "C" else reversed(dimensions)))
 
     def check(self, spec: ChunkSpec) -> str | None:
         """``order`` has to have one element per dimension."""
@@ -43,12 +61,18 @@ class TransposeCodec(Configured, ArrayArrayCodec):
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         """The chunk's shape in the new order."""
-        return replace(spec, shape=tuple(spec.shape[axis] for axis in self.order))
+        return replace(spec, shape=tuple(spec.shape[axis] for axis in self.dimensions))
 
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
         """A view of ``array`` with its dimensions in the order of the codec."""
-        return array.transpose(self.order)
+        return array.transpose(self.dimensions)
 
     def decode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
         """A view of ``array`` with its dimensions back in place."""
-        return array.transpose(np.argsort(self.order))
+        return array.transpose(np.argsort(self.dimensions))
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """``order`` as a list of dimensions."""
+        assert not isinstance(self.order, str)  # a chain resolves it first
+        return self.order

@@ -109,7 +109,7 @@ class _OpenSharding:
 
     def layout(self, shard_shape: tuple[int, ...], metadata: ArrayMetadata) -> ShardLayout:
         """The layout of shards of a shape given in the axis order of the array."""
-        orders = [codec.order for codec in self.before if isinstance(codec, TransposeCodec)]
+        orders = [codec.dimensions for codec in self.before if isinstance(codec, TransposeCodec)]
         problems = Problems()
         spec = ChunkSpec(shard_shape, metadata.data_type, metadata.fill)
         for codec in self.before:
@@ -248,7 +248,7 @@ def _open_sharding(chain: CodecChain) -> _OpenSharding | None:
     chunk_shape = codec.chunk_shape
     for each in reversed(before):
         if isinstance(each, TransposeCodec):
-            chunk_shape = _untranspose(chunk_shape, each.order)
+            chunk_shape = _untranspose(chunk_shape, each.dimensions)
     return _OpenSharding(codec, before, chunk_shape)
 
 

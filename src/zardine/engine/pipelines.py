@@ -41,7 +41,7 @@ def make_pipeline(chain: CodecChain) -> Any:
     for each, _ in chain.filters:
         if type(each) is not TransposeCodec:
             return None
-        order = tuple(order[axis] for axis in each.order)
+        order = tuple(order[axis] for axis in each.dimensions)
     steps = [_step(each) for each in chain.compressors]
     if None in steps or sum(step[0] != "crc32c" for step in steps if step is not None) > 1:
         return None

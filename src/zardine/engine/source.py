@@ -37,6 +37,11 @@ class ArraySource:
         name = self.layout.keys.encode(coordinates)
         return f"{self.path}/{name}" if self.path else name
 
+    @property
+    def keeps_empty_chunks(self) -> bool:
+        """Whether chunks that equal the fill value are stored: if that is wanted, or others may not know the value."""
+        return self.config.write_empty_chunks or not self.layout.metadata.fill_is_defined
+
     def with_layout(self, layout: ArrayLayout) -> ArraySource:
         """The same array after a change of its metadata."""
         return replace(self, layout=layout, cache_space=next(_serial), chunk_cache=None)

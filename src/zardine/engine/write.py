@@ -113,7 +113,7 @@ class _Change:
             if not chunk.flags.writeable or not chunk.flags.owndata:
                 chunk = chunk.copy()
             self._put(chunk, i, new)
-        if not source.config.write_empty_chunks and chain.is_fill(chunk):
+        if not source.keeps_empty_chunks and chain.is_fill(chunk):
             return None
         try:
             return chain.encode(chunk)
@@ -132,7 +132,7 @@ class _Change:
             self.values.view(f"V{self.values.dtype.itemsize}"),
             np.ascontiguousarray(self.part.rows()[which]),
             self.plan.kernel_axes(),
-            keep_fill=self.source.config.write_empty_chunks,
+            keep_fill=self.source.keeps_empty_chunks,
             head=head,
             tail=tail,
             threads=self.threads,

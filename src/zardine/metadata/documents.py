@@ -13,9 +13,26 @@ from zardine.data_types.base import DataType
 from zardine.json_document import JSON, Extension
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OlderForm:
+    """What the document of a Zarr v2 or v1 array says in its own words, and the normal form does not."""
+
+    dtype: JSON
+    order: str
+    fill_value: JSON
+    """``None``: what was never written is undefined; it reads as the default of the data type."""
+    compressor: Mapping[str, JSON] | None
+    filters: tuple[Mapping[str, JSON], ...] | None = None
+    dimension_separator: str | None = None
+    """``None``: the member is absent."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ArrayMetadata:
-    """An array's metadata document (core 3.1, "Array metadata"). Two are equal if they would be written the same."""
+    """An array's metadata document (core 3.1, "Array metadata"). Two are equal if they would be written the same.
+
+    Documents of Zarr v2 and v1 are told in the words of v3: codecs, a chunk grid, a chunk key encoding.
+    """
 
     shape: tuple[int, ...]
     data_type: DataType
@@ -31,6 +48,8 @@ class ArrayMetadata:
     unknown: Mapping[str, JSON] = field(default_factory=dict)
     """Members that zardine does not know and may ignore; kept for writing."""
     zarr_format: int = 3
+    older: OlderForm | None = None
+    """Where ``zarr_format`` is 2 or 1."""
     document: bytes | None = field(default=None, init=False)
     """The stored bytes that this was parsed from; equal bytes have the same layout. Copies with changes have none."""
 
@@ -54,11 +73,16 @@ class ArrayMetadata:
         """The fill value as a scalar."""
         return self.fill[()]
 
-    def to_dict(self) -> dict[str, JSON]:
-        """The document as a JSON object."""
-        from zardine.metadata.v3 import array_to_json
+    @property
+    def fill_is_defined(self) -> bool:
+        """Whether every program reads what was never written as the fill value."""
+        return self.older is None or self.older.fill_value is not None
 
-        return array_to_json(self)
+    def to_dict(self) -> dict[str, JSON]:
+        """The document as a JSON object; for Zarr v2 and v1 with the attributes in it."""
+        from zardine.metadata.formats import node_to_json
+
+        return node_to_json(self)
 
     def with_shape(self, shape: tuple[int, ...]) -> ArrayMetadata:
         """The same array with another shape."""
@@ -91,10 +115,10 @@ class GroupMetadata:
         return "group"
 
     def to_dict(self) -> dict[str, JSON]:
-        """The document as a JSON object."""
-        from zardine.metadata.v3 import group_to_json
+        """The document as a JSON object; for Zarr v2 with the attributes in it."""
+        from zardine.metadata.formats import node_to_json
 
-        return group_to_json(self)
+        return node_to_json(self)
 
     def with_attributes(self, attributes: Mapping[str, JSON]) -> GroupMetadata:
         """The same group with other attributes."""

@@ -116,6 +116,9 @@ def parse_extensions(value: JSON, place: str, problems: Problems) -> tuple[Exten
         problems.expected(place, "an array of codecs", value)
         return None
     found = [parse_extension(item, f"{place}[{i}]", problems) for i, item in enumerate(value)]
+    for i, extension in enumerate(found):
+        if extension is not None and extension.name.startswith("zardine.v2_"):
+            problems.unknown(f"{place}[{i}].name", f"{extension.name} belongs to Zarr v2; no v3 document may name it")
     return tuple(extension for extension in found if extension is not None)
 
 

@@ -1,0 +1,122 @@
+"""The documents that a node has in each version of Zarr: their names, and how they become metadata and come from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from zardine.buffers import BytesLike
+from zardine.errors import MetadataError, Problem
+from zardine.json_document import JSON, Problems, load_object
+from zardine.metadata import v1, v2, v3
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+
+NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
+
+FORMATS = (3, 2, 1)
+"""Versions of Zarr in the order in which a node is looked for."""
+
+_NAMES: Mapping[tuple[int, str], tuple[str, ...]] = {
+    (3, "array"): (v3.DOCUMENT_NAME,),
+    (3, "group"): (v3.DOCUMENT_NAME,),
+    (2, "array"): (v2.ARRAY, v2.ATTRIBUTES),
+    (2, "group"): (v2.GROUP, v2.ATTRIBUTES, v2.CONSOLIDATED),
+    (1, "array"): (v1.META, v1.ATTRIBUTES),
+}
+
+ALL_NAMES = frozenset(name for names in _NAMES.values() for name in names)
+"""Names of all documents; a node whose path ends in one of them could not be told from one."""
+
+
+def document_names(zarr_format: int, node_type: str) -> tuple[str, ...]:
+    """Names of the documents of a node, the first of which makes it one."""
+    return _NAMES[zarr_format, node_type]
+
+
+def main_names(zarr_format: int) -> tuple[str, ...]:
+    """Names of documents one of which a node of that version must have."""
+    return tuple(dict.fromkeys(names[0] for (version, _), names in _NAMES.items() if version == zarr_format))
+
+
+def parse_documents(name: str, documents: Mapping[str, BytesLike | None], subject: str) -> NodeMetadata:
+    """The node whose first document is called ``name``; ``documents`` by name, ``None`` for those that are absent.
+
+    Raises :class:`~zardine.errors.MetadataError`, which lists every problem; its text starts with ``subject``.
+    """
+    first = documents[name]
+    assert first is not None
+    if name == v3.DOCUMENT_NAME:
+        return v3.parse_node(first, subject)
+    problems = Problems()
+    loaded: dict[str, JSON] = {name: load_object(first, subject)}
+    for each, data in documents.items():
+        if data is not None and each != name:
+            try:
+                loaded[each] = load_object(data, subject)
+            except MetadataError as error:
+                problems.found.extend(Problem(each, problem.message) for problem in error.problems)
+    problems.raise_if_any(subject)
+    node: NodeMetadata | None
+    if name == v2.ARRAY:
+        node = v2.parse_array(loaded[name], loaded.get(v2.ATTRIBUTES), problems)
+    elif name == v2.GROUP:
+        node = v2.parse_group(loaded[name], loaded.get(v2.ATTRIBUTES), loaded.get(v2.CONSOLIDATED), problems)
+    else:
+        node = v1.parse_array(loaded[name], loaded.get(v1.ATTRIBUTES), problems)
+    problems.raise_if_any(subject)
+    assert node is not None
+    return node
+
+
+def parse_node_json(document: Mapping[str, JSON], subject: str) -> NodeMetadata:
+    """The node that one JSON object describes, as ``to_dict`` of metadata gives it. Raises as `parse_documents`."""
+    version = document.get("zarr_format")
+    if version not in (1, 2) or isinstance(version, bool):
+        return v3.parse_node_json(document, subject)
+    own = {name: value for name, value in document.items() if name not in ("attributes", "consolidated_metadata")}
+    attributes = document.get("attributes")
+    problems = Problems()
+    node: NodeMetadata | None
+    if version == 1:
+        node = v1.parse_array(own, attributes, problems)
+    elif "shape" in own or "dtype" in own:
+        node = v2.parse_array(own, attributes, problems)
+    else:
+        node = v2.parse_group(own, attributes, None, problems)
+    problems.raise_if_any(subject)
+    assert node is not None
+    return node
+
+
+def node_to_json(metadata: NodeMetadata) -> dict[str, JSON]:
+    """One JSON object for a node: ``zarr.json``, or the first document of v2 or v1 with the attributes in it."""
+    if metadata.zarr_format == 3:
+        return v3.array_to_json(metadata) if isinstance(metadata, ArrayMetadata) else v3.group_to_json(metadata)
+    document = _first_json(metadata)
+    return {**document, "attributes": dict(metadata.attributes)}
+
+
+def to_documents(metadata: NodeMetadata) -> dict[str, bytes | None]:
+    """The documents of a node by name; ``None`` for those that need not be there."""
+    if metadata.zarr_format == 3:
+        return {v3.DOCUMENT_NAME: v3.serialize(metadata)}
+    names = document_names(metadata.zarr_format, metadata.node_type)
+    documents: dict[str, bytes | None] = {names[0]: _dump(_first_json(metadata))}
+    needed = metadata.zarr_format == 1 or metadata.attributes
+    documents[names[1]] = _dump(dict(metadata.attributes)) if needed else None
+    if isinstance(metadata, GroupMetadata):
+        consolidated = v2.consolidated_to_json(metadata)
+        documents[v2.CONSOLIDATED] = None if consolidated is None else _dump(consolidated)
+    return documents
+
+
+def _first_json(metadata: NodeMetadata) -> dict[str, JSON]:
+    if isinstance(metadata, GroupMetadata):
+        return v2.group_to_json(metadata)
+    return v1.array_to_json(metadata) if metadata.zarr_format == 1 else v2.array_to_json(metadata)
+
+
+def _dump(document: JSON) -> bytes:
+    """As zarr-python 2 writes documents."""
+    return json.dumps(document, indent=4, sort_keys=True, ensure_ascii=True).encode("ascii")

@@ -1,0 +1,129 @@
+"""Zarr v1 documents (``meta`` and ``attrs``) to and from the normal form, by way of the words of v2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from zardine.errors import Problem
+from zardine.json_document import JSON, Problems, is_integer, parse_integer
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.v2 import check_format, chunk_shape, parse_common
+
+META, ATTRIBUTES = "meta", "attrs"
+
+_REQUIRED = (
+    *("zarr_format", "shape", "chunks", "dtype"),
+    *("compression", "compression_opts", "fill_value", "order"),
+)
+_LEVELS = ("zlib", "bz2")
+_DEFAULT_LEVEL = {"zlib": 1, "bz2": 9}
+
+
+def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
+    """The array that ``meta`` and ``attrs`` describe; notes every problem."""
+    for member in _REQUIRED:
+        if member not in document:
+            problems.add(member, "the member is missing; it is required")
+    check_format(document, 1, problems)
+    dtype = document.get("dtype")
+    if isinstance(dtype, list) and any(isinstance(field, list) and len(field) > 2 for field in dtype):
+        problems.add("dtype", "a field has a shape; there are none in v1")
+    if dtype == "|O":
+        problems.add("dtype", "there are no objects in v1")
+    compressor = _compressor(document.get("compression"), document.get("compression_opts"), problems)
+    words = {name: value for name, value in document.items() if name not in ("compression", "compression_opts")}
+    fill_value = document.get("fill_value")
+    if isinstance(document.get("dtype"), str) and isinstance(fill_value, str) and document["dtype"][1:2] == "S":
+        from base64 import standard_b64encode  # v1 has plain text here, v2 base64
+
+        fill_value = standard_b64encode(fill_value.encode("latin-1", "replace")).decode("ascii")
+    words |= {"compressor": compressor, "filters": None, "fill_value": fill_value}
+    words.pop("dimension_separator", None)
+    before = len(problems.found)
+    metadata = parse_common(words, attributes, problems, 1)
+    problems.found[before:] = [_in_words_of_v1(problem) for problem in problems.found[before:]]
+    return metadata
+
+
+def _in_words_of_v1(problem: Problem) -> Problem:
+    return Problem(problem.place.replace("compressor", "compression_opts", 1), problem.message)
+
+
+def array_to_json(metadata: ArrayMetadata) -> dict[str, JSON]:
+    """``meta``."""
+    older = metadata.older
+    assert older is not None
+    compression, options = _compression(older.compressor)
+    fill_value = older.fill_value
+    if isinstance(older.dtype, str) and older.dtype[1:2] == "S" and isinstance(fill_value, str):
+        from base64 import standard_b64decode
+
+        fill_value = standard_b64decode(fill_value).decode("latin-1")
+    return {
+        "zarr_format": 1,
+        "shape": list(metadata.shape),
+        "chunks": chunk_shape(metadata),
+        "dtype": older.dtype,
+        "compression": compression,
+        "compression_opts": options,
+        "fill_value": _bare(fill_value),
+        "order": older.order,
+        **metadata.unknown,
+    }
+
+
+def explain_unfit(metadata: ArrayMetadata) -> list[str]:
+    """Why a document in the words of v2 cannot be one of v1; nothing if it can."""
+    older = metadata.older
+    assert older is not None
+    reasons = []
+    if older.filters:
+        reasons.append("v1 has no filters")
+    if older.dimension_separator not in (None, "."):
+        reasons.append(f"v1 has no chunk keys with {older.dimension_separator!r}")
+    if older.dtype == "|O":
+        reasons.append("v1 has no objects")
+    if _compression(older.compressor) == ("", None):
+        reasons.append(f"v1 has no compression {(older.compressor or {}).get('id')}")
+    return reasons
+
+
+def _compressor(name: JSON, options: JSON, problems: Problems) -> dict[str, JSON] | None:
+    if name is None or name == "none":
+        return None
+    if name == "blosc":
+        if options is not None and not isinstance(options, Mapping):
+            problems.expected("compression_opts", "an object, for blosc", options)
+            return None
+        return {"id": "blosc", **(options or {})}
+    if name in _LEVELS:
+        level = _DEFAULT_LEVEL[name] if options is None else options
+        parse_integer(level, "compression_opts", problems, low=0, high=9)
+        return {"id": name, "level": level}
+    if name == "lzma":
+        if options is not None and not isinstance(options, Mapping) and not is_integer(options):
+            problems.expected("compression_opts", "an object, for lzma", options)
+            return None
+        return {"id": "lzma", **({"preset": options} if is_integer(options) else options or {})}
+    problems.expected("compression", 'one of "blosc", "zlib", "bz2", "lzma", "none"', name)
+    return None
+
+
+def _compression(compressor: Mapping[str, JSON] | None) -> tuple[str, JSON]:
+    """``compression`` and ``compression_opts``; the first is empty if v1 has no such compression."""
+    if compressor is None:
+        return "none", None
+    options = {name: value for name, value in compressor.items() if name != "id"}
+    identifier = compressor["id"]
+    if identifier == "blosc":
+        known = {name: options[name] for name in ("cname", "clevel", "shuffle") if name in options}
+        return ("blosc", known) if not options.get("blocksize") else ("", None)
+    if identifier in _LEVELS:
+        return str(identifier), options.get("level", _DEFAULT_LEVEL[str(identifier)])
+    return ("lzma", options) if identifier == "lzma" else ("", None)
+
+
+def _bare(value: JSON) -> JSON:
+    """NaN and infinities as v1 has them, which its text leaves to Python's JSON."""
+    known = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+    return known.get(value, value) if isinstance(value, str) else value

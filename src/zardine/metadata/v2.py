@@ -1,0 +1,255 @@
+"""Zarr v2 documents (``.zarray``, ``.zgroup``, ``.zattrs``, ``.zmetadata``) to and from the normal form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zardine.errors import Problem
+from zardine.json_document import JSON, Extension, Problems, is_integer, parse_choice, parse_integers
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata, OlderForm
+from zardine.metadata.v2_codecs import Storage, check_options, codec_places, object_codec, to_codecs
+from zardine.metadata.v2_dtypes import parse_dtype
+from zardine.metadata.v2_fill_values import parse_fill
+
+ARRAY, GROUP, ATTRIBUTES, CONSOLIDATED = ".zarray", ".zgroup", ".zattrs", ".zmetadata"
+
+_REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
+_MEMBERS = frozenset((*_REQUIRED, "dimension_separator"))
+
+
+def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
+    """The array that ``.zarray`` and ``.zattrs`` describe; notes every problem."""
+    for member in _REQUIRED:
+        if member not in document:
+            problems.add(member, "the member is missing; it is required")
+    check_format(document, 2, problems)
+    return parse_common(document, attributes, problems, 2)
+
+
+def parse_common(
+    document: Mapping[str, JSON], attributes: JSON, problems: Problems, zarr_format: int
+) -> ArrayMetadata | None:
+    """An array in the words of v2, whichever version stored it. Missing members were noted already."""
+    shape = chunks = dtype = order = None
+    if "shape" in document:
+        shape = parse_integers(document["shape"], "shape", problems, low=0)
+    if "chunks" in document:
+        chunks = parse_integers(document["chunks"], "chunks", problems, low=0)
+    if shape is not None and chunks is not None and len(shape) == len(chunks):
+        for i, (length, chunk) in enumerate(zip(shape, chunks, strict=True)):
+            if chunk == 0 and length > 0:  # zarr-python 2 made such of axes without length
+                problems.expected(f"chunks[{i}]", "an integer of 1 or more", chunk)
+        chunks = tuple(max(1, chunk) for chunk in chunks)
+    if shape is not None and chunks is not None and len(shape) != len(chunks):
+        problems.add("chunks", f"expected {len(shape)} lengths, one for each dimension, found {len(chunks)}")
+    if "dtype" in document:
+        dtype = parse_dtype(document["dtype"], "dtype", problems)
+    if "order" in document:
+        order = parse_choice(document["order"], ("C", "F"), "order", problems)
+    compressor = _parse_codec(document.get("compressor"), "compressor", problems)
+    filters = _parse_filters(document.get("filters"), problems)
+    separator = document.get("dimension_separator")
+    if separator is not None:
+        parse_choice(separator, (".", "/"), "dimension_separator", problems)
+    attributes = parse_attributes(attributes, problems)
+    if problems or shape is None or chunks is None or dtype is None or order is None:
+        return None
+    storage = Storage(dtype, order, filters or (), compressor)
+    if dtype.kind == "O" and object_codec(storage) is None:
+        problems.add(
+            "filters", 'a data type of objects ("|O") needs an object codec, such as vlen-utf8, as first filter'
+        )
+        return None
+    data_type, codecs = to_codecs(storage)
+    fill = parse_fill(document.get("fill_value"), data_type, dtype, "fill_value", problems)
+    if problems or fill is None:
+        return None
+    return ArrayMetadata(
+        shape=shape,
+        data_type=data_type,
+        fill=fill,
+        chunk_grid=Extension("regular", {"chunk_shape": list(chunks)}),
+        chunk_key_encoding=Extension("v2", {"separator": separator or "."}),
+        codecs=codecs,
+        attributes=attributes,
+        unknown={name: value for name, value in document.items() if name not in _MEMBERS},
+        zarr_format=zarr_format,
+        older=OlderForm(
+            dtype=document["dtype"],
+            order=order,
+            fill_value=document.get("fill_value"),
+            compressor=compressor,
+            filters=filters,
+            dimension_separator=separator,
+        ),
+    )
+
+
+def parse_group(
+    document: Mapping[str, JSON], attributes: JSON, consolidated: Mapping[str, JSON] | None, problems: Problems
+) -> GroupMetadata | None:
+    """The group that ``.zgroup``, ``.zattrs`` and, if it is there, ``.zmetadata`` describe; notes every problem."""
+    if "zarr_format" not in document:
+        problems.add("zarr_format", "the member is missing; it is required")
+    check_format(document, 2, problems)
+    attributes = parse_attributes(attributes, problems)
+    nodes = None if consolidated is None else _parse_consolidated(consolidated, problems)
+    unknown = {name: value for name, value in document.items() if name != "zarr_format"}
+    if problems:
+        return None
+    return GroupMetadata(attributes=attributes, consolidated_metadata=nodes, unknown=unknown, zarr_format=2)
+
+
+def check_format(document: Mapping[str, JSON], zarr_format: int, problems: Problems) -> None:
+    """Note a ``zarr_format`` that is not the one that the document's key tells."""
+    value = document.get("zarr_format", zarr_format)
+    if not is_integer(value) or value != zarr_format:
+        problems.expected("zarr_format", str(zarr_format), value)
+
+
+def parse_attributes(value: JSON, problems: Problems) -> Mapping[str, JSON]:
+    """User attributes (``.zattrs``); ``None``: the document is absent."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        problems.expected("attributes", "an object", value)
+        return {}
+    return value
+
+
+def array_to_json(metadata: ArrayMetadata) -> dict[str, JSON]:
+    """``.zarray``."""
+    older = metadata.older
+    assert older is not None
+    document: dict[str, Any] = {
+        "zarr_format": 2,
+        "shape": list(metadata.shape),
+        "chunks": chunk_shape(metadata),
+        "dtype": older.dtype,
+        "compressor": older.compressor,
+        "fill_value": older.fill_value,
+        "order": older.order,
+        "filters": None if older.filters is None else [dict(each) for each in older.filters],
+    }
+    if older.dimension_separator is not None:
+        document["dimension_separator"] = older.dimension_separator
+    return {**document, **metadata.unknown}
+
+
+def group_to_json(metadata: GroupMetadata) -> dict[str, JSON]:
+    """``.zgroup``."""
+    return {"zarr_format": 2, **metadata.unknown}
+
+
+def consolidated_to_json(metadata: GroupMetadata) -> dict[str, JSON] | None:
+    """``.zmetadata``, which holds the documents of the group itself, too."""
+    if metadata.consolidated_metadata is None:
+        return None
+    documents: dict[str, JSON] = {GROUP: group_to_json(metadata)}
+    if metadata.attributes:
+        documents[ATTRIBUTES] = dict(metadata.attributes)
+    for path, node in metadata.consolidated_metadata.items():
+        own = {name: value for name, value in node.items() if name not in ("attributes", "consolidated_metadata")}
+        documents[f"{path}/{ARRAY if 'shape' in node else GROUP}"] = own
+        if node.get("attributes"):
+            documents[f"{path}/{ATTRIBUTES}"] = node["attributes"]
+    return {"zarr_consolidated_format": 1, "metadata": dict(sorted(documents.items()))}
+
+
+def chunk_shape(metadata: ArrayMetadata) -> list[int]:
+    """The member ``chunks``."""
+    configuration = metadata.chunk_grid.configuration
+    assert configuration is not None
+    return list(configuration["chunk_shape"])
+
+
+def in_words_of_the_document(metadata: ArrayMetadata, problems: Sequence[Problem]) -> list[Problem]:
+    """Problems of codecs, with the members of the document that these stand for as places."""
+    older = metadata.older
+    assert older is not None
+    storage = Storage(stored_dtype(metadata), older.order, older.filters or (), older.compressor)
+    places = codec_places(storage, metadata.codecs, metadata.zarr_format)
+    found = []
+    for problem in problems:
+        match = re.match(r"codecs\[([0-9]+)\](\.configuration|\.name)?", problem.place)
+        if match is not None and int(match[1]) < len(places):
+            problem = Problem(places[int(match[1])] + problem.place[match.end() :], problem.message)
+        found.append(problem)
+    return found
+
+
+def stored_dtype(metadata: ArrayMetadata) -> np.dtype[Any]:
+    """The NumPy dtype of stored elements, with their byte order."""
+    assert metadata.older is not None
+    dtype = parse_dtype(metadata.older.dtype, "dtype", Problems())
+    assert dtype is not None  # it was parsed before
+    return dtype
+
+
+def _parse_codec(value: JSON, place: str, problems: Problems) -> Mapping[str, JSON] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        problems.expected(place, 'null or an object with "id"', value)
+        return None
+    if not isinstance(value.get("id"), str) or not value["id"]:
+        problems.expected(f"{place}.id", "the name of a codec", value.get("id"))
+        return None
+    check_options(value, place, problems)
+    return value
+
+
+def _parse_filters(value: JSON, problems: Problems) -> tuple[Mapping[str, JSON], ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, (list, tuple)):
+        problems.expected("filters", "null or an array of codecs", value)
+        return None
+    filters = []
+    for i, item in enumerate(value):
+        if item is None:
+            problems.expected(f"filters[{i}]", 'an object with "id"', item)
+            continue
+        codec = _parse_codec(item, f"filters[{i}]", problems)
+        if codec is not None:
+            filters.append(codec)
+    return tuple(filters)
+
+
+def _parse_consolidated(value: Mapping[str, JSON], problems: Problems) -> dict[str, Mapping[str, JSON]]:
+    """Documents of the nodes below by path, each with its attributes as the member ``attributes``."""
+    if value.get("zarr_consolidated_format") != 1:
+        problems.expected(f"{CONSOLIDATED}: zarr_consolidated_format", "1", value.get("zarr_consolidated_format"))
+    documents = value.get("metadata")
+    if not isinstance(documents, Mapping):
+        problems.expected(f"{CONSOLIDATED}: metadata", "an object of documents by key", documents)
+        return {}
+    if GROUP not in documents:
+        problems.add(f"{CONSOLIDATED}: metadata", f"{GROUP} is missing, the document of the group itself")
+    nodes: dict[str, Mapping[str, JSON]] = {}
+    for key, document in documents.items():
+        path, _, name = key.strip("/").rpartition("/")
+        if path and name in (ARRAY, GROUP) and isinstance(document, Mapping):
+            if any(part in ("", ".", "..") for part in path.split("/")):
+                problems.add(f"{CONSOLIDATED}: metadata.{key}", "no key of a store")
+                continue
+            attributes = documents.get(f"{path}/{ATTRIBUTES}", {})
+            if path not in nodes or name == ARRAY:
+                nodes[path] = {**document, "attributes": attributes}
+        elif not isinstance(document, Mapping):
+            problems.expected(f"{CONSOLIDATED}: metadata.{key}", "a document", document)
+    for path in nodes:
+        above = next((each for each in _above(path) if "shape" in nodes.get(each, ())), None)
+        if above is not None:
+            problems.add(f"{CONSOLIDATED}: metadata.{path}", f"it is below {above!r}, which is an array")
+    return nodes
+
+
+def _above(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path

@@ -1,0 +1,107 @@
+"""The member ``fill_value`` of Zarr v2 documents ("Fill value encoding"). Some writers were looser than the text."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from math import isfinite, isnan
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.data_types.base import DataType
+from zardine.data_types.numpy_types import AnyObject, NumpyType
+from zardine.json_document import JSON, Problems
+
+
+def parse_fill(
+    value: JSON, data_type: DataType, stored: np.dtype[Any], place: str, problems: Problems
+) -> npt.NDArray[Any] | None:
+    """The fill value of a document; ``null``, which leaves it undefined, gives the default of the data type."""
+    if value is None:
+        return data_type.default_fill()
+    if isinstance(data_type, AnyObject):
+        return data_type.cast_fill(value)
+    kind = stored.kind
+    if kind == "V":
+        return _parse_void(value, data_type, stored, place, problems)
+    if kind in "SUO" and value == 0 and not isinstance(value, str):
+        return data_type.default_fill()  # zarr-python's default for numbers, which it writes for text as well
+    if kind == "f" and isinstance(data_type, NumpyType):
+        return _parse_long(value, data_type, place, problems)
+    if kind == "f":
+        value = _number(value)
+    elif kind == "c":
+        parts = value if isinstance(value, (list, tuple)) and len(value) == 2 else (value, 0)
+        value = [_number(part) for part in parts]
+    elif (kind in "iu" and isinstance(value, float) and value.is_integer()) or (
+        kind in "iu" and isinstance(value, bool)
+    ):
+        value = int(value)
+    elif kind == "b" and not isinstance(value, bool) and value in (0, 1):
+        value = bool(value)
+    if kind == "S" and (not isinstance(value, str) or len(value) % 4):
+        problems.expected(place, "base64 text", value)
+        return None
+    if kind == "U" and isinstance(value, str):
+        value = value[: stored.itemsize // 4]  # longer ones occur, and zarr-python cuts them
+    return data_type.parse_fill(value, place, problems)
+
+
+def fill_to_json(fill: npt.NDArray[Any], data_type: DataType, stored: np.dtype[Any]) -> JSON:
+    """The member ``fill_value`` for a fill value in memory."""
+    kind = stored.kind
+    if kind == "O":
+        return data_type.fill_to_json(fill)
+    if kind == "V":
+        return base64.standard_b64encode(fill.astype(stored).tobytes()).decode("ascii")
+    if kind == "S":
+        return base64.standard_b64encode(bytes(fill[()])).decode("ascii")
+    if kind == "f":
+        return _float_to_json(float(fill[()]))
+    if kind == "c":
+        return [_float_to_json(float(fill.real[()])), _float_to_json(float(fill.imag[()]))]
+    if kind in "mM":
+        return int(fill.view(np.int64)[()])
+    value: JSON = fill.item()
+    return value
+
+
+def _number(value: JSON) -> JSON:
+    """A float of a document in the form that v3 documents have: there are no bare NaN and infinities."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float) and not isfinite(value):
+        return _float_to_json(value)
+    return value
+
+
+def _float_to_json(value: float) -> JSON:
+    if isfinite(value):
+        return value
+    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _parse_long(value: JSON, data_type: DataType, place: str, problems: Problems) -> npt.NDArray[Any] | None:
+    known = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
+    number = known.get(value, value) if isinstance(value, str) else value
+    if isinstance(number, (str, bool)) or not isinstance(number, (int, float)):
+        problems.expected(place, "a number", value)
+        return None
+    return np.array(number, data_type.dtype)
+
+
+def _parse_void(
+    value: JSON, data_type: DataType, stored: np.dtype[Any], place: str, problems: Problems
+) -> npt.NDArray[Any] | None:
+    if value == 0 and not isinstance(value, str):
+        return data_type.default_fill()
+    try:
+        data = base64.b64decode(value, validate=True) if isinstance(value, str) else None
+    except (binascii.Error, ValueError):
+        data = None
+    if data is None or len(data) != stored.itemsize:
+        problems.expected(place, f"base64 text of {stored.itemsize} bytes", value)
+        return None
+    return np.frombuffer(data, stored).reshape(()).astype(data_type.dtype)

@@ -1,0 +1,364 @@
+"""Zarr v2 and v1 and the sharding draft: created, opened, changed, beside zarr-python."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+from numcodecs.msgpacks import MsgPack
+
+import zardine
+from zardine.errors import (
+    ArrayNotFoundError,
+    ChunkDecodeError,
+    ContainsArrayError,
+    ContainsGroupError,
+    MetadataError,
+    NodeNotFoundError,
+    ReadOnlyError,
+    ZarrUserWarning,
+)
+from zardine.storage import MemoryStore
+
+DTYPES = [
+    "|b1",
+    "|i1",
+    "<i4",
+    ">i4",
+    ">u8",
+    "<f2",
+    "<f8",
+    ">f4",
+    "<c16",
+    ">c8",
+    "<M8[ns]",
+    ">m8[10us]",
+    "|S5",
+    "<U4",
+    ">U4",
+]
+COMPRESSORS = [
+    None,
+    numcodecs.Blosc("zstd", 3, 2),
+    numcodecs.Zlib(),
+    numcodecs.LZ4(),
+    numcodecs.Zstd(),
+    numcodecs.LZMA(),
+]
+
+
+def values(dtype: str, shape: tuple[int, ...] = (7, 5)) -> np.ndarray[Any, Any]:
+    numbers = np.arange(1, 1 + int(np.prod(shape))).reshape(shape)
+    return numbers.astype("S3" if dtype[1] in "SU" else "u1").astype(dtype.replace("V", "u"))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_v2_both_ways_with_zarr_python(dtype: str, order: str, tmp_path: Path) -> None:
+    data = values(dtype)
+    for number, compressor in enumerate(COMPRESSORS):
+        ours, theirs = tmp_path / f"ours{number}", tmp_path / f"theirs{number}"
+        array = zardine.create_array(
+            ours,
+            shape=data.shape,
+            dtype=dtype,
+            chunks=(3, 2),
+            order=order,
+            zarr_format=2,
+            compressors=compressor,
+            chunk_key_encoding=("v2", "/" if number % 2 else "."),
+        )
+        array[1:] = data[1:]
+        array[:2] = data[:2]
+        assert (array.order, array.metadata.zarr_format, array.read_only) == (order, 2, False)
+        assert array.compressor == compressor
+        read = zarr.open_array(ours, mode="r")
+        assert read.metadata.zarr_format == 2
+        np.testing.assert_array_equal(read[...], data)
+        written = zarr.create_array(
+            theirs, shape=data.shape, dtype=dtype, chunks=(3, 2), order=order, zarr_format=2, compressors=compressor
+        )
+        written[...] = data
+        opened = zardine.open_array(theirs)
+        assert opened.dtype == np.dtype(dtype).newbyteorder("=")
+        np.testing.assert_array_equal(opened[...], data)
+        np.testing.assert_array_equal(opened[5:1:-2, 1:4], data[5:1:-2, 1:4])
+
+
+FILTERS = [
+    [numcodecs.Delta("<i4")],
+    [numcodecs.Delta("<i4", astype="<i8"), numcodecs.Shuffle(8)],
+    [numcodecs.FixedScaleOffset(0, 1, "<i4", "u1")],
+    [numcodecs.CRC32()],
+    [numcodecs.Shuffle(4), numcodecs.Zlib()],
+    [numcodecs.AsType("<i8", "<i4")],
+    [numcodecs.Fletcher32(), numcodecs.Delta("<u1")],
+]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("filters", FILTERS, ids=lambda filters: "-".join(each.codec_id for each in filters))
+def test_filters_of_v2(filters: list[Any], order: str, tmp_path: Path) -> None:
+    data = values("<i4")
+    array = zardine.create(
+        data.shape, chunks=(3, 2), dtype="<i4", zarr_format=2, filters=filters, order=order, store=tmp_path / "ours"
+    )
+    array[...] = data
+    np.testing.assert_array_equal(zardine.open_array(tmp_path / "ours")[...], data)
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "ours", mode="r")[...], data)
+    theirs = zarr.create(
+        shape=data.shape, chunks=(3, 2), dtype="<i4", zarr_format=2, filters=filters, order=order, store=tmp_path / "b"
+    )
+    theirs[...] = data
+    np.testing.assert_array_equal(zardine.open_array(tmp_path / "b")[...], data)
+
+
+def test_text_and_bytes_of_any_length(tmp_path: Path) -> None:
+    text = np.array([["a", "ü" * 9, ""], ["x", "yz", "€"]], dtype=object)
+    for order in "CF":
+        array = zardine.create(text.shape, chunks=(1, 2), dtype=str, zarr_format=2, store=tmp_path / order, order=order)
+        array[...] = text
+        assert json.loads((tmp_path / order / ".zarray").read_text())["filters"] == [{"id": "vlen-utf8"}]
+        assert zarr.open_array(tmp_path / order, mode="r")[...].tolist() == text.tolist()
+        assert zardine.open_array(tmp_path / order)[...].tolist() == text.tolist()
+    data = np.array([b"\0", b"", b"abc"], dtype=object)
+    array = zardine.create(3, chunks=2, dtype=bytes, zarr_format=2, store=MemoryStore())
+    array[...] = data
+    assert array[...].tolist() == data.tolist()
+
+
+def test_objects_of_any_kind() -> None:
+    objects = np.empty(3, object)
+    objects[:] = [{"a": [1, 2]}, None, "text"]
+    for codec in (numcodecs.JSON(), MsgPack()):
+        store = MemoryStore()
+        array = zardine.create(
+            3, chunks=2, dtype=object, object_codec=codec, zarr_format=2, store=store, fill_value=None
+        )
+        array[...] = objects
+        assert zardine.open_array(store)[...].tolist() == objects.tolist()
+        array[1] = {"b": 1}
+        assert zardine.open_array(store)[1] == {"b": 1}
+    ragged = np.empty(3, object)
+    ragged[:] = [np.arange(n, dtype="i4") for n in (3, 0, 2)]
+    array = zardine.create(3, chunks=2, dtype=object, filters=[numcodecs.VLenArray("<i4")], zarr_format=2)
+    array[...] = ragged
+    assert [each.tolist() for each in array[...]] == [[0, 1, 2], [], [0, 1]]
+
+
+def test_pickles_are_read_only_when_that_is_allowed() -> None:
+    objects = np.empty(2, object)
+    objects[:] = [{1, 2}, 3j]
+    array = zardine.create(2, dtype=object, object_codec=numcodecs.Pickle(), zarr_format=2, fill_value=None)
+    array[...] = objects
+    with pytest.raises(ChunkDecodeError, match="can run any program"):
+        array[...]
+    with zardine.config.set({"array.allow_unsafe_pickle_decode": True}):
+        assert array[...].tolist() == objects.tolist()
+
+
+def test_fill_values_of_v2(tmp_path: Path) -> None:
+    cases: list[tuple[Any, Any, Any]] = [
+        ("<f8", np.nan, "NaN"),
+        ("<f4", -np.inf, "-Infinity"),
+        ("<i4", 7, 7),
+        ("|b1", True, True),
+        ("|S3", b"ab", "YWI="),
+        ("<U3", "ab", "ab"),
+        ("<c8", 1 + 2j, [1.0, 2.0]),
+        ("<M8[s]", np.datetime64("NaT"), -(2**63)),
+        ([("a", "<i2"), ("b", "|u1")], (258, 3), "AgED"),
+        ("<i4", None, None),
+    ]
+    for number, (dtype, fill, stored) in enumerate(cases):
+        place = tmp_path / str(number)
+        array = zardine.create_array(place, shape=3, dtype=dtype, zarr_format=2, fill_value=fill)
+        assert json.loads((place / ".zarray").read_text())["fill_value"] == stored
+        again = zardine.open_array(place)
+        expected = np.zeros((), again.dtype) if fill is None else np.array(fill, again.dtype)
+        assert again.metadata.fill.tobytes() == expected.tobytes()
+        assert array.metadata == again.metadata
+
+
+def test_an_undefined_fill_value_stores_every_chunk() -> None:
+    for fill, count in ((None, 2), (0, 0)):
+        array = zardine.create_array(MemoryStore(), shape=4, chunks=2, dtype="i4", zarr_format=2, fill_value=fill)
+        array[...] = 0
+        assert array.nchunks_initialized == count
+
+
+def test_groups_attributes_and_consolidated_metadata_of_v2(tmp_path: Path) -> None:
+    root = zardine.create_group(tmp_path, zarr_format=2, attributes={"title": "root"})
+    array = root.create_array("deep/er/a", shape=(4,), dtype="i4", attributes={"units": "m"})
+    assert array.metadata.zarr_format == 2
+    assert root.create_group("other").metadata.zarr_format == 2
+    for path in ("", "deep", "deep/er"):
+        assert json.loads((tmp_path / path / ".zgroup").read_text()) == {"zarr_format": 2}
+    array.attrs["more"] = [1]
+    del array.attrs["units"]
+    array.append(np.arange(3, dtype="i4"))
+    array.resize(6)
+    root.attrs["title"] = "changed"
+    theirs = zarr.open_group(tmp_path, mode="r", use_consolidated=False)
+    assert dict(theirs.attrs) == {"title": "changed"}
+    assert dict(theirs["deep/er/a"].attrs) == {"more": [1]}
+    assert theirs["deep/er/a"][...].tolist() == [0, 0, 0, 0, 0, 1]
+    del array.attrs["more"]
+    assert json.loads((tmp_path / "deep/er/a/.zattrs").read_text()) == {}
+    zardine.consolidate_metadata(tmp_path)
+    assert (tmp_path / ".zmetadata").exists()
+    theirs = zarr.open_consolidated(tmp_path)
+    assert sorted(path for path, _ in theirs.members(max_depth=None)) == ["deep", "deep/er", "deep/er/a", "other"]
+    ours = zardine.open_consolidated(tmp_path)
+    assert sorted(path for path, _ in ours.members(max_depth=None)) == ["deep", "deep/er", "deep/er/a", "other"]
+    assert ours["deep/er/a"][5] == 1
+    zarr.consolidate_metadata(tmp_path, zarr_format=2)
+    assert zardine.open_consolidated(tmp_path)["deep/er"].metadata.zarr_format == 2
+
+
+def test_v1_is_written_and_read() -> None:
+    for number, compressor in enumerate((None, "auto", numcodecs.Zlib(3), numcodecs.BZ2(2), numcodecs.LZMA())):
+        store = MemoryStore()
+        data = values(">f4" if number % 2 else "<i2")
+        array = zardine.create_array(
+            store, data=data, chunks=(4, 2), zarr_format=1, compressors=compressor, order="F" if number % 3 else "C"
+        )
+        assert sorted(store.list_dir("")[0])[-2:] == ["attrs", "meta"]
+        assert json.loads(bytes(store.get("attrs") or b"")) == {}
+        array.attrs["a"] = 1
+        again = zardine.open(store)
+        assert (again.metadata.zarr_format, dict(again.attrs)) == (1, {"a": 1})
+        np.testing.assert_array_equal(again[...], data)
+        again.resize((9, 5))
+        assert zardine.open_array(store, zarr_format=1).shape == (9, 5)
+    meta = json.loads(bytes(store.get("meta") or b""))
+    assert meta["compression"] == "lzma"
+
+
+def test_what_is_there_is_found_without_being_told(tmp_path: Path) -> None:
+    for version in (1, 2, 3):
+        zardine.create_array(tmp_path / str(version), data=np.arange(3) + version, zarr_format=version)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for version in (1, 2, 3):
+            array = zardine.open(tmp_path / str(version), mode="r")
+            assert (array.metadata.zarr_format, array[0]) == (version, version)
+            assert zardine.open_array(tmp_path / str(version), zarr_format=version)[0] == version
+    for version, other in ((1, 2), (2, 3), (3, 2)):
+        with pytest.raises(ArrayNotFoundError, match="looked for"):
+            zardine.open_array(tmp_path / str(version), zarr_format=other, mode="r")
+    with pytest.raises(NodeNotFoundError, match=r"looked for zarr\.json, \.zarray, \.zgroup, meta"):
+        zardine.open(tmp_path / "nothing", mode="r")
+
+
+def test_two_versions_in_one_place(tmp_path: Path) -> None:
+    zardine.create_array(tmp_path, data=np.arange(3), zarr_format=3)
+    (tmp_path / ".zarray").write_text(
+        json.dumps(zardine.create_array(MemoryStore(), shape=3, dtype="i8", zarr_format=2).metadata.to_dict())
+    )
+    with pytest.warns(ZarrUserWarning, match="stored in Zarr v3 and in Zarr v2: v3 is opened"):
+        assert zardine.open(tmp_path, mode="r").metadata.zarr_format == 3
+    assert zardine.open(tmp_path, mode="r", zarr_format=2).metadata.zarr_format == 2
+
+
+def test_a_place_that_is_taken_by_another_version(tmp_path: Path) -> None:
+    zardine.create_array(tmp_path / "a", shape=3, dtype="i4", zarr_format=2)
+    zardine.create_group(tmp_path / "g", zarr_format=2)
+    for version in (2, 3):
+        with pytest.raises(ContainsArrayError):
+            zardine.create_array(tmp_path / "a", shape=3, dtype="i4", zarr_format=version)
+        with pytest.raises(ContainsGroupError):
+            zardine.create_array(tmp_path / "g", shape=3, dtype="i4", zarr_format=version)
+        with pytest.raises(ContainsArrayError):
+            zardine.create_group(tmp_path / "a", zarr_format=version)
+    zardine.create_array(tmp_path / "a", shape=3, dtype="i4", zarr_format=3, overwrite=True)
+    assert not (tmp_path / "a/.zarray").exists()
+
+
+DRAFT: dict[str, Any] = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [4, 6],
+    "data_type": "uint16",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 6]}},
+    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+    "fill_value": 9,
+    "attributes": {},
+}
+
+
+LITTLE = {"name": "endian", "configuration": {"endian": "little"}}
+
+
+def draft_store(configuration: dict[str, Any], chunks: list[bytes | None]) -> MemoryStore:
+    document = {**DRAFT, "codecs": [{"name": "sharding_indexed", "configuration": configuration}]}
+    shard, index = b"", b""
+    for chunk in chunks:
+        entry = (2**64 - 1, 2**64 - 1) if chunk is None else (len(shard), len(chunk))
+        index += np.array(entry, "<u8").tobytes()
+        shard += chunk or b""
+    return MemoryStore({"zarr.json": json.dumps(document).encode(), "c/0/0": shard + index})
+
+
+@pytest.mark.parametrize(
+    "codecs",
+    [
+        ...,
+        [],
+        [{"name": "endian", "configuration": {"endian": "big"}}],
+        [
+            {"name": "transpose", "configuration": {"order": "F"}},
+            {"name": "endian", "configuration": {"endian": "little"}},
+        ],
+        [{"name": "transpose", "configuration": {"order": "C"}}, {"name": "gzip", "configuration": {"level": 1}}],
+        [{"name": "gzip", "configuration": {"level": 1}}],
+    ],
+)
+def test_the_draft_of_2023_is_read_and_never_written(codecs: Any) -> None:
+    import gzip
+
+    configuration = {"chunk_shape": [2, 3]} if codecs is ... else {"chunk_shape": [2, 3], "codecs": codecs}
+    data = np.arange(24, dtype="<u2").reshape(4, 6)
+    names = [] if codecs is ... else [codec["name"] for codec in codecs]
+    parts: list[bytes | None] = []
+    for row in (0, 2):
+        for column in (0, 3):
+            part = data[row : row + 2, column : column + 3]
+            if codecs is not ... and codecs and codecs[0].get("configuration") == {"order": "F"}:
+                part = part.T
+            if names == ["endian"]:
+                part = part.astype(">u2")
+            raw = np.ascontiguousarray(part).tobytes()
+            parts.append(gzip.compress(raw) if "gzip" in names else raw)
+    parts[3] = None
+    expected = data.copy()
+    expected[2:, 3:] = 9
+    store = draft_store(configuration, parts)
+    array = zardine.open_array(store)
+    np.testing.assert_array_equal(array[...], expected)
+    assert array[3, 2] == expected[3, 2]
+    assert array.is_draft
+    assert array.read_only
+    assert "draft" in str(array.info)
+    before = dict(store._values) if hasattr(store, "_values") else None
+    for attempt in (
+        lambda: array.__setitem__(0, 1),
+        lambda: array.resize((8, 6)),
+        lambda: array.append(data),
+        lambda: array.attrs.update(a=1),
+    ):
+        with pytest.raises(ReadOnlyError, match="draft"):
+            attempt()
+    assert before is None or dict(store._values) == before
+
+
+def test_internal_codecs_are_not_for_v3_documents() -> None:
+    document = {**DRAFT, "codecs": [{"name": "zardine.v2_filters", "configuration": {"dtype": "<u2", "filters": []}}]}
+    with pytest.raises(MetadataError, match="no v3 document may name it"):
+        zardine.open_array(MemoryStore({"zarr.json": json.dumps(document).encode()}))
