@@ -19,6 +19,7 @@ LAYERS = {
     "bytes": ("codecs", "sharding", "kernel", "_kernel"),
     "stores": ("stores",),
     "engine": ("engine",),
+    "command line": ("cli", "__main__"),
 }
 """Layers by the modules and packages in them; all others are the user layer, which may import anything."""
 
@@ -30,6 +31,7 @@ MAY_IMPORT = {
     "stores": ("base", "stores"),
     "engine": ("base", "format", "geometry", "bytes", "stores", "engine"),
     "user": ("base", "format", "geometry", "bytes", "stores", "engine", "user"),
+    "command line": ("base", "format", "geometry", "bytes", "stores", "engine", "user", "command line"),
 }
 
 PURE = ("format", "geometry", "bytes")
@@ -130,6 +132,13 @@ def test_format_geometry_and_bytes_do_no_io_and_have_no_threads() -> None:
         if name.split(".")[0] in IMPURE_MODULES and (file.relative_to(SOURCE).as_posix(), name) not in HARMLESS
     ]
     assert wrong == []
+
+
+def test_only_the_command_line_knows_click_and_rich() -> None:
+    for file in FILES:
+        if layer_of(module_name(file)) != "command line":
+            for name in imports(file):
+                assert name.split(".")[0] not in ("click", "rich"), f"{file.name} imports {name}"
 
 
 def test_geometry_has_integers_only() -> None:

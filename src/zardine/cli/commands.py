@@ -1,0 +1,30 @@
+"""The command ``zardine`` itself, and the table of all commands below it."""
+
+from __future__ import annotations
+
+import click
+
+import zardine
+from zardine.cli.base import LazyCommand, LazyGroup
+from zardine.cli.options import traceback_option
+
+COMMANDS = {
+    "info": LazyCommand("zardine.cli.info:info", "Describe the array or group at PATH."),
+    "tree": LazyCommand("zardine.cli.tree:tree", "Draw what is stored at PATH as a tree."),
+}
+"""By name, in the order of the help: where each command is, and the first sentence of its help."""
+
+
+@click.group(
+    "zardine",
+    cls=LazyGroup,
+    lazy_commands=COMMANDS,
+    epilog="Exit codes: 0 fine, 1 faults found or unusable data, 2 wrong usage, 130 interrupted.",
+)
+@traceback_option(hidden=False)
+@click.version_option(zardine.__version__, prog_name="zardine", message="%(prog)s %(version)s")
+def root() -> None:
+    """Look at Zarr arrays and groups, and work on them.
+
+    PATH is a directory or a URL. 'zardine COMMAND --help' explains a command.
+    """

@@ -1,0 +1,83 @@
+"""``zardine info``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zardine.cli.base import Command
+from zardine.cli.errors import FAULTS, FINE
+from zardine.cli.options import json_option, node_option, path_argument, storage_option, zarr_format_option
+
+if TYPE_CHECKING:
+    from zardine.arrays import Array
+    from zardine.groups import Group
+
+
+@click.command(cls=Command)
+@path_argument()
+@node_option()
+@click.option("--complete", is_flag=True, help="Look at every stored object: how many there are, and their bytes.")
+@click.option("--attributes", is_flag=True, help="Print all attributes in full.")
+@click.option("--requests", is_flag=True, help="Tell what this command asked of the store.")
+@zarr_format_option()
+@storage_option()
+@json_option()
+def info(
+    path: str,
+    node: str | None,
+    complete: bool,
+    attributes: bool,
+    requests: bool,
+    zarr_format: int | None,
+    storage_options: dict[str, Any],
+    as_json: bool,
+) -> int:
+    """Describe the array or group at PATH.
+
+    Shows type, shape, chunks, shards and codecs of an array, and how many nodes are below a group. Chunks are not
+    read, and without --complete not looked for either.
+    """
+    from zardine.cli.facts import request_facts
+    from zardine.cli.open_node import open_node
+    from zardine.storage import CountingStore
+
+    found = open_node(path, node, storage_options=storage_options, zarr_format=zarr_format, counted=requests)
+    facts = _facts(found, complete=complete, watched=not as_json)
+    if isinstance(found.store, CountingStore):
+        facts["requests"] = request_facts(found.store.counts)
+    if as_json:
+        from zardine.cli.output import print_json
+
+        print_json(facts)
+    else:
+        _print(facts, found, whole=attributes)
+    return FAULTS if facts.get("broken_below") else FINE
+
+
+def _facts(node: Array | Group, *, complete: bool, watched: bool) -> dict[str, Any]:
+    from zardine.arrays import Array
+    from zardine.cli.facts import array_facts, group_facts, stored_facts
+    from zardine.cli.progress import progress
+
+    with progress("Looking at nodes", show=watched) as advance:
+        facts = array_facts(node) if isinstance(node, Array) else group_facts(node, advance)
+    if complete:
+        with progress("Looking at stored objects of arrays", show=watched) as advance:
+            facts["stored"] = stored_facts(node, advance)
+    return facts
+
+
+def _print(facts: dict[str, Any], node: Array | Group, *, whole: bool) -> None:
+    from zardine.arrays import Array
+    from zardine.cli.describe import array_rows, attribute_row, group_rows, request_rows, stored_rows
+    from zardine.cli.output import print_facts
+
+    rows = array_rows(facts, node) if isinstance(node, Array) else group_rows(facts)
+    if "stored" in facts:
+        rows += stored_rows(facts["stored"], sharded=facts.get("index_codecs") is not None)
+    rows.append(attribute_row(facts["attributes"], whole=whole))
+    if "requests" in facts:
+        rows += request_rows(facts["requests"])
+    print_facts(rows)

@@ -1,0 +1,116 @@
+"""Arguments and options that commands share, so that they are called and explained the same everywhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from zardine.cli.errors import ArgumentError, Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[F], F]
+
+
+class StorePathType(click.types.StringParamType):
+    """A directory or a URL; what is there is for the library to find out. Shells complete it like a file name."""
+
+    name = "path"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Leave it to the shell."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+def path_argument(name: str = "path") -> Decorator[Any]:
+    """PATH: the store. The parameter is called ``name``."""
+    return click.argument(name, type=StorePathType())
+
+
+def node_option() -> Decorator[Any]:
+    """``--path NODE``, as the parameter ``node``."""
+    return click.option("--path", "node", metavar="NODE", help="The node inside of PATH, such as 'group/array'.")
+
+
+def json_option() -> Decorator[Any]:
+    """``--json``, as the parameter ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def quiet_option() -> Decorator[Any]:
+    """``--quiet``, as the parameter ``quiet``: no progress and no remarks, only errors."""
+    return click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+
+
+def yes_option() -> Decorator[Any]:
+    """``--yes``, as the parameter ``yes``; see :func:`confirm`."""
+    return click.option("-y", "--yes", is_flag=True, help="Do not ask before changing what is stored.")
+
+
+def storage_option() -> Decorator[Any]:
+    """``--storage-option KEY=VALUE``, as the dictionary ``storage_options``."""
+    return click.option(
+        "--storage-option",
+        "storage_options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_parse_storage_options,
+        help="A setting of the store behind a URL; VALUE is JSON, or else text. May be repeated.",
+    )
+
+
+def zarr_format_option(explained: str = "Look for this version of Zarr only.") -> Decorator[Any]:
+    """``--zarr-format N``, as the parameter ``zarr_format``; the library says which versions there are."""
+    return click.option("--zarr-format", type=int, metavar="N", help=explained)
+
+
+def traceback_option(*, hidden: bool) -> Decorator[Any]:
+    """``--traceback``, which is kept in the settings of the run and is no parameter."""
+    return click.option(
+        "--traceback",
+        is_flag=True,
+        hidden=hidden,
+        expose_value=False,
+        is_eager=True,
+        callback=_keep_traceback,
+        help="Show where in the code an error arose.",
+    )
+
+
+def add_traceback_option(command: click.Command) -> None:
+    """Let ``--traceback`` stand behind a command as well."""
+    holder = traceback_option(hidden=True)(lambda: None)
+    command.params += holder.__click_params__
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on if ``yes`` or if the user says so; else leave with an error."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ArgumentError(f"{question} Nobody can be asked here: give --yes if that is wanted.")
+    if not click.confirm(question, err=True):
+        raise click.ClickException("Nothing was changed.")
+
+
+def _keep_traceback(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.ensure_object(Settings).traceback = True
+
+
+def _parse_storage_options(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    options = {}
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE", ctx, param)
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return options

@@ -1,0 +1,52 @@
+"""Walking through a hierarchy without stopping at what is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from zardine.errors import NodeNotFoundError, ZardineError
+
+if TYPE_CHECKING:
+    from zardine.arrays import Array
+    from zardine.groups import Group
+
+
+def children(group: Group) -> Iterator[tuple[str, Array | Group | ZardineError]]:
+    """Names and nodes directly below, sorted; an error in the place of a node that cannot be opened."""
+    try:
+        members = list(group.items())
+    except ZardineError:
+        yield from _one_by_one(group)
+    else:
+        yield from members
+
+
+def nodes_below(group: Group) -> Iterator[tuple[str, Array | Group | ZardineError]]:
+    """Absolute paths and nodes on all levels below; an error in the place of a node that cannot be opened."""
+    from zardine.groups import Group
+
+    waiting = [group]
+    while waiting:
+        parent = waiting.pop()
+        for name, node in children(parent):
+            yield f"{parent.name.rstrip('/')}/{name}", node
+            if isinstance(node, Group):
+                waiting.append(node)
+
+
+def _one_by_one(group: Group) -> Iterator[tuple[str, Array | Group | ZardineError]]:
+    consolidated = group.metadata.consolidated_metadata
+    if consolidated is None:
+        prefix = f"{group.path}/" if group.path else ""
+        names = [each[len(prefix) : -1] for each in group.store.list_dir(prefix)[1]]
+    else:
+        names = [name for name in consolidated if "/" not in name]
+    for name in sorted(names):
+        if not name.startswith("__"):
+            try:
+                yield name, group[name]
+            except NodeNotFoundError:
+                pass  # a folder of something else
+            except ZardineError as error:
+                yield name, error

@@ -1,0 +1,175 @@
+"""What is said when something goes wrong, and the exit codes."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import zardine.cli.open_node
+from zardine.cli.errors import REPORT, Settings, arguments, exit_code_of
+from zardine.errors import CorruptionError, ZarrUserWarning
+
+
+@pytest.mark.parametrize("command", ["info", "tree"])
+def test_paths_without_a_node(run: Any, tmp_path: Path, command: str) -> None:
+    (tmp_path / "file.txt").write_text("x")
+    (tmp_path / "empty").mkdir()
+    for path, said in {
+        tmp_path / "none": f"Error: '{tmp_path}/none' does not exist\n",
+        tmp_path / "file.txt": f"Error: '{tmp_path}/file.txt' is a file: a store is a directory\n",
+        tmp_path / "empty": f"Error: no array or group is stored at file://{tmp_path}/empty",
+    }.items():
+        for option in ([], ["--json"]):
+            result = run(command, path, *option)
+            assert (result.exit_code, result.stdout) == (1, "")
+            assert result.stderr.startswith(said)
+
+
+def test_a_node_that_is_not_there(run: Any, hierarchy: Path) -> None:
+    result = run("info", hierarchy, "--path", "raw/nothing")
+    assert result.exit_code == 1
+    assert "no array or group is stored at" in result.stderr
+    assert "data.zarr/raw/nothing" in result.stderr
+
+
+def test_a_broken_document(run: Any, broken: Path) -> None:
+    result = run("info", broken / "incomplete")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: the document of file://{broken}/incomplete is invalid\n  - ")
+    assert "\n  - codecs: the member is missing; it is required\n" in result.stderr
+
+
+def test_commands_and_options_that_do_not_exist(run: Any) -> None:
+    for words, said in {
+        ("tre", "."): "Error: No such command 'tre'. Did you mean 'tree'?\n",
+        ("frobnicate",): "Error: No such command 'frobnicate'. There are: info, tree",
+        ("info", "--jsn", "."): "Did you mean",
+        ("info",): "Error: Missing argument 'PATH'.",
+        ("info", ".", "--storage-option", "x"): "'x' is not KEY=VALUE",
+        ("tree", ".", "--level", "many"): "Error: Invalid value for '-L' / '--level'",
+    }.items():
+        result = run(*words)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith("Usage: zardine")
+        assert said in result.stderr
+
+
+def test_arguments_that_the_library_refuses(run: Any, sharded: Path) -> None:
+    for words, said in {
+        ("--zarr-format", 7): "Error: there is no Zarr format 7",
+        ("--storage-option", "anon=true"): "Error: storage_options ('anon') have no meaning for ",
+        ("--path", "../x"): "Error: invalid node path '../x'",
+    }.items():
+        result = run("info", sharded, *words)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith(said)
+
+
+def test_storage_options_are_json_or_text(run: Any, sharded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def open_node(*args: Any, storage_options: dict[str, Any], **kwargs: Any) -> Any:
+        given.update(storage_options)
+        raise CorruptionError("enough")
+
+    monkeypatch.setattr(zardine.cli.open_node, "open_node", open_node)
+    words = [word for text in ("a=1", "b=true", "c=x=y", "d=", 'e={"f": [1]}') for word in ("--storage-option", text)]
+    assert run("info", sharded, *words).stderr == "Error: enough\n"
+    assert given == {"a": 1, "b": True, "c": "x=y", "d": "", "e": {"f": [1]}}
+
+
+def test_traceback(run: Any, tmp_path: Path) -> None:
+    for words in (["--traceback", "info", tmp_path / "x"], ["info", tmp_path / "x", "--traceback"]):
+        result = run(*words)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("Traceback (most recent call last)")
+        assert result.stderr.endswith(f"Error: '{tmp_path}/x' does not exist\n")
+
+
+def ended(error: BaseException, capsys: pytest.CaptureFixture[str], **settings: bool) -> tuple[int, str]:
+    def run() -> None:
+        raise error
+
+    code = exit_code_of(run, Settings(**settings))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return code, captured.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (CorruptionError("damaged", key="c/0"), 1, "Error: damaged [key 'c/0']\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x"), 1, "Error: /x: Permission denied\n"),
+        (OSError(errno.EIO, "Input/output error"), 1, "Error: Input/output error\n"),
+        (OSError("odd"), 1, "Error: odd\n"),
+        (MemoryError(), 1, "Error: there is not enough memory\n"),
+        (click.ClickException("no"), 1, "Error: no\n"),
+        (click.UsageError("bad"), 2, "Error: bad\n"),
+        (KeyboardInterrupt(), 130, "Interrupted\n"),
+        (click.Abort(), 130, "Interrupted\n"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141, ""),
+        (CorruptionError("a [red]b[/] \x1b[31m"), 1, "Error: a [red]b[/] \\x1b[31m\n"),
+        (
+            ModuleNotFoundError("No module named 'h5py._x'", name="h5py._x"),
+            1,
+            "Error: this needs the package 'h5py', which is not installed: pip install h5py\n",
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_how_errors_end(
+    error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert ended(error, capsys) == (code, said)
+
+
+def test_a_bug_shows_its_traceback_and_asks_for_a_report(capsys: pytest.CaptureFixture[str]) -> None:
+    for error in (RuntimeError("odd"), ValueError("odd"), ModuleNotFoundError("odd", name="zardine.nothing")):
+        code, said = ended(error, capsys)
+        assert code == 70
+        assert said.startswith("Traceback (most recent call last)")
+        assert said.endswith(f"{REPORT}\n")
+
+
+def test_mistakes_in_arguments_are_no_bugs(capsys: pytest.CaptureFixture[str]) -> None:
+    for error, said in {
+        ValueError("too large"): "too large",
+        TypeError("not so"): "not so",
+        KeyError("name"): "there is no 'name'",
+    }.items():
+
+        def run(error: Exception = error) -> None:
+            with arguments():
+                raise error
+
+        assert exit_code_of(run, Settings()) == 2
+        assert capsys.readouterr().err == f"Error: {said}\n"
+
+    def damaged() -> None:
+        with arguments():
+            raise CorruptionError("damaged")  # a ValueError too
+
+    assert exit_code_of(damaged, Settings()) == 1
+
+
+def test_what_commands_return_is_the_exit_code() -> None:
+    assert exit_code_of(lambda: None, Settings()) == 0
+    assert exit_code_of(lambda: 1, Settings()) == 1
+    assert exit_code_of(lambda: "text", Settings()) == 0
+
+
+def test_warnings_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    import warnings
+
+    def run() -> None:
+        warnings.simplefilter("always")
+        warnings.warn("two documents", ZarrUserWarning, stacklevel=1)
+
+    assert exit_code_of(run, Settings()) == 0
+    assert capsys.readouterr().err == "Warning: two documents\n"

@@ -1,0 +1,167 @@
+"""JSON of any value, text that is safe to print, and the progress bar."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zardine.cli import options, progress
+from zardine.cli.errors import ArgumentError
+from zardine.cli.output import clean, cut, json_text, jsonable, print_facts, print_json
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (True, True),
+        (np.bool_(True), True),
+        (np.int64(2**62), 2**62),
+        (2**70, 2**70),
+        (np.float32(0.5), 0.5),
+        (float("nan"), "NaN"),
+        (np.float64("inf"), "Infinity"),
+        (np.float32("-inf"), "-Infinity"),
+        (complex(1, float("nan")), [1.0, "NaN"]),
+        (np.complex64(2j), [0.0, 2.0]),
+        (np.datetime64("2020-01-01T00", "s"), "2020-01-01T00:00:00"),
+        (np.array(["2020-01-01"], "M8[D]"), "['2020-01-01']"),
+        (np.array([[1, 2], [3, 4]], "u1"), [[1, 2], [3, 4]]),
+        (np.array([1.5, np.nan]), [1.5, "NaN"]),
+        (np.array((1, 2.5), [("a", "i4"), ("b", "f8")])[()], [1, 2.5]),
+        (np.dtype("f4"), "float32"),
+        ({"a": (1, {2})}, {"a": [1, [2]]}),
+        ({1: np.int8(1)}, {"1": 1}),
+        ("ä\udcff", "ä\\udcff"),
+        (np.str_("x"), "x"),
+    ],
+    ids=repr,
+)
+def test_jsonable(value: object, expected: object) -> None:
+    found = jsonable(value)
+    assert found == expected
+    assert json.loads(json.dumps(found, allow_nan=False)) == expected
+
+
+def test_scalars_of_ml_dtypes() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    assert jsonable(ml_dtypes.bfloat16(1.5)) in (1.5, "1.5")
+
+
+def test_print_json(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"a": [1, float("nan")], "b": "é", "c": {}, "long": [list(range(50)), {"d": list(range(40))}]})
+    text = capsys.readouterr().out
+    assert text.startswith('{\n  "a": [1, "NaN"],\n  "b": "é",\n  "c": {},\n  "long": [\n    [\n      0,\n')
+    assert text.endswith("        39\n      ]\n    }\n  ]\n}\n")
+    assert json.loads(text)["long"][1] == {"d": list(range(40))}
+
+
+def test_clean() -> None:
+    assert clean("größe [red] ☂") == "größe [red] ☂"
+    assert clean("a\nb\x1b[0m\u202ec\udcff\\") == "a\\nb\\x1b[0m\\u202ec\\udcff\\"
+    assert json_text({"a": "\x9b"}) == '{"a": "\\x9b"}'
+    assert cut("12345", 5) == "12345"
+    assert cut("123456", 5) == "1234…"
+
+
+def test_print_facts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    print_facts([("A", "[bold]:smile:"), ("Longer", ["one", "  two", "three four five six seven"]), ("Empty", "")])
+    assert capsys.readouterr().out.splitlines() == [
+        "A       [bold]:smile:",
+        "Longer  one",
+        "          two",
+        "        three four five six",
+        "        seven",
+        "Empty",
+    ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Make stderr a terminal; no fixture, since pytest sets stderr anew before the test itself."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "_PATIENCE", 0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("TTY_INTERACTIVE", raising=False)
+    return stream
+
+
+def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch)
+    with progress.progress("Working") as advance:
+        advance(total=7, text="[red]Working")
+        advance(2)
+        advance.report(5, 8)
+        advance.report(4, 8)  # from a thread that is late
+    assert "[red]Working" in terminal.getvalue()
+    assert "5/8" in terminal.getvalue()
+    assert "4/8" not in terminal.getvalue()
+
+
+def test_progress_ends_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch)
+
+    def work() -> None:
+        with progress.progress("Working") as advance:
+            advance()
+            raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        work()
+    assert terminal.getvalue().count("\x1b[?25l") == 1 == terminal.getvalue().count("\x1b[?25h")  # the cursor is back
+
+
+def test_progress_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch)
+    with progress.progress("Working", show=False) as advance:
+        advance()
+        advance.report(1, 2)
+    monkeypatch.setattr(progress, "_PATIENCE", 1000)
+    with progress.progress("Working") as advance:
+        advance()
+    assert terminal.getvalue() == ""
+    plain = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", plain)
+    monkeypatch.setattr(progress, "_PATIENCE", 0)
+    with progress.progress("Working") as advance:
+        advance()
+    assert plain.getvalue() == ""
+
+
+def test_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
+    options.confirm("Erase it?", yes=True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    with pytest.raises(ArgumentError, match="give --yes"):
+        options.confirm("Erase it?", yes=False)
+
+
+@pytest.mark.parametrize("answer", ["y\n", "n\n"])
+def test_confirm_asks(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    import click
+
+    stream = Terminal(answer)
+    monkeypatch.setattr(sys, "stdin", stream)
+    asked: list[Any] = []
+
+    def ask(question: str, **kwargs: Any) -> bool:
+        asked.append(question)
+        return stream.readline() == "y\n"
+
+    monkeypatch.setattr(click, "confirm", ask)
+    if answer == "y\n":
+        options.confirm("Erase it?", yes=False)
+    else:
+        with pytest.raises(click.ClickException, match="Nothing was changed"):
+            options.confirm("Erase it?", yes=False)
+    assert asked == ["Erase it?"]
