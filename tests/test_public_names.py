@@ -16,10 +16,11 @@ import zardine
 
 NAMES = {
     "zardine": """
-        Array ArrayConfig ArrayMetadata AsyncArray AsyncGroup Group GroupMetadata __kernel__ __version__ array codecs
-        config consolidate_metadata copy copy_all copy_store create create_array create_group create_hierarchy empty
-        empty_like errors from_array full full_like group load ones ones_like open open_array open_consolidated
-        open_group open_like print_debug_info registry save save_array save_group storage tree zeros zeros_like
+        Array ArrayConfig ArrayMetadata AsyncArray AsyncGroup Group GroupMetadata __kernel__ __version__ array
+        codecs config consolidate_metadata copy copy_all copy_store create create_array create_group
+        create_hierarchy empty empty_like errors from_array full full_like group load ones ones_like open
+        open_array open_consolidated open_group open_like print_debug_info registry repair save save_array
+        save_group storage tree verify zeros zeros_like
     """,
     "zardine.storage": """
         ByteRange Condition CountingStore Counts LocalStore ManagedMemoryStore MemoryStore PrefixStore Reading Store
@@ -36,6 +37,7 @@ NAMES = {
         DataError
         EncodeError GroupNotFoundError InvalidKeyError MetadataError MetadataValidationError NodeExistsError
         NodeNotFoundError NodeTypeValidationError Problem ReadOnlyError SelectionError ShardIndexError StoreError
+        TornShardWarning
         UnknownCodecError UnknownExtensionError UnstableSpecificationWarning UnsupportedError
         VindexInvalidSelectionError ZardineError ZarrDeprecationWarning ZarrFutureWarning ZarrRuntimeWarning
         ZarrUserWarning

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from operator import index as as_index
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.array_facts import ArrayFacts
 from zardine.attributes import Attributes
+from zardine.buffered import BufferedWrites, flush_buffer, read_buffered, write_buffered
 from zardine.data_types.numpy_types import AnyObject
-from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
+from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
 from zardine.engine.layout import prepare_layout
 from zardine.engine.read import read_plan
 from zardine.engine.read_block import read_block
 from zardine.engine.source import ArraySource
 from zardine.engine.write import write_plan
+from zardine.engine.write_buffer import WriteBuffer
 from zardine.errors import MetadataError, ReadOnlyError, SelectionError
 from zardine.indexing.parse import (
     parse_any,
@@ -33,7 +35,7 @@ from zardine.indexing.plan import make_plan
 from zardine.indexing.selection import GridSelection, Selection
 from zardine.metadata.documents import ArrayMetadata
 from zardine.new_array import parse_shape
-from zardine.nodes import describe, load_array, update_node
+from zardine.nodes import describe, document_key, load_array, update_node
 from zardine.places import same_place
 from zardine.resizing import clear_beyond, erase_beyond, grown_for_append
 from zardine.selectors import BlockIndex, OIndex, VIndex, split_fields
@@ -257,6 +259,22 @@ class Array(ArrayFacts):
         """What :attr:`vindex` takes: points or a mask."""
         self._set(parse_vindex(selection, self.shape), value, fields)
 
+    def buffered(
+        self, limit: int | str = "256 MiB", *, on_error: Literal["keep", "discard"] = "keep"
+    ) -> BufferedWrites:
+        """``with array.buffered():`` collects writes in memory and writes each touched shard once.
+
+        That is when the block ends, when more than ``limit`` bytes of chunks wait, and on :meth:`flush`. Reads through
+        this array see what waits; other programs do not. When the block ends by an exception, what waits is stored
+        (``on_error="keep"``) or forgotten (``"discard"``). If storing fails, the error is raised and what could not be
+        stored waits still: :meth:`flush` tries again.
+        """
+        return BufferedWrites(self, parse_bytes(limit), on_error)
+
+    def flush(self) -> None:
+        """Store what waits in :meth:`buffered`; nothing happens where nothing waits."""
+        flush_buffer(self._source)
+
     # changing
 
     def resize(self, new_shape: int | tuple[int, ...], *, erase: bool = True) -> None:
@@ -270,6 +288,7 @@ class Array(ArrayFacts):
         if len(shape) != self.ndim:
             raise ValueError(f"the new shape {shape} has {len(shape)} lengths, the array has {self.ndim} dimensions")
         self._check_writable()
+        self.flush()
         before = self._source
         self._reshape(lambda old: shape)
         if erase:
@@ -279,22 +298,41 @@ class Array(ArrayFacts):
     def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """Add ``data`` at the end of ``axis``; its other lengths are those of the array. Gives the new shape.
 
-        The data is stored before the new shape, so that no reader sees elements that are not there yet.
+        Any number of writers may append at the same time: all blocks are there in the end, in some order. On stores
+        whose locks exclude all writers (local files, memory) the data is stored before the new shape, so that no reader
+        sees elements that are not there yet; on others the place is reserved first, and reads as fill value meanwhile.
         """
         values = cast_values(data, self.dtype)
         self._check_writable()
-        self.refresh()
-        new_shape = grown_for_append(self.shape, values.shape, axis)
-        metadata = self._resized(self.metadata, new_shape)
-        grown = self._with_source(self._source.with_layout(self._source.layout.with_shape(metadata)))
+        self.flush()
+        with self.store.lock(document_key(self.path, self.metadata)):
+            while True:
+                self.refresh()
+                old = self.shape
+                new = grown_for_append(old, values.shape, axis)
+                if self.store.lock_is_exclusive:
+                    grown = self._with_source(
+                        self._source.with_layout(self._source.layout.with_shape(self._resized(self.metadata, new)))
+                    )
+                    grown._write_appended(old, values, axis)
+                    if self._reshape_from(old, new):
+                        self._source = replace(grown._source, layout=self._source.layout)
+                        return new
+                elif self._reshape_from(old, new):
+                    self._write_appended(old, values, axis)
+                    return new
+
+    def _write_appended(self, old: tuple[int, ...], values: npt.NDArray[Any], axis: int) -> None:
         axis %= self.ndim
-        region = tuple(
-            slice(old, new) if i == axis else slice(None)
-            for i, (old, new) in enumerate(zip(self.shape, new_shape, strict=True))
-        )
-        grown[region] = values
-        self._reshape(lambda old: new_shape)
-        return self.shape
+        self[tuple(slice(old[i], None) if i == axis else slice(None) for i in range(self.ndim))] = values
+
+    def _reshape_from(self, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+        """Change the shape from ``old`` to ``new``; ``False`` if it is not ``old`` any more."""
+        try:
+            self._reshape(lambda found: _next_shape(found, old, new))
+        except _Overtaken:
+            return False
+        return True
 
     def update_attributes(self, new_attributes: Mapping[str, Any]) -> Array:
         """Set several attributes in one write; gives this array."""
@@ -358,11 +396,16 @@ class Array(ArrayFacts):
         grids = self._source.layout.grids
         if isinstance(selection, GridSelection):
             full = selection.full_view(target)
-            if full.dtype != self.dtype or not read_block(self._source, selection, full):
-                read_plan(self._source, make_plan(selection, grids), full)
+            buffered = self._source.buffer is not None
+            if full.dtype != self.dtype or buffered or not read_block(self._source, selection, full):
+                plan = make_plan(selection, grids)
+                read_plan(self._source, plan, full)
+                read_buffered(self._source, plan, full)
         else:
             flat = target.reshape(-1)
-            read_plan(self._source, make_plan(selection, grids), flat)
+            points = make_plan(selection, grids)
+            read_plan(self._source, points, flat)
+            read_buffered(self._source, points, flat)
             if not np.shares_memory(flat, target) and flat.size:
                 target[...] = flat.reshape(selection.shape)
         result = target if fields is None else target[fields]
@@ -381,10 +424,11 @@ class Array(ArrayFacts):
         cast = self._as_objects(value) if isinstance(self.metadata.data_type, AnyObject) else cast_values(value, dtype)
         values = broadcast_values(cast, selection.shape)
         plan = make_plan(selection, self._source.layout.grids)
-        if isinstance(selection, GridSelection):
-            write_plan(self._source, plan, selection.full_view(values), fields)
-        else:
-            write_plan(self._source, plan, values.reshape(-1), fields)
+        full = selection.full_view(values) if isinstance(selection, GridSelection) else values.reshape(-1)
+        if fields is not None:
+            self.flush()
+        if fields is not None or not write_buffered(self._source, plan, full):
+            write_plan(self._source, plan, full, fields)
 
     def _as_objects(self, value: Any) -> npt.NDArray[Any]:
         """Objects as the user gave them: an object array as it is, anything else as one object for all elements."""
@@ -416,6 +460,15 @@ class Array(ArrayFacts):
                 "of 2023, which is only read; zardine.convert makes an array of it that can be written"
             )
 
+    def _start_buffer(self, buffer: WriteBuffer) -> None:
+        self._check_writable()
+        if self._source.buffer is not None and not self._source.buffer.closed:
+            raise ValueError("writes to this array are collected already: buffered() blocks do not nest")
+        self._source = replace(self._source, buffer=buffer)
+
+    def _end_buffer(self) -> None:
+        self._source = replace(self._source, buffer=None)
+
     def _with_source(self, source: ArraySource) -> Array:
         twin = object.__new__(type(self))
         twin._source = source
@@ -440,3 +493,13 @@ class Array(ArrayFacts):
             self.store, self.path, self.metadata, lambda old: self._resized(old, new_shape(old.shape))
         )
         self._adopt(changed)
+
+
+class _Overtaken(Exception):  # noqa: N818 - never leaves this module
+    """Another writer changed the shape first."""
+
+
+def _next_shape(found: tuple[int, ...], old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+    if found != old:
+        raise _Overtaken
+    return new

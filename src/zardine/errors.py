@@ -5,6 +5,7 @@
     ZardineError
     ├── MetadataError (ValueError)          a metadata document breaks the specification; lists every problem
     │   └── UnknownExtensionError           ... because it needs an extension that is not installed
+    ├── ConversionError (ValueError)        what cannot be converted, or was not converted right; lists every problem
     ├── NodeNotFoundError (FileNotFoundError, KeyError, ValueError)
     │   ├── ArrayNotFoundError
     │   ├── GroupNotFoundError
@@ -28,9 +29,12 @@
     │   └── VindexInvalidSelectionError
     └── UnsupportedError (NotImplementedError)
 
+:class:`TornShardWarning` (``RuntimeWarning``) is given where the last write of a shard was cut off and it is read as it
+was before.
+
 ``BaseZarrError``, ``MetadataValidationError``, ``NodeTypeValidationError``, ``UnknownCodecError`` and
 ``ArrayIndexError`` are the names that zarr-python has for what is above. Its warnings are here too, for code that
-filters them; zardine gives none of them.
+filters them; of these zardine gives only ``ZarrUserWarning``, where a node is stored in two versions of Zarr.
 
 Errors carry what they are about as attributes (``array``, ``key``, ``chunk``, ``codec``, ``byte_range``), and their
 text names the same things, so that a person and a program can both act on them.
@@ -53,6 +57,7 @@ __all__ = [
     "ConditionFailedError",
     "ContainsArrayError",
     "ContainsGroupError",
+    "ConversionError",
     "CorruptionError",
     "DataError",
     "EncodeError",
@@ -68,6 +73,7 @@ __all__ = [
     "SelectionError",
     "ShardIndexError",
     "StoreError",
+    "TornShardWarning",
     "UnknownCodecError",
     "UnknownExtensionError",
     "UnstableSpecificationWarning",
@@ -111,6 +117,19 @@ class MetadataError(ZardineError, ValueError):
 
 class UnknownExtensionError(MetadataError):
     """The document needs a data type, codec, grid or other extension that is not registered here."""
+
+
+class ConversionError(ZardineError, ValueError):
+    """What was to be converted has no form in the wanted version of Zarr, or came out with other elements.
+
+    ``problems`` lists everything; the ``place`` of each is the path of a node.
+    """
+
+    def __init__(self, subject: str, problems: Sequence[Problem] = ()) -> None:
+        self.subject = subject
+        self.problems = tuple(problems)
+        lines = "".join(f"\n  - {problem}" for problem in self.problems)
+        super().__init__(f"{subject}{lines}")
 
 
 class NodeNotFoundError(ZardineError, FileNotFoundError, KeyError, ValueError):
@@ -279,6 +298,10 @@ UnknownCodecError = UnknownExtensionError
 ArrayIndexError = SelectionError
 
 
+class TornShardWarning(RuntimeWarning):
+    """The last write of a shard was cut off, by a crash as a rule; the shard is read as it was before that write."""
+
+
 class ZarrFutureWarning(FutureWarning):
     """Never given; see above."""
 
@@ -292,7 +315,7 @@ class ZarrDeprecationWarning(DeprecationWarning):
 
 
 class ZarrUserWarning(UserWarning):
-    """Never given; see above."""
+    """What was asked for is done, but may not be what was meant."""
 
 
 class ZarrRuntimeWarning(RuntimeWarning):

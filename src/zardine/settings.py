@@ -18,6 +18,9 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "array.order": "C",  # memory layout of the arrays that reading returns
     "array.write_empty_chunks": False,
     "array.read_missing_chunks": True,
+    "array.write_strategy": "rewrite",  # how a shard is changed: rewrite, append or in_place
+    "array.chunk_order": "as_written",  # of inner chunks in shards that are written whole: c, f, morton or as_written
+    "array.most_unused": 0.5,  # share of a shard that may be unused before it is written anew
     "array.cache": 0,  # bytes of decoded chunks that an opened array keeps
     "array.allow_unsafe_pickle_decode": False,  # whether chunks of Zarr v2 that are pickles may be read
     "array.checksum": True,  # every inner chunk chain ends with crc32c

@@ -134,7 +134,7 @@ def test_a_failed_write_in_the_middle_leaves_what_was_there(tmp_path, monkeypatc
 
     array = zardine.open_array(store, path="a", mode="r+")
     monkeypatch.setattr("zardine.engine.write._ATTEMPTS", 3)
-    monkeypatch.setattr(type(store), "set", refuse)
+    monkeypatch.setattr(type(store), "set_pieces", refuse)
     with pytest.raises(ConditionFailedError):
         array[0, 0] = 1
     monkeypatch.undo()

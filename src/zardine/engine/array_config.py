@@ -11,6 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 from zardine.settings import config
 
+STRATEGIES = ("rewrite", "append", "in_place")
+ORDERS = ("c", "f", "morton", "as_written")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayConfig:
@@ -22,12 +25,23 @@ class ArrayConfig:
     """Whether chunks that equal the fill value are stored all the same."""
     read_missing_chunks: bool = True
     """Whether chunks that are not stored read as the fill value; else reading them is an error."""
+    write_strategy: Literal["rewrite", "append", "in_place"] = "rewrite"
+    """How a shard is changed of which a part stays; see ``docs/editing.md``."""
+    chunk_order: Literal["c", "f", "morton", "as_written"] = "as_written"
+    """Order of inner chunks in shards that are written whole; where it says ``as_written``, new ones are in C order."""
+    most_unused: float = 0.5
+    """Share of a shard (0 to 1) that editing may leave unused before it is written anew."""
     cache: int = 0
     """Bytes of decoded chunks to keep in memory; may be given as text, ``"256 MiB"``."""
 
     def __post_init__(self) -> None:
         if self.order not in ("C", "F"):
             raise ValueError(f"order is 'C' or 'F', not {self.order!r}")
+        for name, choices in (("write_strategy", STRATEGIES), ("chunk_order", ORDERS)):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {getattr(self, name)!r}")
+        if not 0 <= self.most_unused <= 1:
+            raise ValueError(f"most_unused is a share from 0 to 1, not {self.most_unused!r}")
         object.__setattr__(self, "cache", parse_bytes(self.cache))
 
     @classmethod

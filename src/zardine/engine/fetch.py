@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.engine.file_index import known_index
 from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
@@ -42,6 +43,18 @@ class FoundChunks:
     version: Version | None = None
     """Version of the stored object, where the store has versions."""
 
+    settled: bool = False
+    """Whether the file, if it is one, is not edited before it is closed."""
+
+    @property
+    def in_file(self) -> bool:
+        """Whether the chunks are in an open file."""
+        return any(isinstance(source, OpenFile) for source in self.sources)
+
+    def is_settled(self) -> bool:
+        """Whether nobody has edited the file, if it is one, since it was opened."""
+        return self.settled or all(s.is_settled() for s in self.sources if isinstance(s, OpenFile))
+
     def chunk(self, i: int) -> BytesLike | None:
         """The bytes of chunk ``i``; ``None`` if it is not stored."""
         length = int(self.lengths[i])
@@ -63,8 +76,10 @@ class FoundChunks:
                 source.close()
 
 
-def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool) -> FoundChunks:
+def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool, settled: bool = False) -> FoundChunks:
     """Where the chunks of ``part`` are; with ``files``, in an open file if the store gives files.
+
+    A file is ``settled`` when no one edits it until it is closed, for which this waits.
 
     Raises :class:`~zardine.errors.ShardIndexError` or :class:`~zardine.errors.ChecksumError` for an index that is
     damaged or points outside the shard.
@@ -75,11 +90,11 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool)
         if file is None:
             return _none(part)
         try:
-            return (
-                _whole_object(file, file.size, file.version)
-                if layout is None
-                else _in_file(source, part, layout, key, file)
-            )
+            if settled:
+                file.wait()
+            if layout is None:
+                return _whole_object(file, file.size, file.version, settled)
+            return _in_file(source, part, layout, key, file, settled=settled)
         except BaseException:
             file.close()
             raise
@@ -89,23 +104,14 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool)
     return _in_shard(source, part, layout, key)
 
 
-def known_index(source: ArraySource, layout: ShardLayout, key: str, file: OpenFile) -> KnownIndex:
-    """The index of the shard that is open as ``file``. Raises as :func:`find_chunks`."""
-    known = INDEXES.get(source.cache_space, key)
-    if known is None or known.version != file.version:
-        if file.size < layout.index_size:
-            raise _too_short(file.size, layout)
-        index = decode_index(file.read(layout.index_range), layout.index_chain)
-        known = _known(index, layout, file.size, file.version)
-        INDEXES.put(source.cache_space, key, known)
-    return known
-
-
-def _in_file(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str, file: OpenFile) -> FoundChunks:
-    known = known_index(source, layout, key, file)
+def _in_file(
+    source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str, file: OpenFile, *, settled: bool
+) -> FoundChunks:
+    known = known_index(source, layout, key, file, settled=settled)
     rows = part.positions(layout.strides)
     offsets = known.offsets[rows]
-    return FoundChunks((file,), np.zeros(len(rows), np.int64), offsets, known.lengths[rows], offsets, file.version)
+    zeros = np.zeros(len(rows), np.int64)
+    return FoundChunks((file,), zeros, offsets, known.lengths[rows], offsets, file.version, settled)
 
 
 def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
@@ -179,9 +185,11 @@ def _none(part: ObjectPart) -> FoundChunks:
     return FoundChunks((), nothing, nothing, np.full(part.count, MISSING, np.int64), nothing)
 
 
-def _whole_object(value: BytesLike | OpenFile, size: int, version: Version | None) -> FoundChunks:
+def _whole_object(
+    value: BytesLike | OpenFile, size: int, version: Version | None, settled: bool = False
+) -> FoundChunks:
     zero = np.zeros(1, np.int64)
-    return FoundChunks((value,), zero, zero, np.array([size], np.int64), zero, version)
+    return FoundChunks((value,), zero, zero, np.array([size], np.int64), zero, version, settled)
 
 
 def _too_short(size: int, layout: ShardLayout) -> ShardIndexError:

@@ -12,6 +12,7 @@ from zardine.chunk_grids import Axis, ChunkGrid, parse_chunk_grid
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.codecs.base import ArrayArrayCodec, ChunkSpec, Codec
 from zardine.codecs.chain import CodecChain, build_chain
+from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.registry import parse_codec
 from zardine.codecs.sharding_indexed import ShardingCodec, prepare_sharding
 from zardine.codecs.transpose import TransposeCodec
@@ -41,6 +42,16 @@ class ArrayLayout:
     """The codec chain of a chunk as the native kernel runs it; ``None`` where it cannot."""
     _chains: dict[tuple[int, ...], CodecChain]
     _shards: dict[tuple[int, ...], ShardLayout]
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether chunks in shards have checksums, so that what is read while a file is edited is noticed.
+
+        Objects that are chunks by themselves are never edited.
+        """
+        if self.sharding is None:
+            return True
+        return any(isinstance(codec, Crc32cCodec) for codec in self.sharding.codec.codecs)
 
     def chain(self, chunk_shape: tuple[int, ...]) -> CodecChain:
         """The codec chain for chunks of a shape that occurs in the grid."""

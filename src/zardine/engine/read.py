@@ -22,7 +22,7 @@ from zardine.engine.fetch import MISSING, FoundChunks, find_chunks
 from zardine.engine.read_ahead import ahead, batches
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
-from zardine.errors import ChunkNotFoundError, ChunkTooLargeError, DataError
+from zardine.errors import ChunkNotFoundError, ChunkTooLargeError, CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
 from zardine.settings import thread_count
 from zardine.stores.base import OpenFile
@@ -46,10 +46,12 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
         return
     native = source.layout.pipeline is not None and out.dtype == source.layout.metadata.dtype
     raw = out.view(f"V{out.dtype.itemsize}") if native else None
-    if native and source.store.gives_files:
+    if source.store.gives_files:
         while group := list(islice(parts, _MOST_OBJECTS)):
             with closing(_Fetched.files(source, group)) as fetched:
                 _decode(source, plan, fetched, out, raw)
+                if not source.layout.is_checked:
+                    _read_edited(source, fetched, out)
         return
     requests = max(source.store.cost.requests, thread_count())
     steps = batches(source, parts, max(requests, _MOST_OBJECTS))
@@ -84,8 +86,17 @@ def _read_chunk(
         if not source.config.read_missing_chunks:
             raise _not_stored(source, part, i, key)
         out[part.outer(i)] = source.layout.metadata.fill
-    else:
-        out[part.outer(i)] = decode_chunk(source, part, i, data, key, found.byte_range(i))[part.inner(i)]
+        return
+    try:
+        chunk = decode_chunk(source, part, i, data, key, found.byte_range(i))
+    except CorruptionError:
+        if not found.in_file or found.settled:
+            raise
+        # perhaps someone was editing the file: it is damaged only if it is so when nobody does
+        with closing(_find(source, part, key, files=True, settled=True)) as again:
+            _read_chunk(source, part, i, again, key, out)
+        return
+    out[part.outer(i)] = chunk[part.inner(i)]
 
 
 def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out: npt.NDArray[Any]) -> None:
@@ -93,9 +104,9 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
     key = source.key(part.object)
     version = source.store.version(key)
     if version is None:
-        found = _find(source, part, key, files=False)
-        for i in range(part.count):
-            _read_chunk(source, part, i, found, key, out)
+        with closing(_find(source, part, key, files=source.store.gives_files)) as found:
+            for i in range(part.count):
+                _read_chunk(source, part, i, found, key, out)
         return
     layout = source.layout.shard(part.object)
     numbers = [0] if layout is None else part.positions(layout.strides).tolist()
@@ -108,16 +119,24 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
             out[part.outer(i)] = chunk[part.inner(i)]
     if not missing:
         return
-    found = _find(source, part, key, files=False)
-    for i in missing:
-        data = found.chunk(i)
-        if data is None:
-            _read_chunk(source, part, i, found, key, out)
-            continue
-        chunk = decode_chunk(source, part, i, data, key, found.byte_range(i))
-        out[part.outer(i)] = chunk[part.inner(i)]
-        if found.version == version:
-            cache.put((key, numbers[i], version), chunk)
+    with closing(_find(source, part, key, files=source.store.gives_files)) as found:
+        for i in missing:
+            data = found.chunk(i)
+            if data is None:
+                _read_chunk(source, part, i, found, key, out)
+                continue
+            try:
+                chunk = decode_chunk(source, part, i, data, key, found.byte_range(i))
+            except CorruptionError:
+                _read_chunk(source, part, i, found, key, out)
+                continue
+            out[part.outer(i)] = chunk[part.inner(i)]
+            if found.version == version and found.is_settled():
+                cache.put((key, numbers[i], version), chunk)
+        if not source.layout.is_checked and not found.is_settled():
+            with closing(_find(source, part, key, files=True, settled=True)) as again:
+                for i in missing:
+                    _read_chunk(source, part, i, again, key, out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,10 +227,21 @@ def _decode_by_kernel(
         _read_chunk(source, fetched.parts[number], i, fetched.found[number], fetched.keys[number], out)
 
 
-def _find(source: ArraySource, part: ObjectPart, key: str, *, files: bool) -> FoundChunks:
+def _read_edited(source: ArraySource, fetched: _Fetched, out: npt.NDArray[Any]) -> None:
+    """Read those parts again, when nobody edits them, whose files were edited while they were read."""
+    for part, key, found in zip(fetched.parts, fetched.keys, fetched.found, strict=True):
+        if not found.is_settled():
+            with closing(_find(source, part, key, files=True, settled=True)) as again:
+                for i in range(part.count):
+                    _read_chunk(source, part, i, again, key, out)
+
+
+def _find(source: ArraySource, part: ObjectPart, key: str, *, files: bool, settled: bool = False) -> FoundChunks:
     try:
-        return find_chunks(source, part, key, files=files)
+        return find_chunks(source, part, key, files=files, settled=settled)
     except DataError as error:
+        if files and not settled:  # perhaps someone is writing the index
+            return _find(source, part, key, files=True, settled=True)
         raise error.at(array=source.path, key=key) from None
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from zardine.engine.fetch import MISSING, known_index
+from zardine.engine.fetch import MISSING
+from zardine.engine.file_index import known_index
 from zardine.engine.source import ArraySource
 from zardine.errors import DataError
 from zardine.indexing.selection import AxisSlice, GridSelection
@@ -40,12 +41,13 @@ def read_block(source: ArraySource, selection: GridSelection, out: npt.NDArray[A
     try:
         offset, length = 0, file.size
         if layout.uniform_shard is not None:
-            known = known_index(source, layout.uniform_shard, key, file)
+            known = known_index(source, layout.uniform_shard, key, file, settled=False)
             offset, length = int(known.offsets[row]), int(known.lengths[row])
         if length == MISSING:
             return False
         raw = out.view(f"V{out.dtype.itemsize}")
-        return pipeline.decode_block(file.fd, offset, length, blocks.chunk, tuple(first), raw) is None
+        failure = pipeline.decode_block(file.fd, offset, length, blocks.chunk, tuple(first), raw)
+        return failure is None and (layout.is_checked or file.is_settled())
     except DataError:
         return False
     finally:

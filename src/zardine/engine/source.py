@@ -9,6 +9,7 @@ from itertools import count
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.layout import ArrayLayout
+from zardine.engine.write_buffer import WriteBuffer
 from zardine.stores.base import Store
 
 _serial = count()
@@ -26,6 +27,8 @@ class ArraySource:
     """Names this opening of the array in caches."""
     chunk_cache: ChunkCache | None = None
     """Decoded chunks, where ``config.cache`` asks for it."""
+    buffer: WriteBuffer | None = None
+    """Writes that wait, within ``Array.buffered``."""
 
     def __post_init__(self) -> None:
         kept = 0 if self.chunk_cache is None else self.chunk_cache.limit

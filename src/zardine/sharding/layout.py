@@ -8,6 +8,7 @@ from itertools import accumulate
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
@@ -76,12 +77,16 @@ class ShardLayout:
                 f"{index.lengths[row]}: outside the data of a shard of {size} bytes"
             )
 
-    def assemble(self, chunks: Sequence[BytesLike | None]) -> bytes:
-        """A shard that holds the encoded inner ``chunks`` one after the other, in the order of the index rows."""
+    def assemble(self, chunks: Sequence[BytesLike | None], order: npt.NDArray[np.int64] | None = None) -> bytes:
+        """A shard that holds the encoded inner ``chunks``, given by the rows of the index.
+
+        They lie one after the other in that order, or in ``order``, which lists all rows.
+        """
         first = self.index_size if self.index_at_start else 0
         index = empty_index(self.count)
-        stored = [chunk for chunk in chunks if chunk is not None]
-        rows = [row for row, chunk in enumerate(chunks) if chunk is not None]
+        listed = range(self.count) if order is None else order.tolist()
+        rows = [row for row in listed if chunks[row] is not None]
+        stored = [chunk for chunk in map(chunks.__getitem__, rows) if chunk is not None]
         lengths = [len(chunk) for chunk in stored]
         index.lengths[rows] = np.array(lengths, np.uint64)
         index.offsets[rows] = np.array([*accumulate(lengths, initial=first)][:-1], np.uint64)

@@ -15,29 +15,18 @@ wrappers, not options of stores.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
+from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
 from zardine.stores.keyed_lock import KeyedLock
-
-ByteRange: TypeAlias = tuple[int, int | None]
-"""``(start, length)``; a length of ``None`` reaches to the end; ``(-n, None)`` is the last ``n`` bytes.
-
-A range that reaches past the end of the value gives the bytes that are there; ``(-n, None)`` of a shorter value gives
-all of it.
-"""
-
-WHOLE: Final[ByteRange] = (0, None)
-
-Version: TypeAlias = str
-"""A token that changes whenever the value of a key changes (an ETag, or a file's identity and times)."""
+from zardine.stores.open_files import EditableFile, FilePart, OpenFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,34 +62,6 @@ class ReadCost:
     def gap(self) -> int:
         """Bytes that flow in the time of one request: unwanted ones up to here are worth reading along."""
         return int(self.latency * self.bandwidth)
-
-
-class OpenFile:
-    """A value as an open file: one version of it, whatever others write meanwhile. A context manager."""
-
-    __slots__ = ("fd", "size", "version")
-
-    def __init__(self, fd: int, size: int, version: Version) -> None:
-        self.fd = fd
-        self.size = size
-        self.version = version
-
-    def read(self, byte_range: ByteRange) -> BytesLike:
-        """A range of the bytes."""
-        start, stop = resolve_range(byte_range, self.size)
-        return os.pread(self.fd, stop - start, start)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self.fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Store(ABC):
@@ -255,6 +216,29 @@ class Store(ABC):
         """The value of ``key`` as an open local file; ``None`` if the key is missing. See :attr:`gives_files`."""
         raise UnsupportedError(f"{self} does not keep values in local files")
 
+    @property
+    def lock_is_exclusive(self) -> bool:
+        """Whether :meth:`lock` excludes all writers of this store, those of other processes too."""
+        return False
+
+    @property
+    def edits_files(self) -> bool:
+        """Whether values can be changed in place (:meth:`edit_file`), and put together from files (:meth:`set_pieces`)."""
+        return False
+
+    def edit_file(self, key: str) -> AbstractContextManager[EditableFile | None]:
+        """The value of ``key`` to be changed in place, while the context lasts, which excludes all other writers.
+
+        ``None`` where there is no such value, or it must not be changed in place since other names share it.
+        """
+        raise UnsupportedError(f"{self} cannot change values in place: it replaces them whole")
+
+    def set_pieces(
+        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
+    ) -> Version | None:
+        """As :meth:`set`, with a value that consists of ``pieces``. Parts of files are copied within the kernel."""
+        raise UnsupportedError(f"{self} does not keep values in local files")
+
     def close(self) -> None:  # noqa: B027 - a store that holds nothing has nothing to release
         """Release what the store holds; it may not be used afterwards."""
 
@@ -321,16 +305,6 @@ def check_prefix(prefix: str) -> str:
     return prefix
 
 
-def resolve_range(byte_range: ByteRange, size: int) -> tuple[int, int]:
-    """``byte_range`` of a value of ``size`` bytes as ``(start, stop)``, stop exclusive, both within the value."""
-    start, length = byte_range
-    if start < 0:
-        start = max(0, size + start)
-        return start, size
-    start = min(start, size)
-    return start, size if length is None else min(size, start + max(0, length))
-
-
 def flat_bytes(value: object) -> BytesLike:
     """Any object with a buffer (or with ``to_bytes()``) as contiguous bytes whose ``len`` counts bytes.
 
@@ -362,6 +336,8 @@ __all__ = [
     "WHOLE",
     "ByteRange",
     "Condition",
+    "EditableFile",
+    "FilePart",
     "OpenFile",
     "ReadCost",
     "Reading",

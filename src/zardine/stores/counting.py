@@ -71,6 +71,11 @@ class CountingStore(WrapperStore):
         """Never: what is read from an open file could not be counted."""
         return False
 
+    @property
+    def edits_files(self) -> bool:
+        """Never, as above."""
+        return False
+
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         pairs = list(key_ranges)
         parts = super().get_partial_values(pairs)

@@ -20,13 +20,14 @@ from types import TracebackType
 from typing import Final, Self
 
 from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.late_closing import close_late
+from zardine.stores.open_files import owners
 
 try:
     import fcntl
 except ImportError:  # not POSIX: threads only
     fcntl = None  # type: ignore[assignment]
 
-_owners: dict[tuple[int, int], int] = {}  # device and inode of each file locked here: the thread that holds it
 _OPEN: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 _UNSUPPORTED: Final = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.EBADF}
 
@@ -94,7 +95,7 @@ class FileLock(KeyedLock):
                 self.status = self._look()
                 return
             held = os.fstat(file)
-            if _owners.get((held.st_dev, held.st_ino)) == threading.get_ident():
+            if owners.get((held.st_dev, held.st_ino)) == threading.get_ident():
                 os.close(file)  # we hold it by another name of it (a hard link); waiting for us would never end
                 self.status = self._look()
                 return
@@ -134,9 +135,9 @@ class FileLock(KeyedLock):
     def _own(self, file: int, thread: int | None) -> None:
         status = os.fstat(file)
         if thread is None:
-            _owners.pop((status.st_dev, status.st_ino), None)
+            owners.pop((status.st_dev, status.st_ino), None)
         else:
-            _owners[status.st_dev, status.st_ino] = thread
+            owners[status.st_dev, status.st_ino] = thread
 
     def _unlock(self, file: int) -> None:
         self._own(file, None)
@@ -144,7 +145,7 @@ class FileLock(KeyedLock):
             with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
                 fcntl.flock(file, fcntl.LOCK_UN)
         self._entry.files.remove(file)
-        os.close(file)
+        close_late(file)
 
 
 __all__ = ["FileLock"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from zardine.stores.base import Version
+from zardine.stores.byte_ranges import Version
 
 
 def version_of(status: os.stat_result) -> Version:

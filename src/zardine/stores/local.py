@@ -32,12 +32,14 @@ from zardine.stores.file_lock import FileLock
 from zardine.stores.file_names import check_file_key, temporary_name
 from zardine.stores.file_uri import is_file_uri, path_of_uri, uri_of_path
 from zardine.stores.file_version import stamp, version_of
+from zardine.stores.open_files import EditableFile, FilePart, copy_part
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hang us
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MOST: Final = 0x7FFFF000  # bytes that Linux moves in one call
 _ATTEMPTS: Final = 100
 _COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
@@ -146,14 +148,18 @@ class LocalStore(Store):
     # writeable
 
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
+        return self.set_pieces(key, (flat_bytes(value),), condition=condition)
+
+    def set_pieces(
+        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
+    ) -> Version | None:
         check_file_key(key)
         self._check_writable()
-        data = flat_bytes(value)
         if condition is not None and self.version(key) != condition.version:
             self._lost(key)
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(FileNotFoundError):  # the directory was erased while we wrote into it: again
-                return self._set(key, data, condition)
+                return self._set(key, pieces, condition)
         raise StoreError(f"cannot write key {key!r} of {self}: its directory goes away as often as it is made")
 
     def erase(self, key: str) -> None:
@@ -226,6 +232,50 @@ class LocalStore(Store):
         self._check_writable("lock a key of")
         return self._locked(key)
 
+    @property
+    def lock_is_exclusive(self) -> bool:
+        return True
+
+    @property
+    def edits_files(self) -> bool:
+        return True
+
+    @contextmanager
+    def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
+        check_file_key(key)
+        self._check_writable()
+        prefix, _, name = key.rpartition("/")
+        try:
+            directory = self._base.open(prefix)
+        except (FileNotFoundError, NotADirectoryError):
+            yield None
+            return
+        except OSError as error:
+            self._fail("edit", key, error)
+        try:
+            with FileLock(directory, name) as lock:
+                file = self._open_to_edit(directory, name, key, lock.status)
+                try:
+                    yield file
+                except OSError as error:
+                    self._fail("edit", key, error)
+                finally:
+                    if file is not None:
+                        file.close()
+        finally:
+            os.close(directory)
+
+    def _open_to_edit(self, directory: int, name: str, key: str, status: os.stat_result | None) -> EditableFile | None:
+        if status is None or not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            return None
+        try:
+            fd = os.open(name, _EDIT, dir_fd=directory)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EACCES, errno.EPERM, errno.ETXTBSY):
+                return None  # a link, or a file that may be replaced but not changed
+            self._fail("edit", key, error)
+        return EditableFile(fd, status.st_size, version_of(status), self._settle)
+
     def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
         """Paths of what writers that died left behind: unfinished files unchanged for ``older_than`` seconds."""
         return file_tree.leftovers(self._base.path, older_than)
@@ -293,7 +343,7 @@ class LocalStore(Store):
             raise StoreError(f"key {key!r} of {self} was cut short by another program while it was read")
         return bytes(whole)
 
-    def _set(self, key: str, data: BytesLike, condition: Condition | None) -> Version:
+    def _set(self, key: str, pieces: Sequence[BytesLike | FilePart], condition: Condition | None) -> Version:
         prefix, _, name = key.rpartition("/")
         try:
             directory = self._base.open(prefix, create=True, durable=self._durable)
@@ -301,7 +351,7 @@ class LocalStore(Store):
                 temporary = temporary_name()
                 file = os.open(temporary, _NEW, 0o666, dir_fd=directory)
                 try:
-                    self._fill(file, data)
+                    self._fill(file, pieces)
                     status = None
                     while status is None:
                         status = self._place(directory, temporary, file, name, key, condition)
@@ -322,15 +372,23 @@ class LocalStore(Store):
             self._remove_empty(prefix)  # if we made it
             self._fail("write", key, error)
 
-    def _fill(self, file: int, data: BytesLike) -> None:
-        done = os.write(file, data) if len(data) <= _MOST else 0
-        if done < len(data):
-            view = memoryview(data)
-            while done < len(data):
-                done += os.write(file, view[done : done + _MOST])
+    def _fill(self, file: int, pieces: Sequence[BytesLike | FilePart]) -> None:
+        for data in pieces:
+            if isinstance(data, FilePart):
+                copy_part(data, file)
+                continue
+            done = os.write(file, data) if len(data) <= _MOST else 0
+            if done < len(data):
+                view = memoryview(data)
+                while done < len(data):
+                    done += os.write(file, view[done : done + _MOST])
+        self._settle(file)
+
+    def _settle(self, file: int) -> Version:
         stamp(file)
         if self._durable:
             os.fsync(file)
+        return version_of(os.fstat(file))
 
     def _place(
         self, directory: int, temporary: str, file: int, name: str, key: str, condition: Condition | None

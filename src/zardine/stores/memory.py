@@ -170,6 +170,10 @@ class MemoryStore(Store):
             return iter(self._below(prefix))
 
     @property
+    def lock_is_exclusive(self) -> bool:
+        return True
+
+    @property
     def cost(self) -> ReadCost:
         return _COST
 

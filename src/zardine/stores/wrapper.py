@@ -11,6 +11,8 @@ from zardine.stores.base import (
     WHOLE,
     ByteRange,
     Condition,
+    EditableFile,
+    FilePart,
     OpenFile,
     ReadCost,
     Reading,
@@ -126,6 +128,26 @@ class WrapperStore(Store):
 
     def open_file(self, key: str) -> OpenFile | None:
         return self._store.open_file(self._key(key))
+
+    @property
+    def lock_is_exclusive(self) -> bool:
+        return self._store.lock_is_exclusive
+
+    @property
+    def edits_files(self) -> bool:
+        return self._store.edits_files
+
+    def edit_file(self, key: str) -> AbstractContextManager[EditableFile | None]:
+        inner = self._key(key)
+        self._check_writable()
+        return self._store.edit_file(inner)
+
+    def set_pieces(
+        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
+    ) -> Version | None:
+        inner = self._key(key)
+        self._check_writable()
+        return self._store.set_pieces(inner, pieces, condition=condition)
 
     def close(self) -> None:
         self._store.close()

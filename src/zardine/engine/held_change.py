@@ -1,0 +1,100 @@
+"""Chunks that waited in a buffer, as the change of one stored object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import BytesLike
+from zardine.engine.change import Encoded
+from zardine.engine.source import ArraySource
+from zardine.engine.write_buffer import HeldChunk
+from zardine.errors import DataError, EncodeError
+from zardine.sharding.layout import ShardLayout
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldPart:
+    """Chunks of the object at the grid coordinates ``object``, with their rows in its index."""
+
+    object: tuple[int, ...]
+    rows: tuple[int, ...]
+    chunks: tuple[HeldChunk, ...]
+
+    @property
+    def count(self) -> int:
+        """How many chunks."""
+        return len(self.chunks)
+
+    def positions(self, strides: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """The place of each chunk in the object's index."""
+        return np.array(self.rows, np.int64)
+
+    def chunk(self, i: int) -> tuple[int, ...]:
+        """Grid coordinates of chunk ``i``."""
+        return self.chunks[i].chunk
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldChange:
+    """What a buffer holds for one object."""
+
+    source: ArraySource
+    part: HeldPart
+    key: str
+    layout: ShardLayout | None
+    threads: int
+    fields: None = None
+
+    def covered(self) -> npt.NDArray[np.bool_]:
+        """Which chunks need nothing of what is stored."""
+        return np.array([chunk.mask is None for chunk in self.part.chunks], np.bool_)
+
+    def encode(self, i: int, old: BytesLike | None, covered: bool) -> BytesLike | None:
+        """Chunk ``i`` with the new values in it, encoded; ``None`` if it is to be left out as empty."""
+        held = self.part.chunks[i]
+        chain = self.source.layout.chain(held.values.shape)
+        chunk = held.values
+        try:
+            if old is not None and held.mask is not None:
+                chunk = np.where(held.mask, held.values, chain.decode(old))
+            if not self.source.keeps_empty_chunks and chain.is_fill(chunk):
+                return None
+            return chain.encode(chunk)
+        except DataError as error:
+            raise error.at(array=self.source.path, key=self.key, chunk=held.chunk) from None
+
+    def encode_fresh(self, which: npt.NDArray[np.int64], head: int, tail: int) -> Encoded | None:
+        """The chunks numbered ``which``, in this order, of which nothing stored is needed, in one call of the kernel.
+
+        ``None`` where the kernel cannot.
+        """
+        pipeline = self.source.layout.pipeline
+        arrays = [self.part.chunks[i].values for i in which.tolist()]
+        if pipeline is None or len({array.shape for array in arrays}) != 1:
+            return None
+        shape = arrays[0].shape
+        stack = np.concatenate(arrays)
+        count = np.arange(len(arrays), dtype=np.int64)
+        jobs = np.zeros((len(arrays), len(shape)), np.int64)
+        jobs[:, 0] = count
+        axes: list[tuple[Any, ...]] = [
+            ("s", *(np.full(len(count), n, np.int64) for n in (shape[0], 0, shape[0])), count * shape[0], 1)
+        ]
+        axes += [("s", *(np.array([n], np.int64) for n in (length, 0, length, 0)), 1) for length in shape[1:]]
+        data, offsets, lengths, failed = pipeline.encode(
+            stack.view(f"V{stack.dtype.itemsize}"),
+            jobs,
+            axes,
+            keep_fill=self.source.keeps_empty_chunks,
+            head=head,
+            tail=tail,
+            threads=self.threads,
+        )
+        if failed:
+            job, reason = failed[0]
+            raise EncodeError(reason, chunk=self.part.chunk(int(which[job])))
+        return Encoded(data, np.frombuffer(offsets, np.uint64), np.frombuffer(lengths, np.uint64))

@@ -1,0 +1,32 @@
+"""The order of inner chunks within a shard ("Binary shard format": it is the writer's choice)."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+def chunk_ranks(grid: tuple[int, ...], strides: tuple[int, ...], order: str) -> Ints:
+    """For each row of the index of a shard of ``grid`` inner chunks, its place in ``order``: c, f or morton.
+
+    ``strides`` tells how many rows lie between neighbours along each axis.
+    """
+    if not grid:
+        return np.zeros(1, np.int64)
+    coordinates = np.indices(grid, np.int64).reshape(len(grid), -1)
+    rows: Ints = np.array(strides, np.int64) @ coordinates
+    if order == "f":
+        keys = coordinates
+    elif order == "morton":
+        bits = max(length - 1 for length in grid).bit_length()
+        places = [coordinates[axis] >> bit & 1 for bit in range(bits) for axis in range(len(grid))]
+        keys = np.array(places or [np.zeros(prod(grid), np.int64)])
+    else:
+        keys = coordinates[::-1]
+    ranks = np.empty(prod(grid), np.int64)
+    ranks[rows[np.lexsort(keys)]] = np.arange(prod(grid))
+    return ranks
