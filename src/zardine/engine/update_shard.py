@@ -172,6 +172,7 @@ def _wastes(edit: _Edit, layout: ShardLayout, file: EditableFile, most: float) -
 
 def _edit_file(layout: ShardLayout, edit: _Edit, file: EditableFile) -> None:
     size = file.size
+    replaceable = True
     try:
         for offset, chunk in edit.placed:
             file.write_at(offset, [chunk])
@@ -179,11 +180,12 @@ def _edit_file(layout: ShardLayout, edit: _Edit, file: EditableFile) -> None:
             encoded = encode_index(edit.index, layout.index_chain)
             file.write_at(size, [*edit.appended, encoded])
             if layout.index_at_start:
+                replaceable = False  # from here on the copy at the end may be all there is
                 file.write_at(0, [encoded])
                 file.truncate(file.size - layout.index_size)
     except OSError:
         with suppress(OSError):
-            if not layout.index_at_start:  # else the copy at the end may be all there is
+            if replaceable:
                 file.truncate(size)
             file.settle()
         raise
