@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("concurrency", "crash", "property", "corrupt", "fuzz", "concurrency")
+FOLDERS = ("property", "corrupt", "fuzz", "concurrency", "crash")
 
 
 def main() -> int:
