@@ -15,6 +15,7 @@ from zardine.attributes import Attributes
 from zardine.buffered import BufferedWrites, flush_buffer, read_buffered, write_buffered
 from zardine.data_types.numpy_types import AnyObject
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
+from zardine.engine.freshness import check_fresh, note_fresh
 from zardine.engine.layout import prepare_layout
 from zardine.engine.read import read_plan
 from zardine.engine.read_block import read_block
@@ -73,6 +74,8 @@ class Array(ArrayFacts):
                 problems = tuple(in_words_of_the_document(metadata, list(problems)))
             raise type(error)(f"the document of {describe(store, path)} is invalid", problems) from None
         self._source = ArraySource(store, path, layout, config or ArrayConfig.from_settings())
+        if metadata.document is not None:
+            note_fresh(self._source)
 
     @classmethod
     def open(cls, store: StoreLike, *, config: ArrayConfigLike = None) -> Array:
@@ -288,6 +291,7 @@ class Array(ArrayFacts):
         if len(shape) != self.ndim:
             raise ValueError(f"the new shape {shape} has {len(shape)} lengths, the array has {self.ndim} dimensions")
         self._check_writable()
+        check_fresh(self._source, writing=True)
         self.flush()
         before = self._source
         self._reshape(lambda old: shape)
@@ -417,6 +421,7 @@ class Array(ArrayFacts):
 
     def _set(self, selection: Selection, value: Any, fields: Fields) -> None:
         self._check_writable()
+        check_fresh(self._source, writing=True)
         dtype = self.dtype
         if fields is not None:
             self._check_fields(fields)
@@ -475,7 +480,12 @@ class Array(ArrayFacts):
         return twin
 
     def _adopt(self, metadata: ArrayMetadata) -> None:
-        if metadata.to_dict() != self.metadata.to_dict():
+        old = self.metadata
+        if metadata is old or (metadata.document is not None and metadata.document == old.document):
+            return
+        if _differ_in_shape_only(metadata, old):
+            self._source = self._source.with_layout(self._source.layout.with_shape(metadata))
+        elif metadata.to_dict() != old.to_dict():
             self._source = self._source.with_layout(Array(self.store, self.path, metadata)._source.layout)
 
     def _change_attributes(self, change: Any) -> None:
@@ -493,6 +503,17 @@ class Array(ArrayFacts):
             self.store, self.path, self.metadata, lambda old: self._resized(old, new_shape(old.shape))
         )
         self._adopt(changed)
+
+
+def _differ_in_shape_only(a: ArrayMetadata, b: ArrayMetadata) -> bool:
+    """Whether two documents mean the same but for shape, attributes and names, so that one layout serves both."""
+    return (
+        (a.chunk_grid, a.chunk_key_encoding, a.codecs) == (b.chunk_grid, b.chunk_key_encoding, b.codecs)
+        and (a.data_type, a.zarr_format, a.older) == (b.data_type, b.zarr_format, b.older)
+        and a.data_type.item_size is not None
+        and a.fill.tobytes() == b.fill.tobytes()
+        and a.ndim == b.ndim
+    )
 
 
 class _Overtaken(Exception):  # noqa: N818 - never leaves this module

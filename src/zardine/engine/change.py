@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.engine.chunk_stack import decode_stack, encode_stack
 from zardine.engine.read import decode_chunk
 from zardine.engine.source import ArraySource
 from zardine.errors import DataError, EncodeError
@@ -80,6 +81,25 @@ class Change:
             job, reason = failed[0]
             raise EncodeError(reason, chunk=self.part.chunk(int(which[job])))
         return Encoded(data, np.frombuffer(offsets, np.uint64), np.frombuffer(lengths, np.uint64))
+
+    def encode_merged(self, which: npt.NDArray[np.int64], old: Sequence[BytesLike]) -> Encoded | None:
+        """The chunks numbered ``which`` of a shard, of which ``old`` is what is stored, with the new values in them.
+
+        ``None`` where the kernel cannot, or finds one of them damaged.
+        """
+        layout = self.source.layout
+        if layout.pipeline is None or layout.sharding is None:
+            return None
+        shape = layout.sharding.chunk_shape
+        stack = decode_stack(layout, old, shape)
+        if stack is None:
+            return None
+        for place, i in enumerate(which.tolist()):
+            self._put(stack[place * shape[0] : (place + 1) * shape[0]], i, self.values[self.part.outer(i)])
+        encoded = encode_stack(
+            layout, stack, shape, keep_fill=self.source.keeps_empty_chunks, head=0, tail=0, threads=self.threads
+        )
+        return None if encoded.failed else Encoded(encoded.data, encoded.offsets, encoded.lengths)
 
     def _put(self, chunk: npt.NDArray[Any], i: int, new: npt.NDArray[Any]) -> None:
         target: npt.NDArray[Any] = chunk if self.fields is None else chunk[self.fields]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.change import Encoded
+from zardine.engine.chunk_stack import encode_stack
 from zardine.engine.source import ArraySource
 from zardine.engine.write_buffer import HeldChunk
 from zardine.errors import DataError, EncodeError
@@ -72,29 +73,24 @@ class HeldChange:
 
         ``None`` where the kernel cannot.
         """
-        pipeline = self.source.layout.pipeline
+        layout = self.source.layout
         arrays = [self.part.chunks[i].values for i in which.tolist()]
-        if pipeline is None or len({array.shape for array in arrays}) != 1:
+        if layout.pipeline is None or len({array.shape for array in arrays}) != 1:
             return None
-        shape = arrays[0].shape
-        stack = np.concatenate(arrays)
-        count = np.arange(len(arrays), dtype=np.int64)
-        jobs = np.zeros((len(arrays), len(shape)), np.int64)
-        jobs[:, 0] = count
-        axes: list[tuple[Any, ...]] = [
-            ("s", *(np.full(len(count), n, np.int64) for n in (shape[0], 0, shape[0])), count * shape[0], 1)
-        ]
-        axes += [("s", *(np.array([n], np.int64) for n in (length, 0, length, 0)), 1) for length in shape[1:]]
-        data, offsets, lengths, failed = pipeline.encode(
-            stack.view(f"V{stack.dtype.itemsize}"),
-            jobs,
-            axes,
+        encoded = encode_stack(
+            layout,
+            np.concatenate(arrays),
+            arrays[0].shape,
             keep_fill=self.source.keeps_empty_chunks,
             head=head,
             tail=tail,
             threads=self.threads,
         )
-        if failed:
-            job, reason = failed[0]
+        if encoded.failed:
+            job, reason = encoded.failed[0]
             raise EncodeError(reason, chunk=self.part.chunk(int(which[job])))
-        return Encoded(data, np.frombuffer(offsets, np.uint64), np.frombuffer(lengths, np.uint64))
+        return Encoded(encoded.data, encoded.offsets, encoded.lengths)
+
+    def encode_merged(self, which: npt.NDArray[np.int64], old: Sequence[BytesLike]) -> None:
+        """Not here: chunks are merged one by one."""
+        return

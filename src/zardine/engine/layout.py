@@ -85,7 +85,10 @@ class ArrayLayout:
 
     def with_shape(self, metadata: ArrayMetadata) -> ArrayLayout:
         """The layout of the same array after its ``metadata`` changed in shape, grid or attributes only."""
-        return prepare_layout(metadata, f"metadata of a resized array of shape {metadata.shape}")
+        if self.blocks is None or self.grid.resized(metadata.shape) != self.grid:
+            return prepare_layout(metadata, f"metadata of a resized array of shape {metadata.shape}")
+        objects = self.grid.axes(metadata.shape)
+        return replace(self, metadata=metadata, grids=TwoGrids(objects, _chunk_axes(objects, self.sharding)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,10 +173,7 @@ def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
     assert keys is not None
     assert encoding is not None
     assert first is not None
-    chunks = objects
-    if encoding.sharding is not None:
-        sizes = encoding.sharding.chunk_shape
-        chunks = tuple(Axis.regular(length, size) for length, size in zip(metadata.shape, sizes, strict=True))
+    chunks = _chunk_axes(objects, encoding.sharding)
     is_regular = all(axis.is_regular for axis in objects)
     uniform_shard = encoding.shards.get(first) if is_regular else None
     return ArrayLayout(
@@ -237,6 +237,12 @@ def _encoding(metadata: ArrayMetadata, first: tuple[int, ...] | None, problems: 
         _encodings.clear()
     _encodings[key] = encoding
     return encoding
+
+
+def _chunk_axes(objects: tuple[Axis, ...], sharding: _OpenSharding | None) -> tuple[Axis, ...]:
+    if sharding is None:
+        return objects
+    return tuple(Axis.regular(axis.length, n) for axis, n in zip(objects, sharding.chunk_shape, strict=True))
 
 
 def _largest(axes: tuple[Axis, ...]) -> int:

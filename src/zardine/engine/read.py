@@ -19,6 +19,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetch import MISSING, FoundChunks, find_chunks
+from zardine.engine.freshness import check_fresh
 from zardine.engine.read_ahead import ahead, batches
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
@@ -49,6 +50,7 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
     if source.store.gives_files:
         while group := list(islice(parts, _MOST_OBJECTS)):
             with closing(_Fetched.files(source, group)) as fetched:
+                fetched.check(source)
                 _decode(source, plan, fetched, out, raw)
                 if not source.layout.is_checked:
                     _read_edited(source, fetched, out)
@@ -56,6 +58,7 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
     requests = max(source.store.cost.requests, thread_count())
     steps = batches(source, parts, max(requests, _MOST_OBJECTS))
     for _, fetched in ahead(lambda batch: _Fetched.bytes(source, batch, requests), steps):
+        fetched.check(source)
         _decode(source, plan, fetched, out, raw)
 
 
@@ -105,6 +108,8 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
     version = source.store.version(key)
     if version is None:
         with closing(_find(source, part, key, files=source.store.gives_files)) as found:
+            if not found.sources:
+                check_fresh(source)
             for i in range(part.count):
                 _read_chunk(source, part, i, found, key, out)
         return
@@ -120,6 +125,8 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
     if not missing:
         return
     with closing(_find(source, part, key, files=source.store.gives_files)) as found:
+        if not found.sources:
+            check_fresh(source)
         for i in missing:
             data = found.chunk(i)
             if data is None:
@@ -170,6 +177,11 @@ class _Fetched:
 
         for_each(fetch, range(len(parts)), len(parts), requests)
         return cls(parts, keys, found)
+
+    def check(self, source: ArraySource) -> None:
+        """Look whether objects that are missing were meant to be there."""
+        if not all(each.sources for each in self.found):
+            check_fresh(source)
 
     def close(self) -> None:
         """Close the files."""

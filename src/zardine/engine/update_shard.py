@@ -33,6 +33,9 @@ from zardine.sharding.order import chunk_ranks
 from zardine.sharding.recovery import has_checksum
 from zardine.stores.base import Condition, EditableFile, FilePart, Reading
 
+_MOST_MERGED = 512
+"""Chunks that are decoded together to be changed in part; more of them would take too much memory at once."""
+
 Ints = npt.NDArray[np.int64]
 AnyChange = Change | HeldChange
 Chunks = dict[int, BytesLike | None]
@@ -80,6 +83,13 @@ def new_chunks(
     if fresh is not None:
         chunks.update(zip(rows[independent].tolist(), fresh.chunks(), strict=True))
         left = np.flatnonzero(~independent)
+    old = [old_chunk(row) for row in rows[left].tolist()] if 0 < len(left) <= _MOST_MERGED else []
+    there = [chunk for chunk in old if chunk is not None]
+    if there and len(there) == len(left):
+        merged = change.encode_merged(left, there)
+        if merged is not None:
+            chunks.update(zip(rows[left].tolist(), merged.chunks(), strict=True))
+            return chunks
 
     def work(batch: range) -> None:
         for i in left[batch.start : batch.stop].tolist():
