@@ -1,0 +1,105 @@
+"""What typical selections of a local array cost: files opened, read calls and bytes, as the system counts them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zardine
+
+SHAPE, SHARD, CHUNK = (64, 64, 64), (32, 32, 32), (8, 8, 8)
+RAW = 8 * 8 * 8 * 2 + 4
+INDEX = 64 * 16 + 4
+
+
+@dataclass
+class Cost:
+    opens: int
+    reads: int
+    nbytes: int
+
+
+def io_counts() -> tuple[int, int]:
+    lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(lines["syscr"]), int(lines["rchar"])
+
+
+def cost_of(array: zardine.Array, selection: Any, monkeypatch: pytest.MonkeyPatch) -> Cost:
+    opens = 0
+    real = os.open
+
+    def counted(*args: Any, **kwargs: Any) -> int:
+        nonlocal opens
+        opens += 1
+        return real(*args, **kwargs)
+
+    own = io_counts()
+    overhead = [b - a for a, b in zip(own, io_counts(), strict=True)]  # of looking itself
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", counted)
+        before = io_counts()
+        array[selection] if not isinstance(selection, list) else array.vindex[tuple(selection)]
+        after = io_counts()
+    return Cost(opens, after[0] - before[0] - overhead[0], after[1] - before[1] - overhead[1])
+
+
+@pytest.fixture
+def array(tmp_path: Path) -> zardine.Array:
+    made = zardine.create_array(tmp_path, shape=SHAPE, shards=SHARD, chunks=CHUNK, dtype="u2", compressors=None)
+    made[...] = np.arange(64**3, dtype="u2").reshape(SHAPE) + 1
+    return zardine.open_array(tmp_path, mode="r")
+
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system does not count reads")
+
+
+def test_one_inner_chunk(array: zardine.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    box = (slice(8, 16), slice(8, 16), slice(8, 16))
+    cold = cost_of(array, box, monkeypatch)
+    assert (cold.opens, cold.nbytes) == (1, INDEX + RAW)
+    assert cold.reads <= 2
+    warm = cost_of(array, box, monkeypatch)
+    assert (warm.opens, warm.reads, warm.nbytes) == (1, 1, RAW)
+
+
+def test_one_element(array: zardine.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    cost_of(array, (9, 9, 9), monkeypatch)
+    assert cost_of(array, (9, 9, 9), monkeypatch) == Cost(1, 1, RAW)
+
+
+def test_a_plane(array: zardine.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    cold = cost_of(array, 3, monkeypatch)
+    assert (cold.opens, cold.nbytes) == (4, 4 * (INDEX + 16 * RAW))
+    warm = cost_of(array, 3, monkeypatch)
+    assert (warm.opens, warm.nbytes) == (4, 4 * 16 * RAW)
+    assert warm.reads <= 4 * 16
+    if zardine.__kernel__:  # chunks that lie together are read together
+        assert warm.reads <= 4
+
+
+def test_all(array: zardine.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = cost_of(array, ..., monkeypatch)
+    assert (cost.opens, cost.nbytes) == (8, 8 * (INDEX + 64 * RAW))
+    assert cost.reads <= 8 * (1 + 64)
+
+
+def test_points(array: zardine.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [np.array([0, 1, 40, 41]), np.array([0, 1, 40, 41]), np.array([0, 1, 40, 41])]
+    cost_of(array, points, monkeypatch)
+    cost = cost_of(array, points, monkeypatch)
+    assert (cost.opens, cost.reads, cost.nbytes) == (2, 2, 2 * RAW)
+
+
+def test_nothing_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = zardine.create_array(tmp_path, shape=SHAPE, shards=SHARD, chunks=CHUNK, dtype="u2", compressors=None)
+    assert cost_of(made, ..., monkeypatch) == Cost(8, 0, 0)
+    made[0, 0, 0] = 1
+    opened = zardine.open_array(tmp_path, mode="r")
+    cost_of(opened, (0, 0, 0), monkeypatch)
+    cost = cost_of(opened, (slice(0, 32), slice(0, 32), slice(8, 32)), monkeypatch)
+    assert (cost.opens, cost.nbytes) == (1, 0)
