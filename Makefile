@@ -13,7 +13,7 @@ BUILD_INPUTS := pyproject.toml $(wildcard setup.py setup.cfg rust/Cargo.toml rus
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types pytest bench soak clean
+.PHONY: help demo test lint types pytest servers bench soak clean
 
 help: ## list the targets
 	@echo "zardine: make <target>"
@@ -31,8 +31,11 @@ lint: $(VENV)/.stamp-test ## ruff, style and format
 types: $(VENV)/.stamp-test lint ## mypy, strict on src
 	$(BIN)/mypy
 
+servers: $(VENV)/.stamp-servers ## install the servers that the tests of stores talk to: Azurite (npm), nginx (apt)
+
 pytest: $(VENV)/.stamp-test lint types ## the tests alone, after the checks, without and with the native kernel
-	ZARDINE_KERNEL=0 $(BIN)/python -m pytest -n $(JOBS) --ignore tests/kernel --ignore tests/stores --ignore tests/data_types
+	ZARDINE_KERNEL=0 $(BIN)/python -m pytest -n $(JOBS) --ignore tests/kernel --ignore tests/stores \
+	  --ignore tests/data_types --ignore tests/cli --ignore tests/crash --ignore tests/concurrency --ignore tests/servers
 	$(BIN)/python -m pytest -n $(JOBS)
 
 bench: ## measure zardine beside its peers; BENCH=--quick for a short look
@@ -70,4 +73,14 @@ $(VENV)/.stamp-demo: $(VENV)/.stamp-package
 
 $(VENV)/.stamp-test: $(VENV)/.stamp-package
 	$(PIP) install --quiet --group test
+	@touch $@
+
+# Azurite goes into .venv; nginx from Debian's packages, where that may be done. Without them their tests are skipped,
+# or fail where CI=true.
+$(VENV)/.stamp-servers: $(VENV)/.stamp-venv
+	@command -v npm >/dev/null || { echo "npm is needed for Azurite" >&2; exit 1; }
+	npm install --prefix $(VENV)/azurite --no-save --no-audit --no-fund --loglevel=error azurite@3.35.0
+	@PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || { \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends nginx-light; } \
+	  >/dev/null
 	@touch $@

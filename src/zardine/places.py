@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
@@ -10,7 +11,10 @@ from zardine.errors import ReadOnlyError
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes import describe
 from zardine.stores.base import Store
+from zardine.stores.local import LocalStore
+from zardine.stores.prefix import PrefixStore
 from zardine.stores.resolve import Mode, StoreLike, resolve_store
+from zardine.stores.wrapper import WrapperStore
 
 
 def find_place(
@@ -23,12 +27,9 @@ def find_place(
     """The store and the path in it that a user means.
 
     Raises :class:`~zardine.errors.ReadOnlyError` where ``mode`` is ``"r+"``, ``"w"`` or ``"w-"`` and the store refuses
-    writes, and ``TypeError`` for ``storage_options`` that the store has no use for.
+    writes, and ``TypeError`` for ``storage_options`` that are unknown, or that the store has no use for.
     """
-    found, inner = resolve_store(store, mode=mode)
-    if storage_options:
-        names = ", ".join(map(repr, storage_options))
-        raise TypeError(f"storage_options ({names}) have no meaning for {found}: they are for stores behind other URLs")
+    found, inner = resolve_store(store, mode=mode, storage_options=storage_options)
     if path is not None and not isinstance(path, (str, bytes, PurePath)):
         raise TypeError(f"the path of a node is a string, not {path!r} ({type(path).__name__})")
     inner = join_path(inner, normalize_path(path))
@@ -40,6 +41,29 @@ def find_place(
 def is_within(path: str, parent: str) -> bool:
     """Whether the node at ``path`` is the one at ``parent`` or lies below it."""
     return not parent or path == parent or path.startswith(f"{parent}/")
+
+
+def overlap(a: Store, path_a: str, b: Store, path_b: str) -> bool:
+    """Whether two nodes are one, or one lies inside of the other, also by other paths or URLs of the same place."""
+    (store_a, place_a), (store_b, place_b) = _base(a, path_a), _base(b, path_b)
+    if not same_place(store_a, store_b):
+        place_a, place_b = describe(store_a, place_a).rstrip("/"), describe(store_b, place_b).rstrip("/")
+    return is_within(place_a, place_b) or is_within(place_b, place_a)
+
+
+def _base(store: Store, path: str) -> tuple[Store, str]:
+    """The store beneath all wrappers, and the path in it; of local files the root of the file system."""
+    from zardine.stores.zip_store import ZipStore
+
+    while isinstance(store, WrapperStore):
+        if isinstance(store, PrefixStore):
+            path = join_path(store.prefix.rstrip("/"), path)
+        store = store.store
+    local = store.root if isinstance(store, LocalStore) else store.path if isinstance(store, ZipStore) else ""
+    if not local:
+        return store, path
+    place = os.path.join(os.path.realpath(local), path)
+    return LocalStore(os.path.abspath(os.sep)), os.path.realpath(place).replace(os.sep, "/").strip("/")
 
 
 def same_place(a: Store, b: Store) -> bool:

@@ -1,5 +1,10 @@
 """Where values are kept: stores, paths in them, and the interface to write one's own."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from zardine.stores.base import ByteRange, Condition, Reading, Store, Version
 from zardine.stores.counting import CountingStore, Counts
 from zardine.stores.local import LocalStore
@@ -9,14 +14,25 @@ from zardine.stores.prefix import PrefixStore
 from zardine.stores.resolve import StoreLike
 from zardine.stores.wrapper import WrapperStore
 
+if TYPE_CHECKING:
+    from zardine.stores.cached import CachedStore
+    from zardine.stores.fsspec_store import FsspecStore
+    from zardine.stores.http_store import HTTPStore
+    from zardine.stores.object_store import ObjectStore
+    from zardine.stores.zip_store import ZipStore
+
 __all__ = [
     "ByteRange",
+    "CachedStore",
     "Condition",
     "CountingStore",
     "Counts",
+    "FsspecStore",
+    "HTTPStore",
     "LocalStore",
     "ManagedMemoryStore",
     "MemoryStore",
+    "ObjectStore",
     "PrefixStore",
     "Reading",
     "Store",
@@ -24,4 +40,27 @@ __all__ = [
     "StorePath",
     "Version",
     "WrapperStore",
+    "ZipStore",
 ]
+
+_LATE = {
+    "CachedStore": "cached",
+    "FsspecStore": "fsspec_store",
+    "HTTPStore": "http_store",
+    "ObjectStore": "object_store",
+    "ZipStore": "zip_store",
+}
+"""Names that are imported when they are used, and the modules they are in."""
+
+
+def __getattr__(name: str) -> Any:
+    module = _LATE.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"zardine.stores.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

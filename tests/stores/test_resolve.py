@@ -9,7 +9,15 @@ import re
 import pytest
 
 from zardine.errors import InvalidKeyError, ReadOnlyError, StoreError, UnsupportedError
-from zardine.storage import LocalStore, ManagedMemoryStore, MemoryStore, StorePath
+from zardine.storage import (
+    FsspecStore,
+    LocalStore,
+    ManagedMemoryStore,
+    MemoryStore,
+    ObjectStore,
+    StorePath,
+    ZipStore,
+)
 from zardine.stores.file_uri import path_of_uri, uri_of_path
 from zardine.stores.resolve import resolve_store
 
@@ -80,30 +88,59 @@ def test_paths(tmp_path):
         assert resolve_store(like, path="/x//y/") == (store, "x/y")
     assert os.listdir(tmp_path) == []
     (tmp_path / "file").write_bytes(b"")
-    (tmp_path / "a.zip").write_bytes(b"")
     with pytest.raises(StoreError, match="is a file"):
         resolve_store(tmp_path / "file")
-    with pytest.raises(UnsupportedError, match="zip"):
-        resolve_store(tmp_path / "a.zip")
+    assert resolve_store(tmp_path / "a.zip") == (ZipStore(tmp_path / "a.zip"), "")
+    assert resolve_store(f"zip://{tmp_path}/a.b") == (ZipStore(tmp_path / "a.b"), "")
+    for text, inner in ((f"{tmp_path}/a", "x/y"), (f"file://{tmp_path}/a", "/x/y/"), (f"{tmp_path}/a", "x//y")):
+        assert resolve_store(f"{text}::{inner}") == (store, "x/y")
+    assert resolve_store(f"{tmp_path}/a.zip::x", path="y") == (ZipStore(tmp_path / "a.zip"), "x/y")
     assert resolve_store(pathlib.Path("/a::b"))[0].root == pathlib.Path("/a::b")
 
 
+def test_schemes_without_a_store():
+    for text in ("nothing://host/a", "zip+file://x"):
+        with pytest.raises(UnsupportedError, match=re.escape(text)):
+            resolve_store(text)
+
+
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("text", "store", "path"),
     [
-        ("s3://bucket/key", "'s3'"),
-        ("http://host/a", "'http'"),
-        ("https://host/a.zarr", "'https'"),
-        ("gs://b", "'gs'"),
-        ("zip+file://x", "'zip+file'"),
-        ("simplecache::s3://b/k", "::"),
-        ("file:///a.zip::inner", "::"),
-        ("a::b", "::"),
+        ("s3://bucket/key/a.zarr", "s3://bucket/key/a.zarr", ""),
+        ("s3://bucket/a%20b::x/y", "s3://bucket/a b", "x/y"),
+        ("S3A://bucket", "s3://bucket", ""),
+        ("gs://bucket/a", "gs://bucket/a", ""),
+        ("az://container/a", "az://container/a", ""),
+        ("https://host/a.zarr", "https://host/a.zarr", ""),
+        ("http://host:81/a//::b", "http://host:81/a", "b"),
+        ("memory://name/a::b", "memory://name", "a/b"),
+        ("simplecache::memory://k", "simplecache://", ""),
     ],
 )
-def test_unknown_schemes(text, named):
-    with pytest.raises(UnsupportedError, match=re.escape(named)):
-        resolve_store(text)
+def test_urls(text, store, path, monkeypatch):
+    pytest.importorskip("obstore")
+    pytest.importorskip("fsspec")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    found, inner = resolve_store(text)
+    assert (str(found).partition("://")[0], inner) == (store.partition("://")[0], path)
+    if not text.startswith("simplecache"):
+        assert str(found) == store
+
+
+def test_stores_of_other_libraries(tmp_path):
+    obstore = pytest.importorskip("obstore.store")
+    fsspec = pytest.importorskip("fsspec")
+    memory = obstore.MemoryStore()
+    assert resolve_store(memory) == (ObjectStore(memory), "")
+    assert resolve_store(obstore.LocalStore(tmp_path)) == (LocalStore(tmp_path), "")
+    assert resolve_store(fsspec.get_mapper(f"file://{tmp_path}")) == (LocalStore(tmp_path), "")
+    found, _ = resolve_store(fsspec.get_mapper("memory://place"))
+    assert isinstance(found, FsspecStore)
+    with pytest.raises(TypeError, match="of the package obstore"):
+        ObjectStore({})
+    with pytest.raises(TypeError, match="LocalStore promises more"):
+        ObjectStore(obstore.LocalStore(tmp_path))
 
 
 def test_memory_urls():

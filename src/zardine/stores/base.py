@@ -223,7 +223,7 @@ class Store(ABC):
 
     @property
     def edits_files(self) -> bool:
-        """Whether values can be changed in place (:meth:`edit_file`), and put together from files (:meth:`set_pieces`)."""
+        """Whether values can be changed in place (:meth:`edit_file`) and made of file parts (:meth:`set_pieces`)."""
         return False
 
     def edit_file(self, key: str) -> AbstractContextManager[EditableFile | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from bisect import bisect_left
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -27,6 +26,7 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.sorted_names import directly_below, names_below
 
 _COST = ReadCost(latency=2e-6, bandwidth=5e9, requests=1)
 
@@ -144,30 +144,17 @@ class MemoryStore(Store):
         check_prefix(prefix)
         self._check_writable("erase from")
         with self._backing.lock:
-            self._remove(tuple(self._below(prefix)))
+            self._remove(tuple(names_below(self._backing.keys(), prefix)))
 
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         check_prefix(prefix)
         with self._backing.lock:
-            names = self._backing.keys()
-            keys: list[str] = []
-            prefixes: list[str] = []
-            at = bisect_left(names, prefix)
-            while at < len(names) and names[at].startswith(prefix):
-                end = names[at].find("/", len(prefix))
-                if end < 0:
-                    keys.append(names[at])
-                    at += 1
-                else:
-                    below = names[at][: end + 1]
-                    prefixes.append(below)
-                    at = bisect_left(names, below[:-1] + "0", at)  # "0" follows "/": past all keys below it
-            return keys, prefixes
+            return directly_below(self._backing.keys(), prefix)
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         check_prefix(prefix)
         with self._backing.lock:
-            return iter(self._below(prefix))
+            return iter(tuple(names_below(self._backing.keys(), prefix)))
 
     @property
     def lock_is_exclusive(self) -> bool:
@@ -180,12 +167,6 @@ class MemoryStore(Store):
     def lock(self, key: str) -> AbstractContextManager[object]:
         """Excludes threads that lock the same key of any store over this mapping."""
         return KeyedLock((id(self._backing), check_key(key)))
-
-    def _below(self, prefix: str) -> list[str]:
-        names = self._backing.keys()
-        if not prefix:
-            return list(names)
-        return names[bisect_left(names, prefix) : bisect_left(names, prefix[:-1] + "0")]
 
     def _remove(self, keys: Sequence[str]) -> None:
         backing = self._backing

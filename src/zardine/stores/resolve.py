@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import MutableMapping
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Literal, TypeAlias
 
-from zardine.errors import StoreError, UnsupportedError
+from zardine.errors import StoreError
 from zardine.stores.base import Store
 from zardine.stores.file_uri import is_file_uri, path_of_uri
 from zardine.stores.local import LocalStore
@@ -15,27 +14,39 @@ from zardine.stores.memory import ManagedMemoryStore, MemoryStore
 from zardine.stores.path import StorePath, normalize_path
 
 StoreLike: TypeAlias = Store | StorePath | str | os.PathLike[str] | MutableMapping[str, Any] | None
-"""What may stand for a store; see :func:`resolve_store`."""
+"""What may stand for a store; see :func:`resolve_store`. An obstore store and an fsspec mapper may, too."""
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")  # two characters at least: c:// is a drive
-
 
 def resolve_store(
-    store_like: StoreLike = None, *, path: str = "", mode: Mode | None = None, read_only: bool | None = None
+    store_like: StoreLike = None,
+    *,
+    path: str = "",
+    mode: Mode | None = None,
+    read_only: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[Store, str]:
     """The store that ``store_like`` names, and the path in it (without slashes at its ends).
 
     - a :class:`Store`, or a :class:`StorePath`: itself;
-    - a path, a ``file:`` URI or a ``pathlib.Path``: a :class:`LocalStore`;
+    - a path, a ``file:`` URI or a ``pathlib.Path``: a :class:`LocalStore`, or a
+      :class:`ZipStore` if it ends in ``.zip`` and is no directory;
+    - ``zip://path``: a :class:`ZipStore`; ``s3://``, ``gs://``, ``az://``, ``abfs://``: an :class:`ObjectStore`;
+      ``http://``, ``https://``: an :class:`HTTPStore`; one of these that
+      ends in ``.zip``: the archive there, read-only;
+    - any other URL that fsspec knows, a chain of them (``simplecache::s3://bucket/key``), or an fsspec mapper: an
+      :class:`FsspecStore`;
+    - a store of the package obstore: an :class:`ObjectStore`;
+    - any of these texts, ``::`` and a path: the node of that path in that store;
     - ``memory://``: a new store in memory; ``memory://name/path``: the one of that name in this process;
     - a mapping: a :class:`MemoryStore` over it;
     - ``None``: a new :class:`MemoryStore`.
 
     ``path`` leads further down. ``read_only``, or ``mode="r"``, gives a store that refuses writes; ``False`` does not
-    open one that the caller made read-only. Nothing is created. :class:`UnsupportedError` for other URL schemes and for
-    ``::`` in a string, which is kept for chained URLs.
+    open one that the caller made read-only. Nothing is created. ``storage_options`` are for stores behind URLs of other
+    machines; ``TypeError`` where the store has no use for them. :class:`UnsupportedError` for unknown URL schemes, and
+    for packages that are not installed.
     """
     if mode not in (None, "r", "r+", "a", "w", "w-"):
         raise ValueError(f"mode must be one of 'r', 'r+', 'a', 'w' and 'w-', not {mode!r}")
@@ -49,40 +60,87 @@ def resolve_store(
     elif store_like is None:
         store = MemoryStore()
     elif isinstance(store_like, str):
-        store, inner = _store_of_text(store_like)
+        store, inner = _store_of_text(store_like, storage_options)
+        storage_options = None
     elif isinstance(store_like, os.PathLike):
         store = _directory(os.fspath(store_like))
+    elif (foreign := _foreign(store_like)) is not None:
+        store = foreign
     elif isinstance(store_like, MutableMapping):
         store = MemoryStore(store_like)
     else:
         raise TypeError(
-            f"a store is a Store, a StorePath, a path, a URL, a mapping or None, not {type(store_like).__name__}"
+            f"a store is a Store, a StorePath, a path, a URL, a mapping, a store of obstore, a mapper of fsspec or "
+            f"None, not {type(store_like).__name__}"
         )
+    if storage_options:
+        _refuse_options(storage_options, store)
     if read_only and not store.read_only:
         store = store.with_read_only(True)
     return store, normalize_path(f"{inner}/{path}")
 
 
-def _store_of_text(text: str) -> tuple[Store, str]:
+def _store_of_text(text: str, storage_options: Mapping[str, Any] | None) -> tuple[Store, str]:
+    inner = ""
     if "::" in text:
-        raise UnsupportedError(f"{text!r}: chained URLs ('::') are not supported; a pathlib.Path may contain '::'")
-    if is_file_uri(text):
-        return _directory(path_of_uri(text)), ""
-    scheme = _SCHEME.match(text)
-    if scheme is None:
-        return _directory(text), ""
-    if scheme[1].lower() != "memory":
-        raise UnsupportedError(f"{text!r}: there is no store for the URL scheme {scheme[1]!r} in this version")
-    name, _, path = text[scheme.end() :].partition("/")
-    return ManagedMemoryStore(name) if name else MemoryStore(), path
+        from zardine.stores.resolve_url import chain_store, is_chain
+
+        if is_chain(text):
+            return chain_store(text, storage_options), ""
+        text, _, inner = text.partition("::")
+    scheme = "file" if is_file_uri(text) else _scheme_of(text)
+    if scheme not in (None, "file", "memory", "zip"):
+        from zardine.stores.resolve_url import store_of_url
+
+        return store_of_url(text, storage_options), inner
+    path = inner
+    if scheme == "memory":
+        name, _, above = text.partition("://")[2].partition("/")
+        store: Store = ManagedMemoryStore(name) if name else MemoryStore()
+        path = f"{above}/{inner}"
+    elif scheme == "zip":
+        store = _zip(text.partition("://")[2])
+    else:
+        store = _directory(path_of_uri(text) if scheme else text)
+    if storage_options:
+        _refuse_options(storage_options, store)
+    return store, path
+
+
+def _scheme_of(text: str) -> str | None:
+    if "://" not in text:
+        return None
+    from zardine.stores.resolve_url import scheme_of
+
+    return scheme_of(text)
 
 
 def _directory(path: str) -> Store:
+    if path.lower().endswith(".zip") and not os.path.isdir(path):
+        return _zip(path)
     if os.path.isfile(path):
-        if path.lower().endswith(".zip"):
-            raise UnsupportedError(f"{path!r}: there is no store for zip files in this version")
         raise StoreError(f"{path!r} is a file: a store is a directory")
     return LocalStore(path)
+
+
+def _zip(path: str) -> Store:
+    from zardine.stores.zip_store import ZipStore
+
+    return ZipStore(path)
+
+
+def _foreign(thing: object) -> Store | None:
+    """The store of an object of obstore or fsspec; ``None`` for anything else."""
+    if not type(thing).__module__.startswith(("obstore", "fsspec")):
+        return None
+    from zardine.stores.resolve_url import store_of_object
+
+    return store_of_object(thing)
+
+
+def _refuse_options(storage_options: Mapping[str, Any], store: Store) -> None:
+    names = ", ".join(map(repr, storage_options))
+    raise TypeError(f"storage_options ({names}) have no meaning for {store}: they are for stores behind other URLs")
 
 
 __all__ = ["Mode", "StoreLike", "resolve_store"]

@@ -1,0 +1,196 @@
+"""Where a cache keeps parts of values: each belongs to one version of one key."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import zlib
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from threading import Lock
+
+from zardine.buffers import BytesLike
+
+Span = tuple[int, int]
+"""Start and stop of a part, in bytes; stop exclusive."""
+
+_PREFIX = "zardine-cache-"
+
+_OVERHEAD = 512
+"""Bytes counted for a key beside its parts."""
+
+
+class _Kept:
+    """What is kept of one version of a value: the spans, and how many bytes that is."""
+
+    __slots__ = ("nbytes", "parts", "size", "version")
+
+    def __init__(self, version: str, size: int) -> None:
+        self.version = version
+        self.size = size
+        self.parts: dict[Span, BytesLike] = {}
+        self.nbytes = _OVERHEAD
+
+
+class CacheEntries(ABC):
+    """Parts of values, the keys used longest ago going first when there are more than ``limit`` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = Lock()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self.nbytes = 0
+
+    def get(self, key: str) -> tuple[str, int] | None:
+        """Version and size of the value of which parts are kept."""
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None:
+                return None
+            self._kept.move_to_end(key)
+            return kept.version, kept.size
+
+    def part(self, key: str, version: str, size: int, span: Span) -> BytesLike | None:
+        """A part that is kept, or that lies within one; ``None`` if there is none, or of another version."""
+        if span[0] == span[1]:
+            return b""
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None or (kept.version, kept.size) != (version, size):
+                return None
+            around = span if span in kept.parts else None
+            if around is None:
+                around = next((each for each in kept.parts if each[0] <= span[0] and span[1] <= each[1]), None)
+            if around is None:
+                return None
+            data = kept.parts[around]
+        loaded = self._load(key, kept.version, around, data)
+        return None if loaded is None else memoryview(loaded)[span[0] - around[0] : span[1] - around[0]]
+
+    def put(self, key: str, version: str, size: int, parts: dict[Span, BytesLike]) -> None:
+        """Keep parts of a version; those of another version of the key go."""
+        new = {span: bytes(part) for span, part in parts.items() if span[1] > span[0]}
+        nbytes = sum(map(len, new.values())) + _OVERHEAD
+        if nbytes > self._limit or not new:
+            return
+        stored = {span: self._store(key, version, span, part) for span, part in new.items()}
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None or (kept.version, kept.size) != (version, size):
+                self._remove(key)
+                kept = self._kept[key] = _Kept(version, size)
+                self.nbytes += _OVERHEAD
+            for span, part in stored.items():
+                if span not in kept.parts:
+                    kept.parts[span] = part
+                    kept.nbytes += span[1] - span[0]
+                    self.nbytes += span[1] - span[0]
+            self._kept.move_to_end(key)
+            while self.nbytes > self._limit:
+                self._remove(next(iter(self._kept)))
+
+    def drop(self, key: str) -> None:
+        """Forget a key."""
+        with self._lock:
+            self._remove(key)
+
+    def clear(self) -> None:
+        """Forget all keys."""
+        with self._lock:
+            for key in list(self._kept):
+                self._remove(key)
+
+    def _remove(self, key: str) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self.nbytes -= kept.nbytes
+            for span in kept.parts:
+                self._forget(key, kept.version, span)
+
+    @abstractmethod
+    def _store(self, key: str, version: str, span: Span, data: bytes) -> BytesLike:
+        """Put a part away; what this gives is held in memory, and handed to :meth:`_load`."""
+
+    @abstractmethod
+    def _load(self, key: str, version: str, span: Span, held: BytesLike) -> BytesLike | None:
+        """The part again, or ``None`` if it got lost."""
+
+    @abstractmethod
+    def _forget(self, key: str, version: str, span: Span) -> None:
+        """Remove a part."""
+
+
+class MemoryEntries(CacheEntries):
+    """In the memory of this process."""
+
+    def _store(self, key: str, version: str, span: Span, data: bytes) -> BytesLike:
+        return data
+
+    def _load(self, key: str, version: str, span: Span, held: BytesLike) -> BytesLike | None:
+        return held
+
+    def _forget(self, key: str, version: str, span: Span) -> None:
+        pass
+
+
+class DirectoryEntries(CacheEntries):
+    """In files of a directory, each named by what it is a part of, and with a checksum.
+
+    Which files are there is known in memory only; those of a process that ended are removed by the next one.
+    """
+
+    def __init__(self, directory: str, limit: int, store: str) -> None:
+        super().__init__(limit)
+        self._directory = directory
+        self._of = store
+        os.makedirs(directory, exist_ok=True)
+        self._own = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._remove_old()
+
+    def _remove_old(self) -> None:
+        """Remove files of processes that are no more."""
+        for name in os.listdir(self._directory):
+            if name.startswith(_PREFIX):
+                owner = name[len(_PREFIX) :].partition("-")[0]
+                if owner.isdigit() and not _alive(int(owner)):
+                    with contextlib.suppress(OSError):
+                        os.unlink(os.path.join(self._directory, name))
+
+    def _store(self, key: str, version: str, span: Span, data: bytes) -> BytesLike:
+        path = self._path(key, version, span)
+        with open(path, "wb") as file:
+            file.write(zlib.crc32(data).to_bytes(4, "little") + data)
+        return b""
+
+    def _load(self, key: str, version: str, span: Span, held: BytesLike) -> BytesLike | None:
+        try:
+            with open(self._path(key, version, span), "rb") as file:
+                whole = file.read()
+        except OSError:
+            return None
+        data = memoryview(whole)[4:]
+        sound = len(data) == span[1] - span[0] and zlib.crc32(data).to_bytes(4, "little") == whole[:4]
+        return data if sound else None
+
+    def _forget(self, key: str, version: str, span: Span) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self._path(key, version, span))
+
+    def _path(self, key: str, version: str, span: Span) -> str:
+        named = "\0".join((self._of, key, version, str(span)))
+        name = hashlib.blake2b(named.encode(), digest_size=20).hexdigest()
+        return os.path.join(self._directory, f"{_PREFIX}{self._own}-{name}")
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+__all__ = ["CacheEntries", "DirectoryEntries", "MemoryEntries"]

@@ -1,0 +1,400 @@
+"""Object stores (S3, Google Cloud Storage, Azure Blob Storage and what speaks like them) by way of obstore."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, NoReturn
+
+from zardine.buffers import BytesLike
+from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
+from zardine.stores.at_once import at_once
+from zardine.stores.base import (
+    WHOLE,
+    ByteRange,
+    Condition,
+    ReadCost,
+    Reading,
+    Store,
+    Version,
+    check_key,
+    check_prefix,
+    flat_bytes,
+    resolve_range,
+)
+from zardine.stores.extras import need
+from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.object_errors import (
+    has_no_ranges,
+    is_cut_short,
+    is_missing,
+    is_out_of_range,
+    is_unsupported,
+    pause,
+    translated,
+)
+from zardine.stores.object_runtime import RUNTIME
+
+_REMOTE: Final = ReadCost(latency=0.03, bandwidth=5e7, requests=64)
+_NEAR: Final = ReadCost(latency=5e-5, bandwidth=1e9, requests=2)
+_SCHEMES: Final = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az", "HTTPStore": "http", "MemoryStore": "memory"}
+_INSTEAD: Final = {"LocalStore": ": zardine.storage.LocalStore promises more"}
+_WITH_ATTRIBUTES: Final = ("S3Store", "GCSStore", "AzureStore")
+_WRITE_ID: Final = "zardinewrite"
+"""Metadata of an object: which write made it, so that a write whose answer got lost can be told from another's."""
+
+_ERASED_AT_ONCE: Final = 1000
+
+_ONE_PUT: Final = 64 * 2**20
+"""Bytes up to which a value is one request; longer ones without a condition go up in parts of :data:`_PART`."""
+
+_PART: Final = 16 * 2**20
+
+
+class ObjectStore(Store):
+    """Keys as objects of an obstore store: ``ObjectStore(obstore.store.S3Store("bucket", prefix="a.zarr"))``.
+
+    URLs such as ``s3://bucket/a.zarr`` make one. The version of a value is its ETag, or Google's generation;
+    the same bytes written again may have the same ETag. Conditional writes are conditional puts, so no update is lost
+    between any number of machines. Where the service has none, the first such write warns, and only threads of this
+    process exclude each other.
+
+    obstore repeats requests that fail for a passing reason, waiting longer each time, and gives up as its
+    ``retry_config`` says. It cannot be used in a process that was forked after its first use: that is an error here.
+    """
+
+    def __init__(self, store: Any, *, read_only: bool = False, cost: ReadCost | None = None) -> None:
+        super().__init__(read_only=read_only)
+        self._obstore = need("obstore", "an object store")
+        self._inner, self._kind = store, type(store).__name__
+        if not type(store).__module__.startswith("obstore"):
+            raise TypeError(f"an ObjectStore is made of a store of the package obstore, not {type(store).__name__}")
+        if self._kind not in _SCHEMES:
+            raise TypeError(f"obstore's {self._kind} is not supported" + _INSTEAD.get(self._kind, ""))
+        self._cost = cost or (_NEAR if self._kind == "MemoryStore" else _REMOTE)
+        self._token = "version" if self._kind == "GCSStore" else "e_tag"  # what a conditional put there goes by
+        self._conditional = True
+
+    @property
+    def store(self) -> Any:
+        """The obstore store that does the work."""
+        return self._inner
+
+    @property
+    def cost(self) -> ReadCost:
+        return self._cost
+
+    # readable
+
+    def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        check_key(key)
+        wanted = tuple(ranges)
+        if all(length == 0 and start >= 0 for start, length in wanted):
+            found = self._head(key)
+            return None if found is None else Reading((b"",) * len(wanted), *found)
+        try:
+            if len(wanted) == 1:
+                return self._read_one(key, wanted[0])
+            return self._read_many(key, wanted)
+        except _BeyondError:
+            return self._read_beyond(key, wanted)
+        except _NoRangesError:
+            return self._read_without_ranges(key, wanted)
+
+    def _read_one(self, key: str, wanted: ByteRange) -> Reading | None:
+        start, length = wanted
+        options: dict[str, Any] = {}
+        if start < 0:
+            options["range"] = {"suffix": -start}
+        elif length is not None:
+            options["range"] = (start, start + length)
+        elif start > 0:
+            options["range"] = {"offset": start}
+        try:
+            with RUNTIME:
+                answer = self._obstore.get(self._inner, key, options=options)
+                meta = answer.meta
+                data = memoryview(answer.bytes())
+        except FileNotFoundError as error:
+            self._missing(error, f"read key {key!r}")
+            return None
+        except Exception as error:
+            if options and has_no_ranges(error):
+                raise _NoRangesError from None
+            if options and (is_out_of_range(error) or is_unsupported(error)):  # Azure: no ranges counted from the end
+                raise _BeyondError from None
+            self._fail(error, f"read key {key!r}")
+        first, stop = resolve_range(wanted, meta["size"])
+        if len(data) != stop - first:
+            raise StoreError(
+                f"cannot read key {key!r} of {self}: {stop - first} bytes were announced, {len(data)} came"
+            )
+        return Reading((data,), self._version_of(meta), meta["size"])
+
+    def _read_many(self, key: str, wanted: Sequence[ByteRange]) -> Reading | None:
+        """A request for each range, all at once; if the value changed in between, again in one request."""
+        readings = at_once(lambda each: self._read_one(key, each), [each for each in wanted if each[1] != 0])
+        if all(reading is None for reading in readings):
+            return None
+        found = [reading for reading in readings if reading is not None]
+        if len(found) < len(readings) or len({(each.version, each.size) for each in found}) > 1:
+            return cut(self._read_one(key, WHOLE), wanted)
+        parts = iter(found)
+        empty: BytesLike = b""
+        return Reading(
+            tuple(empty if each[1] == 0 else next(parts).parts[0] for each in wanted), found[0].version, found[0].size
+        )
+
+    def _read_beyond(self, key: str, wanted: Sequence[ByteRange]) -> Reading | None:
+        """Ranges that the service refuses as they are: by offsets within the size of the value, which is asked for."""
+        for _ in range(_ATTEMPTS):
+            found = self._head(key)
+            if found is None:
+                return None
+            version, size = found
+            spans = [resolve_range(each, size) for each in wanted]
+            inside = [(start, stop - start) for start, stop in spans if stop > start]
+            if not inside:
+                return Reading((b"",) * len(wanted), version, size)
+            try:
+                reading = self._read_one(key, inside[0]) if len(inside) == 1 else self._read_many(key, inside)
+            except _BeyondError:
+                continue
+            if reading is None:
+                return None
+            if (reading.version, reading.size) == (version, size):
+                parts = iter(reading.parts)
+                return Reading(tuple(next(parts) if stop > start else b"" for start, stop in spans), version, size)
+        return cut(self._read_one(key, WHOLE), wanted)
+
+    def _read_without_ranges(self, key: str, wanted: Sequence[ByteRange]) -> Reading | None:
+        """Ranges of a value of which the server gives only the whole (some do if it is empty)."""
+        return cut(self._read_one(key, WHOLE), wanted)
+
+    def _head(self, key: str) -> tuple[Version | None, int] | None:
+        try:
+            with RUNTIME:
+                meta = self._obstore.head(self._inner, key)
+        except FileNotFoundError as error:
+            self._missing(error, f"read key {key!r}")
+            return None
+        except Exception as error:
+            self._fail(error, f"read key {key!r}")
+        return self._version_of(meta), int(meta["size"])
+
+    def _version_of(self, meta: Any) -> Version | None:
+        return meta[self._token]  # type: ignore[no-any-return]
+
+    # writeable
+
+    def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
+        check_key(key)
+        self._check_writable()
+        data = flat_bytes(value)
+        if self._kind == "MemoryStore" and not isinstance(data, bytes):
+            data = bytes(data)  # it would keep the caller's buffer
+        if condition is None:
+            return self._put(key, data, None, {})
+        if self._conditional:
+            try:
+                return self._put_conditionally(key, data, condition)
+            except UnsupportedError:
+                self._conditional = False
+                warnings.warn(
+                    f"{self} has no conditional writes: updates may be lost where several processes or machines write "
+                    "to the same chunk, shard or metadata document; the threads of this process exclude each other",
+                    stacklevel=2,
+                )
+        with self.lock(key):
+            found = self._head(key)
+            if (None if found is None else found[0]) != condition.version:
+                raise ConditionFailedError(f"key {key!r} of {self} changed since it was read; nothing was written")
+            return self._put(key, data, None, {})
+
+    def _put_conditionally(self, key: str, data: BytesLike, condition: Condition) -> Version | None:
+        """A put whose answer may get lost: it is repeated, and if it then fails against itself, that is success."""
+        attributes = {_WRITE_ID: uuid.uuid4().hex} if self._kind in _WITH_ATTRIBUTES else {}
+        mode: Any = "create" if condition.version is None else {self._token: condition.version}
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._put(key, data, mode, attributes)
+            except StoreError as error:
+                lost = isinstance(error, ConditionFailedError)
+                if attributes and (lost or is_cut_short(error.__cause__ or error)):
+                    done = self._version_written(key, attributes)
+                    if done is not None:
+                        return done
+                if lost or not attributes or not (attempt + 1 < _ATTEMPTS and pause(attempt, error)):
+                    raise
+        raise AssertionError("unreachable")
+
+    def _put(self, key: str, data: BytesLike, mode: Any, attributes: dict[str, str]) -> Version | None:
+        options: dict[str, Any] = {"use_multipart": False} if len(data) <= _ONE_PUT else {"chunk_size": _PART}
+        if mode is not None:
+            options["mode"] = mode
+        if attributes:
+            options["attributes"] = attributes
+        try:
+            with RUNTIME:
+                result = self._obstore.put(self._inner, key, data, **options)
+        except Exception as error:
+            if mode is not None and is_unsupported(error):
+                raise UnsupportedError(str(error)) from None
+            self._fail(error, f"write key {key!r}")
+        return self._version_of(result)
+
+    def _version_written(self, key: str, attributes: dict[str, str]) -> Version | None:
+        """The version of the value if it is the one that a write with these attributes made, though it seemed to fail.
+
+        A put that succeeded while its answer got lost fails when it is repeated: against itself.
+        """
+        try:
+            with RUNTIME:
+                answer = self._obstore.get(self._inner, key, options={"head": True})
+                return (
+                    self._version_of(answer.meta) if answer.attributes.get(_WRITE_ID) in attributes.values() else None
+                )
+        except Exception:
+            return None
+
+    def erase(self, key: str) -> None:
+        self._check_writable("erase from")
+        self._delete([check_key(key)], f"erase key {key!r}")
+
+    def erase_values(self, keys: Iterable[str]) -> None:
+        self._check_writable("erase from")
+        names = [check_key(key) for key in keys]
+        for start in range(0, len(names), _ERASED_AT_ONCE):
+            self._delete(names[start : start + _ERASED_AT_ONCE], "erase keys")
+
+    def _delete(self, keys: list[str], what: str) -> None:
+        try:
+            with RUNTIME:
+                self._obstore.delete(self._inner, keys if len(keys) > 1 else keys[0])
+        except FileNotFoundError as error:
+            if not is_missing(error):
+                self._fail(error, what)
+            if len(keys) > 1:  # one that was missing stopped the rest
+                for key in keys:
+                    self._delete([key], what)
+        except Exception as error:
+            self._fail(error, what)
+
+    # listable
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        return self._listed(prefix)
+
+    def _listed(self, prefix: str) -> Iterator[str]:
+        """Names as they come, a page of the service at a time; all these services sort them."""
+        last: str | None = None
+        for attempt in range(_ATTEMPTS):
+            try:
+                with RUNTIME:
+                    pages = iter(
+                        self._obstore.list(self._inner, prefix[:-1] or None, offset=last, chunk_size=_ERASED_AT_ONCE)
+                    )
+                while True:
+                    with RUNTIME:
+                        page = next(pages, None)
+                    if page is None:
+                        return
+                    for each in page:
+                        last = each["path"]
+                        yield last
+            except FileNotFoundError as error:
+                self._missing(error, f"list what is below {prefix!r}")
+                return
+            except Exception as error:
+                if not (attempt + 1 < _ATTEMPTS and pause(attempt, error)):
+                    self._fail(error, f"list what is below {prefix!r}")
+
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
+        check_prefix(prefix)
+        found: Any = None
+        for attempt in range(_ATTEMPTS):
+            try:
+                with RUNTIME:
+                    found = self._obstore.list_with_delimiter(self._inner, prefix[:-1] or None)
+                break
+            except FileNotFoundError as error:
+                self._missing(error, f"list what is below {prefix!r}")
+                return [], []
+            except Exception as error:
+                if not (attempt + 1 < _ATTEMPTS and pause(attempt, error)):
+                    self._fail(error, f"list what is below {prefix!r}")
+        keys = sorted(each["path"] for each in found["objects"])
+        return keys, sorted(f"{each}/" for each in found["common_prefixes"])
+
+    # the rest
+
+    def lock(self, key: str) -> AbstractContextManager[object]:
+        """Excludes threads of this process that lock the same key of an equal store."""
+        check_key(key)
+        return KeyedLock((str(self), key))
+
+    def __str__(self) -> str:
+        inner, prefix = self._inner, str(getattr(self._inner, "prefix", None) or "")
+        config = getattr(inner, "config", None) or {}
+        if self._kind == "HTTPStore":
+            return str(inner.url)
+        if self._kind == "MemoryStore":
+            return f"obstore-memory://{id(inner)}"
+        scheme = _SCHEMES[self._kind]
+        bucket = config.get("bucket") or config.get("container_name")
+        return f"{scheme}://{bucket}/{prefix}".rstrip("/")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ObjectStore)
+            and self.read_only == other.read_only
+            and (self._inner is other._inner or bool(self._inner == other._inner))
+        )
+
+    def __hash__(self) -> int:
+        return hash((str(self), self.read_only))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_obstore": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._obstore = need("obstore", "an object store")
+
+    def _missing(self, error: FileNotFoundError, what: str) -> None:
+        if not is_missing(error):  # the bucket is
+            self._fail(error, what)
+
+    def _fail(self, error: Exception, what: str) -> NoReturn:
+        if isinstance(error, StoreError):
+            raise error
+        raise translated(error, what, str(self), self._kind) from error
+
+
+_ATTEMPTS: Final = 5
+
+
+class _NoRangesError(Exception):
+    """The server answered with the whole value instead of a range."""
+
+
+class _BeyondError(Exception):
+    """A range that the service does not take."""
+
+
+def cut(whole: Reading | None, wanted: Sequence[ByteRange]) -> Reading | None:
+    """Ranges of a value that was read whole."""
+    if whole is None:
+        return None
+    data = memoryview(whole.parts[0])
+    spans = [resolve_range(each, whole.size) for each in wanted]
+    return Reading(tuple(data[start:stop] for start, stop in spans), whole.version, whole.size)
+
+
+__all__ = ["ObjectStore"]

@@ -1,0 +1,144 @@
+"""A proxy for HTTP/1.1 between client and server that can be slow, and that can do wrong.
+
+``FaultProxy(port)`` runs in a thread of its own. Its attributes say what happens to the next requests:
+
+- ``latency``: seconds added to each request, from when it has come in;
+- ``faults``: a list of faults, one used up by each request (to ``matching`` paths and methods) until it is empty:
+  ``"drop"`` (hang up before anything is forwarded), ``"drop_after"`` (forward, and hang up without an answer), a status
+  such as ``503`` (answered without forwarding), ``"503_after"`` (forward, then answer so), ``"truncate"`` (half of the
+  body, then hang up), ``"stall"`` (half of the body, then nothing for ``stall`` seconds), ``"slow"`` (the body in ten
+  pieces over ``stall`` seconds), ``None`` (nothing wrong).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+
+
+class FaultProxy:
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        self.target = (host, port)
+        self.latency = 0.0
+        self.stall = 5.0
+        self.faults: list[object] = []
+        self.matching: Callable[[str, str], bool] = lambda method, path: True
+        self.requests: list[str] = []
+        self.under_way = 0
+        self.most_under_way = 0
+        started = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
+        self._thread.start()
+        started.wait()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def reset(self) -> None:
+        self.latency, self.faults, self.requests, self.most_under_way = 0.0, [], [], 0
+        self.matching = lambda method, path: True
+
+    def _run(self, started: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, limit=2**20))
+        self.port = server.sockets[0].getsockname()[1]
+        started.set()
+        self._loop.run_forever()
+        server.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        upstream: list = []
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while await self._one(reader, writer, upstream):
+                pass
+        for each in (writer, *upstream[1:]):
+            each.close()
+
+    async def _one(self, reader, writer, upstream) -> bool:
+        head = await reader.readuntil(b"\r\n\r\n")
+        method, path, _ = head.split(b"\r\n")[0].decode().split(" ", 2)
+        body = await _body(reader, head)
+        self.requests.append(f"{method} {path}")
+        self.under_way += 1
+        self.most_under_way = max(self.under_way, self.most_under_way)
+        try:
+            fault = self.faults.pop(0) if self.faults and self.matching(method, path) else None
+            if self.latency:
+                await asyncio.sleep(self.latency)
+            if fault == "drop":
+                return False
+            if isinstance(fault, int):
+                writer.write(f"HTTP/1.1 {fault} Fault\r\ncontent-length: 0\r\n\r\n".encode())
+                await writer.drain()
+                return True
+            if not upstream:
+                upstream += await asyncio.open_connection(*self.target, limit=2**20)
+            upstream[1].write(head + body)
+            answer = await upstream[0].readuntil(b"\r\n\r\n")
+            status = int(answer.split(b" ", 2)[1])
+            empty = method == "HEAD" or status in (204, 304)
+            content = b"" if empty else await _body(upstream[0], answer)
+            if b"connection: close" in answer.lower():
+                upstream[1].close()
+                upstream.clear()
+                answer = answer.replace(b"Connection: close\r\n", b"").replace(b"connection: close\r\n", b"")
+            return await self._answer(writer, fault, answer, content)
+        finally:
+            self.under_way -= 1
+
+    async def _answer(self, writer, fault, answer: bytes, content: bytes) -> bool:
+        if fault == "drop_after":
+            return False
+        if fault == "503_after":
+            writer.write(b"HTTP/1.1 503 Fault\r\ncontent-length: 0\r\n\r\n")
+            await writer.drain()
+            return True
+        writer.write(answer)
+        if fault in ("truncate", "stall"):
+            writer.write(content[: len(content) // 2])
+            await writer.drain()
+            if fault == "stall":
+                await asyncio.sleep(self.stall)
+            return False
+        if fault == "slow":
+            step = max(1, -(-len(content) // 10))
+            for start in range(0, len(content), step):
+                writer.write(content[start : start + step])
+                await writer.drain()
+                await asyncio.sleep(self.stall / 10)
+            return True
+        writer.write(content)
+        await writer.drain()
+        return True
+
+
+async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
+    """The body that follows a head, as it comes, chunked ones with their framing."""
+    headers = {}
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        headers[name.strip().lower()] = value.strip()
+    if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
+        whole = b""
+        while True:
+            line = await reader.readuntil(b"\r\n")
+            size = int(line.split(b";")[0], 16)
+            whole += line + await reader.readexactly(size + 2)
+            if size == 0:
+                return whole
+    return await reader.readexactly(int(headers.get(b"content-length", 0)))
+
+
+__all__ = ["FaultProxy"]

@@ -1,0 +1,273 @@
+"""Zip archives: the suite, what other programs see and write, writers that die, and archives made to harm."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import warnings
+import zipfile
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import zardine
+from zardine.errors import StoreError, UnsupportedError
+from zardine.storage import CountingStore, LocalStore, MemoryStore, ZipStore
+from zardine.stores import zip_directory
+from zardine.testing.store import StoreConformance
+
+
+class TestZip(StoreConformance):
+    @pytest.fixture(autouse=True)
+    def _directory(self, tmp_path):
+        self.root = tmp_path
+
+    def make_store(self):
+        return ZipStore(self.root / "a.zip")
+
+    def open_again(self, store):
+        return ZipStore(store.path)
+
+
+VALUES = np.arange(256).reshape(16, 16)
+
+
+def create(place):
+    array = zardine.create_array(place, shape=(16, 16), chunks=(2, 2), shards=(8, 8), dtype="i4")
+    array[...] = VALUES
+    return array
+
+
+def test_an_array_in_an_archive(tmp_path):
+    path = f"{tmp_path}/a.zip"
+    array = create(path)
+    assert (zardine.open(path, mode="r")[...] == VALUES).all()  # the same archive, before it is flushed
+    array.store.close()
+    assert (zardine.open(f"zip://{path}", mode="r")[3:9, 5] == VALUES[3:9, 5]).all()
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+        assert sorted(archive.namelist()) == ["c/0/0", "c/0/1", "c/1/0", "c/1/1", "zarr.json"]
+    with ZipStore(path) as store:
+        group = zardine.open_group(f"{tmp_path}/g.zip", mode="w")
+        group.create_array("x/y", shape=(3,), dtype="i4")[...] = 7
+        assert zardine.open(f"{tmp_path}/g.zip::x/y")[...].tolist() == [7, 7, 7]
+        zardine.open_array(store)[0, 0] = 99
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.namelist()) == len(set(archive.namelist())) == 5
+    assert zardine.open(path)[0, 0] == 99
+
+
+def test_replacing_and_compacting(tmp_path):
+    store = ZipStore(tmp_path / "a.zip")
+    for number in range(20):
+        store.set("k", bytes([number]) * 1000)
+        store.set(f"k{number}", b"x" * 100)
+    store.erase("k3")
+    store.flush()
+    before = os.path.getsize(store.path)
+    with zipfile.ZipFile(store.path) as archive:
+        assert sorted(archive.namelist()) == sorted(store.list())
+        assert archive.read("k") == bytes([19]) * 1000
+    saved = store.compact()
+    assert saved > 19_000
+    assert os.path.getsize(store.path) == before - saved
+    assert store.get("k") == bytes([19]) * 1000
+    assert store.compact() <= 0
+    store.set("k", b"after")
+    store.close()
+    assert store.get("k") == b"after"  # a store that is used again opens it anew
+    with zipfile.ZipFile(store.path) as archive:
+        assert archive.read("k") == b"after"
+        assert archive.testzip() is None
+    assert os.listdir(tmp_path) == ["a.zip"]
+    store.erase_prefix("")
+    store.close()
+    assert zipfile.ZipFile(store.path).namelist() == []
+
+
+def test_archives_of_others_are_read_and_added_to(tmp_path):
+    path = tmp_path / "foreign.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive.writestr("a/b", b"old")
+        archive.writestr("a/b", b"0123456789" * 1000)
+        archive.writestr("../out", b"x")
+        archive.writestr("/abs", b"x")
+        archive.writestr("dir/", b"")
+        archive.comment = b"with a comment"
+    store = ZipStore(path)
+    assert list(store.list()) == ["a/b"]
+    assert store.get("a/b") == b"0123456789" * 1000
+    assert store.read("a/b", ((5, 3), (-2, None))).parts == (b"567", b"89")
+    store.set("new", b"y")
+    store.close()
+    with zipfile.ZipFile(path) as archive:
+        assert archive.namelist().count("a/b") == 1
+        assert archive.read("new") == b"y"
+
+
+_KILLED = """
+import os, sys
+from zardine.storage import ZipStore
+store = ZipStore(sys.argv[1])
+store.set("flushed", b"1")
+store.flush()
+store.set("lost", b"2" * 100000)
+os._exit(9)
+"""
+
+
+def test_a_killed_writer_leaves_what_it_flushed(tmp_path):
+    path = tmp_path / "a.zip"
+    assert subprocess.run([sys.executable, "-c", _KILLED, str(path)]).returncode == 9
+    store = ZipStore(path)
+    assert list(store.list()) == ["flushed"]
+    store.set("more", b"3")
+    store.close()
+    with zipfile.ZipFile(path) as archive:
+        assert sorted(archive.namelist()) == ["flushed", "more"]
+        assert archive.testzip() is None
+
+
+_FORGETS = "import sys, zardine; zardine.open_group(sys.argv[1], mode='w').create_group('g')"
+
+
+def test_a_program_that_closes_nothing_leaves_a_whole_archive(tmp_path):
+    path = tmp_path / "a.zip"
+    subprocess.run([sys.executable, "-c", _FORGETS, str(path)], check=True)
+    assert sorted(zipfile.ZipFile(path).namelist()) == ["g/zarr.json", "zarr.json"]
+
+
+def test_one_process_at_a_time_writes(tmp_path):
+    store = ZipStore(tmp_path / "a.zip")
+    store.set("k", b"x")
+    code = "import sys; from zardine.storage import ZipStore; ZipStore(sys.argv[1]).set('k', b'y')"
+    run = subprocess.run([sys.executable, "-c", code, store.path], capture_output=True, text=True)
+    assert "another process writes to" in run.stderr
+    store.close()
+    subprocess.run([sys.executable, "-c", code, store.path], check=True)
+    assert ZipStore(store.path).get("k") == b"y"
+    child = os.fork()
+    if child == 0:
+        try:
+            store.set("k", b"child")
+            store.close()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert ZipStore(store.path).get("k") == b"child"
+
+
+def test_an_archive_within_another_store():
+    values = MemoryStore()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        inner = MemoryStore()
+        create(inner)
+        for key in inner.list():
+            archive.writestr(key, inner.get(key))
+        archive.writestr("pad", bytes(500_000))
+    values.set("deep/a.zip", buffer.getvalue())
+    counting = CountingStore(values)
+    store = ZipStore.inside(counting, "deep/a.zip")
+    array = zardine.open_array(store)
+    counting.reset()
+    assert (array[4:6, 4:6] == VALUES[4:6, 4:6]).all()
+    assert counting.counts.bytes_read < 20_000
+    assert store.read_only
+    assert list(store.with_read_only(False).list_dir("")[1]) == ["c/"]
+    with pytest.raises(zardine.errors.ReadOnlyError):
+        store.set("k", b"x")
+    with pytest.raises(UnsupportedError, match="within another store"):
+        store._local()
+    values.set("deep/a.zip", buffer.getvalue()[:-1] + b"x")
+    with pytest.raises(StoreError, match="replaced while it was open"):
+        array[...]
+    with pytest.raises(StoreError, match="no zip archive"):
+        ZipStore.inside(values, "nothing.zip")
+
+
+def stored(entries, path):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, value in entries.items():
+            archive.writestr(name, value)
+    return bytearray(path.read_bytes())
+
+
+def test_overlapping_entries_are_refused(tmp_path):
+    path = tmp_path / "a.zip"
+    data = stored({"a": b"x" * 100, "b": b"y" * 100}, path)
+    first, second = (at for at in range(len(data)) if data[at : at + 4] == b"PK\x01\x02")
+    assert data[first + 42 : first + 46] == bytes(4)
+    data[second + 42 : second + 46] = bytes(4)  # the second entry lies where the first one does
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match="overlap"):
+        ZipStore(path)
+
+
+def test_bombs_are_not_inflated(tmp_path, monkeypatch):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb", bytes(50_000_000))
+    monkeypatch.setattr(zip_directory, "MOST_INFLATED", 10_000_000)
+    with pytest.raises(StoreError, match="inflate to 50000000"):
+        ZipStore(path).get("bomb")
+    monkeypatch.undo()
+    data = bytearray(path.read_bytes())
+    at = data.index(b"PK\x01\x02")
+    data[at + 24 : at + 28] = struct.pack("<I", 1000)  # it says that it is small
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match="another length"):
+        ZipStore(path).get("bomb")
+
+
+def test_every_damaged_byte_is_an_error_or_changes_nothing(tmp_path):
+    path = tmp_path / "a.zip"
+    data = stored({"k": bytes(range(50)), "l": b"other"}, path)
+    for at in range(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= 0xFF
+        path.unlink()
+        path.write_bytes(damaged)
+        try:
+            store = ZipStore(path)
+            value = store.get("k")
+        except StoreError:
+            continue
+        assert value in (bytes(range(50)), None)
+    for length in range(1, len(data)):
+        path.unlink()
+        path.write_bytes(data[:length])
+        with pytest.raises(StoreError, match="not a zip archive"):
+            ZipStore(path)
+
+
+def test_paths(tmp_path):
+    (tmp_path / "dir.zip").mkdir()
+    assert isinstance(zardine.open_group(tmp_path / "dir.zip", mode="w").store, LocalStore)
+    with pytest.raises(StoreError, match="is a directory"):
+        ZipStore(tmp_path / "dir.zip")
+    store = ZipStore(tmp_path / "new.zip")
+    assert not os.path.exists(store.path)
+    assert store.get("k") is None
+    store.set("k", b"x")
+    twin = pickle.loads(pickle.dumps(store))
+    assert (twin, hash(twin), str(twin)) == (store, hash(store), f"zip://{store.path}")
+    assert twin.get("k") == b"x"
+    with pytest.raises(zardine.errors.NodeNotFoundError):
+        zardine.open(tmp_path / "none.zip", mode="r")
+    assert not os.path.exists(tmp_path / "none.zip")
+
+
+def test_versions_are_those_of_the_entries(tmp_path):
+    store = ZipStore(tmp_path / "a.zip")
+    versions = [store.set("k", value) for value in (b"1", b"2", b"2", b"1")]
+    assert len(set(versions)) == 4
+    assert all(a != b for a, b in pairwise(versions))
