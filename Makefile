@@ -19,8 +19,9 @@ help: ## list the targets
 	@echo "zardine: make <target>"
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 10
 
-demo: $(VENV)/.stamp-demo ## write, read and edit a real climate field as a sharded array; makes demo.zarr and demo.png
+demo: $(VENV)/.stamp-demo ## write, read and edit a real climate field as a sharded array, and coastlines as vectors
 	@$(BIN)/python demo/demo.py
+	@$(BIN)/python demo/vectors.py
 
 test: lint types pytest ## run the whole suite: ruff, mypy, pytest
 
@@ -47,7 +48,7 @@ soak: $(VENV)/.stamp-test ## repeat the randomised tests with new seeds for SOAK
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist src/*.egg-info src/zardine/*.so rust/target
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf demo.zarr demo-unsharded.zarr demo.png
+	rm -rf demo.zarr demo-unsharded.zarr demo.png coast.zv vectors.png
 	find src tests demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # set-up

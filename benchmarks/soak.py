@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("property", "corrupt", "fuzz", "concurrency", "crash")
+FOLDERS = ("property", "corrupt", "fuzz", "concurrency", "crash", "tools")
 
 
 def main() -> int:

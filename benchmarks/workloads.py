@@ -97,6 +97,8 @@ WANTED = {
     "write/lz4/64k": 1.2,
     "write/zstd/64k": 1.05,
     "write/raw/unsharded": 1.0,
+    "update/lz4": 2.0,
+    "append/lz4": 3.0,
     "open": 1.0,
     "list": 10.0,
     "import": 1.2,

@@ -16,15 +16,15 @@ import zardine
 
 NAMES = {
     "zardine": """
-        Array ArrayConfig ArrayMetadata AsyncArray AsyncGroup Group GroupMetadata __kernel__ __version__ array
-        codecs config consolidate_metadata copy copy_all copy_store create create_array create_group
-        create_hierarchy empty empty_like errors from_array full full_like group load ones ones_like open
-        open_array open_consolidated open_group open_like print_debug_info registry repair save save_array
-        save_group storage tree verify zeros zeros_like
+        Array ArrayConfig ArrayMetadata AsyncArray AsyncGroup Group GroupMetadata __kernel__ __version__ advise
+        array codecs compact config consolidate_metadata convert copy copy_all copy_store create create_array
+        create_group create_hierarchy empty empty_like errors from_array full full_like group load ones
+        ones_like open open_array open_consolidated open_group open_like print_debug_info registry repair
+        reshard save save_array save_group storage tree vectors verify zeros zeros_like
     """,
     "zardine.storage": """
-        ByteRange Condition CountingStore Counts LocalStore ManagedMemoryStore MemoryStore PrefixStore Reading Store
-        StoreLike StorePath Version WrapperStore
+        ByteRange CachedStore Condition CountingStore Counts FsspecStore HTTPStore LocalStore ManagedMemoryStore
+        MemoryStore ObjectStore PrefixStore Reading Store StoreLike StorePath Version WrapperStore ZipStore
     """,
     "zardine.codecs": """
         BitRoundCodec BloscCname BloscCodec BloscShuffle BytesCodec CastValue Crc32cCodec Endian GzipCodec
@@ -32,15 +32,24 @@ NAMES = {
         VLenUTF8Codec ZstdCodec codec_from parse_codec register_codec
     """,
     "zardine.errors": """
+        ArrayChangedError
         ArrayIndexError ArrayNotFoundError BaseZarrError BoundsCheckError ChecksumError ChunkDecodeError
-        ChunkNotFoundError ChunkTooLargeError ConditionFailedError ContainsArrayError ContainsGroupError CorruptionError
-        DataError
+        ChunkNotFoundError ChunkTooLargeError ConditionFailedError ContainsArrayError ContainsGroupError
+        ConversionError CorruptionError DataError
         EncodeError GroupNotFoundError InvalidKeyError MetadataError MetadataValidationError NodeExistsError
         NodeNotFoundError NodeTypeValidationError Problem ReadOnlyError SelectionError ShardIndexError StoreError
         TornShardWarning
         UnknownCodecError UnknownExtensionError UnstableSpecificationWarning UnsupportedError
         VindexInvalidSelectionError ZardineError ZarrDeprecationWarning ZarrFutureWarning ZarrRuntimeWarning
         ZarrUserWarning
+    """,
+    "zardine.vectors": """
+        Finding FragmentTable Graph GroupTable Mesh ObjectTable ParametricObject Points Polylines Report Skeleton append_graph append_points append_polylines
+        build_pyramid delete describe_store get_shard_info is_sharded move_vertices read_cross_level_links read_fragments
+        read_graph read_groups read_objects
+        read_lines read_mesh read_parametric_objects read_points read_polylines read_skeleton repair reshard
+        set_attribute shard_store unshard_store validate write_graph write_lines write_mesh write_parametric_objects
+        write_points write_polylines write_skeleton
     """,
     "zardine.registry": """
         get_chunk_key_encoding_class get_codec_class register_chunk_grid register_chunk_key_encoding register_codec

@@ -56,8 +56,9 @@ VARIANTS = {
         Variant("zarrista partial", "zarrista", {"partial": True}, only=EDITS, compared=False),
         Variant("tensorstore transaction", "tensorstore", {"transaction": True}, only=EDITS[:1], compared=False),
         Variant("zarrista index cache", "zarrista", {"index_cache": True}, only=("chunk/*",), compared=False),
-        # The write strategies of zardine go here: settings {"strategy": "append"}, {"strategy": "in_place"} and
-        # {"buffered": True}, with only=EDITS and compared=False.
+        Variant("zardine append", OURS, {"strategy": "append"}, only=EDITS[1:], compared=False),
+        Variant("zardine in place", OURS, {"strategy": "in_place"}, only=EDITS[1:], compared=False),
+        Variant("zardine buffered", OURS, {"buffered": True}, only=EDITS[:1], compared=False),
     )
 }
 PEERS = tuple(v.name for v in VARIANTS.values() if v.compared and v.name != OURS)

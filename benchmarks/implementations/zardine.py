@@ -15,7 +15,7 @@ class Zardine(Implementation):
     def __init__(self, threads, strategy=None, buffered=False):
         super().__init__(threads)
         self.buffered = buffered
-        zardine.config.set({"threads": threads, **({"write_strategy": strategy} if strategy else {})})
+        zardine.config.set({"threads": threads, **({"array.write_strategy": strategy} if strategy else {})})
 
     def open(self, path, *, write=False):
         return zardine.open_array(path, mode="r+" if write else "r")

@@ -9,7 +9,7 @@ is called like a public function or class: importing the module would put it in 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zardine import codecs, errors, registry, storage
+    from zardine import codecs, errors, registry, storage, vectors
     from zardine.arrays import Array
     from zardine.async_nodes import AsyncArray, AsyncGroup
     from zardine.consolidate import consolidate_metadata
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from zardine.opening import open, open_array, open_consolidated, open_group
     from zardine.save_load import load, save, save_array, save_group
     from zardine.settings import config
+    from zardine.tools.advise import advise
+    from zardine.tools.compact import compact
+    from zardine.tools.convert import convert
+    from zardine.tools.repair import repair
+    from zardine.tools.reshard import reshard
+    from zardine.tools.verify import verify
     from zardine.tree_view import tree
 
     __kernel__: str | None
@@ -60,11 +66,17 @@ _HOMES = {
     "opening": ("open", "open_array", "open_consolidated", "open_group"),
     "save_load": ("load", "save", "save_array", "save_group"),
     "settings": ("config",),
+    "tools.convert": ("convert",),
+    "tools.verify": ("verify",),
+    "tools.repair": ("repair",),
+    "tools.compact": ("compact",),
+    "tools.reshard": ("reshard",),
+    "tools.advise": ("advise",),
     "tree_view": ("tree",),
 }
 """Which module has which public names."""
 
-_MODULES = ("codecs", "errors", "registry", "storage")
+_MODULES = ("codecs", "errors", "registry", "storage", "vectors")
 
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -78,10 +90,13 @@ __all__ = [
     "GroupMetadata",
     "__kernel__",
     "__version__",
+    "advise",
     "array",
     "codecs",
+    "compact",
     "config",
     "consolidate_metadata",
+    "convert",
     "copy",
     "copy_all",
     "copy_store",
@@ -106,11 +121,15 @@ __all__ = [
     "open_like",
     "print_debug_info",
     "registry",
+    "repair",
+    "reshard",
     "save",
     "save_array",
     "save_group",
     "storage",
     "tree",
+    "vectors",
+    "verify",
     "zeros",
     "zeros_like",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -212,7 +213,7 @@ class ArrayFacts(ABC):
     @property
     def is_draft(self) -> bool:
         """Whether shards are stored in the dialect of the draft of March 2023, which is only read."""
-        return any(_is_draft(codec) for codec in self._source.layout.codecs)
+        return is_draft(self._source.layout.codecs)
 
     def _inner_codecs(self) -> tuple[Codec, ...]:
         sharding = self._source.layout.sharding
@@ -229,5 +230,6 @@ class ArrayFacts(ABC):
         return tuple(axis.runs[0][0] for axis in self._source.layout.grids.objects)
 
 
-def _is_draft(codec: Codec) -> bool:
-    return isinstance(codec, ShardingCodec) and (codec.draft or any(map(_is_draft, codec.codecs)))
+def is_draft(codecs: Iterable[Codec]) -> bool:
+    """Whether one of ``codecs`` makes shards in the dialect of the draft of March 2023."""
+    return any(isinstance(codec, ShardingCodec) and (codec.draft or is_draft(codec.codecs)) for codec in codecs)

@@ -9,6 +9,7 @@ import numpy as np
 
 from zardine.arrays import Array
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
+from zardine.engine.freshness import note_fresh
 from zardine.errors import MetadataError
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -337,6 +338,7 @@ def store_new_array(
     except MetadataError as error:
         raise type(error)("such an array cannot be made", error.problems) from None
     create_node(store, path, metadata, overwrite=overwrite)
+    note_fresh(array._source, new=True)
     return array
 
 

@@ -16,7 +16,8 @@
     ├── StoreError (OSError)
     │   ├── InvalidKeyError (ValueError)    a key that the store may not or cannot hold
     │   ├── ReadOnlyError (PermissionError, ValueError)  a write to something opened for reading
-    │   └── ConditionFailedError            a conditional write lost against another writer
+    │   ├── ConditionFailedError            a conditional write lost against another writer
+    │   └── ArrayChangedError               the array was resharded since it was opened: open it again
     ├── DataError (ValueError)              bytes or values that cannot be what the metadata says; has a place
     │   ├── EncodeError                     values that the codec chain cannot store
     │   ├── ChunkTooLargeError (MemoryError)  a chunk that does not fit into memory
@@ -46,6 +47,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "ArrayChangedError",
     "ArrayIndexError",
     "ArrayNotFoundError",
     "BaseZarrError",
@@ -174,6 +176,10 @@ class ReadOnlyError(StoreError, PermissionError, ValueError):
 
 class ConditionFailedError(StoreError):
     """The stored value is no longer the one that the condition of a write names."""
+
+
+class ArrayChangedError(StoreError):
+    """The chunks of an array are no longer where its document said when it was opened: open it again."""
 
 
 class DataError(ZardineError, ValueError):

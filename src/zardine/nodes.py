@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from zardine.buffers import BytesLike
+from zardine.engine.workers import for_each
 from zardine.errors import (
     ArrayNotFoundError,
     ConditionFailedError,
@@ -20,6 +21,7 @@ from zardine.errors import (
     ContainsGroupError,
     GroupNotFoundError,
     MetadataError,
+    NodeExistsError,
     NodeNotFoundError,
     UnsupportedError,
 )
@@ -33,6 +35,7 @@ from zardine.metadata.formats import (
     to_documents,
 )
 from zardine.metadata.node_names import join_path, normalize_path
+from zardine.metadata.seen_documents import remember
 from zardine.metadata.v2 import CONSOLIDATED, GROUP
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Condition, Reading, Store
@@ -40,6 +43,9 @@ from zardine.stores.base import Condition, Reading, Store
 M = TypeVar("M", ArrayMetadata, GroupMetadata)
 
 _ATTEMPTS = 1000
+
+UNFINISHED = "zardine-conversion.json"
+"""Name of the key that says that a conversion to this place is under way, or was cut off: what is there is in part."""
 
 
 def document_key(path: str, metadata: NodeMetadata | None = None) -> str:
@@ -58,23 +64,83 @@ def describe(store: Store, path: str) -> str:
     return f"{str(store).rstrip('/')}/{path}" if path else str(store)
 
 
-def find_node(store: Store, path: str, zarr_format: int | None = None, *, first: int = 3) -> NodeMetadata | None:
+def find_node(
+    store: Store, path: str, zarr_format: int | None = None, *, first: int = 3, expected: str | None = None
+) -> NodeMetadata | None:
     """The metadata of the node at ``path``; ``None`` where there is none.
 
-    It is looked for in all versions of Zarr, beginning with ``first``, or only in ``zarr_format``. Raises
+    It is looked for in all versions of Zarr, beginning with ``first``, or only in ``zarr_format``. ``expected``, which
+    is ``"array"`` or ``"group"``, says what a slow store is asked for first. Raises
     :class:`~zardine.errors.MetadataError` for a document that breaks the specification.
     """
     versions = (first, *(each for each in FORMATS if each != first)) if zarr_format is None else (zarr_format,)
+    if store.cost.latency >= _SLOW:
+        return _find_in_rounds(store, path, versions, expected)
     for version in versions:
         for name in main_names(version):
             data = store.get(join_path(path, name))
             if data is None or (version == 1 and not _is_v1(data)):
                 continue
-            kind = "array" if (version, name) in _ARRAYS else "group"
-            others = document_names(version, kind)[1:]
+            others = _beside(version, name)
             documents = {name: data, **{each: store.get(join_path(path, each)) for each in others}}
             return _parse(name, documents, store, path)
     return None
+
+
+_SLOW = 0.005
+"""Seconds of a request from which on documents are asked for before it is known whether they are needed."""
+
+
+def _find_in_rounds(store: Store, path: str, versions: Sequence[int], expected: str | None) -> NodeMetadata | None:
+    """:func:`find_node` in a store that answers slowly: the documents of a round are asked for at the same time."""
+    found: dict[str, BytesLike | None] = {}
+    mains = [(version, name) for version in versions for name in main_names(version)]
+    for names in _rounds(versions, expected):
+        found |= zip(names, gather(store, [join_path(path, name) for name in names]), strict=True)
+        for version, name in mains:
+            if name not in found:
+                break
+            data = found[name]
+            if data is not None and (version != 1 or _is_v1(data)):
+                others = [each for each in _beside(version, name) if each not in found]
+                found |= zip(others, gather(store, [join_path(path, each) for each in others]), strict=True)
+                return _parse(name, {each: found[each] for each in (name, *_beside(version, name))}, store, path)
+    return None
+
+
+def _rounds(versions: Sequence[int], expected: str | None) -> Iterator[list[str]]:
+    """Names of documents to ask for together.
+
+    An array takes three requests at most, and one round if that is what is expected; a group of Zarr v3 takes one.
+    """
+    kinds = ("group", "array") if expected == "group" else ("array", "group")
+    rounds = [list(document_names(version, kind)) for version in versions if version != 1 for kind in kinds]
+    if expected == "array" and versions[:2] == (3, 2):
+        rounds[0] += document_names(2, "array")
+    if 1 in versions:
+        rounds.append(list(document_names(1, "array")))
+    asked: set[str] = set()
+    for names in rounds:
+        new = [name for name in names if name not in asked]
+        asked.update(new)
+        if new:
+            yield new
+
+
+def gather(store: Store, keys: Sequence[str]) -> list[BytesLike | None]:
+    """The values of some keys, asked for at the same time."""
+    values: list[BytesLike | None] = [None] * len(keys)
+
+    def fetch(number: int) -> None:
+        values[number] = store.get(keys[number])
+
+    for_each(fetch, range(len(keys)), len(keys), max(1, store.cost.requests))
+    return values
+
+
+def _beside(version: int, name: str) -> tuple[str, ...]:
+    """Names of the documents that belong to the one called ``name``, if it is there."""
+    return document_names(version, "array" if (version, name) in _ARRAYS else "group")[1:]
 
 
 _ARRAYS = {(version, document_names(version, "array")[0]) for version in (2, 1)}
@@ -107,7 +173,7 @@ def load_node(store: Store, path: str, zarr_format: int | None = None) -> NodeMe
 
 def load_array(store: Store, path: str, zarr_format: int | None = None) -> ArrayMetadata:
     """The metadata of the array at ``path``, which must be one."""
-    node = find_node(store, path, zarr_format)
+    node = find_node(store, path, zarr_format, expected="array")
     if isinstance(node, ArrayMetadata):
         return node
     if node is not None:
@@ -117,7 +183,7 @@ def load_array(store: Store, path: str, zarr_format: int | None = None) -> Array
 
 def load_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata:
     """The metadata of the group at ``path``; a path above stored nodes is an (implied) group without a document."""
-    node = find_node(store, path, zarr_format)
+    node = find_node(store, path, zarr_format, expected="group")
     if isinstance(node, GroupMetadata):
         return node
     if node is not None:
@@ -131,6 +197,8 @@ def load_group(store: Store, path: str, zarr_format: int | None = None) -> Group
 def implied_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata | None:
     """A group without a document: one below which nodes are stored (core 3.1, "Discover children of a group")."""
     wanted = {name: version for version in (3, 2) if zarr_format in (None, version) for name in main_names(version)}
+    if store.exists(join_path(path, UNFINISHED)):
+        return None
     try:
         for key in store.list_prefix(f"{path}/" if path else ""):
             version = wanted.get(key.rpartition("/")[2])
@@ -174,6 +242,7 @@ def older_document(store: Store, path: str) -> str | None:
 
 def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
     """Raise where a node of another kind or version is stored; one of the same is found when it is written."""
+    _check_finished(store, path)
     for version in (3, 2):
         for name in main_names(version):
             if name != names_of(metadata)[0] and store.exists(join_path(path, name)):
@@ -182,6 +251,14 @@ def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
                     f"a Zarr v{version} node is stored at {describe(store, path)} ({name}); "
                     "overwrite=True erases it and all below"
                 )
+
+
+def _check_finished(store: Store, path: str) -> None:
+    if store.exists(join_path(path, UNFINISHED)):
+        raise NodeExistsError(
+            f"a conversion to {describe(store, path)} is not finished ({UNFINISHED}): the same conversion again "
+            "continues it; overwrite=True erases what is there"
+        )
 
 
 def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayError | ContainsGroupError:
@@ -210,12 +287,14 @@ def update_node(store: Store, path: str, metadata: M, change: Callable[[M], M]) 
                 raise not_found(store, path, metadata.zarr_format, ArrayNotFoundError, "array")
             changed = change(current)
             try:
-                _store_changes(store, path, to_documents(changed), readings)
+                written = to_documents(changed)
+                _store_changes(store, path, written, readings)
             except ConditionFailedError:
                 if attempt + 1 == _ATTEMPTS:
                     raise
             else:
-                return changed
+                document = written.get(DOCUMENT_NAME)
+                return changed if document is None else remember(changed, document)
         time.sleep(random.uniform(0, min(0.05, 0.0005 * 2 ** min(attempt, 10))))
     raise AssertionError("unreachable")
 
@@ -276,6 +355,7 @@ def create_ancestors(store: Store, path: str, zarr_format: int = 3) -> None:
             )
         if node is not None:
             break  # what is above an existing group exists too
+        _check_finished(store, ancestor)
         missing.append(ancestor)
     group = GroupMetadata(zarr_format=zarr_format)
     document = to_documents(group)[names_of(group)[0]] if missing else None
@@ -291,4 +371,7 @@ def not_found(
     """The error for a place where no node is; it lists what was looked for."""
     versions = FORMATS if zarr_format is None else (zarr_format,)
     keys = [join_path(path, name) for version in versions for name in main_names(version)]
-    return kind(f"no {what} is stored at {describe(store, path)}: looked for {', '.join(keys)}")
+    text = f"no {what} is stored at {describe(store, path)}: looked for {', '.join(keys)}"
+    if store.exists(join_path(path, UNFINISHED)):
+        text += f"; a conversion to this place is not finished ({UNFINISHED}): the same conversion again continues it"
+    return kind(text)

@@ -82,7 +82,7 @@ def open_array(
             raise TypeError(f"mode {mode!r} creates an array: give its shape and dtype, or data")
         kwargs = {**kwargs, "overwrite": mode == "w", "zarr_format": zarr_format}
         return create(store=found, path=inner, config=settings, **kwargs)
-    node = find_node(found, inner, zarr_format)
+    node = find_node(found, inner, zarr_format, expected="array")
     if isinstance(node, ArrayMetadata) and not kwargs.get("overwrite"):
         _warn_of_two(found, inner, node, zarr_format)
         return Array(found, inner, node, settings)

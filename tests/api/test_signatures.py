@@ -15,7 +15,7 @@ from typing import Any
 import zardine
 
 _TABLE = Path(__file__).with_name("signatures.txt")
-_MODULES = ("zardine", "zardine.storage", "zardine.codecs", "zardine.registry")
+_MODULES = ("zardine", "zardine.storage", "zardine.codecs", "zardine.registry", "zardine.vectors")
 _DEPRECATED = {("Array", "create"), ("Group", "array")}  # gone in zarr-python 3.4, as the argument zarr_version is
 _OPERATORS = frozenset(f"__{name}__" for name in ("array", "call", "contains", "getitem", "iter", "len", "setitem"))
 

@@ -12,8 +12,10 @@ import zardine
 
 
 def drawn(text: str) -> list[str]:
-    """The lines below the root."""
-    return text.splitlines()[1:]
+    """The lines below the root, whose path may take more than one."""
+    lines = text.splitlines()
+    below = [i for i, line in enumerate(lines) if line[:1] in "├└"]
+    return lines[below[0] :] if below else []
 
 
 def test_a_hierarchy(run: Any, hierarchy: Path) -> None:

@@ -11,6 +11,13 @@ from zardine.cli.options import traceback_option
 COMMANDS = {
     "info": LazyCommand("zardine.cli.info:info", "Describe the array or group at PATH."),
     "tree": LazyCommand("zardine.cli.tree:tree", "Draw what is stored at PATH as a tree."),
+    "convert": LazyCommand("zardine.cli.convert:convert", "Store what is at SRC in another version of Zarr at DST."),
+    "verify": LazyCommand("zardine.cli.verify:verify", "Find every fault of what is stored at PATH."),
+    "repair": LazyCommand("zardine.cli.repair:repair", "Put damaged shards at PATH in order, as far as possible."),
+    "compact": LazyCommand("zardine.cli.compact:compact", "Drop unused space in the shards at PATH."),
+    "reshard": LazyCommand("zardine.cli.reshard:reshard", "Give the array at PATH other shards, in place."),
+    "advise": LazyCommand("zardine.cli.advise:advise", "Propose chunks and shards for an array."),
+    "vectors": LazyCommand("zardine.cli.vectors:vectors", "Look at Zarr Vectors stores, and work on them."),
 }
 """By name, in the order of the help: where each command is, and the first sentence of its help."""
 

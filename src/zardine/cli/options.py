@@ -52,15 +52,15 @@ def yes_option() -> Decorator[Any]:
     return click.option("-y", "--yes", is_flag=True, help="Do not ask before changing what is stored.")
 
 
-def storage_option() -> Decorator[Any]:
-    """``--storage-option KEY=VALUE``, as the dictionary ``storage_options``."""
+def storage_option(kind: str = "storage", store: str = "the store") -> Decorator[Any]:
+    """``--storage-option KEY=VALUE``, as the dictionary ``storage_options``; ``kind`` stands for its first word."""
     return click.option(
-        "--storage-option",
-        "storage_options",
+        f"--{kind}-option",
+        f"{kind}_options",
         multiple=True,
         metavar="KEY=VALUE",
         callback=_parse_storage_options,
-        help="A setting of the store behind a URL; VALUE is JSON, or else text. May be repeated.",
+        help=f"A setting of {store} behind a URL; VALUE is JSON, or else text. May be repeated.",
     )
 
 

@@ -16,6 +16,7 @@ from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
 from zardine.errors import ShardIndexError
 from zardine.indexing.plan import ObjectPart
+from zardine.settings import config
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import WHOLE, OpenFile, Version
@@ -155,11 +156,15 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
 def _whole_is_cheaper(source: ArraySource, part: ObjectPart, layout: ShardLayout) -> bool:
     """Whether to read a shard whole, index and all, in one request, rather than its index and then what is wanted.
 
-    It is if most is wanted, and the bytes of the rest flow in the time of a request. How long the shard is cannot be
-    known yet: as long as its decoded chunks at most, as a rule.
+    It is if most is wanted (or the setting ``speculative_read`` says that this does not matter), and the bytes of the
+    rest flow in the time of a request. How long the shard is cannot be known yet: as long as its decoded chunks at
+    most, as a rule.
     """
     rest = (layout.count - part.count) * source.layout.chunk_nbytes
-    return part.count >= _MOSTLY * layout.count and (rest <= source.store.cost.gap or part.count == layout.count)
+    cheap = rest <= source.store.cost.gap
+    return (part.count >= _MOSTLY * layout.count and (cheap or part.count == layout.count)) or (
+        cheap and bool(config["speculative_read"])
+    )
 
 
 def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownIndex | None:

@@ -1,9 +1,9 @@
 """Noticing that an opened array was resharded: its chunks then lie under other keys than its document said.
 
 :func:`zardine.reshard` never changes what it finds: it writes the chunks anew under other keys, names these in the
-document, and erases the old ones. Whoever opened the array before finds chunks missing then, and must not take them
-for empty. So the document is looked at anew where an object is missing, or is to be written, unless that was done in
-the last :data:`LEASE` seconds; between two steps of resharding more time than that goes by.
+document, erases the old ones, and may use their keys again only later. So an array that was opened before looks at its
+document anew, at most every :data:`LEASE` seconds, after it has fetched chunks and before it writes any. Between two
+steps of resharding more time than that goes by.
 """
 
 from __future__ import annotations
@@ -43,28 +43,37 @@ def check_fresh(source: ArraySource, *, writing: bool = False) -> None:
     """
     now = time.monotonic()
     metadata = source.layout.metadata
-    if metadata.zarr_format != 3 or now - _seen.get((source.cache_space, writing), -LEASE) < LEASE:
+    space = source.cache_space
+    if metadata.zarr_format != 3 or now - _seen.get((space, writing), -LEASE) < LEASE:
         return
-    store, name = source.store, f"array {source.path!r}" if source.path else "the array"
-    data = store.get(join_path(source.path, DOCUMENT_NAME))
-    if data is not None:
-        try:
-            current = parse_node(data)
-        except MetadataError:
-            return
-        if isinstance(current, ArrayMetadata) and current.chunk_key_encoding != metadata.chunk_key_encoding:
-            raise ArrayChangedError(
-                f"{name} of {store} was resharded since it was opened: open it again (and if it was opened through "
-                "consolidated metadata, consolidate that again first)"
-            )
+    name = f"array {source.path!r} of {source.store}" if source.path else f"the array at {source.store}"
+    if now - _seen.get((space, False), -LEASE) >= LEASE and _has_moved(source):
+        raise ArrayChangedError(
+            f"{name} was resharded since it was opened: open it again (and if it was opened through consolidated "
+            "metadata, consolidate that again first)"
+        )
     if writing:
-        journal = store.get(join_path(source.path, JOURNAL))
+        journal = source.store.get(join_path(source.path, JOURNAL))
         if journal is not None and bytes(journal[:64]).startswith(b"{" + CLOSING):
             raise ArrayChangedError(
-                f"{name} of {store} is being resharded and about to change: nothing was written; open it again in "
-                "a few seconds. If zardine.reshard was interrupted, call it again to finish"
+                f"{name} is being resharded and about to change: nothing was written; open it again in a few seconds. "
+                "If zardine.reshard was interrupted, call it again to finish"
             )
     _note(source, now, writing=writing)
+
+
+def _has_moved(source: ArraySource) -> bool:
+    data = source.store.get(join_path(source.path, DOCUMENT_NAME))
+    if data is None:
+        return False
+    try:
+        current = parse_node(data)
+    except MetadataError:
+        return False
+    if not isinstance(current, ArrayMetadata):
+        return False
+    metadata = source.layout.metadata
+    return current.chunk_key_encoding != metadata.chunk_key_encoding or current.codecs != metadata.codecs
 
 
 def _note(source: ArraySource, now: float, *, writing: bool) -> None:

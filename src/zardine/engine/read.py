@@ -44,13 +44,14 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
     if source.chunk_cache is not None:
         cache = source.chunk_cache
         for_each(lambda part: _read_through(cache, source, part, out), parts, plan.object_count)
+        check_fresh(source)
         return
     native = source.layout.pipeline is not None and out.dtype == source.layout.metadata.dtype
     raw = out.view(f"V{out.dtype.itemsize}") if native else None
     if source.store.gives_files:
         while group := list(islice(parts, _MOST_OBJECTS)):
             with closing(_Fetched.files(source, group)) as fetched:
-                fetched.check(source)
+                check_fresh(source)
                 _decode(source, plan, fetched, out, raw)
                 if not source.layout.is_checked:
                     _read_edited(source, fetched, out)
@@ -58,7 +59,7 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
     requests = max(source.store.cost.requests, thread_count())
     steps = batches(source, parts, max(requests, _MOST_OBJECTS))
     for _, fetched in ahead(lambda batch: _Fetched.bytes(source, batch, requests), steps):
-        fetched.check(source)
+        check_fresh(source)
         _decode(source, plan, fetched, out, raw)
 
 
@@ -108,8 +109,6 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
     version = source.store.version(key)
     if version is None:
         with closing(_find(source, part, key, files=source.store.gives_files)) as found:
-            if not found.sources:
-                check_fresh(source)
             for i in range(part.count):
                 _read_chunk(source, part, i, found, key, out)
         return
@@ -125,8 +124,6 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
     if not missing:
         return
     with closing(_find(source, part, key, files=source.store.gives_files)) as found:
-        if not found.sources:
-            check_fresh(source)
         for i in missing:
             data = found.chunk(i)
             if data is None:
@@ -177,11 +174,6 @@ class _Fetched:
 
         for_each(fetch, range(len(parts)), len(parts), requests)
         return cls(parts, keys, found)
-
-    def check(self, source: ArraySource) -> None:
-        """Look whether objects that are missing were meant to be there."""
-        if not all(each.sources for each in self.found):
-            check_fresh(source)
 
     def close(self) -> None:
         """Close the files."""
@@ -254,6 +246,7 @@ def _find(source: ArraySource, part: ObjectPart, key: str, *, files: bool, settl
     except DataError as error:
         if files and not settled:  # perhaps someone is writing the index
             return _find(source, part, key, files=True, settled=True)
+        check_fresh(source)
         raise error.at(array=source.path, key=key) from None
 
 

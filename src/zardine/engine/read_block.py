@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from zardine.engine.fetch import MISSING
 from zardine.engine.file_index import known_index
+from zardine.engine.freshness import check_fresh
 from zardine.engine.source import ArraySource
 from zardine.errors import DataError
 from zardine.indexing.selection import AxisSlice, GridSelection
@@ -39,6 +40,7 @@ def read_block(source: ArraySource, selection: GridSelection, out: npt.NDArray[A
     if file is None:
         return False
     try:
+        check_fresh(source)
         offset, length = 0, file.size
         if layout.uniform_shard is not None:
             known = known_index(source, layout.uniform_shard, key, file, settled=False)

@@ -1,0 +1,163 @@
+"""zardine.vectors beside zarr-vectors 0.9.2, in one run on one machine: the same points, chunks, bins and shards.
+
+Run by hand, in an environment that has both::
+
+    pip install zarr-vectors==0.9.2
+    PYTHONPATH=src python benchmarks/vectors.py
+
+Each operation runs ``REPEATS`` times, the two programs by turns, and the shortest time counts (unsharding by
+zarr-vectors, which takes a quarter of a minute, runs once). Writes ``benchmarks/VECTORS.md``.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr_vectors
+from zarr_vectors.sharding import shard_store as their_shard
+from zarr_vectors.sharding import unshard_store as their_unshard
+from zarr_vectors.types.points import read_points as their_read
+from zarr_vectors.types.points import write_points as their_write
+
+from zardine import vectors
+
+REPEATS = 5
+POINTS = 100_000
+CHUNK = (100.0, 100.0, 100.0)
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "flat": {},
+    "with bins": {"bin_shape": (25.0, 25.0, 25.0)},
+    "sharded": {"shard_shape": 8},
+}
+BOXES = {"1 chunk": ([110.0] * 3, [190.0] * 3), "216 chunks": ([110.0] * 3, [690.0] * 3)}
+HEAD = "| operation | zarr-vectors | zardine | times as fast | zardine, 1,000,000 points |"
+
+
+def points(count: int) -> np.ndarray[Any, Any]:
+    """Evenly spread over 10 x 10 x 10 chunks."""
+    return np.random.default_rng(0).uniform(0, 1000, (count, 3)).astype("float32")
+
+
+def timed(action: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
+    """Seconds of one run."""
+    before()
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def by_turns(pairs: list[tuple[Callable[[], object], Callable[[], object]]], repeats: int = REPEATS) -> list[float]:
+    """The shortest time of each action; each pair is an action and what is to be done before it."""
+    best = [float("inf")] * len(pairs)
+    for _ in range(repeats):
+        for number, (action, before) in enumerate(pairs):
+            best[number] = min(best[number], timed(action, before))
+    return best
+
+
+def measure(folder: Path) -> list[tuple[str, list[float]]]:
+    """Times of each operation: theirs, ours, and ours with a million points."""
+    few, many = points(POINTS), points(10 * POINTS)
+    rows: list[tuple[str, list[float]]] = []
+
+    def path(who: str, layout: str) -> str:
+        return str(folder / f"{who} {layout}.zv")
+
+    for layout, options in LAYOUTS.items():
+        pairs = []
+        for who, write, data in (
+            ("theirs", their_write, few),
+            ("ours", vectors.write_points, few),
+            ("many", vectors.write_points, many),
+        ):
+            place = path(who, layout)
+            pairs.append(
+                (
+                    lambda write=write, place=place, data=data, options=options: write(
+                        place, data, chunk_shape=CHUNK, **options
+                    ),
+                    lambda place=place: shutil.rmtree(place, ignore_errors=True),
+                )
+            )
+        rows.append((f"write, {layout}", by_turns(pairs)))
+
+    def reads(layout: str, **question: Any) -> list[float]:
+        calls = [
+            lambda: their_read(path("theirs", layout), **question),
+            lambda: vectors.read_points(path("ours", layout), **question),
+            lambda: vectors.read_points(path("many", layout), **question),
+        ]
+        counts = len(calls[0]()["positions"]), len(calls[1]())
+        assert counts[0] == counts[1], counts
+        return by_turns([(call, lambda: None) for call in calls])
+
+    for layout in ("flat", "sharded"):
+        rows.append((f"read all, {layout}", reads(layout)))
+    for name, box in BOXES.items():
+        for layout in LAYOUTS:
+            theirs_box = tuple(np.array(corner) for corner in box)
+            rows.append((f"box of {name}, {layout}", reads(layout, bbox=theirs_box)))
+
+    def fresh(who: str, layout: str) -> Callable[[], object]:
+        def copy() -> None:
+            shutil.rmtree(path(who, "copy"), ignore_errors=True)
+            shutil.copytree(path(who, layout), path(who, "copy"))
+
+        return copy
+
+    work = [
+        (lambda: their_shard(path("theirs", "copy"), shard_shape=8), fresh("theirs", "flat")),
+        (lambda: vectors.shard_store(path("ours", "copy"), shard_shape=8), fresh("ours", "flat")),
+        (lambda: vectors.shard_store(path("many", "copy"), shard_shape=8), fresh("many", "flat")),
+    ]
+    rows.append(("shard_store, 2 x 1,000 cells", by_turns(work, 3)))
+    work = [
+        (lambda: vectors.unshard_store(path("ours", "copy")), fresh("ours", "sharded")),
+        (lambda: vectors.unshard_store(path("many", "copy")), fresh("many", "sharded")),
+    ]
+    ours = by_turns(work, 3)
+    slow = timed(lambda: their_unshard(path("theirs", "copy")), fresh("theirs", "sharded"))
+    rows.append(("unshard_store, 2 x 1,000 cells", [slow, *ours]))
+    return rows
+
+
+def table(rows: list[tuple[str, list[float]]]) -> str:
+    """The times as Markdown."""
+    lines = [HEAD, "|---|---:|---:|---:|---:|"]
+    for name, (theirs, ours, many) in rows:
+        lines.append(f"| {name} | {shown(theirs)} | {shown(ours)} | {theirs / ours:.1f} | {shown(many)} |")
+    return "\n".join(lines)
+
+
+def shown(seconds: float) -> str:
+    """Milliseconds, or seconds."""
+    return f"{seconds * 1000:.1f} ms" if seconds < 0.1 else f"{seconds:.2f} s"
+
+
+def main() -> None:
+    """Measure, print and store."""
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as name:
+        rows = measure(Path(name))
+    text = (
+        "# Zarr Vectors, side by side\n\n"
+        f"{POINTS:,} points in float32, 1,000 chunks of 100 units, bins of 25 units, shards of 8 x 8 x 8 chunks; the\n"
+        "shortest of several runs, by turns, local files. Made by `benchmarks/vectors.py`, which says how.\n\n"
+        f"{table(rows)}\n\n"
+        f"zarr-vectors {zarr_vectors.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
+        f"{platform.system()} {platform.machine()}.\n"
+    )
+    (Path(__file__).parent / "VECTORS.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""``zardine advise``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zardine.cli.base import Command
+from zardine.cli.errors import ArgumentError, arguments
+from zardine.cli.options import json_option, node_option, path_argument
+
+if TYPE_CHECKING:
+    from zardine.tools.advise import Advice
+
+
+@click.command(cls=Command)
+@path_argument("place")
+@click.argument("dtype", required=False)
+@node_option()
+@click.option(
+    "--access", multiple=True, metavar="KIND[=WEIGHT]", help="A read that counts: see above. May be repeated."
+)
+@click.option("--store", "where", default="local", show_default=True, metavar="KIND", help="local or s3.")
+@click.option("--ratio", type=float, metavar="R", help="Stored bytes for each byte in memory.")
+@json_option()
+def advise(
+    place: str,
+    dtype: str | None,
+    node: str | None,
+    access: tuple[str, ...],
+    where: str,
+    ratio: float | None,
+    as_json: bool,
+) -> None:
+    """Propose chunks and shards for an array.
+
+    PLACE is a path, or a shape such as 365,180,360, which needs a DTYPE. Reads are point, all, plane:AXIS (one index of
+    that axis, all of the others), line:AXIS (all of that axis, one index of the others) and box:64,64,64. The table
+    tells for each layout what a read costs on average: objects touched, requests, bytes, milliseconds.
+    """
+    import zardine
+
+    is_shape = re.fullmatch(r"\d+(,\d+)*,?", place) is not None
+    shape: Any = tuple(int(each) for each in place.split(",") if each) if is_shape else place
+    with arguments():
+        advice = zardine.advise(
+            shape, dtype, path=node, access=_weights(access) if access else None, store=where, ratio=ratio
+        )
+    if as_json:
+        from zardine.cli.output import print_json
+
+        print_json(advice.to_dict())
+    else:
+        _print(advice)
+
+
+def _weights(access: tuple[str, ...]) -> dict[str, float]:
+    found = {}
+    for text in access:
+        name, equals, weight = text.partition("=")
+        try:
+            found[name] = float(weight) if equals else 1.0
+        except ValueError:
+            raise ArgumentError(f"--access {text!r}: {weight!r} is not a number") from None
+    return found
+
+
+def _print(advice: Advice) -> None:
+    for choice in advice.choices:
+        shards = "no shards" if choice.shards is None else f"shards {choice.shards}"
+        print(f"{choice.name}: chunks {choice.chunks}, {shards}: {choice.objects:,} objects")
+        print(f"  {'read':<20}{'objects':>10}{'requests':>10}{'bytes':>16}{'ms':>12}")
+        for read in choice.reads:
+            print(
+                f"  {read.access:<20}{read.objects:>10,.1f}{read.requests:>10,.1f}{read.nbytes:>16,.0f}"
+                f"{read.seconds * 1e3:>12,.2f}"
+            )
+        print()
+    for reason in advice.reasons:
+        print(reason)

@@ -1,0 +1,48 @@
+"""``zardine compact``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from zardine.cli.base import Command
+from zardine.cli.errors import FAULTS, FINE, arguments
+from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
+
+
+@click.command(cls=Command)
+@path_argument()
+@node_option()
+@click.option("--order", metavar="ORDER", help="Put inner chunks into this order: c, f or morton.")
+@storage_option()
+@quiet_option()
+@json_option()
+def compact(
+    path: str, node: str | None, order: str | None, storage_options: dict[str, Any], quiet: bool, as_json: bool
+) -> int:
+    """Drop unused space in the shards at PATH.
+
+    Inner chunks are moved as the encoded bytes they are. Damaged shards are left as they are and listed; the exit code
+    is 1 then.
+    """
+    import zardine
+    from zardine.cli.progress import progress
+
+    with arguments(), progress("Looking at shards", show=not (as_json or quiet)) as advance:
+        done = zardine.compact(
+            path, path=node, order=order, progress=advance.report, storage_options=storage_options or None
+        )
+    if as_json:
+        from zardine.cli.output import print_json
+
+        print_json(done.to_dict())
+    else:
+        from zardine.cli.fault_lines import print_faults
+
+        print_faults(done.faults)
+        if not quiet:
+            print(
+                f"{done.bytes_won:,} of {done.bytes_before:,} bytes won: {done.rewritten:,} of {done.shards:,} shards"
+            )
+    return FINE if done else FAULTS

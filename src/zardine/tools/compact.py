@@ -1,0 +1,154 @@
+"""``zardine.compact``: shards without unused space, their inner chunks in a wanted order."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zardine.array_facts import is_draft
+from zardine.engine.read_ahead import window_bytes
+from zardine.engine.workers import for_each
+from zardine.errors import ConditionFailedError, DataError, StoreError
+from zardine.settings import thread_count
+from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.layout import ShardLayout
+from zardine.stores.base import Condition, Reading
+from zardine.stores.resolve import StoreLike
+from zardine.tools.chunk_check import finding_of
+from zardine.tools.object_check import StoredObject
+from zardine.tools.packing import ORDERS, pack, packed_index, row_order
+from zardine.tools.report import Fault
+from zardine.tools.scan import scan
+from zardine.tools.verify import Progress, place_of, sort_faults
+
+if TYPE_CHECKING:
+    from zardine.arrays import Array
+    from zardine.groups import Group
+
+_ATTEMPTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What :func:`zardine.compact` did. True where no shard was left out for being damaged."""
+
+    shards: int
+    """Shards looked at."""
+    rewritten: int
+    bytes_before: int
+    """Of all shards looked at."""
+    bytes_after: int
+    faults: tuple[Fault, ...]
+    """Shards that were left as they are: see :func:`zardine.repair`."""
+
+    @property
+    def bytes_won(self) -> int:
+        """How much smaller the shards are."""
+        return self.bytes_before - self.bytes_after
+
+    def __bool__(self) -> bool:
+        return not self.faults
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON has it."""
+        return {**asdict(self), "bytes_won": self.bytes_won}
+
+
+def compact(
+    store: StoreLike | Array | Group,
+    *,
+    path: str | None = None,
+    order: str | None = None,
+    progress: Progress | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Compaction:
+    """Drop unused space in the shards at and below a node, without decoding anything.
+
+    ``order`` (``"c"``, ``"f"`` or ``"morton"``) puts the inner chunks of each shard into that order; without, they stay
+    in the order they have. Shards that are so already are not written. Each is locked while it is replaced, in one
+    step and only if nobody has written it since. A few shards at a time are in memory. Damaged ones are left as they
+    are and listed; shards within inner chunks are not looked into.
+    """
+    if order not in (None, *ORDERS):
+        raise ValueError(f"order is 'c', 'f', 'morton' or None, not {order!r}")
+    found, inner = place_of(store, path, writing=True, storage_options=storage_options)
+    objects = [each for each in scan(found, inner).objects if each.source.layout.sharding is not None]
+    sizes = np.zeros((len(objects), 2), np.int64)
+    faults: list[Fault] = []
+    written = done = 0
+    guard = Lock()
+
+    def work(number: int) -> None:
+        nonlocal written, done
+        fault = None
+        before = after = 0
+        try:
+            before, after, is_new = _compact(objects[number], order)
+        except (DataError, StoreError) as error:
+            is_new = False
+            reason = finding_of(error) if isinstance(error, DataError) else None
+            message = f"{error if reason is None else reason.message}: left as it is"
+            stored = objects[number]
+            fault = Fault(f"/{stored.source.path}", stored.key, kind="index" if reason else "store", message=message)
+        with guard:
+            sizes[number] = before, after
+            written += is_new
+            done += 1
+            if fault is not None:
+                faults.append(fault)
+            if progress is not None:
+                progress(done, len(objects))
+
+    largest = max((each.source.layout.object_nbytes for each in objects), default=1)
+    at_once = max(1, min(thread_count(), window_bytes() // (2 * max(1, largest))))
+    for_each(work, range(len(objects)), len(objects), at_once)
+    return Compaction(len(objects), written, int(sizes[:, 0].sum()), int(sizes[:, 1].sum()), sort_faults(faults))
+
+
+def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
+    """Bytes of the shard before and after, and whether it was written."""
+    store, key = stored.source.store, stored.key
+    layout = stored.source.layout.shard(stored.coordinates)
+    assert layout is not None
+    for attempt in range(_ATTEMPTS):
+        try:
+            with store.lock(key):
+                reading = store.read(key, (layout.index_range,))
+                if reading is None:
+                    return 0, 0, False
+                index, size = _index(reading, layout), reading.size
+                if is_draft(stored.source.layout.codecs) or _is_packed(index, layout, size, order):
+                    return size, size, False
+                whole = store.read(key)
+                if whole is None or whole.version != reading.version:
+                    raise ConditionFailedError(f"key {key!r} of {store} changed while it was read")
+                shard = pack(whole.parts[0], index, layout, order)
+                store.set(key, shard, condition=None if whole.version is None else Condition(whole.version))
+                return size, len(shard), True
+        except ConditionFailedError:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+        time.sleep(random.uniform(0, min(0.05, 0.0005 * 2 ** min(attempt, 10))))
+    raise AssertionError("unreachable")
+
+
+def _index(reading: Reading, layout: ShardLayout) -> ShardIndex:
+    index = decode_index(reading.parts[0], layout.index_chain)
+    layout.check(index, reading.size)
+    return index
+
+
+def _is_packed(index: ShardIndex, layout: ShardLayout, size: int, order: str | None) -> bool:
+    after, _, packed_size = packed_index(index, layout, row_order(index, layout, order))
+    if size != packed_size:
+        return size < packed_size  # ranges that overlap in part would have to be written twice
+    return bool((after.offsets == index.offsets).all())
+
+
+__all__ = ["Compaction", "compact"]

@@ -1,0 +1,59 @@
+"""Whether consolidated metadata says what the documents of the nodes say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from zardine.errors import MetadataError
+from zardine.metadata.documents import GroupMetadata
+from zardine.metadata.formats import NodeMetadata, document_names, parse_node_json
+from zardine.metadata.node_names import join_path
+from zardine.metadata.v2 import CONSOLIDATED
+from zardine.tools.report import Fault
+
+_KIND = "consolidated"
+
+
+def check_consolidated(nodes: Mapping[str, Sequence[NodeMetadata]]) -> Iterator[Fault]:
+    """Compare the consolidated metadata of every group among ``nodes`` with the nodes below it."""
+    for path, found in nodes.items():
+        for group in found:
+            if isinstance(group, GroupMetadata) and group.consolidated_metadata is not None:
+                name = CONSOLIDATED if group.zarr_format == 2 else document_names(3, "group")[0]
+                for message in _differences(path, group, nodes):
+                    yield Fault(f"/{path}", join_path(path, name), kind=_KIND, message=message)
+
+
+def _differences(path: str, group: GroupMetadata, nodes: Mapping[str, Sequence[NodeMetadata]]) -> Iterator[str]:
+    consolidated = group.consolidated_metadata
+    assert consolidated is not None
+    below = f"{path}/" if path else ""
+    actual = {
+        each[len(below) :]: node
+        for each, found in nodes.items()
+        if each != path and each.startswith(below)
+        for node in found
+        if node.zarr_format == group.zarr_format
+    }
+    for name, document in consolidated.items():
+        if name not in actual:
+            if any(each.startswith(f"{name}/") for each in actual) and "shape" not in document:
+                continue  # a group without a document of its own
+            yield f"it has a node {name!r}, which is not stored, or whose document is invalid"
+            continue
+        try:
+            node = parse_node_json(document, "")
+        except MetadataError as error:
+            yield f"what it has of {name!r} is invalid: {error.problems[0] if error.problems else error}"
+            continue
+        members = _unlike(node.to_dict(), actual[name].to_dict())
+        if members:
+            yield f"what it has of {name!r} differs from the document there: {', '.join(members)}"
+    for name in sorted(actual.keys() - consolidated.keys()):
+        yield f"it lacks the node {name!r}"
+
+
+def _unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    names = sorted((one.keys() | other.keys()) - {"consolidated_metadata"})
+    return [name for name in names if one.get(name) != other.get(name)]

@@ -1,0 +1,281 @@
+"""``zardine.convert``: arrays and hierarchies of any version of Zarr, stored anew or described anew."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zardine.arrays import Array
+from zardine.engine.array_config import ArrayConfig
+from zardine.errors import (
+    ConversionError,
+    ReadOnlyError,
+    StoreError,
+    UnsupportedError,
+    ZardineError,
+    ZarrUserWarning,
+)
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import NodeMetadata
+from zardine.metadata.node_names import join_path
+from zardine.nodes import describe, load_node
+from zardine.places import find_place, overlap
+from zardine.stores.base import Store
+from zardine.stores.resolve import StoreLike
+from zardine.tools.convert_attributes import reads_fill_as_missing
+from zardine.tools.convert_data import Progress, convert_array
+from zardine.tools.convert_metadata import InPlace, prepare_in_place
+from zardine.tools.convert_options import ConvertOptions, is_for
+from zardine.tools.convert_plan import NodePlan, Planned, document_text, plan_nodes
+from zardine.tools.convert_state import Place, fingerprint
+from zardine.tools.convert_to_older import array_to_older
+from zardine.tools.convert_to_v3 import array_to_v3
+from zardine.tools.convert_verify import compare_array
+from zardine.tools.convert_work import ArrayWork, plan_work
+from zardine.tools.source_nodes import read_nodes
+from zardine.tools.verify import place_of
+
+if TYPE_CHECKING:
+    from zardine.groups import Group
+
+Report = Callable[[int, int], object]
+
+_SMALL = 2**24
+"""Bytes of an array that may be stored in full for the sake of xarray."""
+
+
+def convert(
+    source: StoreLike | Array | Group,
+    target: StoreLike = None,
+    *,
+    source_path: str | None = None,
+    target_path: str | None = None,
+    zarr_format: int = 3,
+    chunks: Any = "keep",
+    shards: Any = "auto",
+    filters: Any = "auto",
+    serializer: Any = "auto",
+    compressors: Any = "auto",
+    codecs: Any = None,
+    checksum: bool | None = None,
+    chunk_key_encoding: Any = None,
+    objects: str | None = None,
+    metadata_only: bool = False,
+    remove_old: bool = False,
+    verify: bool = False,
+    overwrite: bool = False,
+    resume: bool = True,
+    progress: Report | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+) -> Array | Group:
+    """Store an array, or a group and all below it, in another version of Zarr: by default as sharded arrays of v3.
+
+    The source is a place or an opened node, of any version, and is never changed. Elements, fill values, attributes and
+    names of dimensions stay what they are; what was never written stays empty. All nodes are planned before anything
+    is written.
+
+    - ``zarr_format``: 3, or 2 or 1 where that can say what the source says.
+    - ``chunks``: of the new arrays, within their shards. ``"keep"``: those of the source, of which very large ones are
+      cut into equal parts; ``"auto"``, or lengths as for :func:`create_array`. Lengths are for the arrays of as many
+      dimensions; others keep theirs.
+    - ``shards``: ``"auto"`` keeps those of the source, or chooses; ``None`` for none; lengths as for ``chunks``.
+    - ``filters``, ``serializer``, ``compressors``, ``codecs``, ``checksum``: as for :func:`create_array`. ``"auto"``
+      keeps what a source of v3 has; of an older one the order of elements, and its compressor if all programs for v3
+      have it, else zstd. ``"keep"`` keeps all of an older one, as codecs ``numcodecs.*``.
+    - ``objects="string"``: arrays of Python objects, all of which have to be text, become arrays of text.
+    - ``metadata_only``: write documents of v3 beside those of an older source, in place, for the same chunks; there is
+      no ``target``. ``remove_old`` then removes the old documents.
+    - ``verify``: read everything again, and compare it, before the target becomes visible.
+    - ``overwrite``: erase what is stored at the target first.
+    - ``resume``: continue where an earlier run of the same call was cut off; until the last run is through, nothing is
+      found at the target.
+    - ``progress``: called with the numbers of stored objects that are done and to be done (comparing one counts as
+      well; in place, documents), from any thread, never twice at once.
+    - ``storage_options``, ``target_options``: settings of the stores behind URLs, of the source and of the target.
+
+    Gives the converted node. Raises :class:`~zardine.errors.ConversionError`, before anything is written, with every
+    reason why nodes cannot be expressed, and where ``verify`` finds elements that differ.
+    """
+    options = ConvertOptions(
+        zarr_format=zarr_format,
+        chunks=chunks,
+        shards=shards,
+        filters=filters,
+        serializer=serializer,
+        compressors=compressors,
+        codecs=codecs,
+        checksum=checksum,
+        chunk_key_encoding=chunk_key_encoding,
+        objects=objects,
+    )
+    if metadata_only:
+        if target is not None or target_path is not None:
+            raise ValueError("metadata_only=True converts in place, so there is no target")
+        check_in_place(options)
+        described = prepare_metadata(source, source_path, overwrite=overwrite, storage_options=storage_options)
+        warn_of_remarks(described.plans)
+        described.run(verify=verify, remove_old=remove_old, report=progress)
+        return open_node(described.store, described.path)
+    if target is None:
+        raise ValueError("target is missing: where to convert to; metadata_only=True converts in place")
+    if remove_old:
+        raise ValueError("remove_old is for metadata_only=True; a source that is copied stays as it is")
+    conversion = prepare_conversion(
+        source,
+        target,
+        options,
+        source_path=source_path,
+        target_path=target_path,
+        storage_options=storage_options,
+        target_options=target_options,
+    )
+    warn_of_remarks(conversion.plans)
+    conversion.run(verify=verify, overwrite=overwrite, resume=resume, report=progress)
+    return open_node(conversion.place.store, conversion.place.path)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conversion:
+    """A conversion that was found to be possible."""
+
+    source: Store
+    source_path: str
+    plans: tuple[NodePlan, ...]
+    """Parents first."""
+    place: Place
+
+    def run(
+        self, *, verify: bool = False, overwrite: bool = False, resume: bool = True, report: Report | None = None
+    ) -> dict[str, Any]:
+        """Convert; gives what was done. Afterwards the target is complete and visible."""
+        resumed = self.place.look(overwrite=overwrite, resume=resume)
+        works = [(plan, self._work(plan)) for plan in self.plans if isinstance(plan.source, ArrayMetadata)]
+        compared = [work for plan, work in works if verify or not plan.exact]
+        total = sum(work.count for _, work in works) + sum(work.count for work in compared)
+        if not resumed:
+            self.place.begin(overwrite=overwrite)
+        try:
+            advance = Progress(report, total)
+            for _, work in works:
+                convert_array(work, advance, resumed=resumed)
+            problems = [problem for work in compared for problem in compare_array(work, advance)]
+            if problems:
+                raise ConversionError(f"{self.place} is not what was to be converted, so it stays unfinished", problems)
+            self._check_source()
+            self.place.publish(self.plans)
+        except OSError as error:
+            if isinstance(error, ZardineError) and not isinstance(error, StoreError):
+                raise
+            text = f"{error}\nThe conversion to {self.place} is not finished; the same call again continues it"
+            failure = StoreError(text)
+            failure.errno, failure.filename = error.errno, error.filename
+            raise failure from error
+        return {"objects": sum(work.count for _, work in works), "resumed": resumed, "compared": bool(compared)}
+
+    def _work(self, plan: NodePlan) -> ArrayWork:
+        assert isinstance(plan.source, ArrayMetadata)
+        assert isinstance(plan.target, ArrayMetadata)
+        settings = ArrayConfig()  # whatever this process has set: objects have to be written whole
+        source = Array(self.source, join_path(self.source_path, plan.path), plan.source, settings)
+        target = Array(self.place.store, join_path(self.place.path, plan.path), plan.target, settings)
+        return plan_work(source, target, as_text=plan.as_text, everything=plan.everything)
+
+    def _check_source(self) -> None:
+        """Raise unless the documents of the source are what they were."""
+        now = {path: document_text(node) for path, node in read_nodes(self.source, self.source_path).items()}
+        if now != {plan.path: document_text(plan.source) for plan in self.plans}:
+            raise ConversionError(
+                f"documents of {describe(self.source, self.source_path)} changed while it was converted, so "
+                f"{self.place} stays unfinished: begin anew with overwrite=True"
+            )
+
+
+def prepare_conversion(
+    source: StoreLike | Array | Group,
+    target: StoreLike,
+    options: ConvertOptions,
+    *,
+    source_path: str | None = None,
+    target_path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+) -> Conversion:
+    """Read all documents of the source and plan the target; nothing is written. Raises as :func:`convert`."""
+    found, inner = place_of(source, source_path, storage_options=storage_options)
+    found = found.with_read_only(True)
+    store, path = find_place(target, target_path, storage_options=target_options)
+    if overlap(found, inner, store, path):
+        raise ValueError(
+            f"the source, {describe(found, inner)}, and the target, {describe(store, path)}, are one place, or one is "
+            "inside of the other: convert to another place"
+        )
+    if store.read_only:
+        raise ReadOnlyError(f"cannot convert to {describe(store, path)}: it was opened read-only")
+    nodes = read_nodes(found, inner)
+    _check_dimensions(nodes, options)
+
+    def plan_array(relative: str, metadata: ArrayMetadata) -> Planned:
+        if options.zarr_format == 3:
+            return array_to_v3(relative, metadata, options)
+        complete = reads_fill_as_missing(metadata) and _may_be_whole(Array(found, join_path(inner, relative), metadata))
+        return array_to_older(relative, metadata, options, complete=complete)
+
+    plans = plan_nodes(nodes, plan_array, options.zarr_format)
+    place = describe(found, inner)
+    return Conversion(found, inner, plans, Place(store, path, place, fingerprint(place, plans)))
+
+
+def prepare_metadata(
+    source: StoreLike | Array | Group,
+    path: str | None = None,
+    *,
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> InPlace:
+    """Read all documents and plan those of v3 beside them; nothing is written. Raises as :func:`convert`."""
+    store, inner = place_of(source, path, storage_options=storage_options)
+    return prepare_in_place(store, inner, overwrite=overwrite)
+
+
+def check_in_place(options: ConvertOptions) -> None:
+    """Refuse options that have no meaning where chunks stay as they are."""
+    if options.zarr_format != 3:
+        raise ValueError("metadata_only=True is for zarr_format=3")
+    if options.changed():
+        raise ValueError(f"metadata_only=True leaves chunks as they are: {', '.join(options.changed())} cannot change")
+
+
+def warn_of_remarks(plans: Sequence[NodePlan]) -> None:
+    """Warn once of everything that the new documents say in other words."""
+    lines = [f"/{plan.path}: {remark}" for plan in plans for remark in plan.remarks]
+    if lines:
+        text = "".join(f"\n  - {line}" for line in lines)
+        warnings.warn(f"not all of the documents could be taken over as it is{text}", ZarrUserWarning, stacklevel=3)
+
+
+def open_node(store: Store, path: str) -> Array | Group:
+    """The node that was made."""
+    from zardine.groups import Group
+
+    metadata: NodeMetadata = load_node(store, path)
+    return Array(store, path, metadata) if isinstance(metadata, ArrayMetadata) else Group(store, path, metadata)
+
+
+def _may_be_whole(array: Array) -> bool:
+    """Whether all objects of an array are stored, or it is so small that they may be."""
+    try:
+        return array.nbytes <= _SMALL or array.nshards_initialized == array.nshards
+    except UnsupportedError:
+        return False
+
+
+def _check_dimensions(nodes: Mapping[str, NodeMetadata], options: ConvertOptions) -> None:
+    """Refuse chunks and shards that fit none of the arrays."""
+    arrays = [node for node in nodes.values() if isinstance(node, ArrayMetadata)]
+    for name in ("chunks", "shards"):
+        sizes = getattr(options, name)
+        if arrays and not any(is_for(sizes, array.ndim) for array in arrays):
+            raise ValueError(f"{name} {sizes} fit no array of the source: none has so many dimensions")

@@ -1,0 +1,142 @@
+"""Attributes and names of dimensions on the way from one version of Zarr to another, with the conventions of xarray.
+
+In Zarr v2 xarray keeps the names of an array's dimensions in the attribute ``_ARRAY_DIMENSIONS``, and takes the fill
+value for what netCDF calls ``_FillValue``: it marks elements that are missing. In v3 the names are a member of the
+document, and only an attribute ``_FillValue`` marks elements, with floats as base64 text of eight bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Mapping
+from math import isfinite, isnan
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.codecs.chain import equals_fill
+from zardine.json_document import JSON
+from zardine.metadata.documents import ArrayMetadata
+
+DIMENSIONS = "_ARRAY_DIMENSIONS"
+MISSING = "_FillValue"
+
+
+def strict_attributes(attributes: Mapping[str, JSON]) -> tuple[dict[str, JSON], list[str]]:
+    """The attributes as JSON that every program reads, and a remark for each that had to change.
+
+    Older documents may hold bare NaN and infinities, which JSON has not; they become the texts that Zarr has for them.
+    """
+    remarks: list[str] = []
+    strict: dict[str, JSON] = _strict(attributes, "attributes", remarks)
+    return strict, remarks
+
+
+def names_to_member(
+    attributes: Mapping[str, JSON], source: ArrayMetadata
+) -> tuple[dict[str, JSON], tuple[str | None, ...] | None]:
+    """Attributes for v3, and the dimension names, out of attributes for v2."""
+    kept = dict(attributes)
+    names = kept.get(DIMENSIONS)
+    if not isinstance(names, (list, tuple)) or len(names) != source.ndim:
+        return kept, None
+    if not all(isinstance(name, str) for name in names):
+        return kept, None
+    del kept[DIMENSIONS]
+    value = _number(kept[MISSING], source.dtype) if MISSING in kept else source.fill if source.fill_is_defined else None
+    encoded = None if value is None else _encode_missing(value)
+    if encoded is not None:
+        kept[MISSING] = encoded
+    return kept, tuple(names)
+
+
+def names_to_attribute(source: ArrayMetadata) -> tuple[dict[str, JSON], list[str]]:
+    """Attributes for v2 out of those of a v3 array and its dimension names; and why that cannot be, if it cannot."""
+    kept, names = dict(source.attributes), source.dimension_names
+    if names is None:
+        return kept, []
+    if any(name is None for name in names):
+        return kept, [f"dimension names {list(names)}: v2 has an attribute for them, in which all have names"]
+    if DIMENSIONS in kept and list(kept[DIMENSIONS] or ()) != list(names):
+        return kept, [f"dimension names {list(names)}: the attribute for them in v2, {DIMENSIONS}, says something else"]
+    kept[DIMENSIONS] = list(names)
+    if MISSING in kept:
+        marked = _decode_missing(kept[MISSING], source.dtype)
+        if marked is not None and equals_fill(marked, source.fill):
+            del kept[MISSING]  # in v2 the fill value says it
+    return kept, []
+
+
+def reads_fill_as_missing(source: ArrayMetadata) -> bool:
+    """Whether xarray takes no element of a v3 array for missing, but those that equal the fill value once it is v2.
+
+    What is no number (NaN, NaT) counts as missing either way. A fill value that v2 leaves undefined (``null``) marks
+    nothing.
+    """
+    if source.older is not None or source.dimension_names is None or MISSING in source.attributes:
+        return False
+    return source.dtype.kind not in "fcmM" or not bool(np.isnan(source.fill).any())
+
+
+def _strict(value: JSON, place: str, remarks: list[str]) -> JSON:
+    if isinstance(value, float) and not isfinite(value):
+        text = "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        remarks.append(f'{place}: {text} is no JSON, and became the text "{text}"')
+        return text
+    if isinstance(value, Mapping):
+        return {name: _strict(each, f"{place}.{name}", remarks) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(each, f"{place}[{i}]", remarks) for i, each in enumerate(value)]
+    return value
+
+
+def _number(value: JSON, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    """An attribute ``_FillValue`` as an element, where it is a plain number that a v3 attribute would not hold so."""
+    words = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
+    number = words.get(value, value) if isinstance(value, str) else value
+    if dtype.kind != "f" or isinstance(number, (str, bool)) or not isinstance(number, (int, float)):
+        return None
+    return np.array(number, dtype)
+
+
+def _encode_missing(value: npt.NDArray[Any]) -> JSON:
+    """An element as xarray stores it in the attribute; ``None`` for types that it has no form for."""
+    kind = value.dtype.kind
+    if kind == "b" or kind in "iu":
+        return value.item()
+    if kind == "f" and value.dtype.itemsize <= 8:
+        return _float_text(float(value[()]))
+    if kind == "c" and value.dtype.itemsize <= 16:
+        return [_float_text(float(value.real[()])), _float_text(float(value.imag[()]))]
+    if kind == "S":
+        return base64.standard_b64encode(bytes(value[()])).decode("ascii")
+    return str(value[()]) if kind in "UT" else None
+
+
+def _decode_missing(value: JSON, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    try:
+        if dtype.kind == "f":
+            return np.array(_float_of(value), dtype)
+        if dtype.kind == "c" and isinstance(value, (list, tuple)) and len(value) == 2:
+            return np.array(complex(_float_of(value[0]), _float_of(value[1])), dtype)
+        if dtype.kind == "S" and isinstance(value, str):
+            return np.array(base64.b64decode(value, validate=True), dtype)
+        if dtype.kind in "iub" and isinstance(value, (int, bool)):
+            return np.array(value, dtype)
+        if dtype.kind in "UT" and isinstance(value, str):
+            return np.array(value, dtype)
+    except (TypeError, ValueError, OverflowError, binascii.Error, struct.error):
+        pass
+    return None
+
+
+def _float_text(value: float) -> str:
+    return base64.standard_b64encode(struct.pack("<d", value)).decode("ascii")
+
+
+def _float_of(value: JSON) -> float:
+    number: float = struct.unpack("<d", base64.b64decode(value, validate=True))[0]
+    return number

@@ -1,0 +1,104 @@
+"""Re-encoding the elements of an array, portion by portion of its stored objects, with bounded memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.engine.read_ahead import window_bytes
+from zardine.engine.workers import for_each
+from zardine.errors import EncodeError
+from zardine.settings import thread_count
+from zardine.tools.convert_work import ArrayWork, Coordinates, Members, Region, stored_members
+
+Advance = Callable[[int], None]
+
+_MOST_AT_ONCE = 4
+_COPIES = 4
+"""Elements are in memory that often while they are converted: read, changed, encoded, and what the store holds."""
+
+
+class Progress:
+    """Tells a user's function how far the work is; calls never overlap, and ``done`` never goes back."""
+
+    def __init__(self, report: Callable[[int, int], object] | None, total: int) -> None:
+        self._report = report
+        self._total = total
+        self._done = 0
+        self._guard = threading.Lock()
+
+    def __call__(self, n: int) -> None:
+        """``n`` more are done."""
+        with self._guard:
+            self._done += n
+            if self._report is not None:
+                self._report(self._done, self._total)
+
+
+def convert_array(work: ArrayWork, advance: Advance, *, resumed: bool) -> None:
+    """Write every object of ``work``, each whole and once; with ``resumed``, those that are not there yet."""
+    # values are replaced whole, so what an earlier run left is complete
+    done = stored_members(work.target) if resumed else Members(np.empty((0, work.target.ndim), np.int64))
+
+    def make(portion: list[Coordinates]) -> None:
+        left = [each for each in portion if each not in done]
+        if left:
+            region = work.region(left)
+            values = read_source(work, region)
+            for each in left:
+                own = work.region([each])
+                work.target[own] = values[relative(own, region)]
+        advance(len(portion))
+
+    for_each(make, work.portions(), work.count, at_once(work))
+
+
+def read_source(work: ArrayWork, region: Region) -> npt.NDArray[Any]:
+    """Elements of the source, as those of the target are to be."""
+    values = read(work.source, region)
+    return _as_text(values, region, work) if work.as_text else values
+
+
+def read(array: Any, region: Region) -> npt.NDArray[Any]:
+    """Elements of a region, always as an array."""
+    shape = tuple(each.stop - each.start for each in region)
+    out = np.empty(shape, array.dtype)
+    return np.asarray(array.get_basic_selection(region, out=out))
+
+
+def relative(inner: Region, outer: Region) -> Region:
+    """``inner`` as a region of what lies in ``outer``; as an index that gives an array."""
+    return tuple(
+        slice(own.start - whole.start, own.stop - whole.start) for own, whole in zip(inner, outer, strict=True)
+    ) or (...,)  # type: ignore[return-value]
+
+
+def at_once(work: ArrayWork) -> int:
+    """How many portions may be in memory at a time."""
+    fitting = window_bytes() // (_COPIES * max(1, work.portion_nbytes))
+    return max(1, min(_MOST_AT_ONCE, thread_count(), fitting))
+
+
+def _as_text(values: npt.NDArray[Any], region: Region, work: ArrayWork) -> npt.NDArray[Any]:
+    """Objects as text. What equals the fill value of the source becomes that of the target."""
+    old, new = work.source.fill_value, work.target.fill_value
+    elements: Sequence[Any] = values.reshape(-1).tolist()
+    text = []
+    for number, each in enumerate(elements):
+        if not isinstance(each, str) and (type(each) is not type(old) or each != old):
+            raise _no_text(each, number, values, region, work)
+        text.append(each if isinstance(each, str) else new)
+    return np.array(text, work.target.dtype).reshape(values.shape)
+
+
+def _no_text(each: object, number: int, values: npt.NDArray[Any], region: Region, work: ArrayWork) -> EncodeError:
+    within = np.unravel_index(number, values.shape) if values.ndim else ()
+    place = tuple(int(i) + own.start for i, own in zip(within, region, strict=True))
+    shown = repr(each)
+    shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
+    reason = f"the object at {place} is no text but {shown}, so that the array cannot become one of text"
+    return EncodeError(reason, array=work.source.path)

@@ -1,0 +1,150 @@
+"""An array of any version as a new array of Zarr v3: its metadata, or every reason why there is none. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
+
+from zardine.arrays import Array
+from zardine.chunk_grids.regular import RegularGrid
+from zardine.chunk_shapes import choose_grid
+from zardine.codecs import codec_from
+from zardine.data_types import DataType, data_type_for
+from zardine.data_types.numpy_types import AnyObject, NumpyType
+from zardine.errors import MetadataError
+from zardine.json_document import Extension
+from zardine.metadata.documents import ArrayMetadata
+from zardine.new_array import new_array_metadata
+from zardine.stores.memory import MemoryStore
+from zardine.tools.convert_attributes import names_to_member, strict_attributes
+from zardine.tools.convert_chunks import inner_chunks, shard_shape
+from zardine.tools.convert_codecs import chosen_codecs, has_shards, is_exact, rewritten
+from zardine.tools.convert_options import ConvertOptions, is_word
+from zardine.tools.convert_plan import NodePlan, Planned, other_members
+
+_TEXT = "string"
+
+
+def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions) -> Planned:
+    """What a re-encoded array is to be. Raises :class:`~zardine.errors.MetadataError` for a source that is wrong."""
+    source = Array(MemoryStore(), path, metadata)
+    data_type, fill, reasons = _elements(metadata, options.objects)
+    try:
+        arguments, more = _layout_arguments(source, data_type, options)
+    except (TypeError, ValueError) as error:
+        return [*reasons, str(error)]
+    reasons += more
+    if reasons:
+        return reasons
+    attributes, remarks = strict_attributes(metadata.attributes)
+    names = metadata.dimension_names
+    if metadata.older is not None:
+        attributes, names = names_to_member(attributes, metadata)
+    unknown, found = other_members(metadata, 3)
+    changes: dict[str, Any] = {
+        "data_type": data_type,
+        "fill": fill,
+        "attributes": attributes,
+        "dimension_names": names,
+        "storage_transformers": metadata.storage_transformers,
+        "unknown": unknown,
+    }
+    try:
+        if arguments is None:
+            codecs = tuple(Extension(each.name, each.configuration()) for each in map(rewritten, source.codecs))
+            target = replace(metadata, codecs=codecs, **changes)
+        else:
+            target = replace(
+                new_array_metadata(shape=metadata.shape, dtype=data_type, zarr_format=3, **arguments), **changes
+            )
+        made = Array(MemoryStore(), path, target)
+    except MetadataError as error:
+        return [str(problem) for problem in error.problems] or [str(error)]
+    except (TypeError, ValueError) as error:
+        return [str(error)]
+    return NodePlan(
+        path=path,
+        source=metadata,
+        target=made.metadata,
+        remarks=(*remarks, *found),
+        exact=is_exact(made.codecs),
+        as_text=data_type is not metadata.data_type,
+    )
+
+
+def explain_type(metadata: ArrayMetadata) -> str | None:
+    """Why the data type of an older array has no form in v3; ``None`` if it has one."""
+    data_type = metadata.data_type
+    if isinstance(data_type, AnyObject):
+        return "data type object: v3 has none; objects that are all text can become 'string' (objects=\"string\")"
+    if isinstance(data_type, NumpyType):
+        why = "fields that are arrays" if data_type.dtype.fields is not None else "numbers of that size"
+        return f"data type {data_type.dtype}: v3 has no {why}"
+    return None
+
+
+def _elements(metadata: ArrayMetadata, objects: str | None) -> tuple[DataType, npt.NDArray[Any], list[str]]:
+    """Data type and fill value in v3; an undefined fill value is the default of the data type already."""
+    if isinstance(metadata.data_type, AnyObject) and objects is not None:
+        text = data_type_for(_TEXT)
+        value = metadata.fill_value
+        return text, text.cast_fill(value) if isinstance(value, str) else text.default_fill(), []
+    reason = explain_type(metadata)
+    return metadata.data_type, metadata.fill, [] if reason is None else [reason]
+
+
+def _layout_arguments(
+    source: Array, data_type: DataType, options: ConvertOptions
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """Chunks, shards and codecs as arguments of ``new_array_metadata``; ``None``: all as in the source."""
+    chunks, shards = options.chunks_for(source.ndim), options.shards_for(source.ndim)
+    kept = is_word(chunks, "keep")
+    within = has_shards(source.codecs) and source._source.layout.sharding is None
+    if kept and (within or _is_rectilinear(source)):
+        if is_word(shards, "auto") and not set(options.changed()) - {"chunks", "shards", "objects"}:
+            return None, []
+        return None, ["its chunks differ in length, or codecs are around its shards: give chunks, too"]
+    arguments: dict[str, Any] = {"chunk_key_encoding": _keys(source, options), "checksum": options.checksum}
+    if options.codecs is not None:
+        chain = [codec_from(each) for each in options.codecs]
+        if kept:
+            chunks = source.shards if has_shards(chain) and source.shards is not None else source.chunks
+        return {**arguments, "codecs": chain, "chunks": chunks}, []
+    codecs = chosen_codecs(source, options)
+    reasons: list[str] = codecs.pop("reasons")
+    if within:
+        codecs |= {name: "auto" for name in codecs if is_word(getattr(options, name), "auto", "keep")}
+    sizes = _sizes(source, data_type.item_size or 16, chunks, shards)
+    return {**arguments, **codecs, **sizes}, reasons
+
+
+def _sizes(source: Array, item_size: int, chunks: Any, shards: Any) -> dict[str, Any]:
+    """``chunks`` and ``shards`` of the new array."""
+    if source.ndim > 0 and not is_word(chunks, "keep", "auto") and is_word(shards, "auto"):
+        grid, _ = choose_grid(source.shape, item_size, chunks, None)
+        if isinstance(grid, RegularGrid):
+            inner = grid.chunk_shape
+            return {"chunks": inner, "shards": shard_shape(source.shape, inner, inner, item_size)}
+    if not is_word(chunks, "keep"):
+        return {"chunks": chunks, "shards": None if source.ndim == 0 else shards}
+    if not is_word(shards, "auto"):
+        return {"chunks": source.chunks, "shards": shards}
+    if source.ndim == 0:
+        return {"chunks": (), "shards": None}
+    if source.shards is not None:
+        location = source._source.layout.sharding.codec.index_location  # type: ignore[union-attr]
+        return {"chunks": source.chunks, "shards": {"shape": source.shards, "index_location": location}}
+    inner = inner_chunks(source.chunks, item_size)
+    return {"chunks": inner, "shards": shard_shape(source.shape, source.chunks, inner, item_size)}
+
+
+def _keys(source: Array, options: ConvertOptions) -> Any:
+    if options.chunk_key_encoding is not None:
+        return options.chunk_key_encoding
+    return None if source.metadata.older is not None else source._source.layout.keys
+
+
+def _is_rectilinear(source: Array) -> bool:
+    return not all(axis.is_regular for axis in source._source.layout.grids.objects)

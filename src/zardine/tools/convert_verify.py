@@ -1,0 +1,89 @@
+"""Comparing a converted array with its source, element by element and bit by bit."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.engine.workers import for_each
+from zardine.errors import Problem
+from zardine.tools.convert_data import Advance, at_once, read, read_source
+from zardine.tools.convert_work import ArrayWork, Coordinates
+
+_MOST = 20
+"""Problems of an array that are listed."""
+
+
+def compare_array(work: ArrayWork, advance: Advance) -> list[Problem]:
+    """Every portion of the array whose elements differ; empty if all are equal.
+
+    Floats are compared bit by bit, NaN and -0.0 included; text and bytes by their characters; other objects by type
+    and value. Where nothing of the source is stored, nothing of the target may be, and both have the fill value.
+    """
+    problems: list[Problem] = []
+    guard = threading.Lock()
+    place = f"/{work.target.path}"
+
+    def look(portion: list[Coordinates]) -> None:
+        if len(problems) < _MOST:
+            region = work.region(portion)
+            wanted, found = read_source(work, region), read(work.target, region)
+            differs = differences(wanted, found)
+            if differs.any():
+                first = tuple(int(i) for i in np.argwhere(differs)[0])
+                at = tuple(i + own.start for i, own in zip(first, region, strict=True))
+                number = int(differs.sum())
+                text = (
+                    f"region [{_shown(region)}]: {number:,} of {differs.size:,} elements differ, the first at {at}: "
+                    f"{_element(wanted, first)} became {_element(found, first)}"
+                )
+                with guard:
+                    problems.append(Problem(place, text))
+        advance(len(portion))
+
+    for_each(look, work.portions(), work.count, at_once(work))
+    for key in work.unplanned():
+        if len(problems) == _MOST:
+            break
+        problems.append(Problem(place, f"key {key}: it is stored, and nothing of the source is there"))
+    return sorted(problems, key=str)
+
+
+def differences(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where elements of two arrays of one shape differ."""
+    if a.dtype != b.dtype:
+        return np.ones(a.shape, np.bool_)
+    if a.dtype.kind == "T":
+        return np.asarray(a != b)
+    if a.dtype.kind == "O":
+        pairs = zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True)
+        return np.array([not same_object(one, other) for one, other in pairs], np.bool_).reshape(a.shape)
+    raw = [np.ascontiguousarray(each).reshape(-1).view(np.uint8).reshape(a.size, -1) for each in (a, b)]
+    return np.asarray((raw[0] != raw[1]).any(axis=1)).reshape(a.shape)
+
+
+def same_object(a: Any, b: Any) -> bool:
+    """Whether two objects have the same type and value; floats the same bits."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.shape == b.shape and not bool(differences(a, b).any())
+    if isinstance(a, float):
+        return bool(a.hex() == b.hex())
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same_object(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same_object, a, b))
+    return bool(a == b)
+
+
+def _shown(region: tuple[slice, ...]) -> str:
+    return ", ".join(f"{each.start}:{each.stop}" for each in region) or "..."
+
+
+def _element(values: npt.NDArray[Any], place: tuple[int, ...]) -> str:
+    text = repr(values[place])
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,209 @@
+"""Verifying one stored object, shard or chunk: its index, then its chunks, a bounded number of bytes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.engine.ranges import join_ranges
+from zardine.engine.source import ArraySource
+from zardine.engine.workers import for_each
+from zardine.errors import DataError, StoreError
+from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.layout import ShardLayout
+from zardine.stores.base import Version
+from zardine.tools.chunk_check import check_chunk, finding_of, is_seen
+from zardine.tools.index_check import check_entries, usable_rows
+from zardine.tools.report import Fault, Finding
+
+_ATTEMPTS = 5
+"""How often an object is looked at that others write meanwhile."""
+
+_MOST_GAP = 2**20
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was found in one object."""
+
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[Fault] = field(default_factory=list)
+    chunks: int = 0
+    nbytes: int = 0
+
+
+class _ChangedError(Exception):
+    """The object was replaced while it was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """A stored chunk or shard of an array: its key, and where it belongs in the grid."""
+
+    source: ArraySource
+    key: str
+    coordinates: tuple[int, ...]
+
+    def fault(self, found: Finding) -> Fault:
+        """A finding with its place."""
+        chunk = None
+        if found.row is not None:
+            chunk = self.chunk_of(found.row)
+        elif self.source.layout.sharding is None and not found.is_note:
+            chunk = self.coordinates
+        return Fault(f"/{self.source.path}", self.key, chunk, found.byte_range, found.kind, found.message)
+
+    def chunk_of(self, row: int) -> tuple[int, ...]:
+        """Grid coordinates of the inner chunk in a row of the index."""
+        layout = self.source.layout.shard(self.coordinates)
+        assert layout is not None
+        grids = self.source.layout.grids
+        return tuple(
+            objects.start(i) // chunks.runs[0][0] + row // stride % count
+            for i, objects, chunks, stride, count in zip(
+                self.coordinates, grids.objects, grids.chunks, layout.strides, layout.grid, strict=True
+            )
+        )
+
+    def chunk_shape(self) -> tuple[int, ...]:
+        """Shape of the chunks in it."""
+        sharding = self.source.layout.sharding
+        if sharding is not None:
+            return sharding.chunk_shape
+        axes = self.source.layout.grids.objects
+        return tuple(axis.extent(i) for axis, i in zip(axes, self.coordinates, strict=True))
+
+
+def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) -> Checked:
+    """Look at a stored object; reads about ``most_bytes`` at a time. Nothing is raised, whatever is stored.
+
+    An object that changes meanwhile is looked at again. One that is gone is no fault.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            before = stored.source.store.version(stored.key)
+            checked = _look(stored, deep=deep, most_bytes=most_bytes, threads=threads)
+            if not checked.faults or before is None or _settled_version(stored) == before:
+                return checked
+        except _ChangedError:
+            _settled_version(stored)
+        except StoreError as error:
+            checked = Checked()
+            checked.faults.append(stored.fault(Finding("store", str(error))))
+            return checked
+    checked = Checked()
+    checked.notes.append(stored.fault(Finding("busy", "it was written again and again meanwhile", is_note=True)))
+    return checked
+
+
+def _settled_version(stored: StoredObject) -> Version | None:
+    """The version once nobody edits the object in place."""
+    store = stored.source.store
+    if not store.gives_files:
+        return store.version(stored.key)
+    file = store.open_file(stored.key)
+    if file is None:
+        return None
+    with file:
+        file.wait()
+        return file.version
+
+
+def _look(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) -> Checked:
+    checked = Checked()
+    layout = stored.source.layout.shard(stored.coordinates)
+    found = (
+        _chunk(stored, checked, deep) if layout is None else _shard(stored, layout, checked, deep, most_bytes, threads)
+    )
+    for each in found:
+        (checked.notes if each.is_note else checked.faults).append(stored.fault(each))
+    return checked
+
+
+def _chunk(stored: StoredObject, checked: Checked, deep: bool) -> list[Finding]:
+    chain = stored.source.layout.chain(stored.chunk_shape())
+    reading = stored.source.store.read(stored.key)
+    if reading is None:
+        return []
+    checked.chunks, checked.nbytes = 1, reading.size
+    return list(check_chunk(chain, reading.parts[0], deep=deep))
+
+
+def _shard(
+    stored: StoredObject, layout: ShardLayout, checked: Checked, deep: bool, most_bytes: int, threads: int
+) -> list[Finding]:
+    store, key = stored.source.store, stored.key
+    reading = store.read(key, (layout.index_range,))
+    if reading is None:
+        return []
+    size = reading.size
+    checked.nbytes += min(size, layout.index_size)
+    try:
+        if size < layout.index_size:
+            return [Finding("index", f"the shard has {size} bytes, too few for its index of {layout.index_size}")]
+        index = decode_index(reading.parts[0], layout.index_chain)
+    except DataError as error:
+        return [finding_of(error.at(byte_range=layout.index_bytes(size)))]
+    found = list(check_entries(index, layout, size))
+    rows = usable_rows(index, layout, size)
+    checked.chunks = int(index.stored().sum())
+    chain = stored.source.layout.chain(stored.chunk_shape())
+    if not is_seen(chain, deep=deep):
+        if chain.encoded_size is not None:
+            wrong = rows[index.lengths[rows] != chain.encoded_size]
+            message = f"its length is not {chain.encoded_size} bytes, which every chunk takes"
+            found += [Finding("chunk", message, row, _range(index, row)) for row in wrong.tolist()]
+        return found
+    guard = Lock()
+
+    def work(batch: npt.NDArray[np.int64]) -> None:
+        offsets, lengths = index.offsets[batch], index.lengths[batch]
+        joined = join_ranges(offsets, lengths, min(store.cost.gap, _MOST_GAP))
+        part = store.read(key, joined.fetched)
+        if part is None or part.version != reading.version:
+            raise _ChangedError
+        mine = []
+        for row, within, at, length in zip(
+            batch.tolist(), joined.within.tolist(), joined.offsets.tolist(), lengths.tolist(), strict=True
+        ):
+            data = memoryview(part.parts[within])[at : at + length]
+            for each in check_chunk(chain, data, deep=deep):
+                mine.append(Finding(each.kind, each.message, row, _range(index, row), each.is_note))
+        with guard:
+            found.extend(mine)
+            checked.nbytes += int(lengths.sum())
+
+    batches = list(_batches(rows, index, max(1, most_bytes // max(1, threads))))
+    for_each(work, batches, len(batches), threads)
+    return sorted(found, key=lambda each: -1 if each.row is None else each.row)
+
+
+def _batches(rows: npt.NDArray[np.int64], index: ShardIndex, most: int) -> Iterable[npt.NDArray[np.int64]]:
+    """Rows in the order of their bytes, in batches of about ``most`` bytes."""
+    if not len(rows):
+        return []
+    rows = rows[np.argsort(index.offsets[rows], kind="stable")]
+    ends = np.cumsum(index.lengths[rows].astype(np.int64))
+    borders = np.flatnonzero(np.diff(ends // most)) + 1
+    return np.split(rows, borders)
+
+
+def _range(index: ShardIndex, row: int) -> tuple[int, int]:
+    return int(index.offsets[row]), int(index.lengths[row])
+
+
+def stored_in_grid(source: ArraySource) -> Iterator[StoredObject]:
+    """The stored objects that hold elements of the array."""
+    from zardine.engine.stored import stored_objects
+
+    counts = [axis.count for axis in source.layout.grids.objects]
+    for key, coordinates in stored_objects(source):
+        if all(i < count for i, count in zip(coordinates, counts, strict=True)):
+            yield StoredObject(source, key, coordinates)
+
+
+__all__ = ["Checked", "StoredObject", "check_object", "stored_in_grid"]

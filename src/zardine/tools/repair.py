@@ -1,0 +1,194 @@
+"""``zardine.repair``: putting damaged shards in order, as far as what is stored allows."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from zardine.array_facts import is_draft
+from zardine.codecs.sharding_indexed import PreparedSharding
+from zardine.errors import ConditionFailedError, StoreError
+from zardine.stores.base import Condition, Reading, Store
+from zardine.stores.resolve import StoreLike
+from zardine.tools.hidden_keys import damaged_key
+from zardine.tools.object_check import StoredObject
+from zardine.tools.report import Fault, Finding, Repairs
+from zardine.tools.salvage import SavedChunk, SavedShard, save_chunk, save_shard
+from zardine.tools.scan import scan
+from zardine.tools.verify import Progress, check_objects, place_of, sort_faults
+
+if TYPE_CHECKING:
+    from zardine.arrays import Array
+    from zardine.groups import Group
+
+_ATTEMPTS = 100
+_LOST = (
+    "its index is lost, and no older one is in it: where its inner chunks begin, and which is which, cannot be known, "
+    "so nothing of it can be saved"
+)
+
+
+def repair(
+    store: StoreLike | Array | Group,
+    *,
+    path: str | None = None,
+    drop_unreadable: bool = False,
+    keep_damaged: bool = True,
+    dry_run: bool = False,
+    older_than: float = 3600.0,
+    progress: Progress | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Repairs:
+    """Put in order what is damaged at and below a node: every inner chunk that is still readable can be read again.
+
+    A shard whose index is damaged gets back the last valid index that is in it. Inner chunks that cannot be read stay
+    unreadable, or with ``drop_unreadable`` become empty (fill value) and are listed. ``keep_damaged`` keeps every
+    object that is changed as it was, below ``__zardine/damaged/`` of its array. Unfinished files that writers left
+    more than ``older_than`` seconds ago are removed. With ``dry_run`` nothing is written.
+
+    A shard at a time is in memory, and locked while it is put in order. Documents and foreign keys are not touched.
+    Raises as :func:`zardine.verify` does.
+    """
+    found, inner = place_of(store, path, writing=not dry_run, storage_options=storage_options)
+    scanned = scan(found, inner)
+    checked = check_objects(found, scanned.objects, deep=True, progress=progress)
+    actions: list[Fault] = []
+    left = list(scanned.faults)
+    for stored, result in zip(scanned.objects, checked, strict=True):
+        if result.faults:
+            job = _Repair(stored, drop_unreadable, keep_damaged, dry_run)
+            job.run(result.faults)
+            actions += job.actions
+            left += job.left
+    actions += _remove_leftovers(found, older_than, dry_run=dry_run)
+    return Repairs(sort_faults(actions), sort_faults(left), dry_run)
+
+
+class _Repair:
+    """The repair of one object."""
+
+    def __init__(self, stored: StoredObject, drop: bool, keep: bool, dry_run: bool) -> None:
+        self.stored = stored
+        self.drop, self.keep, self.dry_run = drop, keep, dry_run
+        self.actions: list[Fault] = []
+        self.left: list[Fault] = []
+
+    def run(self, faults: list[Fault]) -> None:
+        """Do it; ``faults`` is what was found before."""
+        store, key = self.stored.source.store, self.stored.key
+        if is_draft(self.stored.source.layout.codecs):
+            message = "shards of the draft are only read: zardine.convert writes them anew"
+            self.left = [*faults, self.stored.fault(Finding("draft", message))]
+            return
+        for attempt in range(_ATTEMPTS):
+            self.actions, self.left = [], []
+            try:
+                with nullcontext() if self.dry_run else store.lock(key):
+                    old = store.read(key)
+                    if old is not None:
+                        self._repair(old, faults)
+                return
+            except ConditionFailedError:
+                if attempt + 1 == _ATTEMPTS:
+                    raise
+                time.sleep(random.uniform(0, min(0.05, 0.0005 * 2 ** min(attempt, 10))))
+            except StoreError as error:
+                self.left = [*faults, self.stored.fault(Finding("store", str(error)))]
+                return
+
+    def _repair(self, old: Reading, faults: list[Fault]) -> None:
+        stored = self.stored
+        layout = stored.source.layout.shard(stored.coordinates)
+        chain = stored.source.layout.chain(stored.chunk_shape())
+        data = old.parts[0]
+        if layout is None:
+            self._chunk(old, save_chunk(data, chain, drop=self.drop))
+            return
+        saved = save_shard(data, PreparedSharding(layout, chain), drop=self.drop)
+        if saved is None:
+            self._lost(old, _LOST)
+            return
+        self._note_chunks(saved)
+        if saved.must_be_written(drop=self.drop):
+            total, lost = len(saved.chunks), len(saved.unreadable)
+            message = saved.how or "inner chunks that cannot be read were dropped"
+            self._replace(
+                old, saved.assemble(drop=self.drop), f"{message}; {total - lost} of {total} inner chunks saved"
+            )
+        elif not saved.unreadable:
+            self.left += [each for each in faults if each.kind == "overlap"]
+
+    def _chunk(self, old: Reading, saved: SavedChunk) -> None:
+        if saved.reason is not None:
+            self._lost(old, saved.reason)
+        elif saved.changes:
+            self._replace(old, saved.data, "; ".join(saved.changes))
+
+    def _lost(self, old: Reading, reason: str) -> None:
+        """Nothing of the object can be read."""
+        if self.drop:
+            self._act("dropped", reason)
+            self._replace(old, None, "nothing of it can be read; it was erased")
+        else:
+            self.left.append(self.stored.fault(Finding("unreadable", reason)))
+
+    def _note_chunks(self, saved: SavedShard) -> None:
+        for row, reason in saved.unreadable.items():
+            if self.drop:
+                self._act("dropped", f"it is empty now: {reason}", row)
+            else:
+                self.left.append(self.stored.fault(Finding("unreadable", reason, row)))
+        for row, chunk in saved.chunks.items():
+            for change in chunk.changes:
+                self._act("repaired", change, row)
+
+    def _act(self, kind: str, message: str, row: int | None = None) -> None:
+        self.actions.append(self.stored.fault(Finding(kind, message, row)))
+
+    def _replace(self, old: Reading, data: Any, message: str) -> None:
+        """Put ``data`` in the place of the object, or erase it."""
+        store, key = self.stored.source.store, self.stored.key
+        if self.keep:
+            self._keep(old)
+        if not self.dry_run and data is not None:
+            store.set(key, data, condition=None if old.version is None else Condition(old.version))
+        elif not self.dry_run:
+            layout = self.stored.source.layout.shard(self.stored.coordinates)
+            if layout is not None and old.version is not None and not store.lock_is_exclusive:
+                store.set(key, layout.assemble([None] * layout.count), condition=Condition(old.version))
+                self._act("repaired", message)
+                return
+            if store.version(key) != old.version:  # to erase cannot be made conditional
+                raise ConditionFailedError(f"key {key!r} of {store} changed since it was read")
+            store.erase(key)
+        self._act("repaired", message)
+
+    def _keep(self, old: Reading) -> None:
+        """Store the damaged bytes under a key of their own, if they are not there since a repair was interrupted."""
+        store, data = self.stored.source.store, bytes(old.parts[0])
+        for number in range(_ATTEMPTS):
+            key = damaged_key(self.stored.source.path, self.stored.key, number)
+            kept = store.get(key)
+            if kept is not None and bytes(kept) != data:
+                continue
+            if kept is None and not self.dry_run:
+                store.set(key, data)
+            self._act("kept", f"the damaged object is kept as {key}")
+            return
+
+
+def _remove_leftovers(store: Store, older_than: float, *, dry_run: bool) -> list[Fault]:
+    leftovers = getattr(store, "leftovers", None)
+    if leftovers is None:
+        return []
+    message = "an unfinished file of a writer that died was removed"
+    found = [Fault("/", each, kind="leftover", message=message) for each in leftovers(older_than)]
+    if found and not dry_run:
+        store.remove_leftovers(older_than)  # type: ignore[attr-defined]
+    return found
+
+
+__all__ = ["repair"]

@@ -1,0 +1,89 @@
+"""Making one new object out of old ones: of encoded chunks where these stay as they are, else of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from zardine.buffers import BytesLike
+from zardine.engine.fetch import find_chunks
+from zardine.engine.read import read_plan
+from zardine.engine.source import ArraySource
+from zardine.engine.write import write_plan
+from zardine.errors import DataError
+from zardine.indexing.plan import GridPlan, plan_grid
+from zardine.indexing.selection import AxisSlice, GridSelection
+
+
+def region_of(target: ArraySource, coordinates: Sequence[int]) -> GridSelection:
+    """The elements of the array that the new object at these grid coordinates holds."""
+    axes = []
+    for axis, i in zip(target.layout.grids.objects, coordinates, strict=True):
+        start = axis.start(i)
+        axes.append(AxisSlice(start, 1, min(axis.extent(i), axis.length - start)))
+    return GridSelection(tuple(axes), (False,) * len(axes), (False,) * len(axes))
+
+
+def sources_of(source: ArraySource, target: ArraySource, coordinates: Sequence[int]) -> list[str]:
+    """Keys of the old objects that hold these elements, relative to the array, stored or not."""
+    ranges = []
+    for axis, each in zip(source.layout.grids.objects, region_of(target, coordinates).axes, strict=True):
+        assert isinstance(each, AxisSlice)
+        ends = np.array([each.start, each.start + each.count - 1], np.int64)
+        first, last = axis.locate(ends)[0].tolist()
+        ranges.append(range(first, last + 1))
+    return [source.layout.keys.encode(each) for each in product(*ranges)]
+
+
+def move(source: ArraySource, target: ArraySource, coordinates: Sequence[int], *, encoded: bool) -> None:
+    """Write the new object at these grid coordinates, or erase it if all in it is empty."""
+    region = region_of(target, coordinates)
+    plan = plan_grid(region, source.layout.grids)
+    if encoded:
+        _move_encoded(source, target, coordinates, plan)
+        return
+    values = np.empty(region.full_shape, source.layout.metadata.dtype)
+    read_plan(source, plan, values)
+    write_plan(target, plan_grid(region, target.layout.grids), values)
+
+
+def _move_encoded(source: ArraySource, target: ArraySource, coordinates: Sequence[int], plan: GridPlan) -> None:
+    key = target.key(coordinates)
+    layout = target.layout.shard(coordinates)
+    chunks: list[BytesLike | None] = [None] * (1 if layout is None else layout.count)
+    firsts = [
+        objects.start(i) // inner.runs[0][0]
+        for objects, inner, i in zip(target.layout.grids.objects, target.layout.grids.chunks, coordinates, strict=True)
+    ]
+    for part in plan.parts():
+        old_key = source.key(part.object)
+        try:
+            found = find_chunks(source, part, old_key, files=False)
+        except DataError as error:
+            raise error.at(array=source.path, key=old_key) from None
+        for i in range(part.count):
+            row = 0
+            if layout is not None:
+                places = zip(part.chunk(i), firsts, layout.strides, strict=True)
+                row = sum((place - first) * stride for place, first, stride in places)
+            chunks[row] = found.chunk(i)
+    if all(chunk is None for chunk in chunks):
+        target.store.erase(key)
+    elif layout is None:
+        assert chunks[0] is not None
+        target.store.set(key, chunks[0])
+    else:
+        target.store.set(key, layout.assemble(chunks))
+
+
+def object_bytes(target: ArraySource) -> int:
+    """Bytes of the elements of a new object, about what making one takes."""
+    return max(1, target.layout.object_nbytes)
+
+
+def count(target: ArraySource) -> int:
+    """How many new objects a full array has."""
+    return prod(axis.count for axis in target.layout.grids.objects)

@@ -1,0 +1,115 @@
+"""What an array is to become when it is resharded: its new metadata. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from zardine.chunk_grids import RegularGrid
+from zardine.chunk_keys import ChunkKeyEncoding, DefaultChunkKeyEncoding, V2ChunkKeyEncoding
+from zardine.chunk_shapes import choose_grid, shards_shape
+from zardine.codecs import Crc32cCodec, ShardingCodec
+from zardine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
+from zardine.codecs.chain import build_chain
+from zardine.codecs.registry import codec_from
+from zardine.engine.layout import ArrayLayout
+from zardine.errors import UnsupportedError
+from zardine.json_document import Extension, Problems
+from zardine.metadata.documents import ArrayMetadata
+from zardine.settings import config
+
+
+class _Same:
+    """Stands for an argument that was not given: it stays as it is."""
+
+    def __repr__(self) -> str:
+        return "<as it is>"
+
+
+SAME: Any = _Same()
+
+
+def new_metadata(
+    layout: ArrayLayout, *, shards: Any, chunks: Any = None, codecs: Any = None, compressors: Any = SAME
+) -> ArrayMetadata:
+    """The metadata with other shards (``None``: none), and other chunks and codecs where they are given.
+
+    The chunk key encoding stays: see :func:`other_keys`. Raises ``ValueError`` or ``TypeError`` for arguments that
+    do not fit together.
+    """
+    metadata = layout.metadata
+    if metadata.zarr_format != 3:
+        raise UnsupportedError(f"Zarr v{metadata.zarr_format} has no shards: zardine.convert makes the array one of v3")
+    old = inner_chunks(layout)
+    if chunks is None:
+        chunks = old
+    if chunks is None:
+        raise ValueError("the chunks differ in shape, which they cannot inside of shards: give chunks")
+    outer, location = shards_shape(shards)
+    if location == "end" and layout.sharding is not None and not isinstance(shards, dict):
+        location = layout.sharding.codec.index_location
+    grid, inner = choose_grid(metadata.shape, metadata.data_type.item_size or 16, chunks, outer)
+    chain: list[Codec] = _inner_codecs(layout, codecs, compressors)
+    if inner is not None:
+        sharding = ShardingCodec(chunk_shape=inner, codecs=tuple(chain), index_location=location)
+        if layout.sharding is not None and not layout.sharding.codec.draft:
+            sharding = replace(sharding, index_codecs=layout.sharding.codec.index_codecs)
+        chain = [sharding]
+    first = tuple(axis.runs[0][0] if axis.runs else 1 for axis in grid.axes(metadata.shape))
+    problems = Problems()
+    prepared = build_chain(chain, ChunkSpec(first, metadata.data_type, metadata.fill), "codecs", problems)
+    problems.raise_if_any("the array cannot be stored so")
+    assert prepared is not None
+    written = tuple(Extension(codec.name, codec.configuration()) for codec in prepared.codecs)
+    return replace(metadata, chunk_grid=grid.to_extension(), codecs=written)
+
+
+def inner_chunks(layout: ArrayLayout) -> tuple[int, ...] | None:
+    """The shape of the chunks that are encoded; ``None`` where they differ."""
+    if layout.sharding is not None:
+        return layout.sharding.chunk_shape
+    if isinstance(layout.grid, RegularGrid):
+        return tuple(axis.runs[0][0] for axis in layout.grids.objects)
+    return None
+
+
+def moves_encoded(old: ArrayLayout, new: ArrayLayout) -> bool:
+    """Whether the encoded chunks of one layout are those of the other."""
+    return inner_chunks(old) == inner_chunks(new) is not None and _documents(old) == _documents(new)
+
+
+def is_same(old: ArrayMetadata, new: ArrayMetadata) -> bool:
+    """Whether chunks lie in the same objects, encoded in the same way."""
+    return old.chunk_grid == new.chunk_grid and old.codecs == new.codecs
+
+
+def other_keys(keys: ChunkKeyEncoding) -> ChunkKeyEncoding:
+    """An encoding of the specification none of whose keys is one of ``keys``."""
+    if isinstance(keys, DefaultChunkKeyEncoding) and keys.separator == "/":
+        return V2ChunkKeyEncoding("/")
+    return DefaultChunkKeyEncoding("/")
+
+
+def _inner_codecs(layout: ArrayLayout, codecs: Any, compressors: Any) -> list[Codec]:
+    old = list(layout.codecs if layout.sharding is None else layout.sharding.inner_codecs)
+    if codecs is not None:
+        if compressors is not SAME:
+            raise ValueError("give either codecs, which is the whole chain of a chunk, or compressors, not both")
+        if isinstance(codecs, (str, dict, Codec)) or not isinstance(codecs, Iterable):
+            raise TypeError(f"codecs is a list of codecs, not {codecs!r}")
+        return [codec_from(each) for each in codecs]
+    if compressors is SAME:
+        return old
+    given = [] if compressors is None else compressors
+    if isinstance(given, (str, dict, Codec)) or not isinstance(given, Iterable):
+        given = [given]
+    chain = [each for each in old if not isinstance(each, BytesBytesCodec)] + [codec_from(each) for each in given]
+    if config["array.checksum"] and not any(isinstance(each, Crc32cCodec) for each in chain):
+        chain.append(Crc32cCodec())
+    return chain
+
+
+def _documents(layout: ArrayLayout) -> list[Any]:
+    codecs = layout.codecs if layout.sharding is None else layout.sharding.inner_codecs
+    return [codec.to_json() for codec in codecs]

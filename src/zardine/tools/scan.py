@@ -1,0 +1,180 @@
+"""Walking through a hierarchy as it is stored, sound or not: its documents, and what every key belongs to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from zardine.chunk_keys import parse_chunk_key_encoding
+from zardine.engine.array_config import ArrayConfig
+from zardine.engine.layout import prepare_layout
+from zardine.engine.source import ArraySource
+from zardine.errors import MetadataError, StoreError, UnknownExtensionError
+from zardine.json_document import Problems
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import ALL_NAMES, FORMATS, NodeMetadata, document_names, main_names, parse_documents
+from zardine.metadata.node_names import join_path
+from zardine.nodes import UNFINISHED
+from zardine.stores.base import Store
+from zardine.tools import hidden_keys
+from zardine.tools.object_check import StoredObject
+from zardine.tools.report import Fault
+from zardine.tools.reshard_state import key_encodings, load_journal
+
+
+@dataclass(slots=True)
+class Scan:
+    """What is stored below a path. Keys of sound chunks are in ``objects``; what is not sound is in ``faults``."""
+
+    nodes: dict[str, list[NodeMetadata]] = field(default_factory=dict)
+    """By path; several where a node is stored in several versions of Zarr. Without documents: an empty list."""
+    objects: list[StoredObject] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[Fault] = field(default_factory=list)
+
+
+def scan(store: Store, path: str) -> Scan:
+    """Look at all keys at and below the node at ``path``, and at all documents; chunks are not read."""
+    found = Scan()
+    waiting = [path]
+    while waiting:
+        here = waiting.pop()
+        prefix = f"{here}/" if here else ""
+        keys, prefixes = store.list_dir(prefix)
+        names = {key[len(prefix) :] for key in keys}
+        documents = _Documents(store, here, names, found)
+        if documents.is_array:
+            _sort_keys(store, here, prefix, documents, found)
+            continue
+        if UNFINISHED in names:
+            message = "zardine.convert was interrupted: call it again to finish"
+            found.notes.append(Fault(f"/{here}", prefix + UNFINISHED, kind="unfinished", message=message))
+        for name in sorted(names - documents.names - {UNFINISHED}):
+            found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))
+        for each in reversed(prefixes):
+            name = each[len(prefix) : -1]
+            if name.startswith("__"):
+                found.notes += [_reserved(here, key, key[len(prefix) :]) for key in store.list_prefix(each)]
+            else:
+                waiting.append(each[:-1])
+    found.nodes = {path: nodes for path, nodes in sorted(found.nodes.items()) if nodes}
+    return found
+
+
+class _Documents:
+    """The documents of one node, and the arrays that they describe."""
+
+    def __init__(self, store: Store, path: str, names: set[str], found: Scan) -> None:
+        self.names: set[str] = set()
+        self.sources: list[ArraySource] = []
+        self.is_array = False
+        self.is_broken = False
+        nodes: list[NodeMetadata] = []
+        for version in FORMATS:
+            for name in main_names(version):
+                if name in names and (version != 1 or not self.names):
+                    node = self._load(store, path, name, version, names, found)
+                    if node is not None:
+                        nodes.append(node)
+        found.nodes[path] = nodes
+
+    @property
+    def ndim(self) -> int:
+        """Of the array; -1 where it is not known."""
+        return self.sources[0].layout.metadata.ndim if self.sources else -1
+
+    def _load(
+        self, store: Store, path: str, name: str, version: int, names: set[str], found: Scan
+    ) -> NodeMetadata | None:
+        key = join_path(path, name)
+        kind = _kind(store, key, name, version)
+        if kind is None and version == 1:
+            return None  # a key called "meta" makes no array
+        self.is_array |= kind == "array"
+        mine = document_names(version, kind or "group")
+        self.names |= names & {*mine}
+        try:
+            documents = {each: store.get(join_path(path, each)) if each in names else None for each in mine}
+            node = parse_documents(name, documents, "")
+            if isinstance(node, ArrayMetadata):
+                layout = prepare_layout(node, "")
+                self.sources.append(ArraySource(store, path, layout, ArrayConfig.from_settings()))
+            return node
+        except MetadataError as error:
+            self.is_broken = True
+            kind = "unknown" if isinstance(error, UnknownExtensionError) else "document"
+            texts = [str(problem) for problem in error.problems] or [str(error)]
+            found.faults += [Fault(f"/{path}", key, kind=kind, message=text) for text in texts]
+        except StoreError as error:
+            self.is_broken = True
+            found.faults.append(Fault(f"/{path}", key, kind="store", message=str(error)))
+        return None
+
+
+def _kind(store: Store, key: str, name: str, version: int) -> str | None:
+    """``array`` or ``group``, as far as a document that may be broken tells."""
+    if name in (".zarray", ".zgroup"):
+        return "array" if name == ".zarray" else "group"
+    try:
+        document: Any = json.loads(bytes(store.get(key) or b""))
+    except (ValueError, StoreError, RecursionError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    if version == 1:
+        return "array" if "shape" in document and "chunks" in document else None
+    return "array" if document.get("node_type") == "array" else "group"
+
+
+def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, found: Scan) -> None:
+    """What each key at and below an array is."""
+    journal = load_journal(store, path)
+    unfinished = (
+        [] if journal is None else [parse_chunk_key_encoding(each, Problems()) for each in key_encodings(journal)]
+    )
+    for key in store.list_prefix(prefix):
+        name = key[len(prefix) :]
+        if name in documents.names:
+            continue
+        if name.startswith("__"):
+            found.notes.append(_reserved(path, key, name))
+            continue
+        places = list(_places(documents.sources, name))
+        if any(inside for _, _, inside in places):
+            source, coordinates = next((source, where) for source, where, inside in places if inside)
+            found.objects.append(StoredObject(source, key, coordinates))
+        elif places:
+            message = f"a chunk at {places[0][1]} of the grid, which is outside of the array"
+            found.faults.append(Fault(f"/{path}", key, kind="outside", message=message))
+        elif any(keys is not None and keys.decode(name, documents.ndim) is not None for keys in unfinished):
+            continue  # the note about the journal says it
+        elif not documents.is_broken:
+            inside = (
+                "a node cannot lie below an array" if name.rpartition("/")[2] in ALL_NAMES else "it is no chunk key"
+            )
+            found.faults.append(_stray(path, key, inside))
+
+
+def _places(sources: list[ArraySource], name: str) -> Iterator[tuple[ArraySource, tuple[int, ...], bool]]:
+    for source in sources:
+        coordinates = source.layout.keys.decode(name, source.layout.metadata.ndim)
+        if coordinates is not None:
+            counts = [axis.count for axis in source.layout.grids.objects]
+            yield source, coordinates, all(i < count for i, count in zip(coordinates, counts, strict=True))
+
+
+def _stray(path: str, key: str, message: str) -> Fault:
+    return Fault(f"/{path}", key, kind="stray", message=f"the key belongs to nothing: {message}")
+
+
+def _reserved(path: str, key: str, name: str) -> Fault:
+    kind, message = hidden_keys.explain(name) or (
+        "reserved",
+        "a name with two underscores is reserved and not looked at",
+    )
+    return Fault(f"/{path}", key, kind=kind, message=message)
+
+
+__all__ = ["Scan", "scan"]

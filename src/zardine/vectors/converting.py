@@ -1,0 +1,158 @@
+"""Changing how a store is sharded, in place: ``shard_store``, ``unshard_store``, ``reshard``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.nodes import update_node
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.cell_arrays import NONEMPTY, CellArray, child, key_texts
+from zardine.vectors.layouts import SHARDED_NOTE, cells_metadata, shards_from
+from zardine.vectors.level_access import Level, VectorStore
+from zardine.vectors.one_writer import alone
+from zardine.vectors.rebuilding import cells_node, rebuild, reopened, settle
+from zardine.vectors.transactions import finish
+
+Progress = Callable[[int, int], object] | None
+
+_NO_CELLS = ("object_index", "object_attributes", "groups", "group_attributes")
+
+
+def shard_store(
+    path: StoreLike,
+    shard_shape: Any = 8,
+    *,
+    arrays: Collection[str] | None = None,
+    progress: Progress = None,
+) -> dict[str, Any]:
+    """Pack the cells of a store into shards of ``shard_shape`` cells (a number, or one for each axis).
+
+    Every array with one cell for each chunk, on every level; with ``arrays``, those at these paths below their level.
+    What is stored so already stays untouched; ``(1, 1, 1)`` is the same as :func:`unshard_store`. Compression and
+    everything else of the documents stay as they are. Gives ``arrays_sharded``, ``chunks_packed`` and ``shard_shape``.
+
+    Whoever is killed in the middle leaves a store that reads complete; the next call goes on. Nobody else may write
+    meanwhile. ``progress`` is called with the number of arrays done, and of all. Raises
+    :class:`~zardine.errors.DataError` for a shape that is none, before anything is changed.
+    """
+    counts = _convert(path, shard_shape, arrays, progress)
+    return {"arrays_sharded": counts[0], "chunks_packed": counts[1], "shard_shape": shard_shape}
+
+
+def unshard_store(
+    path: StoreLike, *, arrays: Collection[str] | None = None, progress: Progress = None
+) -> dict[str, Any]:
+    """Store each cell as an object of its own; gives ``arrays_unsharded`` and ``chunks_extracted``.
+
+    Everything else as in :func:`shard_store`.
+    """
+    counts = _convert(path, None, arrays, progress)
+    return {"arrays_unsharded": counts[0], "chunks_extracted": counts[1]}
+
+
+def reshard(
+    path: StoreLike, shard_shape: Any, *, arrays: Collection[str] | None = None, progress: Progress = None
+) -> dict[str, Any]:
+    """:func:`shard_store`, or for ``None`` :func:`unshard_store`."""
+    if shard_shape is None:
+        return unshard_store(path, arrays=arrays, progress=progress)
+    return shard_store(path, shard_shape, arrays=arrays, progress=progress)
+
+
+def is_sharded(path: StoreLike) -> bool:
+    """Whether any array of the store is sharded."""
+    return any(info["shard_shape"] is not None for info in get_shard_info(path).values())
+
+
+def get_shard_info(path: StoreLike) -> dict[str, dict[str, Any]]:
+    """For each array of cells, by its path: ``shard_shape``, ``grid_shape``, ``chunks`` and ``compressors``."""
+    owner = VectorStore.open(path)
+    found: dict[str, dict[str, Any]] = {}
+    for number in owner.level_numbers():
+        level = owner.level(number)
+        for name, array in cell_arrays(level):
+            found[f"{number}/{name}"] = {
+                "shard_shape": array.array.shards,
+                "grid_shape": array.array.shape,
+                "chunks": len(array.attributes.get(NONEMPTY) or ()),
+                "compressors": [codec.name for codec in array.array.compressors],
+            }
+    return found
+
+
+def cell_arrays(level: Level, below: str = "") -> Iterator[tuple[str, CellArray]]:
+    """Every array of a level with one cell for each chunk, by its path below the level."""
+    for name in level.names(below):
+        relative = f"{below}/{name}" if below else name
+        if relative in _NO_CELLS:
+            continue
+        node = level.node(relative)
+        if isinstance(node, GroupMetadata):
+            yield from cell_arrays(level, relative)
+        elif isinstance(node, ArrayMetadata) and node.data_type.name in ("bytes", "variable_length_bytes"):
+            yield relative, reopened(level.owner.store, child(level.path, relative), node)
+
+
+@alone
+def _convert(path: StoreLike, shard_shape: Any, arrays: Collection[str] | None, progress: Progress) -> tuple[int, int]:
+    owner = VectorStore.open(path, writable=True)
+    levels = [owner.level(number) for number in owner.level_numbers()]
+    wanted = [shards_from(shard_shape, each.rank, lead=each.rank > owner.root.ndim) for each in levels]
+    for level in levels:
+        finish(level)
+    work = [
+        (name, array, shape)
+        for level, shape in zip(map(owner.level, owner.level_numbers()), wanted, strict=True)
+        for name, array in cell_arrays(level)
+        if arrays is None or name in arrays
+    ]
+    if shard_shape is not None and any(wanted):
+        _set_note(owner, SHARDED_NOTE)
+    changed = cells = 0
+    for done, (_, array, shape) in enumerate(work):
+        count = convert_array(array, shape)
+        changed, cells = changed + (count is not None), cells + (count or 0)
+        if progress is not None:
+            progress(done + 1, len(work))
+    if arrays is None and not any(wanted):
+        _set_note(owner, None)
+    return changed, cells
+
+
+def convert_array(array: CellArray, shard_shape: tuple[int, ...] | None) -> int | None:
+    """Store an array with other shards. Gives how many cells it has; ``None`` if it was stored so."""
+    store, path = array.array.store, array.array.path
+    metadata = array.array.metadata
+    if array.array.shards == shard_shape:
+        settle(store, path, metadata)
+        return None
+    fresh = cells_metadata(array.array.shape, array.layout.with_shards(shard_shape), {})
+    like = replace(metadata, chunk_grid=fresh.chunk_grid, codecs=fresh.codecs)
+    node = cells_node(array, like)
+    assert node.chunks is not None
+    names = key_texts(node.chunks)
+    if metadata.attributes.get(NONEMPTY) != names:
+        node = replace(node, metadata=like.with_attributes({**metadata.attributes, NONEMPTY: names}))
+    rebuild(store, path, metadata, node)
+    return len(np.asarray(node.chunks))
+
+
+def _set_note(owner: VectorStore, note: str | None) -> None:
+    """Say in the root attributes that the store is sharded, or no longer; notes of others stay."""
+    from zardine.nodes import load_group
+
+    group = load_group(owner.store, owner.path, 3)
+    present = group.attributes.get("notes")
+    if present == note or present not in (None, SHARDED_NOTE):
+        return
+
+    def change(old: GroupMetadata) -> GroupMetadata:
+        kept = {name: value for name, value in old.attributes.items() if name != "notes"}
+        return old.with_attributes(kept if note is None else {**kept, "notes": note})
+
+    update_node(owner.store, owner.path, group, change)

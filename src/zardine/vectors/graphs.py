@@ -1,0 +1,319 @@
+"""Graphs, skeletons and meshes: writing and reading."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import DataError
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.columns import Column, columns_of
+from zardine.vectors.content import Content, Links
+from zardine.vectors.grids import chunks_of
+from zardine.vectors.loading import ALL, Names
+from zardine.vectors.loading_links import load_links
+from zardine.vectors.new_objects import StoreOptions, object_rows, prepare, store_content
+from zardine.vectors.point_content import by_object
+from zardine.vectors.positions import checked_positions
+from zardine.vectors.querying import Found, Query, Where, ids_of_rows, run_query, values_of
+from zardine.vectors.ragged import Ints, unique_rows
+from zardine.vectors.results import Graph, Mesh, Skeleton
+from zardine.vectors.run_content import inverse, skeleton_content
+
+
+def write_graph(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    edges: npt.ArrayLike,
+    *,
+    vertex_attributes: Mapping[str, Any] | None = None,
+    edge_attributes: Mapping[str, Any] | None = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Mapping[str, Any] | None = None,
+    groups: Any = None,
+    group_attributes: Mapping[str, Any] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    **options: Any,
+) -> None:
+    """Write vertices ``(N, D)`` and edges ``(E, 2)`` (rows of vertices, in an order that is kept) to a new store.
+
+    ``object_ids`` ``(N,)``: the object of each vertex (default: all are object 0). Attributes of objects have a row for
+    each distinct id, ascending. ``options`` and errors as in :func:`write_polylines`.
+    """
+    links = _checked_links(edges, "edges", 2)
+    columns = {"vertex": vertex_attributes, "link": edge_attributes}
+    _write(
+        path,
+        "graph",
+        positions,
+        links,
+        columns,
+        object_ids,
+        object_attributes,
+        (groups, group_attributes),
+        dtype,
+        options,
+    )
+
+
+def write_mesh(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    faces: npt.ArrayLike,
+    *,
+    vertex_attributes: Mapping[str, Any] | None = None,
+    face_attributes: Mapping[str, Any] | None = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Mapping[str, Any] | None = None,
+    groups: Any = None,
+    group_attributes: Mapping[str, Any] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    **options: Any,
+) -> None:
+    """Write vertices ``(N, D)`` and faces ``(F, corners)`` of three corners or more to a new store.
+
+    The order of the corners is kept. Everything else as in :func:`write_graph`.
+    """
+    links = _checked_links(faces, "faces", 3)
+    columns = {"vertex": vertex_attributes, "link": face_attributes}
+    _write(
+        path,
+        "mesh",
+        positions,
+        links,
+        columns,
+        object_ids,
+        object_attributes,
+        (groups, group_attributes),
+        dtype,
+        options,
+    )
+
+
+def write_skeleton(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    parents: npt.ArrayLike,
+    *,
+    vertex_attributes: Mapping[str, Any] | None = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Mapping[str, Any] | None = None,
+    groups: Any = None,
+    group_attributes: Mapping[str, Any] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    **options: Any,
+) -> None:
+    """Write trees to a new store: vertices ``(N, D)`` and for each the row of its parent, -1 for roots.
+
+    An object may have several roots. Everything else as in :func:`write_graph`.
+    """
+    settings = StoreOptions.of(options)
+    points = checked_positions(positions, dtype)
+    found = np.asarray(parents)
+    if found.shape != (len(points),) or found.dtype.kind not in "iu":
+        raise DataError(f"parents are {len(points)} integers, not {found.dtype} of shape {found.shape}")
+    above = found.astype(np.int64)
+    if ((above < -1) | (above >= len(points))).any():
+        raise DataError(
+            f"parents are rows of the {len(points)} vertices, or -1; found {int(above.max())}, {int(above.min())}"
+        )
+    objects, row, found_groups = object_rows(object_ids, len(points), object_attributes, groups, group_attributes)
+    if (row[above[above >= 0]] != row[above >= 0]).any():
+        raise DataError("a vertex and its parent belong to different objects")
+    columns = columns_of(vertex_attributes, len(points), "vertices")
+    chosen = prepare(points, settings)
+    content = skeleton_content(points, columns, above, row, chosen.chunk_shape, objects)
+    store_content(path, content.changed(groups=found_groups), "skeleton", chosen, settings)
+
+
+def read_graph(
+    path: StoreLike,
+    *,
+    level: int = 0,
+    bbox: Any = None,
+    object_ids: Collection[int] | None = None,
+    group_ids: Collection[int] | None = None,
+    chunks: Collection[Sequence[int]] | None = None,
+    where: Where = None,
+    attributes: Names = ALL,
+    edge_attributes: Names = ALL,
+) -> Graph:
+    """Read the vertices for which everything holds that is given, and the edges between them.
+
+    Arguments and errors are those of :func:`read_points`. Of a skeleton, edges are child and parent; of polylines
+    those between neighbours are not stored and not given: see :func:`read_polylines`.
+    """
+    query = Query(
+        level=level,
+        bbox=bbox,
+        object_ids=object_ids,
+        group_ids=group_ids,
+        chunks=chunks,
+        where=where,
+        attributes=attributes,
+    )
+    found = run_query(path, query, fragments=True)
+    if found.level.owner.root.geometry_types[:1] == ("skeleton",):
+        skeleton = _skeleton(found, attributes)
+        edges = skeleton.edges
+        return Graph(skeleton.positions, edges, skeleton.attributes, {}, skeleton.object_ids)
+    links, columns = _links(found, 2, edge_attributes)
+    return Graph(_positions(found), links, _values(found, attributes), columns, ids_of_rows(found))
+
+
+def read_mesh(
+    path: StoreLike,
+    *,
+    level: int = 0,
+    bbox: Any = None,
+    object_ids: Collection[int] | None = None,
+    group_ids: Collection[int] | None = None,
+    chunks: Collection[Sequence[int]] | None = None,
+    where: Where = None,
+    attributes: Names = ALL,
+    face_attributes: Names = ALL,
+) -> Mesh:
+    """Read the vertices for which everything holds that is given, and the faces all of whose corners are among them.
+
+    Arguments and errors are those of :func:`read_points`.
+    """
+    query = Query(
+        level=level,
+        bbox=bbox,
+        object_ids=object_ids,
+        group_ids=group_ids,
+        chunks=chunks,
+        where=where,
+        attributes=attributes,
+    )
+    found = run_query(path, query, fragments=True)
+    links, columns = _links(found, 3, face_attributes)
+    return Mesh(_positions(found), links, _values(found, attributes), columns, ids_of_rows(found))
+
+
+def read_skeleton(
+    path: StoreLike,
+    *,
+    level: int = 0,
+    bbox: Any = None,
+    object_ids: Collection[int] | None = None,
+    group_ids: Collection[int] | None = None,
+    chunks: Collection[Sequence[int]] | None = None,
+    where: Where = None,
+    attributes: Names = ALL,
+    world: bool = False,
+) -> Skeleton:
+    """Read the vertices for which everything holds that is given, and for each its parent if that is among them.
+
+    ``world``: add the ``coordinate_offset`` of the store, in float64. Other arguments, and errors, are those of
+    :func:`read_points`.
+    """
+    query = Query(
+        level=level,
+        bbox=bbox,
+        object_ids=object_ids,
+        group_ids=group_ids,
+        chunks=chunks,
+        where=where,
+        attributes=attributes,
+    )
+    found = run_query(path, query, fragments=True)
+    skeleton = _skeleton(found, attributes)
+    offset = found.level.owner.root.block.get("coordinate_offset")
+    if not world or offset is None:
+        return skeleton
+    moved = skeleton.positions.astype(np.float64) + np.asarray(offset, np.float64)
+    return Skeleton(moved, skeleton.parents, skeleton.attributes, skeleton.object_ids)
+
+
+def parents_of(content: Content, links: Links | None) -> Ints:
+    """For each row its parent, -1 for none: the row before it in its fragment, unless a link says another."""
+    parents = np.full(len(content.positions), -1, np.int64)
+    rows, starts = content.fragments.rows, content.fragments.starts
+    if len(rows):
+        parents[rows[1:]] = rows[:-1]
+        parents[rows[starts[:-1][np.diff(starts) > 0]]] = -1
+    if links is None:
+        return parents
+    if links.directed:  # programs that write skeletons piece by piece link across chunks in either direction
+        for child, other in links.endpoints[(links.endpoints >= 0).all(axis=1)].tolist():
+            if parents[child] < 0 or parents[other] >= 0:
+                parents[child] = other
+            else:
+                parents[other] = child
+        return parents
+    children = links.endpoints[:, 0]
+    known = children >= 0
+    parents[children[known]] = links.endpoints[known, 1]
+    return parents
+
+
+def _write(
+    path: StoreLike,
+    kind: str,
+    positions: Any,
+    links: Ints,
+    attributes: Mapping[str, Any],
+    object_ids: Any,
+    object_attributes: Any,
+    groups: tuple[Any, Any],
+    dtype: Any,
+    options: Mapping[str, Any],
+) -> None:
+    settings = StoreOptions.of(options)
+    points = checked_positions(positions, dtype)
+    if len(links) and (links.min() < 0 or links.max() >= len(points)):
+        what = "edges" if kind == "graph" else "faces"
+        raise DataError(f"{what} name rows {int(links.min())} to {int(links.max())}; there are {len(points)} vertices")
+    objects, row, found_groups = object_rows(object_ids, len(points), object_attributes, *groups)
+    columns = columns_of(attributes["vertex"], len(points), "vertices")
+    of_links = columns_of(attributes["link"], len(links), "edges" if kind == "graph" else "faces")
+    chosen = prepare(points, settings)
+    keys, cell = unique_rows(chunks_of(points, chosen.chunk_shape))
+    content, order = by_object(points, columns, keys, cell, row, objects)
+    stored = inverse(order)
+    endpoints = stored[links] if len(links) else links
+    content = content.changed(links={0: Links(endpoints, of_links)}, groups=found_groups)
+    store_content(path, content, kind, chosen, settings)
+
+
+def _checked_links(links: Any, what: str, least: int) -> Ints:
+    array = np.asarray(links)
+    if array.size == 0 and array.ndim < 2:
+        array = np.zeros((0, least), np.int64)
+    good = array.ndim == 2 and (array.shape[1] == 2 if least == 2 else 3 <= array.shape[1] <= 12)
+    if not good or (array.dtype.kind not in "iu" and array.size):
+        shape = "(E, 2)" if least == 2 else "(F, 3) or more corners"
+        raise DataError(f"{what} are integers of shape {shape}, not {array.dtype} of shape {array.shape}")
+    return array.astype(np.int64)
+
+
+def _links(found: Found, width: int, names: Names) -> tuple[Ints, dict[str, npt.NDArray[Any]]]:
+    """Links between found rows, as numbers among these, and their attributes."""
+    links = load_links(found.level, found.content, attributes=names)
+    if links is None:
+        return np.zeros((0, width), np.int64), {}
+    number = np.full(len(found.content.positions) + 1, -1, np.int64)
+    number[found.rows] = np.arange(len(found.rows))
+    endpoints = number[links.endpoints]
+    kept = np.flatnonzero((endpoints >= 0).all(axis=1))
+    columns: Mapping[str, Column] = links.attributes
+    return endpoints[kept], {name: column.take(kept).decoded() for name, column in columns.items()}
+
+
+def _skeleton(found: Found, attributes: Names) -> Skeleton:
+    parents = parents_of(found.content, load_links(found.level, found.content))
+    number = np.full(len(found.content.positions) + 1, -1, np.int64)
+    number[found.rows] = np.arange(len(found.rows))
+    return Skeleton(_positions(found), number[parents[found.rows]], _values(found, attributes), ids_of_rows(found))
+
+
+def _positions(found: Found) -> npt.NDArray[Any]:
+    return found.content.positions[found.rows]
+
+
+def _values(found: Found, attributes: Names) -> dict[str, npt.NDArray[Any]]:
+    return values_of(found.content.vertex_attributes, found.rows, attributes)

@@ -1,0 +1,134 @@
+"""How arrays are laid out: shards and compression. From arguments to array documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import index as as_index
+from typing import Any
+
+from zardine.codecs.base import BytesBytesCodec, Codec
+from zardine.codecs.registry import codec_from
+from zardine.codecs.sharding_indexed import ShardingCodec
+from zardine.codecs.zstd import ZstdCodec
+from zardine.errors import DataError, MetadataError
+from zardine.metadata.documents import ArrayMetadata
+from zardine.new_array import new_array_metadata
+
+SHARDED_NOTE = (
+    "Arrays with one cell for each chunk of space are sharded (Zarr v3 sharding_indexed): "
+    "readers need a Zarr library that knows the sharding codec."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Of every array with one cell for each chunk."""
+
+    shard_shape: tuple[int, ...] | None = None
+    """Cells of a shard along each axis; ``None``: each cell is an object of its own."""
+    compressors: tuple[BytesBytesCodec, ...] = ()
+
+    def with_shards(self, shard_shape: tuple[int, ...] | None) -> Layout:
+        """The same with other shards."""
+        return replace(self, shard_shape=shard_shape)
+
+
+def layout_from(shard_shape: Any, compressor: Any, codec_config: Any, rank: int) -> Layout:
+    """The layout that a user asks for.
+
+    ``codec_config`` is a list of codecs, or a mapping with ``codecs`` (and perhaps ``chunk_grid``) as a Zarr array
+    document has them; of a ``sharding_indexed`` codec in it the inner codecs count. Codecs that turn arrays into bytes
+    are left out: that is always ``vlen-bytes``. Raises :class:`DataError`.
+    """
+    compressors = () if compressor is None else _compressors(compressor)
+    if codec_config is not None:
+        if compressor is not None:
+            raise DataError("give either compressor or codec_config, not both")
+        grid, codecs = _spec(codec_config)
+        compressors = _compressors(codecs)
+        if shard_shape is None and grid is not None:
+            shard_shape = grid[:rank]
+    return Layout(shards_from(shard_shape, rank), compressors)
+
+
+def shards_from(shard_shape: Any, rank: int, *, lead: bool = False) -> tuple[int, ...] | None:
+    """A user's ``shard_shape=`` in cells; ones, or ``None``, mean no shards. Raises :class:`DataError`.
+
+    ``lead``: the first axis is that of an attribute, and may be left out.
+    """
+    if shard_shape is None:
+        return None
+    try:
+        if isinstance(shard_shape, bool):
+            raise TypeError
+        if isinstance(shard_shape, Sequence) or hasattr(shard_shape, "__iter__"):
+            shape = tuple(as_index(each) for each in shard_shape)
+        else:
+            shape = (as_index(shard_shape),) * rank
+    except TypeError:
+        raise DataError(f"shard_shape is a number of cells, or one for each axis, not {shard_shape!r}") from None
+    if lead and len(shape) == rank - 1:
+        shape = (1, *shape)
+    if len(shape) != rank or any(each < 1 for each in shape):
+        raise DataError(f"shard_shape {shard_shape!r} does not give a number of cells from 1 on for {rank} axes")
+    return None if all(each == 1 for each in shape) else shape
+
+
+def cells_metadata(shape: Sequence[int], layout: Layout, attributes: Mapping[str, Any]) -> ArrayMetadata:
+    """The document of an array with one cell of bytes for each chunk."""
+    return new_array_metadata(
+        shape=tuple(shape),
+        dtype="variable_length_bytes",
+        chunks=(1,) * len(shape),
+        shards=layout.shard_shape,
+        compressors=list(layout.compressors) or None,
+        checksum=False,
+        fill_value=b"",
+        attributes=attributes,
+    )
+
+
+def table_metadata(shape: Sequence[int], dtype: Any, chunks: Sequence[int], attributes: Mapping[str, Any]) -> Any:
+    """The document of an array with one element, or row, for each object or group."""
+    return new_array_metadata(
+        shape=tuple(shape),
+        dtype=dtype,
+        chunks=tuple(max(1, each) for each in chunks),
+        compressors=[ZstdCodec(level=0)],
+        checksum=False,
+        attributes=attributes,
+    )
+
+
+def _spec(config: Any) -> tuple[Sequence[int] | None, Any]:
+    grid = None
+    if isinstance(config, Mapping) and "codecs" in config:
+        parts = config.get("chunk_grid")
+        grid = parts["configuration"]["chunk_shape"] if isinstance(parts, Mapping) else None
+        config = config["codecs"]
+    codecs = [config] if isinstance(config, (str, Mapping, Codec)) else list(config)
+    inner: list[Any] = []
+    for each in codecs:
+        if isinstance(each, ShardingCodec):
+            inner += each.codecs
+        elif isinstance(each, Mapping) and each.get("name") == "sharding_indexed":
+            inner += each["configuration"].get("codecs", [])
+        else:
+            inner.append(each)
+    return grid, inner
+
+
+def _compressors(value: Any) -> tuple[BytesBytesCodec, ...]:
+    values = [value] if isinstance(value, (str, Mapping, Codec)) or not isinstance(value, Iterable) else list(value)
+    found = []
+    for each in values:
+        try:
+            codec = codec_from(each)
+        except (MetadataError, TypeError) as error:
+            raise DataError(f"{each!r} is no compressor: {error}") from None
+        if isinstance(codec, BytesBytesCodec):
+            found.append(codec)
+        elif codec.name not in ("bytes", "vlen-bytes"):
+            raise DataError(f"{codec.name!r} turns no bytes into bytes: give a compressor such as 'zstd'")
+    return tuple(found)

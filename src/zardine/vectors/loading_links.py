@@ -1,0 +1,178 @@
+"""Reading the links of loaded cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zardine.errors import CorruptionError, DataError
+from zardine.vectors.cell_arrays import CellArray, child
+from zardine.vectors.columns import Column
+from zardine.vectors.content import Content, Links
+from zardine.vectors.level_access import Level
+from zardine.vectors.link_cells import decode_links
+from zardine.vectors.link_placement import anchors_for, restore_order
+from zardine.vectors.loading import ALL, Names, dtype_of, present_chunks, read_column
+from zardine.vectors.offsets import parse_delta, parse_segment, signed
+from zardine.vectors.ragged import Ints, find_rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The links of one array, endpoints in the order that they were given in."""
+
+    cells: Ints
+    """Chunk of each endpoint: ``(M, L, K)``."""
+    rows: Ints
+    columns: dict[str, Column]
+
+
+def deltas_of(level: Level) -> list[int]:
+    """The level differences that a level has links for."""
+    return sorted(parse_delta(name) for name in level.names("links"))
+
+
+def load_links(level: Level, content: Content, delta: int = 0, *, attributes: Names = None) -> Links | None:
+    """The links filed under the loaded cells; ``None`` where there is no such family.
+
+    For ``delta`` 0, endpoints are rows of ``content``. Raises :class:`~zardine.errors.CorruptionError` for links to
+    rows that are not there.
+    """
+    about = level.attributes(f"links/{signed(delta)}")
+    if about is None:
+        return None
+    width = _width(about, level, delta)
+    parts = _parts(level, content, delta, width, about, attributes)
+    directed = bool(about.get("directed"))
+    endpoints = [_to_rows(level, content, part) for part in parts]
+    joined = np.concatenate([np.zeros((0, width), np.int64), *endpoints])
+    columns = {name: _join([part.columns[name] for part in parts]) for name in (parts[0].columns if parts else ())}
+    if about.get("store") == "duplicate":  # one copy for each chunk: that of the first chunk stays
+        chunks = np.concatenate([np.zeros((0, width, level.rank), np.int64), *(part.cells for part in parts)])
+        filed = np.concatenate([np.zeros(0, np.int64), *(_filed(content, part) for part in parts)])
+        lowest = find_rows(content.keys, chunks.reshape(-1, level.rank)).reshape(-1, width)
+        kept = filed == np.where(lowest < 0, len(content.keys), lowest).min(axis=1, initial=len(content.keys))
+        joined, columns = joined[kept], {name: column.take(kept) for name, column in columns.items()}
+    return Links(joined, columns, directed)
+
+
+def load_cross_links(level: Level, content: Content, other: Content, other_level: Level, delta: int) -> Links | None:
+    """Links to another level: rows of ``content`` and rows of ``other``."""
+    about = level.attributes(f"links/{signed(delta)}")
+    if about is None:
+        return None
+    width = _width(about, level, delta)
+    root = np.asarray(level.owner.root.chunk_shape)
+    own, its = (np.rint(np.asarray(each.document.chunk_shape) / root).astype(np.int64) for each in (level, other_level))
+    pad = np.ones(level.rank - len(own), np.int64)
+    ratios = np.concatenate([pad, own]), np.concatenate([pad, its])
+    found = [np.zeros((0, width), np.int64)]
+    for part in _parts(level, content, delta, width, about, None, ratios):
+        first = _to_rows(level, content, _Part(part.cells[:, :1], part.rows[:, :1], {}))
+        rest = _to_rows(other_level, other, _Part(part.cells[:, 1:], part.rows[:, 1:], {}))
+        found.append(np.concatenate([first, rest], axis=1))
+    return Links(np.concatenate(found), {}, True)
+
+
+def _width(about: Mapping[str, Any], level: Level, delta: int) -> int:
+    width = about.get("link_width")
+    if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= 12:
+        place = child(level.path, f"links/{signed(delta)}")
+        raise CorruptionError(f"link_width is {width!r}: a number from 1 on is needed", array=place)
+    return width
+
+
+def _parts(
+    level: Level,
+    content: Content,
+    delta: int,
+    width: int,
+    about: Mapping[str, Any],
+    attributes: Names,
+    ratios: tuple[Ints, Ints] | None = None,
+) -> list[_Part]:
+    names = level.names("link_attributes") if attributes == ALL else list(attributes or ())
+    parts = []
+    for segment in level.names(f"links/{signed(delta)}"):
+        array = level.cells(f"links/{signed(delta)}/{segment}")
+        assert array is not None
+        offsets = parse_segment(segment, level.rank)
+        if len(offsets) != width - 1:
+            raise CorruptionError(f"the name of {segment!r} is none for links of {width}", array=array.array.path)
+        parts.append(_part(level, content, array, (delta, segment), offsets, names, about, ratios))
+    return parts
+
+
+def _part(
+    level: Level,
+    content: Content,
+    array: CellArray,
+    name: tuple[int, str],
+    offsets: tuple[tuple[int, ...], ...],
+    names: list[str],
+    about: Mapping[str, Any],
+    ratios: tuple[Ints, Ints] | None,
+) -> _Part:
+    delta, segment = name
+    width, rank = len(offsets) + 1, level.rank
+    plain = delta == 0 and not any(map(any, offsets))
+    usual = not plain and delta == 0 and (about.get("store") == "duplicate" or not about.get("directed"))
+    has_order = bool(array.attributes.get("has_perm", usual))
+    present = present_chunks(array, None)
+    keys = present[find_rows(content.keys, present) >= 0]
+    dtype = dtype_of(array)
+    tables = []
+    for chunk, blob in zip(keys, array.read(keys), strict=True):
+        try:
+            tables.append(decode_links(blob, dtype, width + has_order, grouped=not plain))
+        except DataError as error:
+            raise error.at(array=array.array.path, chunk=tuple(chunk.tolist())) from None
+    counts = np.array([len(each) for each in tables], np.int64)
+    stored = np.concatenate([np.zeros((0, width + has_order), np.int64), *tables])
+    try:
+        order = restore_order(stored, has_order)
+    except DataError as error:
+        raise error.at(array=array.array.path) from None
+    source = np.repeat(keys, counts, axis=0)
+    anchor = source if ratios is None else anchors_for(source, *ratios)
+    cells = np.empty((len(stored), width, rank), np.int64)
+    cells[:, 0] = source
+    for place, offset in enumerate(offsets, 1):
+        cells[:, place] = anchor + np.asarray(offset)
+    rows = np.take_along_axis(stored[:, has_order:], order, axis=1)
+    cells = np.take_along_axis(cells, order[:, :, None], axis=1)
+    columns = {}
+    for each in names:
+        column = level.cells(f"link_attributes/{each}/{signed(delta)}/{segment}")
+        if column is not None:
+            columns[each] = read_column(column, keys, counts, counts)
+    return _Part(cells, rows, columns)
+
+
+def _to_rows(level: Level, content: Content, part: _Part) -> Ints:
+    """Row numbers of endpoints; -1 for those in cells that are not loaded."""
+    count, width, rank = part.cells.shape
+    cell = find_rows(content.keys, part.cells.reshape(-1, rank)).reshape(count, width)
+    if len(content.keys) == 0:
+        return np.full((count, width), -1, np.int64)
+    wrong = (part.rows < 0) | ((cell >= 0) & (part.rows >= np.diff(content.row_starts)[cell]))
+    if wrong.any():
+        chunk = tuple(part.cells[wrong][0].tolist())
+        reason = f"a link refers to row {int(part.rows[wrong][0])}, which its chunk does not have"
+        raise CorruptionError(reason, array=child(level.path, "links"), chunk=chunk)
+    return np.where(cell >= 0, content.row_starts[cell] + part.rows, -1)
+
+
+def _filed(content: Content, part: _Part) -> Ints:
+    """For copies of links the number of the cell that each is filed under: that of the first given endpoint."""
+    return find_rows(content.keys, part.cells[:, 0])
+
+
+def _join(columns: list[Column]) -> Column:
+    first = columns[0]
+    return Column(
+        np.concatenate([each.values for each in columns]), first.categories, first.missing, dict(first.details)
+    )

@@ -1,0 +1,137 @@
+"""Reading the objects and groups of a level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zardine.arrays import Array
+from zardine.errors import CorruptionError, DataError, SelectionError
+from zardine.vectors.cell_arrays import child
+from zardine.vectors.columns import Column, column_of
+from zardine.vectors.content import Content, Groups, Objects
+from zardine.vectors.level_access import Level
+from zardine.vectors.loading import ALL, Names
+from zardine.vectors.manifests import decode_manifests
+from zardine.vectors.ragged import Ints, find_rows, starts_of
+
+LAYOUTS = (None, "vlen_manifests_v1", "vlen_manifests_v2")
+
+
+class Manifests:
+    """The ids of a level's objects, and for each the chunks and fragment numbers that it is made of."""
+
+    def __init__(self, ids: Ints, starts: Ints, chunks: Ints, fragments: Ints) -> None:
+        self.ids = ids
+        self.starts = starts
+        self.chunks = chunks
+        self.fragments = fragments
+
+    def rows_of(self, ids: Ints) -> Ints:
+        """The rows of the objects with these ids. Raises :class:`~zardine.errors.SelectionError` for unknown ones."""
+        rows = find_rows(self.ids.reshape(-1, 1), ids.reshape(-1, 1))
+        if (rows < 0).any():
+            raise SelectionError(f"there is no object with the id {int(ids[rows < 0][0])}")
+        return rows
+
+    def take(self, rows: Ints) -> Manifests:
+        """Some of them."""
+        objects = Objects(self.ids, self.starts, np.arange(len(self.fragments))).take(rows)
+        return Manifests(objects.ids, objects.starts, self.chunks[objects.fragments], self.fragments[objects.fragments])
+
+
+def load_manifests(level: Level) -> Manifests | None:
+    """All of them; ``None`` where the level has no objects."""
+    about = level.attributes("object_index")
+    if about is None:
+        return None
+    place = child(level.path, "object_index/manifests")
+    table = level.table("object_index/manifests")
+    if table is None:
+        raise CorruptionError("the object index has no manifests", array=place)
+    rank = about.get("sid_ndim", level.rank)
+    if rank != level.rank:
+        raise CorruptionError(f"sid_ndim is {rank!r}, the chunks have {level.rank} axes", array=place)
+    if about.get("layout") not in LAYOUTS:
+        raise CorruptionError(f"the object index has an unknown layout {about.get('layout')!r}", array=place)
+    blobs = table[...].tolist()
+    ids_table = level.table("object_index/object_ids")
+    ids = np.arange(len(blobs)) if ids_table is None else np.asarray(ids_table[...], np.int64)
+    if len(ids) != len(blobs):
+        raise CorruptionError(f"{len(ids)} object ids for {len(blobs)} manifests", array=place)
+    try:
+        return Manifests(ids, *decode_manifests(blobs, rank))
+    except DataError as error:
+        raise error.at(array=place) from None
+
+
+def with_objects(
+    level: Level, content: Content, manifests: Manifests | None, *, attributes: Names = None, partial: bool = False
+) -> Content:
+    """``content`` with its objects; ``partial``: fragments of chunks that are not loaded are -1, else an error."""
+    if manifests is None:
+        return content
+    place = child(level.path, "object_index/manifests")
+    cell = find_rows(content.keys, manifests.chunks)
+    known = cell >= 0
+    if not partial and not known.all():
+        chunk = manifests.chunks[~known][0].tolist()
+        raise CorruptionError(f"an object refers to chunk {chunk}, which holds nothing", array=place)
+    counts = np.diff(content.fragments.before)
+    numbers = manifests.fragments
+    if (numbers < 0).any() or (numbers[known] >= counts[cell[known]]).any():
+        raise CorruptionError("an object refers to a fragment that its chunk does not have", array=place)
+    fragments = np.where(known, content.fragments.before[cell] + numbers, -1)
+    objects = Objects(manifests.ids, manifests.starts, fragments)
+    columns = load_tables(level, "object_attributes", len(manifests.ids), attributes)
+    return content.changed(objects=replace(objects, attributes=columns))
+
+
+def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> dict[str, Column]:
+    """The attributes of objects or groups. Raises :class:`~zardine.errors.CorruptionError` for too many or few rows."""
+    if wanted is None:
+        return {}
+    names = level.names(family) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
+    columns = {}
+    for name in names:
+        table = level.table(f"{family}/{name}")
+        if table is None:
+            raise SelectionError(f"{level.owner.name} has no attribute {family}/{name} at level {level.document.level}")
+        if len(table) != count:
+            reason = f"{len(table)} attribute values for {count} rows"
+            raise CorruptionError(reason, array=table.path)
+        columns[name] = _table_column(name, table)
+    return columns
+
+
+def _table_column(name: str, table: Array) -> Column:
+    values = table[...]
+    if values.dtype.kind in "TOUS":
+        return column_of(name, np.asarray(values, object), len(values), "rows")
+    return Column(values)
+
+
+def load_groups(level: Level, *, attributes: Names = ALL) -> Groups | None:
+    """The groups of a level; ``None`` where it has none."""
+    table = level.table("groups")
+    if table is None:
+        return None
+    blobs = table[...].tolist()
+    spans: Mapping[str, Any] = table.metadata.attributes.get("group_ranges") or {}
+    members = []
+    for number, blob in enumerate(blobs):
+        if len(blob) % 8:
+            raise CorruptionError(f"group {number} has {len(blob)} bytes: ids have 8 each", array=table.path)
+        span = spans.get(str(number))
+        ids = np.frombuffer(blob, "<i8").astype(np.int64)
+        members.append(ids if span is None else np.concatenate([ids, np.arange(*span)]))
+    return Groups(tuple(members), load_tables(level, "group_attributes", len(members), attributes))
+
+
+def no_objects() -> Objects:
+    """None at all."""
+    none = np.zeros(0, np.int64)
+    return Objects(none, starts_of(none), none)

@@ -1,0 +1,138 @@
+"""Points: writing and reading."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import DataError
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.columns import columns_of
+from zardine.vectors.content import Content
+from zardine.vectors.documents import plain_axes
+from zardine.vectors.layouts import layout_from
+from zardine.vectors.loading import ALL, Names
+from zardine.vectors.point_content import binned_points, groups_of, object_points
+from zardine.vectors.positions import checked_ids, checked_positions, checked_shapes
+from zardine.vectors.querying import Query, Where, ids_of_rows, run_query, values_of
+from zardine.vectors.results import Points
+from zardine.vectors.store_writing import NewStore, checked_bounds, grid_of, write_store
+
+Lengths = float | Sequence[float] | None
+Shards = int | Sequence[int] | None
+Box = tuple[Sequence[float], Sequence[float]] | npt.ArrayLike | None
+
+
+def write_points(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    *,
+    chunk_shape: Lengths = None,
+    bin_shape: Lengths = None,
+    shard_shape: Shards = None,
+    codec_config: Any = None,
+    compressor: Any = None,
+    bounds: Any = None,
+    vertex_attributes: Mapping[str, Any] | None = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Mapping[str, Any] | None = None,
+    groups: Mapping[int, Collection[int]] | Sequence[Collection[int]] | None = None,
+    group_attributes: Mapping[str, Any] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    axes: Sequence[str | Mapping[str, Any]] | None = None,
+    crs: Mapping[str, Any] | None = None,
+    out_of_bounds: Literal["raise", "ignore", "expand"] = "raise",
+    overwrite: bool = False,
+) -> None:
+    """Write points to a new store at ``path``.
+
+    - ``positions``: ``(N, D)``, D from 1 to 4, finite. float32 and float64 stay as they are, unless ``dtype`` says.
+    - ``chunk_shape``: size of a chunk in the units of the positions; left out, about 8,192 points make a chunk.
+    - ``bin_shape``: divides ``chunk_shape``; within chunks, points are ordered by bins.
+    - ``shard_shape``: chunks in one stored object, along each axis or along all; ``1`` or ``None``: one.
+    - ``compressor``: codecs such as ``"zstd"``; none if left out. ``codec_config``: the same as a list of codecs, or as
+      a Zarr array document has it.
+    - ``bounds``: lowest and highest corner, both included (default: those of the positions). ``out_of_bounds`` says
+      whether positions outside are an error, left out, or make the bounds larger.
+    - ``vertex_attributes``: for each name ``(N,)`` or ``(N, channels)`` numbers, or text.
+    - ``object_ids``: ``(N,)`` 64-bit integers. ``object_attributes`` have a row for each distinct id, ascending.
+    - ``groups``: lists of object ids; ``group_attributes`` have a row for each.
+
+    With object attributes or groups, and without ids, each point is an object. Raises
+    :class:`~zardine.errors.DataError` for unusable arguments before anything is written,
+    :class:`~zardine.errors.NodeExistsError` where something is stored and ``overwrite`` is false.
+    """
+    points = checked_positions(positions, dtype)
+    corners, kept = checked_bounds(bounds, points, out_of_bounds)
+    count, rank = points.shape
+    columns = columns_of(vertex_attributes, count, "points")
+    ids = None if object_ids is None else checked_ids(object_ids, count, "object_ids")
+    if ids is None and (object_attributes or groups is not None):
+        ids = np.arange(count)
+    chunks, bins = checked_shapes(chunk_shape, bin_shape, corners, count)
+    layout = layout_from(shard_shape, compressor, codec_config, rank)
+    named = plain_axes(axes, rank)
+    content: Content
+    if ids is None:
+        if group_attributes:
+            raise DataError("group_attributes need groups")
+        if kept is not None:
+            points, columns = points[kept], {name: column.take(kept) for name, column in columns.items()}
+        content = binned_points(points, columns, chunks, bins)
+    else:
+        distinct = np.unique(ids)
+        object_columns = columns_of(object_attributes, len(distinct), "objects (one for each distinct id)")
+        found_groups = groups_of(groups, group_attributes, distinct)
+        if kept is not None:
+            points, ids = points[kept], ids[kept]
+            columns = {name: column.take(kept) for name, column in columns.items()}
+        content = object_points(points, columns, ids, chunks, object_columns=object_columns, object_ids=distinct)
+        content = content.changed(groups=found_groups)
+    grid = grid_of(content, corners, chunks, layout)
+    new = NewStore(
+        kind="point_cloud", chunk_shape=chunks, bin_shape=bins, bounds=corners, grid=grid, axes=named, crs=crs
+    )
+    write_store(path, content, new, overwrite=overwrite)
+
+
+def read_points(
+    path: StoreLike,
+    *,
+    level: int = 0,
+    bbox: Any = None,
+    object_ids: Collection[int] | None = None,
+    group_ids: Collection[int] | None = None,
+    chunks: Collection[Sequence[int]] | None = None,
+    where: Where = None,
+    attributes: Names = ALL,
+) -> Points:
+    """Read points: those for which everything holds that is given. They come chunk by chunk, as they are stored.
+
+    - ``bbox``: lowest and highest corner of a closed box: points on its faces are in it.
+    - ``object_ids``, ``group_ids``: points of these objects, and of the objects in these groups.
+    - ``chunks``: integer coordinates of chunks.
+    - ``where``: for names of attributes a value, a list of values, a ``slice(low, high)`` with both ends included, or a
+      function of the values that gives truth values.
+    - ``attributes``: names of the attributes to read, ``"all"``, or ``None``.
+    - ``level``: 0 is full resolution.
+
+    Raises :class:`~zardine.errors.SelectionError` for what the store does not have,
+    :class:`~zardine.errors.CorruptionError` for damaged cells.
+    """
+    query = Query(
+        level=level,
+        bbox=bbox,
+        object_ids=object_ids,
+        group_ids=group_ids,
+        chunks=chunks,
+        where=where,
+        attributes=attributes,
+    )
+    found = run_query(path, query)
+    values = values_of(found.content.vertex_attributes, found.rows, attributes)
+    whole = len(found.rows) == len(found.content.positions)
+    positions = found.content.positions if whole else found.content.positions[found.rows]
+    return Points(positions, values, ids_of_rows(found))

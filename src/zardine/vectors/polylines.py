@@ -1,0 +1,132 @@
+"""Polylines, streamlines and lines: writing and reading."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import DataError, SelectionError
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.columns import columns_of
+from zardine.vectors.loading import ALL, Names
+from zardine.vectors.loading_objects import load_tables, no_objects
+from zardine.vectors.new_objects import StoreOptions, new_objects, prepare, store_content
+from zardine.vectors.positions import checked_positions
+from zardine.vectors.querying import Query, Where, run_query, values_of
+from zardine.vectors.ragged import ranges, starts_of
+from zardine.vectors.results import Polylines
+from zardine.vectors.run_content import joined_columns, joined_lines, polyline_content
+
+
+def write_polylines(
+    path: StoreLike,
+    polylines: Sequence[npt.ArrayLike],
+    *,
+    geometry_type: Literal["streamline", "polyline", "line"] = "streamline",
+    vertex_attributes: Mapping[str, Any] | None = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Mapping[str, Any] | None = None,
+    groups: Mapping[int, Collection[int]] | Sequence[Collection[int]] | None = None,
+    group_attributes: Mapping[str, Any] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    **options: Any,
+) -> None:
+    """Write lines to a new store at ``path``: each an array ``(vertices, D)``.
+
+    - ``vertex_attributes``: for each name a list with the values of each line, or the values of all lines in a row.
+    - ``object_ids``: an id for each line (default: its number). ``object_attributes``: a row for each line.
+
+    ``options`` are ``chunk_shape``, ``shard_shape``, ``codec_config``, ``compressor``, ``bounds``, ``axes``, ``crs``
+    and ``overwrite``, as in :func:`write_points`; so are groups and errors.
+    """
+    if geometry_type not in ("streamline", "polyline", "line"):
+        raise DataError(f"geometry_type is 'streamline', 'polyline' or 'line', not {geometry_type!r}")
+    settings = StoreOptions.of(options)
+    whole, lengths = joined_lines(polylines, settings.rank)
+    points = checked_positions(whole, dtype, "vertices of polylines")
+    columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
+    objects, found_groups = new_objects(object_ids, len(lengths), object_attributes, groups, group_attributes)
+    chosen = prepare(points, settings)
+    content = polyline_content(points, columns, lengths, chosen.chunk_shape, objects)
+    store_content(path, content.changed(groups=found_groups), geometry_type, chosen, settings)
+
+
+def write_lines(path: StoreLike, endpoints: npt.ArrayLike, **options: Any) -> None:
+    """Write straight lines: ``endpoints`` of shape ``(N, 2, D)``. ``options`` as in :func:`write_polylines`.
+
+    ``vertex_attributes`` have two rows for each line.
+    """
+    array = np.asarray(endpoints)
+    if array.ndim != 3 or array.shape[1] != 2:
+        raise DataError(f"endpoints of lines are of shape (N, 2, D), not {array.shape}")
+    attributes = options.pop("vertex_attributes", None)
+    if attributes is not None:
+        attributes = {name: _flat(values, len(array)) for name, values in attributes.items()}
+    bounds = options.get("bounds")
+    if len(array) == 0 and bounds is None:
+        raise DataError("there are no lines: give bounds=(lowest, highest corner) for an empty store")
+    write_polylines(path, list(array), geometry_type="line", vertex_attributes=attributes, **options)
+
+
+def read_polylines(
+    path: StoreLike,
+    *,
+    level: int = 0,
+    bbox: Any = None,
+    object_ids: Collection[int] | None = None,
+    group_ids: Collection[int] | None = None,
+    chunks: Collection[Sequence[int]] | None = None,
+    where: Where = None,
+    attributes: Names = ALL,
+    object_attributes: Names = ALL,
+) -> Polylines:
+    """Read whole lines, in the order of the object index; those for which everything holds that is given.
+
+    - ``bbox``, ``chunks``, ``where``: lines with a vertex in the closed box, in one of the chunks, with such values of
+      its attributes; all that is given must hold for one and the same vertex.
+    - ``object_ids``, ``group_ids``: these lines.
+
+    The other arguments, and errors, are those of :func:`read_points`.
+    """
+    query = Query(
+        level=level,
+        bbox=bbox,
+        object_ids=object_ids,
+        group_ids=group_ids,
+        chunks=chunks,
+        where=where,
+        attributes=attributes,
+    )
+    found = run_query(path, query, fragments=True, whole_objects=True)
+    if found.manifests is None or found.objects is None:
+        raise SelectionError(f"{found.level.owner.name} has no lines: level {level} has no object index")
+    content = found.content
+    taken = (content.objects or no_objects()).take(found.objects)
+    starts, rows = content.changed(objects=taken).rows_of_objects()
+    tables = load_tables(found.level, "object_attributes", len(found.manifests.ids), object_attributes)
+    return Polylines(
+        content.positions[rows],
+        starts,
+        taken.ids,
+        values_of(content.vertex_attributes, rows, attributes),
+        {name: column.take(found.objects).decoded() for name, column in tables.items()},
+    )
+
+
+def read_lines(path: StoreLike, **options: Any) -> npt.NDArray[Any]:
+    """The endpoints of straight lines, ``(N, 2, D)``. ``options`` as in :func:`read_polylines`."""
+    found = read_polylines(path, **options)
+    lengths = np.diff(found.starts)
+    if (lengths != 2).any():
+        raise DataError(f"line {int(np.flatnonzero(lengths != 2)[0])} has not 2 vertices: see read_polylines")
+    rows = ranges(found.starts[:-1], lengths)
+    assert len(rows) == int(starts_of(lengths)[-1])
+    return found.positions[rows].reshape(-1, 2, found.positions.shape[1])
+
+
+def _flat(values: Any, count: int) -> Any:
+    array = np.asarray(values)
+    return array.reshape(2 * count, *array.shape[2:]) if array.shape[:2] == (count, 2) else array

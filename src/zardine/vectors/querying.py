@@ -1,0 +1,249 @@
+"""Which rows of a level a reader asked for: from boxes, chunks, objects, groups and values of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import SelectionError
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.cell_arrays import CellArray
+from zardine.vectors.content import Content
+from zardine.vectors.grids import chunks_of, in_box
+from zardine.vectors.level_access import Level, VectorStore
+from zardine.vectors.loading import ALL, Names, load_cells, present_chunks
+from zardine.vectors.loading_objects import Manifests, load_groups, load_manifests, with_objects
+from zardine.vectors.positions import checked_box, checked_ids
+from zardine.vectors.ragged import Ints, unique_rows
+
+Where: TypeAlias = Mapping[str, Any] | None
+Box: TypeAlias = tuple[Sequence[float], Sequence[float]] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is wanted; see the ``read_*`` functions. Everything that is not ``None`` must hold."""
+
+    level: int = 0
+    bbox: Box = None
+    object_ids: Collection[int] | None = None
+    group_ids: Collection[int] | None = None
+    chunks: Collection[Sequence[int]] | None = None
+    where: Where = None
+    attributes: Names = ALL
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What a query found: cells, and which of their rows are wanted."""
+
+    level: Level
+    content: Content
+    manifests: Manifests | None
+    rows: Ints
+    """Ascending."""
+    objects: Ints | None = None
+    """Rows of the objects that were found, where whole objects were looked for."""
+
+
+def open_level(path: StoreLike, number: int) -> Level:
+    """A level of the store at ``path``."""
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise SelectionError(f"a level is a number from 0 on, not {number!r}")
+    owner = VectorStore.open(path)
+    if number and number not in owner.level_numbers():
+        raise SelectionError(f"{owner.name} has no level {number}; it has {owner.level_numbers()}")
+    return owner.level(number)
+
+
+def run_query(path: StoreLike, query: Query, *, fragments: bool = False, whole_objects: bool = False) -> Found:
+    """The vertices that ``query`` asks for; ``fragments``: the fragment index is needed in any case.
+
+    With ``whole_objects`` every object with a vertex that is found is found whole; ``bbox``, ``chunks`` and ``where``
+    choose objects then.
+    """
+    level = open_level(path, query.level)
+    manifests = load_manifests(level)
+    wanted = wanted_objects(level, manifests, query)
+    chosen = None if manifests is None or wanted is None else manifests.take(wanted)
+    chunks = chunks_for(level, query, chosen)
+    content = _load(level, chunks, query, manifests, fragments)
+    rows = matching_rows(level, content, query, wanted)
+    if not whole_objects or manifests is None:
+        return Found(level, content, manifests, rows)
+    objects = content.objects_with(rows)
+    if query.bbox is None and query.where is None and query.chunks is None:
+        objects = np.arange(len(manifests.ids)) if wanted is None else wanted
+    elif wanted is not None:
+        objects = np.intersect1d(objects, wanted)
+    if chunks is not None:
+        content = _load(level, unique_rows(manifests.take(objects).chunks)[0], query, manifests, fragments)
+    return Found(level, content, manifests, np.flatnonzero(content.rows_in(objects)), objects)
+
+
+def wanted_objects(level: Level, manifests: Manifests | None, query: Query) -> Ints | None:
+    """Rows of the objects that a query names by id or group; ``None``: it names none, so that all will do."""
+    if query.object_ids is None and query.group_ids is None:
+        return None
+    if manifests is None:
+        raise SelectionError(f"level {level.document.level} of {level.owner.name} has no objects")
+    rows = None
+    if query.object_ids is not None:
+        rows = np.unique(manifests.rows_of(_ids(query.object_ids, "object_ids")))
+    if query.group_ids is not None:
+        groups = load_groups(level, attributes=None)
+        numbers = _ids(query.group_ids, "group_ids")
+        count = 0 if groups is None else len(groups.members)
+        if groups is None or ((numbers < 0) | (numbers >= count)).any():
+            raise SelectionError(f"group_ids {numbers.tolist()}: there are {count} groups, numbered from 0")
+        members = np.concatenate([np.zeros(0, np.int64), *(groups.members[n] for n in numbers.tolist())])
+        members = np.unique(manifests.rows_of(members))
+        rows = members if rows is None else np.intersect1d(rows, members)
+    return rows
+
+
+def chunks_for(level: Level, query: Query, manifests: Manifests | None) -> Ints | None:
+    """The chunks that may hold what a query asks for; ``None``: all. ``manifests``: those of the wanted objects."""
+    found: Ints | None = None
+    if manifests is not None:
+        found = unique_rows(manifests.chunks)[0]
+    if query.chunks is not None:
+        given = np.asarray(list(query.chunks))
+        if given.size == 0:
+            given = np.zeros((0, level.rank), np.int64)
+        if given.ndim != 2 or given.shape[1] != level.rank or given.dtype.kind not in "iu":
+            raise SelectionError(f"chunks are rows of {level.rank} integers, not {given.dtype} of shape {given.shape}")
+        given = unique_rows(given.astype(np.int64))[0]
+        found = given if found is None else _both(found, given)
+    if query.bbox is not None:
+        low, high = _chunk_box(level, query.bbox)
+        if found is not None:
+            space = found[:, -len(low) :]
+            return found[((space >= low) & (space <= high)).all(axis=1)]
+        return _present_in_box(level, low, high)
+    return found
+
+
+def matching_rows(level: Level, content: Content, query: Query, wanted: Ints | None) -> Ints:
+    """Rows of ``content`` for which all holds that ``query`` says."""
+    matches = content.visible()
+    if query.bbox is not None:
+        matches = matches & in_box(content.positions, *checked_box(query.bbox, level.owner.root.ndim))
+    if wanted is not None:
+        matches = matches & content.rows_in(wanted)
+    for name, condition in (query.where or {}).items():
+        matches = matches & holds(content.vertex_attributes[name].decoded(), condition, name)
+    return np.flatnonzero(matches)
+
+
+def holds(values: npt.NDArray[Any], condition: Any, name: str) -> npt.NDArray[np.bool_]:
+    """Where an attribute is what a user's condition says.
+
+    A function of the values that gives truth values; a ``slice(low, high)``, both ends included; a list or set of
+    values; or one value. Raises :class:`~zardine.errors.SelectionError`.
+    """
+    if isinstance(condition, Callable):  # type: ignore[arg-type]
+        found = np.asarray(condition(values))
+    elif isinstance(condition, slice):
+        found = np.ones(values.shape, np.bool_)
+        if condition.start is not None:
+            found &= np.asarray(values >= condition.start)
+        if condition.stop is not None:
+            found &= np.asarray(values <= condition.stop)
+    elif isinstance(condition, (list, tuple, set, frozenset, np.ndarray)):
+        found = np.zeros(values.shape, np.bool_)
+        for each in condition:
+            found |= np.asarray(values == each, np.bool_)
+    else:
+        found = np.asarray(values == condition)
+    if found.shape != (len(values),):
+        reason = (
+            f"where[{name!r}] gives truth values of shape {found.shape}; one for each of {len(values)} rows is needed"
+        )
+        raise SelectionError(reason)
+    return found.astype(np.bool_)
+
+
+def values_of(columns: Mapping[str, Any], rows: Ints, names: Names) -> dict[str, npt.NDArray[Any]]:
+    """The values of some rows, of the attributes that were asked for."""
+    if names is None:
+        return {}
+    wanted = columns if names == ALL else [names] if isinstance(names, str) else names
+    return {name: columns[name].take(rows).decoded() for name in wanted}
+
+
+def ids_of_rows(found: Found) -> npt.NDArray[np.int64] | None:
+    """The object id of each found row."""
+    if found.manifests is None:
+        return None
+    rows = found.content.row_object()[found.rows]
+    return np.where(rows >= 0, found.manifests.ids[rows] if len(found.manifests.ids) else -1, -1)
+
+
+def _load(level: Level, chunks: Ints | None, query: Query, manifests: Manifests | None, fragments: bool) -> Content:
+    names: Names = query.attributes
+    if query.where and names != ALL:
+        given = [] if names is None else [names] if isinstance(names, str) else list(names)
+        names = list(dict.fromkeys([*given, *query.where]))
+    needed = fragments or manifests is not None
+    content = load_cells(level, chunks, vertex_attributes=names, fragments=needed)
+    for name in query.where or {}:
+        if name not in content.vertex_attributes:
+            raise SelectionError(f"{level.owner.name} has no vertex attribute {name!r}")
+    return with_objects(level, content, manifests, partial=chunks is not None)
+
+
+def _present_in_box(level: Level, low: Ints, high: Ints) -> Ints | None:
+    """The chunks in a box of chunks: all on the grid where they are few, else those that are known to be there."""
+    vertices = level.cells("vertices")
+    if vertices is None:
+        return None
+    lead = level.rank - len(low)
+    origin = np.asarray(vertices.origin)
+    last = origin + np.asarray(vertices.array.shape) - 1
+    first = np.concatenate([origin[:lead], np.maximum(low, origin[lead:])])
+    last = np.concatenate([last[:lead], np.minimum(high, last[lead:])])
+    shape = np.maximum(last - first + 1, 0).tolist()
+    if prod(shape) <= _few(vertices):
+        chunks: Ints = np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=1) + first
+        return chunks
+    present = present_chunks(vertices, level.cells("vertex_fragments"))
+    return present[((present >= first) & (present <= last)).all(axis=1)]
+
+
+def _few(vertices: CellArray) -> int:
+    listed = vertices.attributes.get("nonempty_chunks")
+    return 64 + (2 * len(listed) if isinstance(listed, Sequence) else 0)
+
+
+def _chunk_box(level: Level, bbox: Any) -> tuple[Ints, Ints]:
+    """The first and the last chunk along each axis that a closed box touches.
+
+    Stores with bins may have been written by programs that find the chunk by way of the bin; rounding may then put a
+    point beside its chunk, so that a face close to that of a chunk counts for both.
+    """
+    root = level.owner.root
+    low, high = checked_box(bbox, root.ndim)
+    size = level.document.chunk_shape
+    limit = 2.0**52 * np.asarray(size)
+    corners = np.clip(np.array([low, high]), -limit, limit)
+    if root.bin_shape != root.chunk_shape:
+        slack = 1e-6 * np.maximum(np.asarray(size), np.abs(corners))
+        corners = corners + np.array([-1, 1])[:, None] * np.minimum(slack, limit)
+    first, last = chunks_of(np.clip(corners, -limit, limit), size)
+    return first, last
+
+
+def _both(a: Ints, b: Ints) -> Ints:
+    from zardine.vectors.ragged import find_rows
+
+    return a[find_rows(b, a) >= 0]
+
+
+def _ids(values: Collection[int], name: str) -> Ints:
+    return checked_ids(list(values), None, name)

@@ -1,0 +1,74 @@
+"""Rows of different lengths as two arrays: all values one after the other, and where each row starts."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+def starts_of(counts: npt.ArrayLike) -> Ints:
+    """Where each row starts, and at the end how many values there are: one longer than ``counts``."""
+    lengths = np.asarray(counts, np.int64)
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
+
+
+def ranges(starts: npt.ArrayLike, counts: npt.ArrayLike) -> Ints:
+    """``start, start + 1, … start + count - 1`` for each pair, one after the other."""
+    first, lengths = np.asarray(starts, np.int64), np.asarray(counts, np.int64)
+    if len(first) == 0:
+        return np.zeros(0, np.int64)
+    before = starts_of(lengths)
+    return np.repeat(first - before[:-1], lengths) + np.arange(before[-1])
+
+
+def row_numbers(counts: npt.ArrayLike) -> Ints:
+    """For each value the number of its row."""
+    lengths = np.asarray(counts, np.int64)
+    return np.repeat(np.arange(len(lengths)), lengths)
+
+
+def take_rows(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Some rows of a ragged array: the new starts, and the places of their values in the old one."""
+    counts = starts[rows + 1] - starts[rows]
+    return starts_of(counts), ranges(starts[rows], counts)
+
+
+def unique_rows(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
+    """The distinct rows of a matrix of integers in ascending (lexicographic) order, and for each row its number."""
+    if len(rows) == 0:
+        return rows, np.zeros(0, np.int64)
+    if rows.shape[1] == 0:
+        return rows[:1], np.zeros(len(rows), np.int64)
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    widths = [int(b) - int(a) + 1 for a, b in zip(low, high, strict=True)]
+    cells = 1
+    for width in widths:
+        cells *= width
+    if cells < 2**62:
+        line = np.ravel_multi_index(tuple((rows - low).T), widths)
+        if cells <= 4 * len(line) + 1024:  # counting is faster than sorting
+            seen = np.zeros(cells, np.bool_)
+            seen[line] = True
+            distinct = np.flatnonzero(seen)
+            numbers = (np.cumsum(seen) - 1)[line]
+        else:
+            distinct, numbers = np.unique(line, return_inverse=True)
+        return np.stack(np.unravel_index(distinct, widths), axis=1) + low, numbers.astype(np.int64).reshape(-1)
+    found, numbers = np.unique(rows, axis=0, return_inverse=True)
+    return found, numbers.astype(np.int64).reshape(-1)
+
+
+def find_rows(table: npt.NDArray[Any], rows: npt.NDArray[Any]) -> Ints:
+    """The number of each of ``rows`` in ``table`` (distinct rows of integers in any order); -1 where it is missing."""
+    if len(table) == 0 or len(rows) == 0:
+        return np.full(len(rows), -1, np.int64)
+    _, numbers = unique_rows(np.concatenate([table, rows]).astype(np.int64))
+    place = np.full(int(numbers.max()) + 1, -1, np.int64)
+    place[numbers[: len(table)]] = np.arange(len(table))
+    return place[numbers[len(table) :]]

@@ -1,0 +1,76 @@
+"""Reading what levels say of objects, groups and fragments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.loading import ALL, load_cells
+from zardine.vectors.loading_objects import load_groups, load_manifests, load_tables
+from zardine.vectors.querying import open_level
+from zardine.vectors.results import Arrays
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectTable:
+    """The objects of a level."""
+
+    ids: npt.NDArray[np.int64]
+    """``(O,)``, in the order of the object index."""
+    fragment_counts: npt.NDArray[np.int64]
+    """``(O,)``: how many fragments each is made of; 0 for those that this level leaves out."""
+    attributes: Arrays = field(default_factory=dict)
+    """For each object attribute ``(O,)`` or ``(O, channels)``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupTable:
+    """The groups of a level, numbered from 0."""
+
+    members: tuple[npt.NDArray[np.int64], ...]
+    """Object ids."""
+    attributes: Arrays = field(default_factory=dict)
+    """For each group attribute a row for each group."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FragmentTable:
+    """The fragments of a level, chunk by chunk."""
+
+    chunks: npt.NDArray[np.int64]
+    """``(F, K)``: the chunk of each fragment."""
+    vertex_counts: npt.NDArray[np.int64]
+    """``(F,)``: how many rows it names."""
+    attributes: Arrays = field(default_factory=dict)
+    """For each fragment attribute ``(F,)`` or ``(F, channels)``."""
+
+
+def read_objects(path: StoreLike, *, level: int = 0) -> ObjectTable:
+    """The ids and attributes of all objects of a level; none where it has none."""
+    opened = open_level(path, level)
+    manifests = load_manifests(opened)
+    if manifests is None:
+        none = np.zeros(0, np.int64)
+        return ObjectTable(none, none)
+    columns = load_tables(opened, "object_attributes", len(manifests.ids))
+    values = {name: column.decoded() for name, column in columns.items()}
+    return ObjectTable(manifests.ids, np.diff(manifests.starts), values)
+
+
+def read_groups(path: StoreLike, *, level: int = 0) -> GroupTable:
+    """The members and attributes of all groups of a level; none where it has none."""
+    groups = load_groups(open_level(path, level))
+    if groups is None:
+        return GroupTable(())
+    return GroupTable(groups.members, {name: column.decoded() for name, column in groups.attributes.items()})
+
+
+def read_fragments(path: StoreLike, *, level: int = 0) -> FragmentTable:
+    """The chunks and attributes of all fragments of a level."""
+    content = load_cells(open_level(path, level), fragment_attributes=ALL)
+    chunks = np.repeat(content.keys, np.diff(content.fragments.before), axis=0)
+    values = {name: column.decoded() for name, column in content.fragment_attributes.items()}
+    return FragmentTable(chunks, np.diff(content.fragments.starts), values)

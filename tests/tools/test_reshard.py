@@ -1,0 +1,313 @@
+"""``zardine.reshard``: the same elements in other objects, in place and elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zardine
+from tools.test_repair import VALUES, make, read_by_others
+from zardine.errors import ArrayChangedError, CorruptionError, NodeExistsError, UnsupportedError
+
+SHAPES = [((20, 20), None), ((4, 5), None), (None, None), ((20, 20), (5, 4)), (None, (7, 9)), ("auto", None)]
+
+
+def in_place(path: Any, **request: Any) -> Any:
+    return zardine.reshard(path, grace=0, **request)
+
+
+def files(path: Path) -> set[str]:
+    return {file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("location", ["end", "start"])
+@pytest.mark.parametrize(("shards", "chunks"), SHAPES)
+def test_there_and_back(tmp_path: Path, location: str, shards: Any, chunks: Any) -> None:
+    path = tmp_path / "a.zarr"
+    array = make(str(path), location, attributes={"units": "m"}, dimension_names=("y", "x"))
+    array[4:8, 5:10] = -1
+    expected = array[...]
+    encoded = chunks is None
+    before = files(path)
+    done = in_place(str(path), shards=shards, chunks=chunks)
+    assert done
+    assert done.encoded is encoded
+    now = zardine.open_array(str(path))
+    assert now.metadata.chunk_key_encoding.name == "v2"
+    if shards != "auto":
+        assert (now.shards, now.chunks) == (shards, chunks or (2, 5))
+    assert (dict(now.attrs), now.dimension_names) == ({"units": "m"}, ("y", "x"))
+    for found in (now[...], *read_by_others(path)):
+        np.testing.assert_array_equal(found, expected)
+    assert zardine.verify(str(path)).faults == ()
+    assert zardine.verify(str(path)).notes == ()
+    assert in_place(str(path), shards=shards, chunks=chunks).objects == 0
+    in_place(str(path), shards=(10, 10), chunks=(2, 5))
+    now = zardine.open_array(str(path))
+    assert now.metadata.chunk_key_encoding.name == "default"
+    for found in (now[...], *read_by_others(path)):
+        np.testing.assert_array_equal(found, expected)
+    assert files(path) == before
+
+
+def test_chunks_are_moved_undecoded() -> None:
+    """Even one that is damaged, which stays so; the rest is as good as before."""
+    store: dict[str, Any] = {}
+    make(store)
+    data = bytearray(store["c/0/0"])
+    data[1] ^= 1
+    store["c/0/0"] = bytes(data)
+    assert in_place(store, shards=(20, 20)).encoded
+    array = zardine.open_array(store)
+    with pytest.raises(CorruptionError):
+        array[0, 0]
+    np.testing.assert_array_equal(array[2:], VALUES[2:])
+    store["0/0"] = b"x"
+    with pytest.raises(CorruptionError):
+        in_place(store, shards=(10, 10))
+
+
+def test_other_codecs(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    make(str(path))
+    in_place(str(path), shards=(20, 20), compressors=[{"name": "gzip", "configuration": {"level": 1}}])
+    array = zardine.open_array(str(path))
+    assert [codec.name for codec in array.compressors] == ["gzip", "crc32c"]
+    in_place(str(path), shards=None, codecs=["bytes"])
+    array = zardine.open_array(str(path))
+    assert (array.shards, array.compressors) == (None, ())
+    for found in (array[...], *read_by_others(path)):
+        np.testing.assert_array_equal(found, VALUES)
+    with pytest.raises(ValueError, match="not both"):
+        in_place(str(path), shards=None, codecs=["bytes"], compressors=None)
+
+
+def test_many_kinds_of_arrays() -> None:
+    transpose = zardine.codecs.TransposeCodec(order=(1, 0))
+    sharding = zardine.codecs.ShardingCodec(chunk_shape=(5, 2), codecs=("bytes", "crc32c"))
+    kinds: dict[str, dict[str, Any]] = {
+        "transposed": {"filters": transpose, "serializer": sharding, "compressors": None, "chunks": (10, 10)},
+        "rectilinear shards": {"chunks": (2, 5), "shards": ((4, 6, 10), (15, 5))},
+        "rectilinear chunks": {"chunks": ((4, 6, 10), (15, 5))},
+        "dots": {"chunks": (2, 5), "shards": (10, 10), "chunk_key_encoding": {"name": "default", "separator": "."}},
+        "v2 dots": {"chunks": (2, 5), "chunk_key_encoding": {"name": "v2", "separator": "."}},
+        "around": {
+            "serializer": zardine.codecs.ShardingCodec(chunk_shape=(2, 5), codecs=("bytes", "crc32c")),
+            "compressors": "crc32c",
+            "chunks": (10, 10),
+        },
+    }
+    for name, settings in kinds.items():
+        store: dict[str, Any] = {}
+        zardine.create_array(store, shape=(20, 20), dtype="i4", **settings)[...] = VALUES
+        more = {"chunks": (5, 5)} if name == "rectilinear chunks" else {}
+        in_place(store, shards=(20, 20), **more)
+        np.testing.assert_array_equal(zardine.open_array(store)[...], VALUES, name)
+        assert zardine.verify(store).faults == (), name
+    text: dict[str, Any] = {}
+    zardine.create_array(text, shape=6, dtype="string", chunks=1, shards=2)[...] = ["a", "", "ccc", "d", "é", ""]
+    in_place(text, shards=6)
+    assert zardine.open_array(text)[...].tolist() == ["a", "", "ccc", "d", "é", ""]
+    scalar: dict[str, Any] = {}
+    zardine.create_array(scalar, shape=(), dtype="i4", chunks=())[...] = 5
+    in_place(scalar, shards=())
+    assert zardine.open_array(scalar)[()] == 5
+
+
+def test_to_a_new_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    make(str(path), attributes={"units": "m"})
+    before = files(path)
+    done = zardine.reshard(str(path), shards=(20, 20), target=str(tmp_path / "b.zarr"))
+    assert done.objects == 1
+    assert files(path) == before
+    assert files(tmp_path / "b.zarr") == {"zarr.json", "c/0/0"}
+    for found in read_by_others(tmp_path / "b.zarr"):
+        np.testing.assert_array_equal(found, VALUES)
+    with pytest.raises(NodeExistsError):
+        zardine.reshard(str(path), shards=(20, 20), target=str(tmp_path / "b.zarr"))
+    with pytest.raises(ValueError, match="itself"):
+        zardine.reshard(str(path), shards=(20, 20), target=str(path))
+
+
+def test_consolidated_metadata_above_is_kept_true(tmp_path: Path) -> None:
+    root = tmp_path / "g.zarr"
+    zardine.create_group(str(root)).create_group("inner")
+    make(str(root / "inner/a"))
+    zardine.consolidate_metadata(str(root))
+    in_place(str(root / "inner/a"), shards=None)
+    assert zardine.verify(str(root)).faults == ()
+    np.testing.assert_array_equal(zardine.open_group(str(root), mode="r")["inner/a"][...], VALUES)
+
+
+def test_who_opened_it_before_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    make(str(path))
+    opened = [zardine.open_array(str(path)), zardine.open_array(str(path), config={"cache": 10**6})]
+    zardine.reshard(str(path), shards=(20, 20))
+    for array in opened:
+        with pytest.raises(ArrayChangedError, match="open it again"):
+            array[0, 0]
+        with pytest.raises(ArrayChangedError, match="open it again"):
+            array[0, 0] = 1
+    np.testing.assert_array_equal(zardine.open_array(str(path))[...], VALUES)
+
+
+def test_what_cannot_be(tmp_path: Path) -> None:
+    store: dict[str, Any] = {}
+    make(store)
+    with pytest.raises(ValueError, match="evenly"):
+        in_place(store, shards=(3, 3))
+    with pytest.raises(ValueError, match="evenly"):
+        in_place(store, shards=(10, 10), chunks=(3, 3))
+    with pytest.raises(NodeExistsError, match="belong to nothing"):
+        in_place({**store, "0/0": b""}, shards=(20, 20))
+    old: dict[str, Any] = {}
+    zardine.create_array(old, shape=4, chunks=2, dtype="i4", zarr_format=2)
+    with pytest.raises(UnsupportedError, match="convert"):
+        in_place(old, shards=(4,))
+
+
+class InterruptedHereError(Exception):
+    pass
+
+
+class Failing(zardine.storage.WrapperStore):
+    """Fails at one write or erasure."""
+
+    left = 10**9
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise InterruptedHereError
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        self._count()
+        return super().set(key, value, condition=condition)
+
+    def erase(self, key: str) -> None:
+        self._count()
+        super().erase(key)
+
+    def erase_values(self, keys: Any) -> None:
+        for key in keys:
+            self.erase(key)
+
+
+@pytest.mark.parametrize(
+    "request_", [{"shards": (20, 10)}, {"shards": None, "chunks": (10, 4)}], ids=["moved", "decoded"]
+)
+def test_interrupted_at_every_write(request_: dict[str, Any]) -> None:
+    """The array reads right after each interruption; the same call finishes, another one is refused."""
+    points = 0
+    for number in range(200):
+        inner = zardine.storage.MemoryStore()
+        make(inner)
+        store = Failing(inner)
+        store.left = number
+        try:
+            in_place(store, **request_)
+        except InterruptedHereError:
+            pass
+        else:
+            break
+        points += 1
+        np.testing.assert_array_equal(zardine.open_array(inner)[...], VALUES)
+        report = zardine.verify(inner)
+        assert report.faults == ()
+        unfinished = [note.kind for note in report.notes] == ["unfinished"]
+        assert unfinished == (number > 0)
+        switched = zardine.open_array(inner).metadata.chunk_key_encoding.name == "v2"
+        if unfinished and not switched:
+            with pytest.raises(NodeExistsError, match="another way"):
+                in_place(inner, shards=(4, 20))
+        if number % 3 == 1 and not switched:
+            in_place(inner, restart=True, shards=(4, 20))
+            assert zardine.open_array(inner).shards == (4, 20)
+        else:
+            store.left = 10**9
+            in_place(store, **request_)
+            assert zardine.open_array(inner).shards == request_["shards"]
+        np.testing.assert_array_equal(zardine.open_array(inner)[...], VALUES)
+        assert zardine.verify(inner).faults == zardine.verify(inner).notes == ()
+    assert points > 10
+
+
+def test_a_resumed_run_does_not_begin_anew(tmp_path: Path) -> None:
+    inner = zardine.storage.MemoryStore()
+    zardine.create_array(inner, shape=1000, chunks=1, shards=2, dtype="i4")[...] = np.arange(1000)
+    store = Failing(inner)
+    from zardine.tools import reshard_state
+
+    old, reshard_state._PAUSE = reshard_state._PAUSE, 0.0
+    try:
+        store.left = 150
+        with pytest.raises(InterruptedHereError):
+            in_place(store, shards=(10,))
+        done = in_place(inner, shards=(10,))
+    finally:
+        reshard_state._PAUSE = old
+    assert done.objects < 60
+    np.testing.assert_array_equal(zardine.open_array(inner)[...], np.arange(1000))
+
+
+def test_changes_meanwhile_are_copied_too() -> None:
+    """Writes, a resize and new attributes that come in while objects are copied."""
+    inner = zardine.storage.MemoryStore()
+    make(inner)
+
+    class Meddling(zardine.storage.WrapperStore):
+        step = 0
+
+        def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+            result = super().set(key, value, condition=condition)
+            self.step += 1
+            if self.step == 3:
+                other = zardine.open_array(inner)
+                other[0, 0] = 1000
+                other.attrs["new"] = 1
+                other.append(np.full((5, 20), 7, "i4"))
+            return result
+
+    in_place(Meddling(inner), shards=(20, 10))
+    expected = np.concatenate((VALUES, np.full((5, 20), 7, "i4")))
+    expected[0, 0] = 1000
+    array = zardine.open_array(inner)
+    np.testing.assert_array_equal(array[...], expected)
+    assert dict(array.attrs) == {"new": 1}
+    assert zardine.verify(inner).faults == ()
+
+
+def test_what_comes_too_late_is_kept_and_said() -> None:
+    inner = zardine.storage.MemoryStore()
+    make(inner)
+
+    class Late(zardine.storage.WrapperStore):
+        def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+            if key == "zarr.json":
+                inner.set("c/0/0", b"by a program that knows nothing of this")
+            return super().set(key, value, condition=condition)
+
+    done = in_place(Late(inner), shards=(20, 10))
+    assert not done
+    assert done.late == ("c/0/0",)
+    assert inner.exists("c/0/0")
+    np.testing.assert_array_equal(zardine.open_array(inner)[...], VALUES)
+
+
+def test_command(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    make(str(path))
+    result = run("reshard", path, "--shards", "20,20", "--grace", 0)
+    assert result.stdout == "1 objects written, of chunks as they were encoded\n"
+    result = run("reshard", path, "--shards", "none", "--chunks", "10,10", "--grace", 0, "--json")
+    assert json.loads(result.stdout)["objects"] == 4
+    assert run("reshard", path, "--shards", "x").exit_code == 2
+    assert run("reshard", path, "--shards", "3,3", "--chunks", "2,2").exit_code == 2
+    assert run("reshard", path, "--shards", "20,20", "--to", tmp_path / "b.zarr", "-q").stdout == ""
+    np.testing.assert_array_equal(zardine.open_array(str(tmp_path / "b.zarr"))[...], VALUES)

@@ -1,0 +1,188 @@
+"""``zardine.verify``: sound data has no faults, and each fault is told with its place."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_golden import CASES, DATA, OLD_CASES
+
+import zardine
+from zardine.errors import NodeNotFoundError
+
+OVERLAPPING = "hand-made/layout/overlapping-ranges"
+
+
+def kinds(report: Any) -> list[str]:
+    return [fault.kind for fault in report.faults]
+
+
+def make(store: Any, **more: Any) -> zardine.Array:
+    settings = {"shape": (20, 20), "chunks": (2, 5), "shards": (10, 10), "dtype": "i4", "fill_value": -1, **more}
+    array = zardine.create_array(store, **settings)
+    array[...] = np.arange(400).reshape(20, 20)
+    return array
+
+
+@pytest.mark.parametrize("deep", [True, False])
+def test_golden_files(deep: bool) -> None:
+    """All that other programs wrote is sound; all that was damaged by hand is not."""
+    wrong = []
+    with warnings.catch_warnings(), zardine.config.set({"array.allow_unsafe_pickle_decode": True}):
+        warnings.simplefilter("ignore")
+        for case in CASES + OLD_CASES:
+            if case["path"].endswith(".zip") or "optional" in case:
+                continue
+            report = zardine.verify(str(DATA / case["path"]), deep=deep)
+            unknown = set(kinds(report)) == {"unknown"}  # a codec that is not installed
+            if case["path"] == OVERLAPPING:
+                assert kinds(report) == ["overlap"] * len(report.faults)
+            elif "damage" in case:
+                if report and (deep or case["damage"]["error"] not in ("ChunkDecodeError", "CorruptionError")):
+                    wrong.append(case["path"])
+            elif not report and not unknown:
+                wrong.append(case["path"])
+    assert wrong == []
+
+
+def test_every_kind_of_fault(tmp_path: Path) -> None:
+    root = tmp_path / "g.zarr"
+    group = zardine.create_group(str(root))
+    make(str(root / "a"))
+    make(str(root / "b"), shards=None, chunks=(10, 10))
+    group.create_array("c", shape=4, dtype="i4")
+    zardine.consolidate_metadata(str(root))
+    assert zardine.verify(str(root))
+    group["b"].attrs["changed"] = 1
+    (root / "a/c/0/0").write_bytes(b"short")
+    shard = bytearray((root / "a/c/0/1").read_bytes())
+    shard[3] ^= 1
+    (root / "a/c/0/1").write_bytes(shard)
+    (root / "a/c/1/0").write_bytes((root / "a/c/1/0").read_bytes() + b"\0" * 4)
+    (root / "a/c/1/5").write_bytes(b"")
+    (root / "a/c/left").write_bytes(b"")
+    (root / "a/notes.txt").write_bytes(b"")
+    (root / "a/__zardine/damaged/c").mkdir(parents=True)
+    (root / "a/__zardine/damaged/c/9").write_bytes(b"")
+    (root / "b/c/1/1").write_bytes((root / "b/c/1/1").read_bytes()[:-1])
+    (root / "c/zarr.json").write_text("{}")
+    (root / "folder").mkdir()
+    (root / "folder/file").write_bytes(b"")
+    report = zardine.verify(str(root))
+    found = [(fault.place, fault.key, fault.chunk, fault.kind) for fault in report.faults]
+    assert found == [
+        ("/", "zarr.json", None, "consolidated"),
+        ("/", "zarr.json", None, "consolidated"),
+        ("/a", "a/c/0/0", None, "index"),
+        ("/a", "a/c/0/1", (0, 2), "checksum"),
+        ("/a", "a/c/1/0", None, "index"),
+        ("/a", "a/c/1/5", None, "outside"),
+        ("/a", "a/c/left", None, "stray"),
+        ("/a", "a/notes.txt", None, "stray"),
+        ("/b", "b/c/1/1", (1, 1), "checksum"),
+        ("/c", "c/zarr.json", None, "document"),
+        ("/c", "c/zarr.json", None, "document"),
+        ("/folder", "folder/file", None, "stray"),
+    ]
+    assert report.faults[3].byte_range is not None
+    assert [note.kind for note in report.notes] == ["kept"]
+    assert not report
+    assert json.dumps(report.to_dict())
+    assert (report.nodes, report.objects) == (3, 8)
+    part = zardine.verify(str(root), path="b")
+    assert kinds(part) == ["checksum"]
+    assert kinds(zardine.verify(zardine.open(str(root))["b"])) == ["checksum"]
+
+
+def test_notes_of_unused_and_shared_bytes() -> None:
+    store: dict[str, Any] = {}
+    array = make(store)
+    layout = array._source.layout.shard((0, 0))
+    assert layout is not None
+    shard = bytes(store["c/0/0"])
+    index = layout.index_of(shard)
+    index.offsets[3], index.lengths[3] = index.offsets[2], index.lengths[2]
+    from zardine.sharding.index import encode_index
+
+    store["c/0/0"] = shard[: -layout.index_size] + bytes(encode_index(index, layout.index_chain))
+    report = zardine.verify(store)
+    assert report
+    assert [note.kind for note in report.notes] == ["shared", "unused"]
+    index.lengths[3] -= 1
+    store["c/0/0"] = shard[: -layout.index_size] + bytes(encode_index(index, layout.index_chain))
+    assert "overlap" in kinds(zardine.verify(store))
+
+
+def test_shallow_finds_checksums_without_decoding() -> None:
+    store: dict[str, Any] = {}
+    make(store, chunks=(2, 5), shards=(10, 10))
+    data = bytearray(store["c/1/1"])
+    data[0] ^= 255
+    store["c/1/1"] = bytes(data)
+    assert kinds(zardine.verify(store, deep=False)) == ["checksum"]
+    unchecked: dict[str, Any] = {}
+    make(unchecked, checksum=False)
+    data = bytearray(unchecked["c/1/1"])
+    data[0] ^= 255
+    unchecked["c/1/1"] = bytes(data)
+    assert kinds(zardine.verify(unchecked, deep=False)) == []
+    assert kinds(zardine.verify(unchecked)) == ["chunk"]
+
+
+def test_shards_in_shards_name_the_innermost_chunk() -> None:
+    inner = zardine.codecs.ShardingCodec(chunk_shape=(2, 5), codecs=("bytes", "crc32c"))
+    outer = zardine.codecs.ShardingCodec(chunk_shape=(10, 10), codecs=(inner,))
+    store: dict[str, Any] = {}
+    array = zardine.create_array(store, shape=(20, 20), chunks=(20, 20), dtype="i4", fill_value=-1, serializer=outer)
+    array[...] = np.arange(400).reshape(20, 20)
+    data = bytearray(store["c/0/0"])
+    data[50] ^= 1
+    data[100] ^= 1
+    store["c/0/0"] = bytes(data)
+    report = zardine.verify(store)
+    assert [(fault.chunk, fault.kind) for fault in report.faults] == [((0, 0), "checksum"), ((0, 0), "checksum")]
+    assert "inner chunk (0, 1) of it" in report.faults[0].message
+
+
+def test_progress_and_nothing_there(tmp_path: Path) -> None:
+    store: dict[str, Any] = {}
+    make(store)
+    seen: list[tuple[int, int]] = []
+    zardine.verify(store, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    with pytest.raises(NodeNotFoundError):
+        zardine.verify(str(tmp_path / "missing.zarr"))
+    with pytest.raises(NodeNotFoundError):
+        zardine.verify(store, path="x")
+
+
+def test_memory_is_bounded_by_the_window() -> None:
+    """A shard is read in parts."""
+    store: dict[str, Any] = {}
+    zardine.create_array(store, shape=(64, 65536), chunks=(1, 65536), shards=(64, 65536), dtype="u1", compressors=None)[
+        ...
+    ] = 1
+    counted = zardine.storage.CountingStore(zardine.storage.MemoryStore(store))
+    with zardine.config.set({"window_bytes": 2**20, "threads": 1}):
+        assert zardine.verify(counted)
+    assert counted.counts.keys["c/0/0"] > 4
+
+
+def test_command(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    make(str(path))
+    result = run("verify", path)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("no faults: 1 nodes, 4 objects, 40 chunks, ")
+    assert run("verify", path, "-q").stdout == ""
+    (path / "c/0/0").write_bytes(b"x")
+    result = run("verify", path, "--no-deep")
+    assert result.exit_code == 1
+    assert "fault c/0/0: index: the shard has 1 bytes" in result.stdout
+    report = json.loads(run("verify", path, "--json").stdout)
+    assert report["faults"][0]["key"] == "c/0/0"
+    assert run("verify", tmp_path / "none").exit_code == 1

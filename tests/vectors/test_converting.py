@@ -1,0 +1,177 @@
+"""``shard_store``, ``unshard_store``, ``reshard``: nothing but shards changes, and nothing is ever lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vectors.geometry_samples import Killed, MortalStore, copy_of, document, rows, set_document, values
+from zardine import vectors
+from zardine.errors import CorruptionError, DataError
+from zardine.storage import CountingStore, MemoryStore
+
+POINTS = np.random.default_rng(1).uniform(-30, 30, (200, 3))
+
+
+def store_of_points(**options: Any) -> MemoryStore:
+    store = MemoryStore()
+    vectors.write_points(
+        store, POINTS, chunk_shape=20, bin_shape=10, vertex_attributes={"n": np.arange(200)}, **options
+    )
+    return store
+
+
+def check(store: Any) -> None:
+    found = vectors.read_points(store)
+    assert rows(found.positions, found.attributes["n"]) == rows(POINTS, np.arange(200))
+
+
+def without_shards(store: MemoryStore) -> dict[str, Any]:
+    """All documents, without what shards change."""
+    found = {}
+    for key, value in values(store).items():
+        if key.endswith("zarr.json"):
+            node = json.loads(value)
+            node.pop("chunk_grid", None)
+            node.pop("codecs", None)
+            node["attributes"].pop("notes", None)
+            found[key] = node
+    return found
+
+
+@pytest.mark.parametrize("compressor", [None, "zstd"])
+def test_there_and_back_restores_every_byte(compressor: str | None) -> None:
+    store = store_of_points(compressor=compressor)
+    before = values(store)
+    done = vectors.shard_store(store, shard_shape=8)
+    cells = len({tuple(each) for each in np.floor(POINTS / 20).tolist()})
+    assert done == {"arrays_sharded": 3, "chunks_packed": 3 * cells, "shard_shape": 8}
+    assert vectors.is_sharded(store)
+    codecs = [each["compressors"] for each in vectors.get_shard_info(store).values()]
+    assert codecs == [[compressor] if compressor else []] * 3
+    after = values(store)
+    assert len(after) < 20
+    assert "notes" in json.loads(after["zarr.json"])["attributes"]
+    check(store)
+    assert vectors.shard_store(store, shard_shape=8)["arrays_sharded"] == 0
+    assert values(store) == after
+    assert vectors.unshard_store(store) == {"arrays_unsharded": 3, "chunks_extracted": 3 * cells}
+    assert values(store) == before
+    assert vectors.unshard_store(store)["arrays_unsharded"] == 0
+
+
+def test_documents_are_the_same_with_and_without_shards() -> None:
+    flat, sharded = store_of_points(), store_of_points(shard_shape=(2, 4, 1))
+    assert without_shards(flat) == without_shards(sharded)
+    vectors.shard_store(flat, shard_shape=(2, 4, 1))
+    assert without_shards(flat) == without_shards(sharded)
+
+
+def test_calls_of_the_sharding_page(tmp_path: Path) -> None:
+    path = str(tmp_path / "scan.zv")
+    vectors.write_points(path, POINTS, chunk_shape=(20.0, 20.0, 20.0), bin_shape=(5.0, 5.0, 5.0), shard_shape=(4, 4, 4))
+    assert document(path, "0/vertices")["chunk_grid"]["configuration"]["chunk_shape"] == [4, 4, 4]
+    vectors.shard_store(path, shard_shape=8)
+    vectors.shard_store(path, shard_shape=(4, 4, 16))
+    vectors.reshard(path, 4)
+    vectors.reshard(path, None)
+    assert not vectors.is_sharded(path)
+    vectors.shard_store(path, shard_shape=(1, 1, 1))
+    assert not vectors.is_sharded(path)
+    codecs = [{"name": "bytes"}, {"name": "blosc", "configuration": {"cname": "zstd", "clevel": 5}}]
+    sharding = {"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 1, 1, 65536, 3], "codecs": codecs}}
+    vectors.write_points(
+        path, POINTS, chunk_shape=20, shard_shape=4, codec_config={"codecs": [sharding]}, overwrite=True
+    )
+    assert {tuple(each["compressors"]) for each in vectors.get_shard_info(path).values()} == {("blosc",)}
+    assert len(vectors.read_points(path)) == 200
+
+
+@pytest.mark.parametrize("name", ["po", "g", "m", "ss", "sk", "pl", "l", "d2", "par"])
+def test_every_kind_of_store(copy_of: Callable[[str], str], name: str) -> None:
+    path = copy_of(name)
+    before = vectors.read_graph(path)
+    info = vectors.get_shard_info(path)
+    vectors.shard_store(path, 3)
+    assert all(each["shard_shape"] for each in vectors.get_shard_info(path).values())
+    assert vectors.validate(path).ok
+    vectors.unshard_store(path)
+    after = vectors.read_graph(path)
+    assert rows(before.positions) == rows(after.positions)
+    assert before.edges.tolist() == after.edges.tolist()
+    assert vectors.get_shard_info(path).keys() == info.keys()
+
+
+@pytest.mark.parametrize("shape", [0, -1, (2, 2), "many", 1.5, True, (2, 0, 2)])
+def test_shapes_that_are_none_change_nothing(shape: Any) -> None:
+    store = store_of_points()
+    before = values(store)
+    with pytest.raises(DataError, match="shard_shape"):
+        vectors.shard_store(store, shape)
+    assert values(store) == before
+
+
+@pytest.mark.parametrize("steps", [[(None, 3)], [(3, None)], [(2, 3)], [(None, 3), (3, None)]])
+def test_killed_anywhere_the_store_reads_complete(steps: list[tuple[Any, Any]]) -> None:
+    first, target = steps[0]
+    whole = store_of_points(shard_shape=first)
+    probe = CountingStore(copy_of(whole))
+    vectors.reshard(probe, target)
+    changes = probe.counts.writes + probe.counts.erases + 400
+    for changes_left in [*range(12), *range(12, changes, 23)]:
+        store = copy_of(whole)
+        mortal = MortalStore(store, changes_left)
+        try:
+            vectors.reshard(mortal, target)
+        except Killed:
+            check(store)
+            assert vectors.validate(store).ok
+            vectors.repair(store)
+            assert vectors.validate(store).findings == ()
+            check(store)
+        vectors.reshard(store, target)
+        check(store)
+        assert vectors.validate(store).findings == ()
+
+
+def test_cells_that_no_list_names_are_kept(copy_of: Callable[[str], str]) -> None:
+    path = copy_of("p1")
+    for name in ("vertices", "vertex_fragments"):
+        node = document(path, f"0/{name}")
+        node["attributes"]["nonempty_chunks"] = node["attributes"]["nonempty_chunks"][:1]
+        set_document(path, f"0/{name}", node)
+    vectors.shard_store(path, 2)
+    assert len(vectors.read_points(path)) == 8
+    assert vectors.validate(path).ok
+
+
+def test_sixty_cells_of_one_shard_cost_two_requests_an_array() -> None:
+    counting = CountingStore(MemoryStore())
+    grid = np.stack(np.meshgrid(*[np.arange(8)] * 3, indexing="ij"), axis=-1).reshape(-1, 3) * 10.0 + 5
+    vectors.write_points(counting, grid, chunk_shape=10, shard_shape=8)
+    counting.reset()
+    found = vectors.read_points(counting, bbox=([0, 0, 0], [39, 49, 29]), attributes=None)
+    assert len(found) == 60
+    reads = [count for key, count in counting.counts.keys.items() if "/c/" in key]
+    assert reads == [2]
+    store = MemoryStore()
+    vectors.write_points(store, grid, chunk_shape=10, shard_shape=8, object_ids=np.arange(512))
+    counting = CountingStore(store)
+    vectors.read_points(counting, bbox=([0, 0, 0], [39, 49, 29]), attributes=None)
+    reads = {key: count for key, count in counting.counts.keys.items() if "vert" in key and "/c/" in key}
+    assert reads == {"0/vertices/c/0/0/0": 2, "0/vertex_fragments/c/0/0/0": 2}
+
+
+def test_a_listed_chunk_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.zv")
+    vectors.write_points(path, POINTS, chunk_shape=20)
+    for file in (tmp_path / "a.zv/0/vertices/c/1/1").iterdir():
+        file.unlink()
+    with pytest.raises(CorruptionError, match=r"nothing is stored|lost"):
+        vectors.read_points(path)
+    assert "chunk-lost" in vectors.validate(path).codes

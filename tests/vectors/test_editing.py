@@ -1,0 +1,201 @@
+"""Adding, removing, moving: attributes, links and objects stay with their vertices, also where the writer is killed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vectors.geometry_samples import Killed, MortalStore, copy_of, links, rows, values
+from zardine import vectors
+from zardine.errors import DataError, NodeExistsError, SelectionError
+from zardine.storage import MemoryStore
+
+RNG = np.random.default_rng(3)
+OLD, NEW = RNG.uniform(0, 50, (80, 3)), RNG.uniform(-90, 120, (40, 3))
+
+
+@pytest.mark.parametrize("layout", [{}, {"bin_shape": 5}, {"shard_shape": 2, "compressor": "zstd"}])
+def test_points_are_added_and_none_is_lost(layout: dict[str, Any]) -> None:
+    store = MemoryStore()
+    number, label = np.arange(120), np.array([f"t{i % 7}" for i in range(120)])
+    first = {"n": number[:80], "label": label[:80]}
+    vectors.write_points(store, OLD, chunk_shape=10, vertex_attributes=first, **layout)
+    with pytest.raises(NodeExistsError):
+        vectors.write_points(store, NEW, chunk_shape=10)
+    vectors.append_points(store, NEW, vertex_attributes={"n": number[80:], "label": label[80:]})
+    found = vectors.read_points(store)
+    whole = np.concatenate([OLD, NEW])
+    assert rows(found.positions, found.attributes["n"], found.attributes["label"]) == rows(whole, number, label)
+    assert vectors.validate(store).findings == ()
+    vectors.append_points(store, NEW[:1])
+    found = vectors.read_points(store)
+    assert len(found.attributes["n"]) == len(found) == 121
+    assert [each for each in found.attributes["label"].tolist() if each is None] == [None]
+    assert vectors.validate(store).findings == ()
+
+
+def test_points_are_added_to_objects() -> None:
+    store = MemoryStore()
+    ids = np.arange(80) % 4 * 10
+    vectors.write_points(
+        store, OLD, chunk_shape=10, object_ids=ids, object_attributes={"w": np.arange(4.0)}, groups=[[10]]
+    )
+    more = np.array([10, 99] * 20)
+    vectors.append_points(store, NEW, object_ids=more, object_attributes={"w": [7.0]})
+    found = vectors.read_points(store)
+    assert found.object_ids is not None
+    assert rows(found.positions, found.object_ids) == rows(np.concatenate([OLD, NEW]), np.concatenate([ids, more]))
+    assert rows(vectors.read_points(store, group_ids=[0]).positions) == rows(np.concatenate([OLD[ids == 10], NEW[::2]]))
+    assert vectors.validate(store).findings == ()
+    with pytest.raises(DataError, match="object_ids"):
+        vectors.append_points(store, NEW)
+
+
+def test_lines_graphs_and_meshes_grow() -> None:
+    store = MemoryStore()
+    lines = [RNG.normal(0, 9, (n, 2)).cumsum(axis=0) for n in (5, 1, 30)]
+    vectors.write_polylines(store, lines[:2], chunk_shape=10, object_ids=[3, 9])
+    vectors.append_polylines(store, lines[2:])
+    found = vectors.read_polylines(store)
+    assert [each.tolist() for each in found.lines] == [each.tolist() for each in lines]
+    assert found.object_ids.tolist() == [3, 9, 10]
+    assert vectors.validate(store).findings == ()
+    store = MemoryStore()
+    edges = RNG.integers(0, 40, (60, 2))
+    vectors.write_graph(store, OLD[:40], edges, chunk_shape=10, edge_attributes={"w": np.arange(60)})
+    vectors.append_graph(store, NEW, edges[:30], link_attributes={"w": np.arange(100, 130)})
+    graph = vectors.read_graph(store)
+    wanted = links(OLD, edges, np.arange(60)) + links(NEW, edges[:30], np.arange(100, 130))
+    assert links(graph.positions, graph.edges, graph.edge_attributes["w"]) == sorted(wanted)
+    assert vectors.validate(store).findings == ()
+
+
+def test_vertices_are_deleted_with_what_belongs_to_them() -> None:
+    store = MemoryStore()
+    edges = RNG.integers(0, 80, (200, 2))
+    number = np.arange(80)
+    ids = number % 5
+    vectors.write_graph(
+        store, OLD, edges, chunk_shape=10, vertex_attributes={"n": number}, object_ids=ids, groups=[[1, 2], [3]]
+    )
+    box = ([10, 10, 10], [40, 40, 40])
+    gone = ((box[0] <= OLD) & (box[1] >= OLD)).all(axis=1) | (ids == 1)
+    assert vectors.delete(store, bbox=box) + vectors.delete(store, object_ids=[1]) == gone.sum()
+    graph = vectors.read_graph(store)
+    assert rows(graph.positions, graph.attributes["n"]) == rows(OLD[~gone], number[~gone])
+    assert links(graph.positions, graph.edges) == links(OLD, edges[~gone[edges].any(axis=1)])
+    assert vectors.validate(store).findings == ()
+    with pytest.raises(SelectionError, match="what to delete"):
+        vectors.delete(store)
+
+
+@pytest.mark.parametrize("kind", ["points", "bins", "lines", "graph", "skeleton", "mesh"])
+def test_moved_vertices_take_everything_along(kind: str) -> None:
+    store = MemoryStore()
+    number = np.arange(80)
+    ends = RNG.integers(0, 80, (100, 3 if kind == "mesh" else 2))
+    parents = np.array([-1, *(RNG.integers(0, i) for i in range(1, 80))])
+    options: dict[str, Any] = {"chunk_shape": 10, "vertex_attributes": {"n": number}}
+    if kind in ("points", "bins"):
+        vectors.write_points(store, OLD, bin_shape=5 if kind == "bins" else None, **options)
+    elif kind == "lines":
+        vectors.write_polylines(store, [OLD[:50], OLD[50:]], **options)
+    elif kind == "graph":
+        vectors.write_graph(store, OLD, ends, **options)
+    elif kind == "mesh":
+        vectors.write_mesh(store, OLD, ends, **options)
+    else:
+        vectors.write_skeleton(store, OLD, parents, **options)
+    order = vectors.read_points(store).attributes["n"]
+    moved = RNG.choice(80, 30, replace=False)
+    to = RNG.uniform(-30, 90, (30, 3))
+    vectors.move_vertices(store, moved, to)
+    wanted = OLD.copy()
+    wanted[order[moved]] = to
+    found = vectors.read_points(store)
+    assert rows(found.positions, found.attributes["n"]) == rows(wanted, number)
+    if kind == "lines":
+        assert vectors.read_polylines(store)[0].tolist() == wanted[:50].tolist()
+    elif kind == "graph":
+        graph = vectors.read_graph(store)
+        assert links(graph.positions, graph.edges) == links(wanted, ends)
+    elif kind == "mesh":
+        mesh = vectors.read_mesh(store)
+        assert links(mesh.positions, mesh.faces) == links(wanted, ends)
+    elif kind == "skeleton":
+        tree = vectors.read_skeleton(store)
+        assert links(tree.positions, tree.edges) == links(wanted, np.stack([number[1:], parents[1:]], axis=1))
+    assert vectors.validate(store).findings == ()
+
+
+def test_attributes_are_set_and_removed() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, OLD, chunk_shape=10, object_ids=np.arange(80))
+    found = vectors.read_points(store)
+    vectors.set_attribute(store, "height", found.positions[:, 2])
+    vectors.set_attribute(store, "name", [str(i) for i in range(80)], kind="object")
+    again = vectors.read_points(store)
+    assert again.attributes["height"].tolist() == again.positions[:, 2].tolist()
+    vectors.set_attribute(store, "height", None)
+    assert vectors.read_points(store).attributes == {}
+    assert vectors.validate(store).findings == ()
+    with pytest.raises(DataError, match="one row for each"):
+        vectors.set_attribute(store, "height", [1, 2])
+
+
+def test_killed_anywhere_all_or_nothing_is_added() -> None:
+    whole = MemoryStore()
+    vectors.write_points(whole, OLD, chunk_shape=20, vertex_attributes={"n": np.arange(80)})
+    before, after = rows(OLD, np.arange(80)), rows(np.concatenate([OLD, NEW]), np.arange(120))
+    seen = set()
+    for changes in [*range(0, 400, 9)]:
+        store = copy_of(whole)
+        mortal = MortalStore(store, changes)
+        with suppress(Killed):
+            vectors.append_points(mortal, NEW, vertex_attributes={"n": np.arange(80, 120)})
+        found = vectors.read_points(store)
+        told = rows(found.positions, found.attributes["n"])
+        assert told in (before, after)
+        seen.add(told == after)
+        vectors.repair(store)
+        found = vectors.read_points(store)
+        assert rows(found.positions, found.attributes["n"]) == told
+        assert vectors.validate(store).ok
+    assert seen == {True, False}
+
+
+def test_a_new_store_is_there_whole_or_not_at_all() -> None:
+    full = MemoryStore()
+    vectors.write_points(full, OLD, chunk_shape=20)
+    for changes in range(0, len(values(full)), 7):
+        store = MemoryStore()
+        with pytest.raises(Killed):
+            vectors.write_points(MortalStore(store, changes), OLD, chunk_shape=20)
+        assert "zarr.json" not in values(store)
+        vectors.write_points(store, OLD, chunk_shape=20)
+        assert values(store) == values(full)
+
+
+def test_attributes_of_every_kind() -> None:
+    store = MemoryStore()
+    edges = RNG.integers(0, 80, (90, 2))
+    vectors.write_graph(store, OLD, edges, chunk_shape=10, object_ids=np.arange(80) % 3, groups=[[0, 1], [2]])
+    fragments, objects = vectors.read_fragments(store), vectors.read_objects(store)
+    vectors.set_attribute(store, "part", fragments.vertex_counts * 10, kind="fragment")
+    vectors.set_attribute(store, "name", ["a", "b", None], kind="object")
+    vectors.set_attribute(store, "size", [[2, 3], [1, 4]], kind="group")
+    graph = vectors.read_graph(store)
+    vectors.set_attribute(store, "length", graph.positions[graph.edges[:, 0], 0], kind="link")
+    graph, fragments = vectors.read_graph(store), vectors.read_fragments(store)
+    assert graph.edge_attributes["length"].tolist() == graph.positions[graph.edges[:, 0], 0].tolist()
+    assert fragments.attributes["part"].tolist() == (fragments.vertex_counts * 10).tolist()
+    assert objects.fragment_counts.sum() == len(fragments.chunks)
+    assert vectors.read_objects(store).attributes["name"].tolist()[:2] == ["a", "b"]
+    assert vectors.read_groups(store).attributes["size"].tolist() == [[2, 3], [1, 4]]
+    assert [each.tolist() for each in vectors.read_groups(store).members] == [[0, 1], [2]]
+    assert vectors.validate(store).findings == ()
+    with pytest.raises(DataError, match="nothing of the kind"):
+        vectors.set_attribute(store, "a", [], kind="teapot")

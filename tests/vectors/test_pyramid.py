@@ -1,0 +1,94 @@
+"""Coarser levels: means of bins, links to them, objects that go on."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vectors.geometry_samples import Killed, MortalStore, copy_of, rows
+from zardine import vectors
+from zardine.errors import DataError
+from zardine.storage import MemoryStore
+
+P = np.random.default_rng(0).uniform(-50, 50, (400, 3))
+
+
+@pytest.mark.parametrize("layout", [{}, {"bin_shape": 5}, {"shard_shape": 2, "compressor": "zstd"}])
+def test_every_vertex_of_a_level_is_the_mean_of_a_bin(layout: dict[str, Any]) -> None:
+    store = MemoryStore()
+    vectors.write_points(store, P, chunk_shape=20, **layout)
+    assert vectors.build_pyramid(store, factors=[(2, 1), (2, 1)]) == [1, 2]
+    size = 2 * layout.get("bin_shape", 20)
+    number = np.unique(np.floor(P / size), axis=0, return_inverse=True)[1].reshape(-1)
+    means = [P[number == n].mean(axis=0) for n in range(number.max() + 1)]
+    coarse = vectors.read_points(store, level=1)
+    assert np.allclose(sorted(rows(coarse.positions)), sorted(rows(np.array(means))))
+    ends = vectors.read_cross_level_links(store, 0, 1)
+    fine = vectors.read_points(store).positions
+    assert (np.floor(fine[ends[:, 0]] / size) == np.floor(coarse.positions[ends[:, 1]] / size)).all()
+    assert len(ends) == 400
+    back = vectors.read_cross_level_links(store, 1, -1)
+    assert rows(back[:, ::-1]) == rows(ends)
+    assert vectors.validate(store).findings == ()
+    info = vectors.get_shard_info(store)
+    assert {each["shard_shape"] for each in info.values()} == {info["0/vertices"]["shard_shape"]}
+
+
+def test_objects_go_on_as_paths() -> None:
+    store = MemoryStore()
+    line = np.stack([np.linspace(0, 100, 201), np.zeros(201)], axis=1)
+    vectors.write_polylines(
+        store, [line, line + 300], chunk_shape=10, object_ids=[5, 8], object_attributes={"w": [1, 2]}
+    )
+    vectors.build_pyramid(store, factors=[(2, 1), (2, 2)])
+    coarse = vectors.read_polylines(store, level=1)
+    assert coarse.object_ids.tolist() == [5, 8]
+    assert np.array_equal(coarse[0][:, 0], np.sort(coarse[0][:, 0]))
+    assert coarse.object_attributes["w"].tolist() == [1, 2]
+    half = vectors.read_polylines(store, level=2)
+    assert sorted(map(len, half.lines))[0] == 0
+    assert vectors.validate(store).findings == ()
+    vectors.append_polylines(store, [line])
+    assert [each["level"] for each in vectors.describe_store(store)["levels"]] == [0]
+    assert vectors.validate(store).findings == ()
+
+
+def test_killed_anywhere_level_0_reads_and_all_can_be_made_again() -> None:
+    whole = MemoryStore()
+    vectors.write_points(whole, P, chunk_shape=50)
+    for changes in range(0, 120, 11):
+        store = copy_of(whole)
+        with suppress(Killed):
+            vectors.build_pyramid(MortalStore(store, changes), factors=[(2, 1)])
+        assert rows(vectors.read_points(store).positions) == rows(P)
+        vectors.build_pyramid(store, factors=[(2, 1)])
+        assert vectors.validate(store).findings == ()
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"factors": [(0.5, 1)]}, {"factors": [(2, np.nan)]}, {"chunk_scale_factors": [0]}]
+)
+def test_factors_that_make_no_sense(arguments: dict[str, Any]) -> None:
+    store = MemoryStore()
+    vectors.write_points(store, P, chunk_shape=50)
+    with pytest.raises(DataError):
+        vectors.build_pyramid(store, **arguments)
+
+
+def test_parametric_objects() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, P, chunk_shape=50)
+    assert vectors.read_parametric_objects(store) == []
+    ball = vectors.ParametricObject("sphere", np.array([1.0, 2, 3, 4]), "ball")
+    vectors.write_parametric_objects(store, [ball, vectors.ParametricObject("plane", np.array([1.0, 0, 0, 2]))])
+    found = vectors.read_parametric_objects(store)
+    assert [(each.type, each.name, each.coefficients.tolist()) for each in found] == [
+        ("sphere", "ball", [1, 2, 3, 4]),
+        ("plane", "", [1, 0, 0, 2]),
+    ]
+    with pytest.raises(DataError):
+        vectors.write_parametric_objects(store, [vectors.ParametricObject("sphere", np.array([1.0]))])
+    assert len(vectors.read_parametric_objects(store)) == 2
