@@ -300,6 +300,28 @@ def test_what_comes_too_late_is_kept_and_said() -> None:
     np.testing.assert_array_equal(zardine.open_array(inner)[...], VALUES)
 
 
+def test_a_failure_lets_others_write_again() -> None:
+    """Here an old shard is damaged while nobody may write, which only the last look finds."""
+    inner = zardine.storage.MemoryStore()
+    make(inner)
+
+    class Damaging(zardine.storage.WrapperStore):
+        def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+            if b'"phase": "closing"' in bytes(value)[:40]:
+                inner.set("c/0/0", b"damaged")
+            return super().set(key, value, condition=condition)
+
+    with pytest.raises(CorruptionError):
+        in_place(Damaging(inner), shards=(20, 10))
+    array = zardine.open_array(inner)
+    array[10:, 10:] = 5
+    array[:10, :10] = 4
+    in_place(inner, shards=(20, 10))
+    found = zardine.open_array(inner)[...]
+    assert (found[10:, 10:] == 5).all()
+    assert (found[:10, :10] == 4).all()
+
+
 def test_command(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
     make(str(path))

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.change import Change
+from zardine.engine.freshness import check_fresh
 from zardine.engine.held_change import HeldChange, HeldPart
 from zardine.engine.index_cache import INDEXES
 from zardine.engine.read import row_batches
@@ -59,6 +60,8 @@ def write_plan(
 
 def flush(source: ArraySource, buffer: WriteBuffer) -> None:
     """Write all that waits in ``buffer``. After an error, what was not written waits still."""
+    if buffer.objects:
+        check_fresh(source, writing=True)
     count = len(buffer.objects)
     at_once, threads = _share_threads(source, count)
 

@@ -212,8 +212,14 @@ class _InPlace(_Run):
                 return Resharding(0, True, 0)
             self.forget_strangers(metadata, journal)
             journal = self.begin(journal, about(metadata, self.target(metadata)), restart=False)
-            while not self.switch(journal):
-                pass
+            try:
+                while not self.switch(journal):
+                    pass
+            except Exception:
+                if journal.phase == "closing":  # let others write again
+                    journal.phase = "copying"
+                    journal.save(store, path)
+                raise
             late = self.clean(journal)
         return Resharding(self.made, self.encoded, self.passes, late)
 

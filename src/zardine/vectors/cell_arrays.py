@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.arrays import Array
+from zardine.buffers import BytesLike
 from zardine.engine.freshness import note_fresh
 from zardine.engine.workers import for_each
 from zardine.errors import ContainsGroupError, CorruptionError, DataError
@@ -21,6 +22,7 @@ from zardine.nodes import find_node
 from zardine.settings import thread_count
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Store
+from zardine.vectors.fresh_files import can_write_files, write_files
 from zardine.vectors.layouts import Layout
 from zardine.vectors.ragged import Ints
 
@@ -100,7 +102,7 @@ class CellArray:
         return cells
 
     def write_new(self, chunks: Ints, cells: Sequence[bytes]) -> None:
-        """Write all cells of a new array: one object for each shard, or cell."""
+        """Write all cells of an array that no document names yet: one object for each shard, or cell."""
         if len(chunks) == 0:
             return
         local = chunks - np.asarray(self.origin)
@@ -124,13 +126,17 @@ class CellArray:
         names = [source.layout.keys.encode(each) for each in local.tolist()]
         keep = [i for i, cell in enumerate(cells) if cell]
 
-        def write(i: int) -> None:
-            data: Any = _FRAME.pack(1, len(cells[i])) + cells[i]
+        def encoded(i: int) -> BytesLike:
+            data: BytesLike = _FRAME.pack(1, len(cells[i])) + cells[i]
             for codec in chain.compressors:
                 data = codec.encode(data)
-            source.store.set(prefix + names[i], data)
+            return data
 
-        for_each(write, keep, len(keep), max(thread_count(), source.store.cost.requests))
+        if can_write_files(source.store):
+            write_files(source.store, ((prefix + names[i], encoded(i)) for i in keep))
+            return
+        requests = max(thread_count(), source.store.cost.requests)
+        for_each(lambda i: source.store.set(prefix + names[i], encoded(i)), keep, len(keep), requests)
 
     def _keys(self) -> Iterator[tuple[int, ...]]:
         """Grid coordinates of the stored objects."""

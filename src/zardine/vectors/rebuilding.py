@@ -18,6 +18,7 @@ from zardine.nodes import describe, update_node
 from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.vectors.cell_arrays import CellArray
+from zardine.vectors.fresh_files import can_write_files, write_files
 from zardine.vectors.level_plan import Node
 from zardine.vectors.node_writing import (
     OTHER,
@@ -70,12 +71,16 @@ def settle(store: Store, path: str, metadata: ArrayMetadata) -> None:
         erase_objects(store, path, USUAL)
         keys = stray_objects(store, path)
 
-        def copy(key: str) -> None:
-            data = store.get(key)
-            if data is not None:
-                store.set(f"{path}/c/" + key[len(path) + 3 :].replace(OTHER, "/"), data)
+        def usual(key: str) -> str:
+            return f"{path}/c/" + key[len(path) + 3 :].replace(OTHER, "/")
 
-        for_each(copy, keys, len(keys), max(thread_count(), store.cost.requests))
+        def copy(key: str) -> None:
+            store.set(usual(key), store.get(key) or b"")
+
+        if can_write_files(store):
+            write_files(store, ((usual(key), store.get(key) or b"") for key in keys))
+        else:
+            for_each(copy, keys, len(keys), max(thread_count(), store.cost.requests))
         switch(store, path, metadata, with_separator(metadata, USUAL))
     stray = stray_objects(store, path)
     if stray:
