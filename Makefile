@@ -6,6 +6,8 @@ JOBS ?= 2
 SOAK_MINUTES ?= 10
 
 VENV := .venv
+DEBUG_VENV := .venv-debug
+DEBUG_FOLDERS := kernel engine sharding codecs property corrupt golden fuzz
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py setup.cfg rust/Cargo.toml rust/Cargo.lock rust/build.rs) \
@@ -17,11 +19,11 @@ WITHOUT_KERNEL := $(addprefix tests/,api chunk_grids chunk_keys codecs corrupt e
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types pytest servers bench soak clean
+.PHONY: help demo test lint types pytest test-debug servers bench soak clean
 
 help: ## list the targets
 	@echo "zardine: make <target>"
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
 
 demo: $(VENV)/.stamp-demo ## write, read and edit a real climate field as a sharded array, and coastlines as vectors
 	@$(BIN)/python demo/demo.py
@@ -42,6 +44,10 @@ pytest: $(VENV)/.stamp-test lint types ## the tests alone, after the checks, wit
 	ZARDINE_KERNEL=0 $(BIN)/python -m pytest -n $(JOBS) $(WITHOUT_KERNEL)
 	$(BIN)/python -m pytest -n $(JOBS)
 
+test-debug: $(DEBUG_VENV)/.stamp-debug ## the tests near the kernel, built with overflow checks; needs cargo
+	cargo test --quiet --locked --manifest-path rust/Cargo.toml
+	$(DEBUG_VENV)/bin/python -m pytest -n $(JOBS) $(addprefix tests/,$(DEBUG_FOLDERS))
+
 bench: ## measure zardine beside its peers; BENCH=--quick for a short look
 	@$(PYTHON) benchmarks/run.py $(BENCH)
 
@@ -49,7 +55,7 @@ soak: $(VENV)/.stamp-test ## repeat the randomised tests with new seeds for SOAK
 	@$(BIN)/python benchmarks/soak.py --minutes $(SOAK_MINUTES) --jobs $(JOBS)
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build dist src/*.egg-info src/zardine/*.so rust/target
+	rm -rf $(VENV) $(DEBUG_VENV) build dist src/*.egg-info src/zardine/*.so rust/target
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf demo.zarr demo-unsharded.zarr demo.png coast.zv vectors.png
 	find src tests demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -87,4 +93,14 @@ $(VENV)/.stamp-servers: $(VENV)/.stamp-venv
 	@PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || { \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends nginx-light; } \
 	  >/dev/null
+	@touch $@
+
+# A copy of the package in an environment of its own, so that the kernel in src stays as it is. Without a kernel, or with
+# one that has no checks, the tests would be skipped, or prove nothing.
+$(DEBUG_VENV)/.stamp-debug: $(BUILD_INPUTS) $(shell find src/zardine -name '*.py')
+	@$(MAKE) --no-print-directory VENV=$(DEBUG_VENV) $(DEBUG_VENV)/.stamp-venv
+	rm -rf build
+	SETUPTOOLS_RUST_CARGO_PROFILE=dev $(DEBUG_VENV)/bin/python -m pip --disable-pip-version-check install --quiet .
+	$(DEBUG_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --group test
+	@$(DEBUG_VENV)/bin/python -c 'import zardine; assert str(zardine.__kernel__).endswith("+debug"), zardine.__kernel__'
 	@touch $@

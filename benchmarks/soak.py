@@ -1,7 +1,7 @@
 """Run the randomised tests again and again with new seeds: ``make soak``.
 
-Each round runs the folders below with a fresh hypothesis seed; the first failing round stops the run and prints the
-command that repeats it. ``ZARDINE_SOAK=1`` is set, for tests that then want to try more examples.
+Each round runs the folders below, and the kernel's fuzzer, with a fresh hypothesis seed; the first failing round stops
+the run and prints the command that repeats it. ``ZARDINE_SOAK=1`` is set, for tests that then want to try more.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("property", "corrupt", "fuzz", "concurrency", "crash", "tools")
+FUZZER = "kernel/test_fuzz_kernel.py"
 
 
 def main() -> int:
@@ -23,15 +24,15 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    folders = [f"tests/{name}" for name in FOLDERS if (ROOT / "tests" / name).is_dir()]
-    if not folders:
+    places = [f"tests/{name}" for name in (*FOLDERS, FUZZER) if (ROOT / "tests" / name).exists()]
+    if not places:
         print("soak: no randomised tests yet")
         return 0
     end = time.monotonic() + options.minutes * 60
     rounds = 0
     while rounds == 0 or time.monotonic() < end:
         seed = secrets.randbits(32)
-        command = ["-m", "pytest", "-n", str(options.jobs), "-x", f"--hypothesis-seed={seed}", *folders]
+        command = ["-m", "pytest", "-n", str(options.jobs), "-x", f"--hypothesis-seed={seed}", *places]
         print(
             f"soak: round {rounds + 1}, seed {seed}, {max(0.0, end - time.monotonic()) / 60:.1f} min left", flush=True
         )

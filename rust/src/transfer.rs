@@ -140,7 +140,9 @@ impl Transfer {
             let (outer, inner) = (self.loops[kept].steps, next.steps);
             let count = inner.count as isize;
             let even = self.loops[kept].listed.is_none() && next.listed.is_none();
-            if even && outer.from == inner.from * count && outer.to == inner.to * count {
+            // what lies one step beyond a chunk as large as the address space has no offset
+            let follows = |outer: isize, inner: isize| inner.checked_mul(count) == Some(outer);
+            if even && follows(outer.from, inner.from) && follows(outer.to, inner.to) {
                 self.loops[kept].steps = Steps { count: outer.count * inner.count, ..inner };
             } else {
                 kept += 1;
@@ -282,6 +284,24 @@ mod tests {
         let sides = Sides { chunk: &chunk, array: &array, item: 2, direction: Direction::Scatter, reads_far: false };
         transfer.plan(&axes, &[0, 0, 0], &sides);
         assert_eq!((transfer.single_run(), transfer.target_start()), (Some(240), 120));
+    }
+
+    #[test]
+    fn the_largest_chunks_have_a_plan() {
+        let extent = isize::MAX / 2;
+        let columns = StridedArrays {
+            extents: &[extent as i64],
+            first: &[0],
+            count: &[2],
+            out_first: &[0],
+            step: extent as i64 - 1,
+        };
+        let axes = [all(2, 0, 2), AxisRows::strided(&columns, 0..1, 2).unwrap()];
+        let (chunk, array) = ([1, 2], [2, 1]); // transposed
+        let mut transfer = Transfer::default();
+        let sides = Sides { chunk: &chunk, array: &array, item: 1, direction: Direction::Scatter, reads_far: false };
+        transfer.plan(&axes, &[0, 0], &sides);
+        assert_eq!((transfer.single_run(), transfer.loops.len()), (None, 2));
     }
 
     #[test]

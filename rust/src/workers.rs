@@ -13,6 +13,9 @@ const THREAD_BYTES: usize = 512 * 1024;
 /// Bytes that a thread takes on at once.
 const BATCH_BYTES: usize = 192 * 1024;
 
+/// Why a job failed whose work panicked.
+pub const PANICKED: &str = "the kernel panicked";
+
 /// Jobs in batches of about equal work, and how many threads are worth having for them.
 pub struct Batches {
     bounds: Vec<usize>,
@@ -79,7 +82,7 @@ impl Failures {
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(())) => {}
             Ok(Err(reason)) => self.add(job, reason),
-            Err(_) => self.add(job, "the kernel panicked"),
+            Err(_) => self.add(job, PANICKED),
         }
     }
 
@@ -119,6 +122,6 @@ mod tests {
         failures.watch(3, || panic!("no"));
         failures.watch(1, || Err("why".into()));
         failures.watch(2, || Ok(()));
-        assert_eq!(failures.sorted(), [(1, "why".into()), (3, "the kernel panicked".into())]);
+        assert_eq!(failures.sorted(), [(1, "why".into()), (3, PANICKED.into())]);
     }
 }

@@ -113,4 +113,4 @@ def crc32c(data: Buffer, value: int = 0) -> int:
     """The CRC32C checksum of what gave ``value`` so far, followed by the C-contiguous ``data``."""
 
 def version() -> str:
-    """The version of the kernel."""
+    """The version of the kernel; ``+debug`` follows if it was built with overflow checks and debug assertions."""

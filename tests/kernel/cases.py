@@ -14,6 +14,7 @@ from zardine.codecs.blosc import BloscCodec
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.gzip import GzipCodec
 from zardine.codecs.zstd import ZstdCodec
+from zardine.errors import ChunkDecodeError
 
 Step = tuple[Any, ...]
 
@@ -28,6 +29,20 @@ COMPRESSORS: list[Step] = [
     ("blosc", "lz4", 0, 1, 4, 0),
     ("blosc", "lz4", 5, 2, 1, 0),
     ("blosc", "zstd", 1, 1, 8, 512),
+]
+
+NUMBERS = (-(2**63), -(2**31), -2, 0, 1, 2**16, 2**31, 2**32, 2**40, 2**62, 2**63 - 1)
+"""Offsets, lengths and other numbers that a hostile document or index may hold."""
+DTYPES = ["bool", "u1", "<u2", "<i4", "<f8", "<c16", "V3", "V12", "<c8", "V24"]
+STEPS: list[list[Step]] = [
+    [],
+    [CRC],
+    [CRC, CRC],
+    *([each] for each in COMPRESSORS),
+    [COMPRESSORS[0], CRC],
+    [CRC, COMPRESSORS[1], CRC],
+    [COMPRESSORS[3], CRC],
+    [CRC, CRC, COMPRESSORS[4], CRC, CRC],
 ]
 
 
@@ -61,7 +76,8 @@ def decode_bytes(steps: Sequence[Step], data: bytes, nbytes: int) -> bytes:
         limit = codec.encoded_limit(limit)
     for step, each in zip(reversed(steps), reversed(limits), strict=True):
         data = codec_of(step).decode(data, each)
-    assert len(data) == nbytes
+    if len(data) != nbytes:
+        raise ChunkDecodeError(f"{len(data)} bytes, expected {nbytes}")
     return bytes(data)
 
 
@@ -127,6 +143,24 @@ class Format:
         """And back."""
         nbytes = self.dtype.itemsize * int(np.prod(shape, dtype=object))
         return self.unraw(decode_bytes(self.steps, data, nbytes), shape)
+
+
+def any_output(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """An array of any memory layout."""
+    order = rng.permutation(len(shape)) if rng.random() < 0.4 else np.arange(len(shape))
+    padding = rng.integers(0, 3, len(shape)) if rng.random() < 0.4 else np.zeros(len(shape), int)
+    big = np.zeros([shape[axis] + int(padding[axis]) for axis in order], dtype)
+    array = big.transpose(np.argsort(order))[(..., *(slice(0, n) for n in shape))]
+    return array[(..., *(slice(None, None, -1 if rng.random() < 0.2 else 1) for _ in shape))]
+
+
+def any_format(rng: np.random.Generator, ndim: int, i: int) -> Format:
+    """A format for chunks of ``ndim`` dimensions; ``i`` chooses the data type."""
+    dtype = np.dtype(DTYPES[i % len(DTYPES)])
+    order = tuple(int(a) for a in rng.permutation(ndim)) if rng.random() < 0.4 else tuple(range(ndim))
+    swap = dtype.kind != "V" and dtype.itemsize > 1 and rng.random() < 0.3
+    fill: Any = 7 if dtype.kind in "iufc" else True if dtype.kind == "b" else b"\1\2\3"
+    return Format(dtype, order, STEPS[int(rng.integers(len(STEPS)))], swap, fill)
 
 
 def opaque(array: np.ndarray) -> np.ndarray:
@@ -203,6 +237,13 @@ def _axis(extents: list[int], selected: np.ndarray, places: np.ndarray | None, s
     else:
         argument = ("s", lengths, local[firsts], np.diff(bounds), bounds[:-1].copy(), step)
     return AxisCase(extents, [int(c) for c in chunks], [local[row] for row in rows], outer, len(selected), argument)
+
+
+def whole_axis(extent: int, count: int = 1) -> tuple[Any, ...]:
+    """An axis of ``count`` chunks that are taken whole, as the kernel takes it."""
+    rows = np.arange(count, dtype=np.int64)
+    full = np.full(count, extent, np.int64)
+    return ("s", full, np.zeros(count, np.int64), full, rows * extent, 1)
 
 
 def smooth(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:

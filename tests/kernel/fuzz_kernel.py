@@ -1,56 +1,124 @@
-"""Hostile bytes for the kernel: ``python tests/kernel/fuzz_kernel.py [SECONDS [SEED]]``.
+"""Hostile bytes for every entry that decodes: ``python tests/kernel/fuzz_kernel.py [--seconds S | --inputs N]``.
 
-Encoded chunks are damaged in many ways, checksums outside often made to fit again. The kernel may refuse any of them,
-but where it accepts one, the Python codecs have to accept it as well and give the same bytes. (One exception is known
-and counted: see ``Fuzz.lenient``.) Crashes, hangs and large allocations (the address space is limited) show by
-themselves.
+Chunks are damaged in many ways and laid one after the other, in memory or in a file; the table that says where they lie
+is at times hostile as well. The kernel may refuse any of them, but what it accepts the Python codecs have to accept as
+well and to give the same bytes. (One exception is known and counted: see ``Fuzz.lenient``.) The Python codecs are given
+everything, too, and may only raise errors of their tree. Shard indexes are damaged and judged likewise.
+
+No job may end in a panic, or for lack of memory, of which there is little more than the chunks need. A crash ends the
+process; the batch under way can be read from the file that ``--trace`` names. ``--seed`` and ``--batch`` repeat it.
 """
 
 from __future__ import annotations
 
-import resource
-import struct
+import argparse
 import sys
+import tempfile
 import time
-import zlib
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import zstandard
+from cases import COMPRESSORS, CRC, Format, Step, decode_bytes, encode_bytes, opaque, smooth, whole_axis
+from hostile import damage, places, seal
+from hostile_indexes import HostileIndex
+from memory_room import MemoryRoom
 
-if __package__:
-    from .cases import COMPRESSORS, CRC, Format, Step, decode_bytes, encode_bytes, opaque, smooth
-else:
-    sys.path.insert(0, str(Path(__file__).parent))
-    from cases import COMPRESSORS, CRC, Format, Step, decode_bytes, encode_bytes, opaque, smooth
+from zardine.errors import CorruptionError
 
 BATCH = 128
-SPACE = 3 << 30
+FILL = 0x1234
+MOST_POINTS = 300
+ROOM = 512
+"""MiB of addresses that the process may take beside what it has at the start. Chunks have 80 KB at most, all of a batch
+10 MB; the allocators of threads reserve 64 MiB at a time."""
+MOST_USED = 96
+"""MiB of memory that it may really use beside that."""
+SNAPPY: list[Step] = [("blosc", "snappy", 5, shuffle, 2, 0) for shuffle in (0, 1, 2)]
 CHAINS: list[list[Step]] = [
     [],
     [CRC],
     *([each] for each in COMPRESSORS),
+    *([each] for each in SNAPPY),
     *([each, CRC] for each in COMPRESSORS[:5]),
     *([CRC, each] for each in COMPRESSORS[:5]),
     [CRC, COMPRESSORS[3], CRC],
 ]
-WORDS = (0, 1, 2, 4, 15, 16, 17, 127, 128, 255, 256, 0x7FFF, 0xFFFF, 2**24, 2**31 - 1, 2**31, 2**32 - 1)
+KERNEL_ENTRIES = ("decode, bytes", "decode, file", "decode_points, bytes", "decode_points, file", "decode_block")
+ENTRIES = (*KERNEL_ENTRIES, "Python codecs", "shard index")
+
+Decoded: TypeAlias = tuple[np.ndarray, np.ndarray, dict[int, str]]
+"""Which elements of each chunk, one row of them for each job, and the reasons of the jobs that failed."""
+
+
+@dataclass
+class Batch:
+    """Chunks of ``extent`` elements, encoded by ``steps``, damaged; each at one of ``places`` (offset, length)."""
+
+    steps: list[Step]
+    extent: int
+    originals: tuple[np.ndarray, np.ndarray]
+    blob: bytes
+    places: list[tuple[int, int]]
+
+    def given(self, i: int) -> bytes | None:
+        """What is stored for job ``i``; ``None`` where its place cannot be."""
+        offset, length = self.places[i]
+        inside = offset >= 0 and length >= 0 and offset + length <= len(self.blob)
+        return self.blob[offset : offset + length] if inside else None
+
+    def expected(self, i: int) -> np.ndarray | None:
+        """The chunk as the Python codecs decode it; ``None`` where they refuse it."""
+        if self.places[i][1] == -1:
+            return np.full(self.extent, FILL, "<u2")
+        data = self.given(i)
+        if data is None:
+            return None
+        try:
+            return np.frombuffer(decode_bytes(self.steps, data, 2 * self.extent), "<u2")
+        except CorruptionError:
+            return None
 
 
 class Fuzz:
-    """One run; ``counts`` says what came of how many inputs."""
+    """One run; ``counts`` says how many inputs each entry was given, ``accepted`` how many of them it took."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, file: IO[bytes]) -> None:
+        self.seed = seed
+        self.file = file
         self.rng = np.random.default_rng(seed)
         self.counts: Counter[str] = Counter()
         self.accepted: Counter[str] = Counter()
         self.lenient = 0
         """Deflate streams with reserved symbols that only the kernel accepts, with the content that was encoded."""
+        self.left = 0
+        """What the kernel leaves to the Python codecs, which accept it."""
 
-    def batch(self) -> None:
-        """Damage a chunk in :data:`BATCH` ways."""
+    def batch(self, number: int) -> None:
+        """Hand :data:`BATCH` inputs to one entry of the kernel, or to the shard index."""
+        self.rng = np.random.default_rng((self.seed, number))
+        entry = (*KERNEL_ENTRIES, "shard index")[number % (len(KERNEL_ENTRIES) + 1)]
+        self.counts[entry] += BATCH
+        if entry == "shard index":
+            hostile = HostileIndex(self.rng)
+            self.accepted[entry] += sum(hostile.is_accepted(hostile.shard()) for _ in range(BATCH))
+            return
+        batch = self.make()
+        source: Any = batch.blob
+        if entry not in ("decode, bytes", "decode_points, bytes"):
+            self.file.seek(0)
+            self.file.truncate()
+            self.file.write(batch.blob)
+            self.file.flush()
+            source = self.file.fileno()
+        call = getattr(self, entry.split(",")[0])
+        self.judge(entry, batch, call(batch, source))
+
+    def make(self) -> Batch:
+        """A damaged batch."""
         rng = self.rng
         steps = CHAINS[int(rng.integers(len(CHAINS)))]
         extent = int(rng.choice([1, 3, 8, 64, 129, 500, 2048, 5000, 40_000], p=[*[0.05] * 3, *[0.15] * 5, 0.1]))
@@ -60,136 +128,130 @@ class Fuzz:
         outer = 0
         while outer < len(steps) and steps[len(steps) - 1 - outer] == CRC:
             outer += 1
-        body = encode_bytes(steps[: len(steps) - outer], content.tobytes())
-        if steps[:1] == [COMPRESSORS[1]] and rng.random() < 0.4:
-            # frames that do not say their size
+        inside = steps[: len(steps) - outer]
+        originals = content, content[::-1]
+        body, other = (encode_bytes(inside, each.tobytes()) for each in originals)
+        if inside == [COMPRESSORS[1]] and rng.random() < 0.4:  # frames that do not say their size
             body = zstandard.ZstdCompressor(3, write_content_size=False).compress(content.tobytes())
-        other = encode_bytes(steps[: len(steps) - outer], content[::-1].tobytes())
-        inputs = [self.seal(self.damage(steps, body, other), outer) for _ in range(BATCH)]
-        self.check(steps, extent, inputs, (content.tobytes(), content[::-1].tobytes()))
+        inputs = [seal(rng, damage(rng, steps, body, other), outer) for _ in range(BATCH)]
+        return Batch(steps, extent, originals, b"".join(inputs), places(rng, [len(each) for each in inputs]))
 
-    def damage(self, steps: list[Step], body: bytes, other: bytes) -> bytes:
-        """``body`` with one to three kinds of damage."""
-        rng = self.rng
-        data = bytearray(body)
-        for _ in range(int(rng.integers(0, 4))):
-            kind = int(rng.integers(9))
-            # the first bytes hold headers and tables
-            reach = len(data) if rng.random() < 0.5 else min(len(data), 48)
-            at = int(rng.integers(reach)) if reach else 0
-            if kind == 0 and data:
-                data[at] ^= 1 << int(rng.integers(8))
-            elif kind == 1 and data:
-                data[at] = int(rng.integers(256))
-            elif kind == 2:
-                del data[at:]
-            elif kind == 3:
-                del data[at : at + int(rng.integers(1, 20))]
-            elif kind == 4:
-                data[at:at] = rng.bytes(int(rng.integers(1, 20)))
-            elif kind == 5:
-                data[at : at + 4] = struct.pack("<I", int(rng.choice(WORDS)))
-            elif kind == 6:
-                data[at:] = other[at:]
-            elif kind == 7:
-                data += data[at:] if rng.random() < 0.5 else other
-            elif kind == 8 and len(data) >= 4:
-                place = at // 4 * 4
-                (word,) = struct.unpack_from("<I", data.ljust(place + 4, b"\0"), place)
-                data[place : place + 4] = struct.pack("<I", (word + int(rng.integers(-3, 4))) % 2**32)
-        name = steps[0][0] if steps and steps[0] != CRC else steps[-1][0] if len(steps) == 2 else ""
-        if name == "blosc" and len(data) >= 16 and rng.random() < 0.7:
-            data[12:16] = struct.pack("<I", len(data))  # the size of the whole, which is checked first
-        if name == "gzip" and len(data) > 18 and rng.random() < 0.7:
-            data = bytearray(_with_trailer(bytes(data)))
-        return bytes(data)
+    def pipeline(self, batch: Batch) -> Any:
+        """The kernel's."""
+        return Format("<u2", (0, 1), batch.steps, fill=FILL).pipeline()
 
-    def seal(self, body: bytes, outer: int) -> bytes:
-        """Checksums around ``body``, mostly right."""
-        data = encode_bytes([CRC] * outer, body)
-        if outer and self.rng.random() < 0.05:
-            data = data[:-1] + bytes([data[-1] ^ 1])
-        return data
+    def decode(self, batch: Batch, source: Any) -> Decoded:
+        """All chunks at once; at times with gaps between them."""
+        count = batch.extent
+        out = np.zeros((BATCH, count + 1), "<u2")[:, : count + int(self.rng.integers(2))]
+        axes = [whole_axis(1, BATCH), whole_axis(count)]
+        jobs = np.array([(0, *place, i, 0) for i, place in enumerate(batch.places)], np.int64)
+        failures = self.pipeline(batch).decode([source], jobs, axes, opaque(out), 2)
+        return np.arange(count), out[:, :count], dict(failures)
 
-    def check(self, steps: list[Step], extent: int, inputs: list[bytes], contents: tuple[bytes, bytes]) -> None:
-        """Hand all to the kernel, and what it accepts to the Python codecs."""
-        count = len(inputs)
-        out = np.zeros((count, extent + 1), "<u2")[:, : extent + int(self.rng.integers(2))]
-        axes = [_rows(1, count), ("s", *(np.array([each]) for each in (extent, 0, extent, 0)), 1)]
-        pipeline = Format("<u2", (0, 1), steps).pipeline()
-        jobs = np.array([(i, 0, len(each), i, 0) for i, each in enumerate(inputs)], np.int64)
-        if self.rng.random() < 0.2:
-            points = np.tile(np.arange(extent), count)
-            flat = np.zeros(count * extent, "<u2")
-            failures = pipeline.decode_points(
-                inputs,
-                np.ascontiguousarray(jobs[:, :4]),
-                [np.ones(count, np.int64), np.full(count, extent)],
-                np.arange(count + 1) * extent,
-                [np.zeros_like(points), points],
-                np.arange(count * extent),
-                opaque(flat),
-                2,
-            )
-            out = flat.reshape(count, extent)
-        else:
-            failures = pipeline.decode(inputs, jobs, axes, opaque(out), 2)
-        failed = {job for job, _ in failures}
-        name = "+".join(str(step[0] if step[0] != "blosc" else f"blosc-{step[1]}") for step in steps) or "raw"
-        self.counts[name] += count
-        for i, data in enumerate(inputs):
-            if i in failed:
+    def decode_points(self, batch: Batch, source: Any) -> Decoded:
+        """The same elements of all chunks, as points."""
+        count = min(batch.extent, MOST_POINTS)
+        chosen = self.rng.integers(0, batch.extent, count)
+        points = np.tile(chosen, BATCH)
+        out = np.zeros(BATCH * count, "<u2")
+        failures = self.pipeline(batch).decode_points(
+            [source],
+            np.array([(0, *place, i) for i, place in enumerate(batch.places)], np.int64),
+            [np.ones(BATCH, np.int64), np.full(BATCH, batch.extent)],
+            np.arange(BATCH + 1) * count,
+            [np.zeros_like(points), points],
+            np.arange(BATCH * count),
+            opaque(out),
+            2,
+        )
+        return chosen, out.reshape(BATCH, count), dict(failures)
+
+    def decode_block(self, batch: Batch, source: Any) -> Decoded:
+        """The same block of each chunk, often all of it."""
+        first, count = 0, batch.extent
+        if self.rng.random() < 0.6:
+            first = int(self.rng.integers(batch.extent))
+            count = int(self.rng.integers(batch.extent - first + 1))
+        pipeline = self.pipeline(batch)
+        out = np.zeros((BATCH, count), "<u2")
+        reasons = {}
+        for i, (offset, length) in enumerate(batch.places):
+            block = (1, batch.extent), (0, first), opaque(out[i : i + 1])
+            reason = pipeline.decode_block(source, offset, length, *block)
+            if reason is not None:
+                reasons[i] = reason
+        return np.arange(first, first + count), out, reasons
+
+    def judge(self, entry: str, batch: Batch, decoded: Decoded) -> None:
+        """Compare what the kernel gives with what the Python codecs give."""
+        chosen, found, reasons = decoded
+        about = f"{entry} {batch.steps} {batch.extent}"
+        for i in range(BATCH):
+            expected = batch.expected(i)
+            self.counts["Python codecs"] += 1
+            self.accepted["Python codecs"] += expected is not None
+            if (reason := reasons.get(i)) is not None:
+                if "panic" in reason or "memory" in reason:
+                    raise AssertionError(f"{about}: {reason}")
+                self.left += expected is not None
                 continue
-            self.accepted[name] += 1
-            try:
-                decoded = decode_bytes(steps, data, 2 * extent)
-            except Exception as error:
-                # the fixed codes of deflate have reserved symbols, 286 and 287 (lengths), 30 and 31 (distances): zlib
-                # refuses them, libdeflate takes some for their neighbour, but the checksum has to fit the content
-                deflates = any(step[0] == "gzip" or step[:2] == ("blosc", "zlib") for step in steps)
-                if deflates and out[i, :extent].tobytes() in contents:
-                    self.lenient += 1
-                    continue
-                raise AssertionError(f"{steps} {extent}: only the kernel accepts {data.hex()}") from error
-            if decoded != out[i, :extent].tobytes():
-                raise AssertionError(f"{steps} {extent}: the kernel gives other bytes for {data.hex()}")
+            self.accepted[entry] += 1
+            if expected is not None:
+                if not np.array_equal(expected[chosen], found[i]):
+                    raise AssertionError(f"{about}: the kernel gives other bytes for job {i}, {batch.places[i]}")
+                continue
+            # the fixed codes of deflate have reserved symbols, 286 and 287 (lengths), 30 and 31 (distances): zlib
+            # refuses them, libdeflate takes some for their neighbour, but the checksum has to fit the content
+            deflates = any(step[0] == "gzip" or step[:2] == ("blosc", "zlib") for step in batch.steps)
+            if not deflates or not any(np.array_equal(each[chosen], found[i]) for each in batch.originals):
+                raise AssertionError(f"{about}: only the kernel accepts job {i}, {batch.places[i]}")
+            self.lenient += 1
 
 
-def _rows(extent: int, count: int) -> tuple[Any, ...]:
-    rows = np.arange(count, dtype=np.int64)
-    full = np.full(count, extent, np.int64)
-    return ("s", full, np.zeros(count, np.int64), full, rows * extent, 1)
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--inputs", type=int, default=None, help="stop after so many, instead of by time")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--batch", type=int, default=None, help="repeat this batch alone")
+    parser.add_argument("--trace", type=Path, default=None, help="write the number of each batch to this file first")
+    options = parser.parse_args()
+    seed = int(time.time()) if options.seed is None else options.seed
+    with tempfile.TemporaryFile() as file:
+        if options.batch is not None:
+            Fuzz(seed, file).batch(options.batch)
+            return 0
+        for number in range(4 * len(ENTRIES)):  # what is loaded and kept for good does not count
+            Fuzz(0, file).batch(number)
+        return run(Fuzz(seed, file), MemoryRoom(ROOM), options)
 
 
-def _with_trailer(data: bytes) -> bytes:
-    """A gzip member whose deflate stream, as far as zlib understands it, has the right checksum and size."""
-    stream = zlib.decompressobj(-15)
-    try:
-        content = stream.decompress(data[10:], 1 << 20)
-    except zlib.error:
-        return data
-    if not stream.eof:
-        return data
-    end = len(data) - len(stream.unused_data)
-    return data[:end] + struct.pack("<II", zlib.crc32(content), len(content))
-
-
-def main(seconds: float, seed: int) -> None:
-    """Fuzz for some time."""
-    resource.setrlimit(resource.RLIMIT_AS, (SPACE, SPACE))
-    fuzz = Fuzz(seed)
-    end = time.monotonic() + seconds
-    shown = time.monotonic()
-    while time.monotonic() < end:
-        fuzz.batch()
+def run(fuzz: Fuzz, room: MemoryRoom, options: argparse.Namespace) -> int:
+    """Fuzz for as long as the options say, and print what came of it."""
+    start = shown = time.monotonic()
+    number = 0
+    print(f"fuzz: seed {fuzz.seed}", flush=True)
+    while fuzz.counts.total() < options.inputs if options.inputs else time.monotonic() - start < options.seconds:
+        repeat = f"--seed {fuzz.seed} --batch {number}"
+        if options.trace is not None:
+            options.trace.write_text(f"{repeat}\n")
+        try:
+            fuzz.batch(number)
+        except Exception:
+            print(f"fuzz: failed; to repeat: {repeat}", flush=True)
+            raise
+        number += 1
         if time.monotonic() - shown > 60:
             shown = time.monotonic()
-            print(sum(fuzz.counts.values()), "inputs", flush=True)
-    for name, count in sorted(fuzz.counts.items()):
-        print(f"{name:24} {count:9} inputs {fuzz.accepted[name]:9} accepted")
-    print(f"{'reserved symbols':24} {fuzz.lenient:9}")
-    print(f"{'all':24} {sum(fuzz.counts.values()):9} inputs {sum(fuzz.accepted.values()):9} accepted")
+            print(f"fuzz: {fuzz.counts.total():,} inputs", flush=True)
+    for entry in ENTRIES:
+        print(f"  {fuzz.counts[entry]:12,} {entry:22} {fuzz.accepted[entry]:12,} accepted")
+    print(f"  {fuzz.left:12,} left by the kernel to the Python codecs, {fuzz.lenient} with reserved symbols of deflate")
+    addresses, used = room.grown()
+    print(f"fuzz: {fuzz.counts.total():,} inputs; memory grew by {used} MiB, addresses by {addresses} MiB")
+    return int(used > MOST_USED)
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10, int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    sys.exit(main())

@@ -22,6 +22,13 @@ DTYPES: tuple[Any, ...] = (
     *(RECORD, NESTED_RECORD, "string", "bytes"),
 )
 
+NATIVE_DTYPES: tuple[Any, ...] = (
+    *("bool", "int8", "uint8", "V1", "r8", "int16", "uint16", "float16", "r24", "V3", "S3", "V5"),
+    *("int32", "uint32", "float32", "int64", "uint64", "float64", "complex64", "complex128", "U3", "r128", "V16"),
+    *("datetime64[ns]", "datetime64[10s]", "timedelta64[D]", np.dtype([("x", "<i2"), ("y", "<f8"), ("z", "<c8")])),
+)
+"""What the native kernel can decode and encode, with the right codecs."""
+
 TEXTS = ("", "a", "é", "\U0001f41f", "b\0", "\0", "longer text", "NaN")
 
 
@@ -111,11 +118,41 @@ def inner_codecs(draw: st.DrawFn, dtype: np.dtype[Any], shape: tuple[int, ...]) 
 
 
 @st.composite
-def filters(draw: st.DrawFn, dtype: np.dtype[Any], ndim: int) -> list[dict[str, Any]]:
-    """Up to two ``array -> array`` codecs that lose nothing: transposes, and a cast to a wider integer."""
+def native_codecs(draw: st.DrawFn, dtype: np.dtype[Any], ndim: int) -> list[dict[str, Any]]:
+    """A codec chain that the native kernel can run: all that it knows, checksums inside and outside."""
+    chain = draw(filters(dtype, ndim, casts=False))
+    endian = "little" if dtype.names else draw(st.sampled_from(["little", "big"]))
+    checksums = st.sampled_from([0, 0, 1, 2]).map(lambda count: [{"name": "crc32c"}] * count)
+    compressor = draw(st.one_of(st.just([]), st.sampled_from(["gzip", "zstd"]).flatmap(_compressors), _bloscs()))
+    chain = [*chain, {"name": "bytes", "configuration": {"endian": endian}}]
+    chain += [*draw(checksums), *compressor, *draw(checksums)]
+    return [{name: value for name, value in codec.items() if name != "encodes_to"} for codec in chain]
+
+
+def _compressors(name: str) -> st.SearchStrategy[list[dict[str, Any]]]:
+    levels = st.integers(0, 9) if name == "gzip" else st.sampled_from([-7, 0, 1, 3, 12])
+    more = {} if name == "gzip" else {"checksum": st.booleans()}
+    return st.fixed_dictionaries({"level": levels, **more}).map(lambda each: [{"name": name, "configuration": each}])
+
+
+def _bloscs() -> st.SearchStrategy[list[dict[str, Any]]]:
+    return st.fixed_dictionaries(
+        {
+            "cname": st.sampled_from(["lz4", "lz4hc", "blosclz", "zstd", "zlib", "snappy"]),
+            "clevel": st.integers(0, 9),
+            "shuffle": st.sampled_from(["noshuffle", "shuffle", "bitshuffle"]),
+            "typesize": st.sampled_from([1, 2, 3, 4, 8, 16, 24, 255, 300]),
+            "blocksize": st.sampled_from([0, 0, 0, 100, 512, 4096]),
+        }
+    ).map(lambda configuration: [{"name": "blosc", "configuration": configuration}])
+
+
+@st.composite
+def filters(draw: st.DrawFn, dtype: np.dtype[Any], ndim: int, casts: bool = True) -> list[dict[str, Any]]:
+    """Up to two ``array -> array`` codecs that lose nothing: transposes, and (``casts``) one to a wider integer."""
     chain: list[dict[str, Any]] = []
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
-        wide = {"i": "int64", "u": "uint64"}.get(dtype.kind)
+        wide = {"i": "int64", "u": "uint64"}.get(dtype.kind) if casts else None
         if wide is not None and draw(st.booleans()):
             codec = {"name": "cast_value", "configuration": {"data_type": wide}}
             chain.append({**codec, "encodes_to": np.dtype(wide)})
@@ -150,25 +187,33 @@ def _forwards(sizes: tuple[int, ...], chain: list[dict[str, Any]]) -> tuple[int,
     return sizes
 
 
+LARGE = (1, 300, 12, 4, 3, 2)
+"""By number of dimensions: how many times larger large chunks are along each axis."""
+
+
 @st.composite
-def layouts(draw: st.DrawFn, dtypes: tuple[Any, ...] = DTYPES, max_ndim: int = 5) -> Layout:
-    """Any shape, data type, grid, chain of codecs, sharding and fill value."""
+def layouts(draw: st.DrawFn, dtypes: tuple[Any, ...] = DTYPES, max_ndim: int = 5, *, native: bool = False) -> Layout:
+    """Any shape, data type, grid, chain of codecs, sharding and fill value.
+
+    ``native``: only what the native kernel can run; chunks may be so large that it pays to compress them.
+    """
     named = draw(st.sampled_from(dtypes))
     data_type = data_type_for(named)
     dtype = data_type.dtype
     ndim = draw(st.integers(0, max_ndim))
-    longest = (0, 20, 9, 6, 4, 3)[ndim]
+    large = draw(st.sampled_from([1, LARGE[ndim]])) if native else 1
+    longest = large * (0, 20, 9, 6, 4, 3)[ndim]
     shape = tuple(draw(st.lists(st.integers(0, longest), min_size=ndim, max_size=ndim)))
-    inner = tuple(draw(st.lists(st.integers(1, 3), min_size=ndim, max_size=ndim)))
-    depth = draw(st.sampled_from([0, 0, 1, 1, 1, 2]))
+    inner = tuple(draw(st.lists(st.integers(large, 3 * large), min_size=ndim, max_size=ndim)))
+    depth = draw(st.sampled_from([0, 1, 1] if native else [0, 0, 1, 1, 1, 2]))
     sizes, chain = inner, None
     encoded = dtype
     outer_filters: list[dict[str, Any]] = []
     if depth:
-        outer_filters = draw(filters(dtype, ndim))
+        outer_filters = draw(filters(dtype, ndim, casts=not native))
         encoded = outer_filters[-1]["encodes_to"] if outer_filters else dtype
         sizes = _forwards(sizes, outer_filters)
-    chain = draw(inner_codecs(encoded, sizes))
+    chain = draw(native_codecs(encoded, ndim) if native else inner_codecs(encoded, sizes))
     for _ in range(depth):
         index = [{"name": "bytes", "configuration": {"endian": draw(st.sampled_from(["little", "big"]))}}]
         if draw(st.booleans()):
@@ -179,7 +224,7 @@ def layouts(draw: st.DrawFn, dtypes: tuple[Any, ...] = DTYPES, max_ndim: int = 5
         times = tuple(draw(st.lists(st.integers(1, 3), min_size=ndim, max_size=ndim)))
         sizes = tuple(size * n for size, n in zip(sizes, times, strict=True))
         inner = tuple(size * n for size, n in zip(inner, _backwards(times, outer_filters), strict=True))
-        if draw(st.integers(0, 4)) == 0:
+        if not native and draw(st.integers(0, 4)) == 0:
             chain += draw(byte_codecs())
     chain = [
         *({key: value for key, value in each.items() if key != "encodes_to"} for each in outer_filters),
@@ -197,6 +242,9 @@ def layouts(draw: st.DrawFn, dtypes: tuple[Any, ...] = DTYPES, max_ndim: int = 5
     if draw(st.booleans()):
         fill = random_values(dtype, (1,), rng)[0]
     elements = random_values(dtype, shape, rng)
+    if native and elements.size and draw(st.booleans()):  # what compresses: runs of few values
+        runs = np.arange(elements.size) // int(rng.integers(1, 40)) % int(rng.integers(1, 6))
+        elements = elements.reshape(-1)[runs % elements.size].reshape(shape)
     if draw(st.booleans()):
         elements[rng.random(shape) < 0.7] = data_type.default_fill() if fill is None else fill
     arguments = {

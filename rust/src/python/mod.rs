@@ -18,7 +18,7 @@ fn crc32c(py: Python<'_>, data: &Bound<'_, PyAny>, value: u32) -> PyResult<u32> 
 
 #[pyfunction]
 fn version() -> &'static str {
-    env!("CARGO_PKG_VERSION")
+    if cfg!(debug_assertions) { concat!(env!("CARGO_PKG_VERSION"), "+debug") } else { env!("CARGO_PKG_VERSION") }
 }
 
 #[pymodule]

@@ -18,6 +18,7 @@ use crate::points::{DecodePoints, Points};
 use crate::python::arguments::{self, invalid};
 use crate::python::buffers::Buffer;
 use crate::sources::{File, Source};
+use crate::workers::PANICKED;
 
 #[pyclass(frozen, module = "zardine._kernel", name = "Pipeline")]
 pub struct PyPipeline(Pipeline);
@@ -80,7 +81,7 @@ impl PyPipeline {
         jobs.check_sources(sources.len()).map_err(invalid)?;
         let axes = arguments::axes(axes, jobs.used_rows().map_err(invalid)?, &memory.shape)?;
         let call = Decode { pipeline, sources: &sources, jobs: &jobs, axes: &axes, out: &memory };
-        guarded(py, || call.run(threads))
+        noticed(guarded(py, || call.run(threads))?)
     }
 
     /// As `decode`, for the block of one chunk that begins at `first` and is as large as `out`.
@@ -112,7 +113,7 @@ impl PyPipeline {
         let jobs = JobTable::new(job, 3, ndim).map_err(invalid)?;
         let sources = [Source::File(File::new(fd))];
         let call = Decode { pipeline, sources: &sources, jobs: &jobs, axes: &axes, out: &memory };
-        Ok(guarded(py, || call.run(1))?.pop().map(|(_, reason)| reason))
+        Ok(noticed(guarded(py, || call.run(1))?)?.pop().map(|(_, reason)| reason))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -149,7 +150,7 @@ impl PyPipeline {
         let used = jobs.used_rows().map_err(invalid)?.remove(0);
         points.check(used, memory.shape[0]).map_err(invalid)?;
         let call = DecodePoints { pipeline, sources: &sources, jobs: &jobs, points: &points, out: &memory };
-        guarded(py, || call.run(threads))
+        noticed(guarded(py, || call.run(threads))?)
     }
 
     #[pyo3(signature = (values, jobs, axes, *, keep_fill, head, tail, threads))]
@@ -185,6 +186,7 @@ impl PyPipeline {
             (encoded.offsets[*job], encoded.lengths[*job]) = (crate::encode::EMPTY, crate::encode::EMPTY);
         }
         failures.extend(later);
+        let failures = noticed(failures)?;
         let table = |column: &[u64]| {
             PyBytes::new_with(py, size_of_val(column), |bytes| {
                 for (target, value) in bytes.chunks_exact_mut(8).zip(column) {
@@ -218,6 +220,17 @@ fn job_table(jobs: &Bound<'_, PyAny>, fixed: usize, axes: usize) -> PyResult<Job
 fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work)))
         .map_err(|_| PyRuntimeError::new_err("the kernel panicked; this is a bug"))
+}
+
+/// The failures of jobs. In a build with checks, a panic among them is an exception: the Python codecs, which do the job
+/// then, would hide it.
+fn noticed(failures: Vec<Failure>) -> PyResult<Vec<Failure>> {
+    match failures.iter().find(|(_, reason)| reason == PANICKED) {
+        Some((job, _)) if cfg!(debug_assertions) => {
+            Err(PyRuntimeError::new_err(format!("the kernel panicked in job {job}; this is a bug")))
+        }
+        _ => Ok(failures),
+    }
 }
 
 /// A bytearray whose content is still to be written (PyO3 would first fill it with zeros).

@@ -14,7 +14,7 @@ from zardine.engine.file_index import known_index
 from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
-from zardine.errors import ShardIndexError
+from zardine.errors import DataError, ShardIndexError
 from zardine.indexing.plan import ObjectPart
 from zardine.settings import config
 from zardine.sharding.index import ShardIndex, decode_index
@@ -173,7 +173,11 @@ def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownInde
         return None
     if reading.size < layout.index_size:
         raise _too_short(reading.size, layout)
-    known = _known(decode_index(reading.parts[0], layout.index_chain), layout, reading.size, reading.version)
+    try:
+        index = decode_index(reading.parts[0], layout.index_chain)
+    except DataError as error:
+        raise error.at(byte_range=layout.index_bytes(reading.size)) from None
+    known = _known(index, layout, reading.size, reading.version)
     INDEXES.put(source.cache_space, key, known)
     return known
 

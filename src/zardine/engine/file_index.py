@@ -8,7 +8,7 @@ import numpy as np
 
 from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.source import ArraySource
-from zardine.errors import CorruptionError, ShardIndexError, TornShardWarning
+from zardine.errors import CorruptionError, DataError, ShardIndexError, TornShardWarning
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.recovery import last_index
@@ -68,7 +68,10 @@ def index_to_edit(source: ArraySource, layout: ShardLayout, key: str, file: Edit
 def _index_at_its_place(layout: ShardLayout, file: OpenFile) -> ShardIndex:
     if file.size < layout.index_size:
         raise ShardIndexError(f"the shard has {file.size} bytes, too few for its index of {layout.index_size}")
-    index = decode_index(file.read(layout.index_range), layout.index_chain)
+    try:
+        index = decode_index(file.read(layout.index_range), layout.index_chain)
+    except DataError as error:
+        raise error.at(byte_range=layout.index_bytes(file.size)) from None
     layout.check(index, file.size)
     return index
 

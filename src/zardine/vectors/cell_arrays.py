@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.arrays import Array
-from zardine.buffers import BytesLike
 from zardine.engine.freshness import note_fresh
-from zardine.engine.workers import for_each
-from zardine.errors import ContainsGroupError, CorruptionError, DataError
+from zardine.errors import ContainsGroupError, CorruptionError
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes import find_node
-from zardine.settings import thread_count
-from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Store
-from zardine.vectors.fresh_files import can_write_files, write_files
+from zardine.vectors.cell_objects import find_cells, read_files
 from zardine.vectors.layouts import Layout
 from zardine.vectors.ragged import Ints
 
 NONEMPTY, ORIGIN = "nonempty_chunks", "chunk_grid_origin"
-_FRAME = struct.Struct("<II")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +44,8 @@ class CellArray:
         if metadata.data_type.name not in ("bytes", "variable_length_bytes"):
             raise CorruptionError(f"cells are of data type bytes, not {metadata.data_type.name}", array=path)
         array = Array(store, path, metadata)
+        if any(size != 1 for size in array.chunks):
+            raise CorruptionError(f"cells are chunks of one element each, not of {array.chunks}", array=path)
         note_fresh(array._source)
         return cls(array, origin_of(metadata.attributes, len(metadata.shape), path))
 
@@ -75,11 +70,7 @@ class CellArray:
 
     def found(self) -> Ints:
         """The chunks whose cells are stored, by looking: at keys, and at the indexes of shards."""
-        source = self.array._source
-        cells = np.array([each for key in self._keys() for each in self._in_object(key)], np.int64)
-        if len(cells) == 0:
-            return np.zeros((0, len(source.layout.metadata.shape)), np.int64)
-        chunks: Ints = cells.reshape(len(cells), -1) + np.asarray(self.origin)
+        chunks: Ints = find_cells(self.array) + np.asarray(self.origin)
         return chunks
 
     def inside(self, chunks: Ints) -> npt.NDArray[np.bool_]:
@@ -93,93 +84,17 @@ class CellArray:
             return []
         on_grid = self.inside(chunks)
         local = chunks[on_grid] - np.asarray(self.origin)
-        found: list[bytes] = self.array.get_coordinate_selection(tuple(local.T)).tolist()
+        plain = self.array.shards is None and self.array.store.gives_files
+        if plain:
+            found = read_files(self.array, local)
+        else:
+            found = self.array.get_coordinate_selection(tuple(local.T)).tolist()
         if on_grid.all():
             return found
         cells = [b""] * len(chunks)
         for place, cell in zip(np.flatnonzero(on_grid).tolist(), found, strict=True):
             cells[place] = cell
         return cells
-
-    def write_new(self, chunks: Ints, cells: Sequence[bytes]) -> None:
-        """Write all cells of an array that no document names yet: one object for each shard, or cell."""
-        if len(chunks) == 0:
-            return
-        local = chunks - np.asarray(self.origin)
-        if self.array.shards is None:
-            self._write_objects(local, cells)
-            return
-        values = np.empty(len(cells), object)
-        values[:] = cells
-        shape = self.array.shape
-        if prod(shape) <= 4 * len(cells) + 4096:  # as a block: each shard is written without a look at what was there
-            block = np.full(shape, b"", object)
-            block[tuple(local.T)] = values
-            self.array[...] = block
-        else:
-            self.array.set_coordinate_selection(tuple(local.T), values)
-
-    def _write_objects(self, local: Ints, cells: Sequence[bytes]) -> None:
-        source = self.array._source
-        chain = source.layout.chain((1,) * self.rank)
-        prefix = f"{source.path}/" if source.path else ""
-        names = [source.layout.keys.encode(each) for each in local.tolist()]
-        keep = [i for i, cell in enumerate(cells) if cell]
-
-        def encoded(i: int) -> BytesLike:
-            data: BytesLike = _FRAME.pack(1, len(cells[i])) + cells[i]
-            for codec in chain.compressors:
-                data = codec.encode(data)
-            return data
-
-        if can_write_files(source.store):
-            write_files(source.store, ((prefix + names[i], encoded(i)) for i in keep))
-            return
-        requests = max(thread_count(), source.store.cost.requests)
-        for_each(lambda i: source.store.set(prefix + names[i], encoded(i)), keep, len(keep), requests)
-
-    def _keys(self) -> Iterator[tuple[int, ...]]:
-        """Grid coordinates of the stored objects."""
-        source = self.array._source
-        grid = tuple(axis.count for axis in source.layout.grids.objects)
-        first = source.layout.keys.encode((0,) * len(grid))
-        separator = first[1] if len(first) > 1 else "/"
-        prefix = f"{source.path}/" if source.path else ""
-        names = (
-            source.store.list_prefix(f"{prefix}{first[0]}/") if separator == "/" else source.store.list_dir(prefix)[0]
-        )
-        for name in names:
-            parts = name[len(prefix) :].split(separator)[1:]
-            if all(part.isdecimal() and part.isascii() for part in parts) and len(parts) == len(grid):
-                where = tuple(int(part) for part in parts)
-                if all(a < b for a, b in zip(where, grid, strict=True)):
-                    yield where
-
-    def _in_object(self, where: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """Which cells are in the stored object: those of which the index of a shard knows bytes."""
-        layout = self.array._source.layout.shard(where)
-        if layout is None:
-            yield where
-            return
-        yield from self._in_shard(where, layout)
-
-    def _in_shard(self, where: tuple[int, ...], layout: ShardLayout) -> Iterator[tuple[int, ...]]:
-        from zardine.sharding.index import decode_index
-
-        source = self.array._source
-        key = source.key(where)
-        reading = source.store.read(key, (layout.index_range,))
-        if reading is None:
-            return
-        try:
-            index = decode_index(reading.parts[0], layout.index_chain)
-        except DataError as error:
-            raise error.at(array=source.path, key=key) from None
-        for number in np.flatnonzero(index.stored()).tolist():
-            inner = np.unravel_index(number, layout.grid)
-            cell = tuple(int(a * s + b) for a, s, b in zip(where, layout.grid, inner, strict=True))
-            if all(a < b for a, b in zip(cell, self.array.shape, strict=True)):
-                yield cell
 
 
 def origin_of(attributes: Mapping[str, Any], rank: int, path: str = "") -> tuple[int, ...]:

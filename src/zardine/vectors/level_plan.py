@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import BytesLike
 from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.cell_arrays import cell_attributes
@@ -40,8 +41,10 @@ class Node:
     """Below the level."""
     metadata: ArrayMetadata | GroupMetadata
     chunks: Ints | None = None
-    cells: Sequence[bytes] = ()
+    cells: Sequence[BytesLike] = ()
     values: npt.NDArray[Any] | None = None
+    encoded: bool = False
+    """Whether ``cells`` are as they are to be stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from zardine.arrays import Array
 from zardine.chunk_keys import DefaultChunkKeyEncoding
 from zardine.engine.array_config import ArrayConfig
@@ -14,7 +16,8 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, to_documents
 from zardine.nodes import document_key, names_of
 from zardine.stores.base import Store
-from zardine.vectors.cell_arrays import CellArray, child, origin_of
+from zardine.vectors.cell_arrays import child, origin_of
+from zardine.vectors.cell_objects import encode_cells, write_encoded
 from zardine.vectors.level_plan import Node
 
 USUAL, OTHER = "/", "."
@@ -37,7 +40,9 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
     array = Array(store, path, metadata, config)
     note_fresh(array._source)  # its document is not stored yet
     if node.chunks is not None:
-        CellArray(array, origin_of(metadata.attributes, len(metadata.shape))).write_new(node.chunks, node.cells)
+        origin = origin_of(metadata.attributes, len(metadata.shape))
+        cells = node.cells if node.encoded else encode_cells(array, [bytes(cell) for cell in node.cells])
+        write_encoded(array, node.chunks - np.asarray(origin), cells)
     elif node.values is not None and node.values.size:
         array[...] = node.values
 

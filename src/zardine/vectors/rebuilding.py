@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from zardine.arrays import Array
 from zardine.engine.workers import for_each
 from zardine.errors import StoreError
@@ -18,6 +20,7 @@ from zardine.nodes import describe, update_node
 from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.vectors.cell_arrays import CellArray
+from zardine.vectors.cell_objects import stored_cells
 from zardine.vectors.fresh_files import can_write_files, write_files
 from zardine.vectors.level_plan import Node
 from zardine.vectors.node_writing import (
@@ -93,12 +96,9 @@ def is_settled(store: Store, path: str, metadata: ArrayMetadata) -> bool:
 
 
 def cells_node(array: CellArray, metadata: ArrayMetadata) -> Node:
-    """All cells of ``array``, to be stored as ``metadata`` says; its document may have told of more or fewer."""
-    from zardine.vectors.ragged import unique_rows
-
-    found = unique_rows(array.found())[0]
-    cells = array.read(found)
-    return Node("", metadata, found, cells)
+    """All cells of ``array`` as the encoded bytes they are, for an array of the same compression."""
+    cells, encoded = stored_cells(array.array)
+    return Node("", metadata, cells + np.asarray(array.origin), encoded, encoded=True)
 
 
 def reopened(store: Store, path: str, metadata: ArrayMetadata) -> CellArray:

@@ -1,0 +1,208 @@
+"""``Pipeline.decode_block``, the entry for a block of one chunk of a file, against ``decode`` and NumPy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .cases import COMPRESSORS, CRC, Format, any_format, any_output, array_base, opaque, smooth
+
+pytest.importorskip("zardine._kernel")
+
+U2 = Format("<u2", (0,), fill=7)
+"""Little-endian elements that nothing compresses."""
+
+
+@pytest.fixture
+def fd(tmp_path: Path) -> Iterator[int]:
+    """An open file of eight bytes."""
+    (tmp_path / "file").write_bytes(bytes(range(8)))
+    number = os.open(tmp_path / "file", os.O_RDWR)
+    yield number
+    os.close(number)
+
+
+def decode_block(fmt: Format, fd: int, place: tuple[int, int], shape: Any, first: Any, out: np.ndarray) -> Any:
+    return fmt.pipeline().decode_block(fd, *place, shape, first, opaque(out))
+
+
+def block_axis(extent: int, first: int, count: int) -> tuple[Any, ...]:
+    """The same along one axis, as ``decode`` takes it."""
+    return ("s", *(np.array([each], np.int64) for each in (extent, first, count, 0)), 1)
+
+
+def any_block(rng: np.random.Generator, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Shape of a chunk, first element and shape of a block; now and then of no elements."""
+    shape = tuple(int(n) for n in rng.choice([1, 2, 5, 8, 16], ndim))
+    if rng.random() < 0.05:
+        shape = tuple(0 if rng.random() < 0.5 else n for n in shape)
+    if rng.random() < 0.3:
+        return shape, (0,) * ndim, shape
+    first = tuple(int(rng.integers(n)) if n else 0 for n in shape)
+    smallest = 0 if rng.random() < 0.1 else 1
+    counts = tuple(
+        int(rng.integers(min(smallest, n - start), n - start + 1)) for n, start in zip(shape, first, strict=True)
+    )
+    return shape, first, counts
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_like_decode_and_numpy(seed: int, fd: int) -> None:
+    rng = np.random.default_rng(seed)
+    ndim = int(rng.integers(0, 6))
+    fmt = any_format(rng, ndim, seed)
+    shape, first, counts = any_block(rng, ndim)
+    chunk = smooth(rng, shape, fmt.dtype)
+    encoded = fmt.encode(chunk)
+    offset = int(rng.integers(0, 50))
+    os.pwrite(fd, rng.bytes(offset) + encoded + b"more", 0)
+    expected = chunk[tuple(slice(start, start + count) for start, count in zip(first, counts, strict=True))]
+
+    out = any_output(rng, counts, fmt.dtype)
+    memory = array_base(out)
+    memory[...] = 0xAB
+    assert decode_block(fmt, fd, (offset, len(encoded)), shape, first, out) is None
+    assert out.tobytes() == expected.tobytes()
+    opaque(out)[...] = np.void(b"\xab" * fmt.dtype.itemsize)
+    assert (memory == 0xAB).all()  # nothing else was written
+
+    axes = [block_axis(*each) for each in zip(shape, first, counts, strict=True)]
+    jobs = np.array([[0, offset, len(encoded), *[0] * ndim]], np.int64)
+    assert fmt.pipeline().decode([fd], jobs, axes, opaque(out), 1) == []
+    assert out.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_fails_as_decode_does(seed: int, fd: int) -> None:
+    rng = np.random.default_rng(seed)
+    ndim = int(rng.integers(0, 4))
+    fmt = any_format(rng, ndim, seed)
+    shape = tuple(int(n) for n in rng.integers(1, 9, ndim))
+    encoded = bytearray(fmt.encode(smooth(rng, shape, fmt.dtype)))
+    encoded[int(rng.integers(len(encoded)))] ^= 1 << int(rng.integers(8))
+    os.pwrite(fd, encoded, 0)
+    length = len(encoded) - int(rng.integers(2))
+    out, again = np.zeros(shape, fmt.dtype), np.zeros(shape, fmt.dtype)
+    reason = decode_block(fmt, fd, (0, length), shape, (0,) * ndim, out)
+    axes = [block_axis(n, 0, n) for n in shape]
+    jobs = np.array([[0, 0, length, *[0] * ndim]], np.int64)
+    failures = fmt.pipeline().decode([fd], jobs, axes, opaque(again), 1)
+    assert failures == ([] if reason is None else [(0, reason)])
+    assert reason is not None or out.tobytes() == again.tobytes()
+
+
+@pytest.mark.parametrize("steps", [[], [CRC], [CRC, CRC], [COMPRESSORS[1], CRC]], ids=str)
+@pytest.mark.parametrize("swap", [False, True])
+def test_large_chunks(steps: list[Any], swap: bool, fd: int) -> None:
+    """Those that nothing compresses are read right into the output where they are wanted whole."""
+    fmt = Format("<u2", (0, 1), steps, swap)
+    chunk = np.random.default_rng(4).integers(0, 2**16, (50, 1000), dtype="<u2")
+    encoded = fmt.encode(chunk)
+    os.pwrite(fd, b"0123456" + encoded, 0)
+    for block in np.s_[:, :], np.s_[10:20, :], np.s_[:, 3:4], np.s_[7:9, 20:900]:
+        shape = chunk[block].shape
+        for out in np.zeros(shape, "<u2"), np.zeros(shape[::-1], "<u2").T:
+            first = tuple(each.start or 0 for each in block)
+            assert decode_block(fmt, fd, (7, len(encoded)), chunk.shape, first, out) is None
+            assert (out == chunk[block]).all()
+            assert decode_block(fmt, fd, (7, len(encoded) - 1), chunk.shape, first, out) is not None
+            assert decode_block(fmt, fd, (8, len(encoded)), chunk.shape, first, out) is not None
+    if steps:
+        os.pwrite(fd, b"\xff\xff", 50_000)
+        assert decode_block(fmt, fd, (7, len(encoded)), chunk.shape, (0, 0), np.zeros_like(chunk)) is not None
+
+
+def test_a_length_of_minus_one_stands_for_the_fill_value(fd: int) -> None:
+    out = np.zeros(3, "<u2")
+    for any_fd, offset in [(fd, 0), (fd, -5), (fd, 2**62), (-1, 0)]:  # neither is looked at
+        out[...] = 0
+        assert decode_block(U2, any_fd, (offset, -1), (2**40,), (5,), out) is None
+        assert out.tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize(
+    "place", [(0, 9), (1, 8), (8, 1), (0, 2**63 - 1), (2**63 - 1, 8), (-1, 8), (-(2**63), 8), (0, -2), (0, -(2**63))]
+)
+def test_places_outside_of_the_file(place: tuple[int, int], fd: int) -> None:
+    assert isinstance(decode_block(U2, fd, place, (4,), (0,), np.zeros(4, "<u2")), str)
+
+
+def test_files_that_cannot_be_read(fd: int, tmp_path: Path) -> None:
+    def reason(number: int) -> str:
+        found = decode_block(U2, number, (0, 8), (4,), (0,), np.zeros(4, "<u2"))
+        assert isinstance(found, str)
+        return found
+
+    read, write = os.pipe()
+    folder = os.open(tmp_path, os.O_RDONLY)
+    blind = os.open(tmp_path / "file", os.O_WRONLY)
+    closed = os.dup(fd)
+    os.close(closed)
+    try:
+        for number in (-1, closed, 10**6, read, write, folder):
+            assert reason(number) == f"file descriptor {number} is no regular file"
+        assert "reading failed" in reason(blind)
+    finally:
+        for number in (read, write, folder, blind):
+            os.close(number)
+    os.ftruncate(fd, 7)
+    assert "beyond the end" in reason(fd)
+
+
+def test_misuse_is_a_value_error(fd: int) -> None:
+    out = np.zeros(4, "V2")
+    pipeline = U2.pipeline()
+    assert pipeline.decode_block(fd, 0, 8, (4,), (0,), out) is None
+    read_only = out.copy()
+    read_only.flags.writeable = False
+    for shape, first, into in [
+        ((), (0,), out),
+        ((4,), (), out),
+        ((4, 1), (0, 0), out.reshape(4, 1)),  # the pipeline has one axis
+        ((4, 1), (0,), out),
+        ((4,), (0, 0), out),
+        ((4,), (0,), out.reshape(2, 2)),
+        ((4,), (0,), np.zeros((), "V2")),
+        ((4,), (0,), out.view("V1")),
+        ((4,), (0,), out.view("V4")),
+        ((4,), (-1,), out),
+        ((4,), (1,), out),  # leaves the chunk
+        ((4,), (4,), out[:1]),
+        ((4,), (5,), out[:0]),
+        ((3,), (0,), out),
+        ((0,), (0,), out),
+        ((-4,), (0,), out),
+        ((4,), (2**63 - 1,), out),
+        ((4,), (-(2**63),), out),
+        ((-(2**63),), (0,), out),
+        ((4,), (0,), read_only),
+    ]:
+        with pytest.raises((ValueError, BufferError)):
+            pipeline.decode_block(fd, 0, 8, shape, first, into)
+    for arguments in [
+        ("0", 0, 8, (4,), (0,), out),
+        (fd, 0.0, 8, (4,), (0,), out),
+        (fd, 0, None, (4,), (0,), out),
+        (fd, 0, 8, [4], (0,), out),
+        (fd, 0, 8, (4,), (0.0,), out),
+        (fd, 0, 8, (4,), (0,), "text"),
+    ]:
+        with pytest.raises(TypeError):
+            pipeline.decode_block(*arguments)
+    for arguments in [(2**31, 0, 8, (4,), (0,), out), (fd, 2**63, 8, (4,), (0,), out), (fd, 0, 8, (2**63,), (0,), out)]:
+        with pytest.raises(OverflowError):
+            pipeline.decode_block(*arguments)
+
+
+def test_huge_claims_take_no_memory(fd: int) -> None:
+    """Chunks as large as an address space, of which eight bytes are stored."""
+    for steps in ([], [CRC], *([each] for each in COMPRESSORS)):
+        pipeline = Format("u1", (0, 1), steps).pipeline()
+        for extent in (2**30, 2**31, 2**62, 2**63 - 1):
+            first = (extent - 1, extent - 1)
+            assert pipeline.decode_block(fd, 0, 8, (extent, extent), first, np.zeros((1, 1), "V1")) is not None
