@@ -5,7 +5,7 @@ Run by hand, in an environment that has both::
     pip install zarr-vectors==0.9.2
     TMPDIR=/dev/shm PYTHONPATH=src python benchmarks/vectors.py
 
-In a file system in memory, so that the time of a disk to make files, which is the same for both, does not hide the rest.
+In a file system in memory, so that a disk's time to make files, which is the same for both, does not hide the rest.
 Each operation runs ``REPEATS`` times, the two programs by turns, and the shortest time counts (unsharding by
 zarr-vectors, which takes a quarter of a minute, runs once). Writes ``benchmarks/VECTORS.md``.
 """
@@ -151,7 +151,8 @@ def main() -> None:
     text = (
         "# Zarr Vectors, side by side\n\n"
         f"{POINTS:,} points in float32, 1,000 chunks of 100 units, bins of 25 units, shards of 8 x 8 x 8 chunks; the\n"
-        "shortest of several runs, by turns, files in memory (`/dev/shm`). Made by `benchmarks/vectors.py`, which says how.\n\n"
+        "shortest of several runs, by turns, files in memory (`/dev/shm`). Made by `benchmarks/vectors.py`, which says "
+        "how.\n\n"
         f"{table(rows)}\n\n"
         f"zarr-vectors {zarr_vectors.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
         f"{platform.system()} {platform.machine()}.\n"
