@@ -178,13 +178,6 @@ def find_codec(configuration: Mapping[str, JSON], place: str, problems: Problems
     return None
 
 
-def is_registered(identifier: str) -> bool:
-    """Whether numcodecs knows a codec."""
-    problems = Problems()
-    find_codec({"id": identifier}, "codec", problems)
-    return not problems.unknown_extension
-
-
 def _as_bytes(value: Any) -> bytes:
     if isinstance(value, np.ndarray):
         return value.reshape(-1, order="A").tobytes()
@@ -197,4 +190,4 @@ def _as_text(objects: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any
     return np.array(text, dtype=dtype).reshape(objects.shape)
 
 
-__all__ = ["V2Compressor", "V2Filters", "find_codec", "is_registered"]
+__all__ = ["V2Compressor", "V2Filters", "find_codec"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.engine.chunk_stack import decode_stack, encode_stack
+from zardine.engine.chunk_stack import Encoded, Encoding, encode
 from zardine.engine.read import decode_chunk
 from zardine.engine.source import ArraySource
-from zardine.errors import DataError, EncodeError
+from zardine.errors import DataError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
-from zardine.sharding.index import EMPTY
 from zardine.sharding.layout import ShardLayout
 
 
@@ -68,54 +66,20 @@ class Change:
         pipeline = self.source.layout.pipeline
         if pipeline is None or self.fields is not None or not isinstance(self.plan, GridPlan):
             return None
-        data, offsets, lengths, failed = pipeline.encode(
-            self.values.view(f"V{self.values.dtype.itemsize}"),
+        encoded = encode(
+            pipeline,
+            self.values,
             np.ascontiguousarray(self.part.rows()[which]),
             self.plan.kernel_axes(),
-            keep_fill=self.source.keeps_empty_chunks,
-            head=head,
-            tail=tail,
-            threads=self.threads,
+            Encoding(self.source.keeps_empty_chunks, self.threads, head, tail),
         )
-        if failed:
-            job, reason = failed[0]
-            raise EncodeError(reason, chunk=self.part.chunk(int(which[job])))
-        return Encoded(data, np.frombuffer(offsets, np.uint64), np.frombuffer(lengths, np.uint64))
+        encoded.raise_if_failed(lambda job: self.part.chunk(int(which[job])))
+        return encoded
 
-    def encode_merged(self, which: npt.NDArray[np.int64], old: Sequence[BytesLike]) -> Encoded | None:
-        """The chunks numbered ``which`` of a shard, of which ``old`` is what is stored, with the new values in them.
-
-        ``None`` where the kernel cannot, or finds one of them damaged.
-        """
-        layout = self.source.layout
-        if layout.pipeline is None or layout.sharding is None:
-            return None
-        shape = layout.sharding.chunk_shape
-        stack = decode_stack(layout, old, shape)
-        if stack is None:
-            return None
-        for place, i in enumerate(which.tolist()):
-            self._put(stack[place * shape[0] : (place + 1) * shape[0]], i, self.values[self.part.outer(i)])
-        encoded = encode_stack(
-            layout, stack, shape, keep_fill=self.source.keeps_empty_chunks, head=0, tail=0, threads=self.threads
-        )
-        return None if encoded.failed else Encoded(encoded.data, encoded.offsets, encoded.lengths)
+    def put(self, chunk: npt.NDArray[Any], i: int) -> None:
+        """Put the new values of chunk ``i`` into its old ones."""
+        self._put(chunk, i, self.values[self.part.outer(i)])
 
     def _put(self, chunk: npt.NDArray[Any], i: int, new: npt.NDArray[Any]) -> None:
         target: npt.NDArray[Any] = chunk if self.fields is None else chunk[self.fields]
         target[self.part.inner(i)] = new
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Encoded:
-    """Encoded chunks one after the other in ``data``; offset and length are :data:`EMPTY` for those left out."""
-
-    data: bytearray
-    offsets: npt.NDArray[np.uint64]
-    lengths: npt.NDArray[np.uint64]
-
-    def chunks(self) -> Iterator[BytesLike | None]:
-        """The bytes of each chunk."""
-        view = memoryview(self.data)
-        for offset, length in zip(self.offsets.tolist(), self.lengths.tolist(), strict=True):
-            yield None if length == EMPTY else view[offset : offset + length]

@@ -1,8 +1,8 @@
-"""Whole chunks of one shape, one below the other in an array, decoded and encoded in single calls of the kernel."""
+"""Many chunks in single calls of the kernel; whole chunks of one shape as a stack, one below the other in an array."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +11,59 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.layout import ArrayLayout
+from zardine.errors import EncodeError
 from zardine.settings import thread_count
+from zardine.sharding.index import EMPTY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EncodedStack:
-    """What encoding gave: see ``Pipeline.encode`` of the kernel."""
+class Encoding:
+    """How the kernel is to encode chunks."""
+
+    keep_fill: bool
+    threads: int
+    head: int = 0
+    tail: int = 0
+    """Bytes to leave in front of the chunks and behind them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """Encoded chunks one after the other in ``data``; offset and length are :data:`EMPTY` for those left out."""
 
     data: bytearray
     offsets: npt.NDArray[np.uint64]
     lengths: npt.NDArray[np.uint64]
     failed: list[tuple[int, str]]
+    """Numbers of the chunks that could not be encoded, each with the reason."""
+
+    def chunks(self) -> Iterator[BytesLike | None]:
+        """The bytes of each chunk."""
+        view = memoryview(self.data)
+        for offset, length in zip(self.offsets.tolist(), self.lengths.tolist(), strict=True):
+            yield None if length == EMPTY else view[offset : offset + length]
+
+    def raise_if_failed(self, name: Callable[[int], tuple[int, ...]]) -> None:
+        """Raise :class:`~zardine.errors.EncodeError` for the first that failed; ``name`` gives its grid coordinates."""
+        if self.failed:
+            job, reason = self.failed[0]
+            raise EncodeError(reason, chunk=name(job))
+
+
+def encode(
+    pipeline: Any, values: npt.NDArray[Any], jobs: npt.NDArray[np.int64], axes: list[tuple[object, ...]], how: Encoding
+) -> Encoded:
+    """What the kernel makes of the chunks that ``jobs`` name, by their rows in ``axes``, of ``values``."""
+    data, offsets, lengths, failed = pipeline.encode(
+        values.view(f"V{values.dtype.itemsize}"),
+        jobs,
+        axes,
+        keep_fill=how.keep_fill,
+        head=how.head,
+        tail=how.tail,
+        threads=how.threads,
+    )
+    return Encoded(data, np.frombuffer(offsets, np.uint64), np.frombuffer(lengths, np.uint64), failed)
 
 
 def decode_stack(layout: ArrayLayout, chunks: Sequence[BytesLike], shape: tuple[int, ...]) -> Any:
@@ -35,30 +77,12 @@ def decode_stack(layout: ArrayLayout, chunks: Sequence[BytesLike], shape: tuple[
     return None if failed else stack
 
 
-def encode_stack(
-    layout: ArrayLayout,
-    stack: npt.NDArray[Any],
-    shape: tuple[int, ...],
-    *,
-    keep_fill: bool,
-    head: int,
-    tail: int,
-    threads: int,
-) -> EncodedStack:
-    """Encode the chunks of ``stack``, between ``head`` and ``tail`` zero bytes."""
+def encode_stack(layout: ArrayLayout, stack: npt.NDArray[Any], shape: tuple[int, ...], how: Encoding) -> Encoded:
+    """Encode the chunks of ``stack``."""
     count = len(stack) // shape[0]
     jobs = np.zeros((count, len(shape)), np.int64)
     jobs[:, 0] = np.arange(count)
-    data, offsets, lengths, failed = layout.pipeline.encode(
-        stack.view(f"V{stack.dtype.itemsize}"),
-        jobs,
-        _axes(count, shape),
-        keep_fill=keep_fill,
-        head=head,
-        tail=tail,
-        threads=threads,
-    )
-    return EncodedStack(data, np.frombuffer(offsets, np.uint64), np.frombuffer(lengths, np.uint64), failed)
+    return encode(layout.pipeline, stack, jobs, _axes(count, shape), how)
 
 
 def _axes(count: int, shape: tuple[int, ...]) -> list[tuple[object, ...]]:

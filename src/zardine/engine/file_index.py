@@ -45,16 +45,13 @@ def known_index(source: ArraySource, layout: ShardLayout, key: str, file: OpenFi
     return known
 
 
-def index_to_edit(source: ArraySource, layout: ShardLayout, key: str, file: EditableFile) -> tuple[ShardIndex, bool]:
+def index_to_edit(layout: ShardLayout, file: EditableFile) -> tuple[ShardIndex, bool]:
     """The index of a shard that is to be changed, all of whose entries can be carried over, and whether it is whole.
 
     It is not if the last write was cut off, so that the index before counts. Raises
     :class:`~zardine.errors.CorruptionError` where there is none.
     """
-    known = INDEXES.get(source.cache_space, key)
     try:
-        if known is not None and known.version == file.version:
-            return ShardIndex(known.offsets.view(np.uint64), known.lengths.view(np.uint64)), _is_whole(layout, file)
         return _index_at_its_place(layout, file), True
     except CorruptionError as error:
         found = last_index(file.read(WHOLE), layout)
@@ -74,12 +71,3 @@ def _index_at_its_place(layout: ShardLayout, file: OpenFile) -> ShardIndex:
         raise error.at(byte_range=layout.index_bytes(file.size)) from None
     layout.check(index, file.size)
     return index
-
-
-def _is_whole(layout: ShardLayout, file: OpenFile) -> bool:
-    """Whether the index is at its place, or what is known came from before a write that was cut off."""
-    try:
-        _index_at_its_place(layout, file)
-    except CorruptionError:
-        return False
-    return True

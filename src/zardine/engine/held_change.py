@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.engine.change import Encoded
-from zardine.engine.chunk_stack import encode_stack
+from zardine.engine.chunk_stack import Encoded, Encoding, encode_stack
 from zardine.engine.source import ArraySource
 from zardine.engine.write_buffer import HeldChunk
-from zardine.errors import DataError, EncodeError
+from zardine.errors import DataError
 from zardine.sharding.layout import ShardLayout
 
 
@@ -77,20 +76,12 @@ class HeldChange:
         arrays = [self.part.chunks[i].values for i in which.tolist()]
         if layout.pipeline is None or len({array.shape for array in arrays}) != 1:
             return None
-        encoded = encode_stack(
-            layout,
-            np.concatenate(arrays),
-            arrays[0].shape,
-            keep_fill=self.source.keeps_empty_chunks,
-            head=head,
-            tail=tail,
-            threads=self.threads,
-        )
-        if encoded.failed:
-            job, reason = encoded.failed[0]
-            raise EncodeError(reason, chunk=self.part.chunk(int(which[job])))
-        return Encoded(encoded.data, encoded.offsets, encoded.lengths)
+        how = Encoding(self.source.keeps_empty_chunks, self.threads, head, tail)
+        encoded = encode_stack(layout, np.concatenate(arrays), arrays[0].shape, how)
+        encoded.raise_if_failed(lambda job: self.part.chunk(int(which[job])))
+        return encoded
 
-    def encode_merged(self, which: npt.NDArray[np.int64], old: Sequence[BytesLike]) -> None:
-        """Not here: chunks are merged one by one."""
-        return
+    def put(self, chunk: npt.NDArray[Any], i: int) -> None:
+        """Put the new values of chunk ``i`` into its old ones."""
+        held = self.part.chunks[i]
+        np.copyto(chunk, held.values, where=True if held.mask is None else held.mask)

@@ -7,7 +7,7 @@ thread. A chunk that the kernel refuses goes through the chain too, which gives 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate, islice
@@ -97,10 +97,18 @@ def _read_chunk(
         if not found.in_file or found.settled:
             raise
         # perhaps someone was editing the file: it is damaged only if it is so when nobody does
-        with closing(_find(source, part, key, files=True, settled=True)) as again:
-            _read_chunk(source, part, i, again, key, out)
+        _read_settled(source, part, [i], key, out)
         return
     out[part.outer(i)] = chunk[part.inner(i)]
+
+
+def _read_settled(
+    source: ArraySource, part: ObjectPart, numbers: Iterable[int], key: str, out: npt.NDArray[Any]
+) -> None:
+    """Read some chunks of ``part`` while nobody edits their file."""
+    with closing(_find(source, part, key, files=True, settled=True)) as found:
+        for i in numbers:
+            _read_chunk(source, part, i, found, key, out)
 
 
 def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out: npt.NDArray[Any]) -> None:
@@ -138,9 +146,7 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
             if found.version == version and found.is_settled():
                 cache.put((key, numbers[i], version), chunk)
         if not source.layout.is_checked and not found.is_settled():
-            with closing(_find(source, part, key, files=True, settled=True)) as again:
-                for i in missing:
-                    _read_chunk(source, part, i, again, key, out)
+            _read_settled(source, part, missing, key, out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,9 +241,7 @@ def _read_edited(source: ArraySource, fetched: _Fetched, out: npt.NDArray[Any]) 
     """Read those parts again, when nobody edits them, whose files were edited while they were read."""
     for part, key, found in zip(fetched.parts, fetched.keys, fetched.found, strict=True):
         if not found.is_settled():
-            with closing(_find(source, part, key, files=True, settled=True)) as again:
-                for i in range(part.count):
-                    _read_chunk(source, part, i, again, key, out)
+            _read_settled(source, part, range(part.count), key, out)
 
 
 def _find(source: ArraySource, part: ObjectPart, key: str, *, files: bool, settled: bool = False) -> FoundChunks:

@@ -12,7 +12,7 @@ Three ways, chosen at run time (sharding codec 1.0, "Binary shard format"):
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.change import Change
+from zardine.engine.chunk_stack import Encoded, Encoding, decode_stack, encode_stack
 from zardine.engine.file_index import index_to_edit
 from zardine.engine.held_change import HeldChange
 from zardine.engine.index_cache import INDEXES, KnownIndex
@@ -86,7 +87,7 @@ def new_chunks(
     old = [old_chunk(row) for row in rows[left].tolist()] if 0 < len(left) <= _MOST_MERGED else []
     there = [chunk for chunk in old if chunk is not None]
     if there and len(there) == len(left):
-        merged = change.encode_merged(left, there)
+        merged = _merge(change, left, there)
         if merged is not None:
             chunks.update(zip(rows[left].tolist(), merged.chunks(), strict=True))
             return chunks
@@ -99,6 +100,24 @@ def new_chunks(
     batches = row_batches(change.source, len(left))
     for_each(work, batches, len(batches))
     return chunks
+
+
+def _merge(change: AnyChange, which: Ints, old: Sequence[BytesLike]) -> Encoded | None:
+    """The chunks numbered ``which``, of which ``old`` is what is stored, with the new values in them.
+
+    ``None`` where the kernel cannot, or finds one of them damaged.
+    """
+    layout = change.source.layout
+    if layout.pipeline is None or layout.sharding is None:
+        return None
+    shape = layout.sharding.chunk_shape
+    stack = decode_stack(layout, old, shape)
+    if stack is None:
+        return None
+    for place, i in enumerate(which.tolist()):
+        change.put(stack[place * shape[0] : (place + 1) * shape[0]], i)
+    encoded = encode_stack(layout, stack, shape, Encoding(change.source.keeps_empty_chunks, change.threads))
+    return None if encoded.failed else encoded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +135,7 @@ class _Edit:
 
 def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: EditableFile) -> None:
     source, key = change.source, change.key
-    index, is_whole = index_to_edit(source, layout, key, file)
+    index, is_whole = index_to_edit(layout, file)
     stored = index.stored()
 
     def old_chunk(row: int) -> BytesLike | None:

@@ -147,8 +147,9 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
     head, tail = (layout.index_size, 0) if layout.index_at_start else (0, layout.index_size)
     jobs = np.arange(len(rows))
     order = change.source.config.chunk_order
-    if order in ("f", "morton"):
-        jobs = np.argsort(chunk_ranks(layout.grid, layout.strides, order)[rows])
+    ranks = chunk_ranks(layout.grid, layout.strides, order) if order in ("f", "morton") else None
+    if ranks is not None:
+        jobs = np.argsort(ranks[rows])
     fresh = change.encode_fresh(jobs, head, tail)
     shard: BytesLike
     if fresh is not None:
@@ -169,7 +170,6 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
         batches = row_batches(change.source, change.part.count)
         for_each(work, batches, len(batches))
         empty = all(chunk is None for chunk in chunks)
-        ranks = chunk_ranks(layout.grid, layout.strides, order) if order in ("f", "morton") else None
         shard = b"" if empty else layout.assemble(chunks, None if ranks is None else np.argsort(ranks))
     if empty:
         store.erase(key)
