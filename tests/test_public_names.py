@@ -45,8 +45,9 @@ NAMES = {
     """,
     "zardine.vectors": """
         Finding FragmentTable Graph GroupTable Mesh ObjectTable ParametricObject Points Polylines Report Skeleton
-        append_graph append_points append_polylines build_pyramid delete describe_store get_shard_info is_sharded
-        move_vertices read_cross_level_links read_fragments read_graph read_groups read_objects read_lines read_mesh
+        append_graph append_mesh append_points append_polylines append_skeleton build_pyramid delete
+        describe_store get_shard_info is_sharded move_vertices read_cross_level_links read_fragments read_graph
+        read_groups read_objects read_lines read_mesh
         read_parametric_objects read_points read_polylines read_skeleton repair reshard set_attribute shard_store
         unshard_store validate write_graph write_lines write_mesh write_parametric_objects write_points
         write_polylines write_skeleton

@@ -8,7 +8,7 @@ import pytest
 
 import zardine
 from zardine.errors import ReadOnlyError
-from zardine.storage import Condition, MemoryStore, WrapperStore
+from zardine.storage import Condition, CountingStore, MemoryStore, WrapperStore
 
 LAYOUTS = pytest.mark.parametrize(
     "arguments",
@@ -210,3 +210,23 @@ def test_another_opening_sees_the_new_shape_after_refresh() -> None:
     assert other.shape == (8, 8)
     assert other.refresh().shape == (10, 10)
     assert (other[...] == array[...]).all()
+
+
+@LAYOUTS
+def test_the_same_shape_again_erases_what_was_left_beyond_it(arguments: Any) -> None:
+    array = made(**arguments)
+    array.resize((5, 4), erase=False)
+    array.resize((5, 4))
+    array.resize((8, 8))
+    expected = np.full_like(VALUES, -1)
+    expected[:5, :4] = VALUES[:5, :4]
+    assert array[...].tolist() == expected.tolist()
+
+
+def test_the_same_shape_again_writes_nothing_where_nothing_was_left() -> None:
+    made(store := MemoryStore(), chunks=(2, 2), shards=(4, 4)).resize((5, 5))
+    counting = CountingStore(store)
+    array = zardine.open_array(counting, mode="r+")
+    counting.reset()
+    array.resize((5, 5))
+    assert counting.counts.writes <= 1  # the document, perhaps

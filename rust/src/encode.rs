@@ -4,7 +4,9 @@ use crate::axis_rows::AxisRows;
 use crate::chunk_geometry::ChunkGeometry;
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
+use crate::read_space::ReadSpace;
 use crate::scratch::Scratch;
+use crate::sources::{Source, fetch_one};
 use crate::steps::{Encoders, sum};
 use crate::strided_memory::StridedMemory;
 use crate::transfer::{Direction, Sides, Transfer};
@@ -16,9 +18,11 @@ pub const EMPTY: u64 = u64::MAX;
 /// Encoded chunks are collected in pieces of memory of this size.
 const PIECE: usize = 1 << 20;
 
-/// A call: jobs whose columns are the row of each axis. All rows exist.
+/// A call: jobs whose columns are the row of each axis, after those of what is stored of the chunk, if any are changed
+/// in part. All rows and sources exist.
 pub struct Encode<'a> {
     pub pipeline: &'a Pipeline,
+    pub sources: &'a [Source],
     /// Only read.
     pub values: &'a StridedMemory,
     pub jobs: &'a JobTable,
@@ -58,6 +62,7 @@ enum Chunk {
 #[derive(Default)]
 struct Space {
     content: Scratch,
+    old: ReadSpace,
     encoders: Encoders,
     geometry: ChunkGeometry,
     transfer: Transfer,
@@ -147,12 +152,32 @@ impl<'a> Encode<'a> {
     }
 
     /// Put the chunk's elements, in the order of the encoded chunk, into `target`, which is as large as the chunk.
-    fn gather(&self, transfer: &Transfer, whole: bool, target: &mut [u8]) {
+    fn gather(
+        &self,
+        job: usize,
+        transfer: &Transfer,
+        whole: bool,
+        target: &mut [u8],
+        space: &mut ReadSpace,
+    ) -> Outcome {
         if !whole {
-            self.pipeline.fill.write(target);
+            self.put_old(job, target, space)?;
         }
         // SAFETY: the rows leave neither the shape of `values` nor the extents of the chunk.
         unsafe { transfer.copy(self.values.base, target.as_mut_ptr()) };
+        Ok(())
+    }
+
+    /// Put what is stored of a chunk into `target`; the fill value if nothing is.
+    fn put_old(&self, job: usize, target: &mut [u8], space: &mut ReadSpace) -> Outcome {
+        match fetch_one(self.sources, self.jobs, job, &mut space.read)? {
+            None => self.pipeline.fill.write(target),
+            Some(stored) => {
+                let body = self.pipeline.steps.strip_outer(stored, target.len())?;
+                target.copy_from_slice(space.chunk.elements(self.pipeline, body, target.len())?);
+            }
+        }
+        Ok(())
     }
 
     /// Whether the first of the elements is the fill value (or there is none).
@@ -166,7 +191,7 @@ impl<'a> Encode<'a> {
 
     /// Whether a chunk that is not compressed is empty, and its size otherwise.
     fn look(&self, job: usize, space: &mut Space) -> Outcome<Chunk> {
-        let Space { content, geometry, transfer, .. } = space;
+        let Space { content, old, geometry, transfer, .. } = space;
         let whole = self.plan(job, geometry, transfer)?;
         let nbytes = geometry.nbytes;
         if !self.keep_fill && self.begins_with_fill(transfer) {
@@ -174,7 +199,7 @@ impl<'a> Encode<'a> {
                 Some(elements) => self.pipeline.fill.is_all_of(elements),
                 None => {
                     let target = content.take(nbytes)?;
-                    self.gather(transfer, whole, target);
+                    self.gather(job, transfer, whole, target, old)?;
                     self.pipeline.fill.is_all_of(target)
                 }
             };
@@ -187,7 +212,7 @@ impl<'a> Encode<'a> {
     }
 
     fn compress(&self, job: usize, space: &mut Space) -> Outcome<Chunk> {
-        let Space { content, encoders, geometry, transfer, pieces, .. } = space;
+        let Space { content, old, encoders, geometry, transfer, pieces, .. } = space;
         let whole = self.plan(job, geometry, transfer)?;
         let nbytes = geometry.nbytes;
         let steps = &self.pipeline.steps;
@@ -203,7 +228,7 @@ impl<'a> Encode<'a> {
             }
             _ => {
                 let target = content.take(steps.with_inner_sums(nbytes))?;
-                self.gather(transfer, whole, &mut target[..nbytes]);
+                self.gather(job, transfer, whole, &mut target[..nbytes], old)?;
                 if may_be_empty && self.pipeline.fill.is_all_of(&target[..nbytes]) {
                     return Ok(Chunk::Empty);
                 }
@@ -282,7 +307,7 @@ impl Encoded<'_> {
             Chunk::Raw(_) => {
                 let whole = self.call.plan(job, &mut space.geometry, &mut space.transfer)?;
                 let nbytes = space.geometry.nbytes;
-                self.call.gather(&space.transfer, whole, &mut share[..nbytes]);
+                self.call.gather(job, &space.transfer, whole, &mut share[..nbytes], &mut space.old)?;
                 self.call.pipeline.encode_elements(&mut share[..nbytes]);
                 add_sums(share, nbytes);
             }

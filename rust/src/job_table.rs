@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// `fixed` leading columns (source, offset, length), then the row of each axis.
+/// Source, offset and length, or none of these (`fixed` is 3 or 0), then the row of each axis.
 pub struct JobTable {
     values: Vec<i64>,
     fixed: usize,
@@ -53,6 +53,9 @@ impl JobTable {
     }
 
     pub fn stored(&self, job: usize) -> Stored {
+        if self.fixed == 0 {
+            return Stored::Missing;
+        }
         let [source, offset, length] = self.values[job * self.width..][..3] else { return Stored::Impossible };
         if length == -1 {
             return Stored::Missing;
@@ -110,5 +113,6 @@ mod tests {
         assert_eq!(table.used_rows().unwrap(), [2..4, 1..10]);
         assert!(table.check_sources(1).is_ok() && table.check_sources(0).is_err());
         assert!(JobTable::new(vec![0; 7], 3, 2).is_err());
+        assert_eq!(JobTable::new(vec![0; 4], 0, 2).unwrap().stored(1), Stored::Missing);
     }
 }

@@ -145,6 +145,25 @@ pub fn fetch(
     }
 }
 
+/// The bytes of one job; `None` if its chunk is not stored.
+pub fn fetch_one<'a>(
+    sources: &'a [Source],
+    jobs: &JobTable,
+    job: usize,
+    space: &'a mut Scratch,
+) -> Outcome<Option<&'a [u8]>> {
+    match locate(sources, jobs, job) {
+        Located::Now(Fetched::Bytes(bytes)) => Ok(Some(bytes)),
+        Located::Now(Fetched::Failed(reason)) => Err(reason),
+        Located::Now(_) => Ok(None),
+        Located::File { file, offset, length } => {
+            let bytes = space.take(length)?;
+            file.read(offset, bytes, &mut [])?;
+            Ok(Some(bytes))
+        }
+    }
+}
+
 fn read_window(
     file: File,
     sources: &[Source],

@@ -99,14 +99,16 @@ class Pipeline:
         head: int,
         tail: int,
         threads: int,
+        sources: Sequence[Buffer | int] | None = None,
     ) -> tuple[bytearray, bytes, bytes, list[tuple[int, str]]]:
         """Encode chunks out of ``values``, an array of the selection's shape (strides of 0 are fine).
 
         ``jobs``: int64 of shape ``(n, number of axes)``: the row of each axis. Elements of a chunk that the selection
-        does not name are the fill value. Returns ``head`` zero bytes, the encoded chunks in the order of jobs and
-        ``tail`` zero bytes in one buffer; the offset in it and the length of each chunk as native uint64 (both
-        ``2**64 - 1`` for chunks that failed and, unless ``keep_fill``, those that are bitwise full of the fill
-        value); and the failures.
+        does not name are the fill value; or, with ``sources``, what they are in the stored chunk: ``jobs`` then has
+        the columns of :meth:`decode`, and a chunk that cannot be decoded is a failure. Returns ``head`` zero bytes,
+        the encoded chunks in the order of jobs and ``tail`` zero bytes in one buffer; the offset in it and the length
+        of each chunk as native uint64 (both ``2**64 - 1`` for chunks that failed and, unless ``keep_fill``, those that
+        are bitwise full of the fill value); and the failures.
         """
 
 def crc32c(data: Buffer, value: int = 0) -> int:

@@ -12,17 +12,23 @@ import numpy.typing as npt
 
 from zardine.array_facts import ArrayFacts
 from zardine.attributes import Attributes
-from zardine.buffered import BufferedWrites, flush_buffer, read_buffered, write_buffered
+from zardine.buffered import (
+    BufferedWrites,
+    flush_buffer,
+    is_buffered,
+    move_buffer,
+    read_buffered,
+    write_buffered,
+)
 from zardine.data_types.numpy_types import AnyObject
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
 from zardine.engine.freshness import check_fresh, note_fresh
 from zardine.engine.layout import prepare_layout
-from zardine.engine.read import read_plan
 from zardine.engine.read_block import read_block
 from zardine.engine.source import ArraySource
-from zardine.engine.write import write_plan
+from zardine.engine.write import check_strategy, write_plan
 from zardine.engine.write_buffer import WriteBuffer
-from zardine.errors import MetadataError, ReadOnlyError, SelectionError
+from zardine.errors import ConditionFailedError, MetadataError, ReadOnlyError, SelectionError
 from zardine.indexing.parse import (
     parse_any,
     parse_basic,
@@ -36,10 +42,12 @@ from zardine.indexing.plan import make_plan
 from zardine.indexing.selection import GridSelection, Selection
 from zardine.metadata.documents import ArrayMetadata
 from zardine.new_array import parse_shape
-from zardine.nodes import describe, document_key, load_array, update_node
+from zardine.node_changes import StoredNode, stored_node, update_node
+from zardine.nodes import describe, document_key, load_array
 from zardine.places import same_place
-from zardine.resizing import clear_beyond, erase_beyond, grown_for_append
+from zardine.resizing import clear_beyond, erase_beyond, grown_for_append, with_shape
 from zardine.selectors import BlockIndex, OIndex, VIndex, split_fields
+from zardine.stores.attempts import attempts
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.values import broadcast_values, cast_values
@@ -269,8 +277,11 @@ class Array(ArrayFacts):
 
         That is when the block ends, when more than ``limit`` bytes of chunks wait, and on :meth:`flush`. Reads through
         this array see what waits; other programs do not. When the block ends by an exception, what waits is stored
-        (``on_error="keep"``) or forgotten (``"discard"``). If storing fails, the error is raised and what could not be
-        stored waits still: :meth:`flush` tries again.
+        (``on_error="keep"``) or forgotten (``"discard"``). Forked children collect nothing and store what they write.
+
+        If storing fails, the error is raised and what could not be stored waits still: :meth:`flush` tries again, as
+        any later write does before it stores anything itself. Raises :class:`~zardine.errors.ArrayChangedError` if the
+        array was resharded meanwhile: after :meth:`refresh` what waits is stored where it belongs now.
         """
         return BufferedWrites(self, parse_bytes(limit), on_error)
 
@@ -285,19 +296,31 @@ class Array(ArrayFacts):
 
         Growing shows the fill value in the new region. Shrinking erases what falls outside: stored objects wholly
         beyond the new shape, and values beyond it in objects that it cuts, so that growing again never brings them
-        back. ``erase=False`` leaves both in the store, where they come back if the array grows again.
+        back. ``erase=False`` leaves both in the store, where they come back if the array grows again. If erasing fails
+        half-way the shape is changed already: the same call again erases the rest. On stores whose
+        locks exclude all writers (local files, memory) nothing is lost that is appended meanwhile; on others a block
+        that another process appends while the array shrinks may be erased.
         """
         shape = parse_shape(new_shape)
         if len(shape) != self.ndim:
             raise ValueError(f"the new shape {shape} has {len(shape)} lengths, the array has {self.ndim} dimensions")
         self._check_writable()
+        check_strategy(self._source)
         check_fresh(self._source, writing=True)
         self.flush()
-        before = self._source
-        self._reshape(lambda old: shape)
-        if erase:
-            clear_beyond(before, self.shape)
-            erase_beyond(self._source, before)
+        with self.store.lock(document_key(self.path, self.metadata)):  # so that nobody appends meanwhile
+            for last in attempts():
+                stored = self._stored()
+                before = self._source
+                try:
+                    self._adopt(stored.replace_by(with_shape(stored.metadata, before.layout.grid, shape)))
+                    break
+                except ConditionFailedError:
+                    if last:
+                        raise
+            if erase:
+                clear_beyond(before, self.shape)
+                erase_beyond(self._source, before)
 
     def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """Add ``data`` at the end of ``axis``; its other lengths are those of the array. Gives the new shape.
@@ -308,35 +331,30 @@ class Array(ArrayFacts):
         """
         values = cast_values(data, self.dtype)
         self._check_writable()
+        check_strategy(self._source)
         self.flush()
         with self.store.lock(document_key(self.path, self.metadata)):
-            while True:
-                self.refresh()
+            for last in attempts():
+                stored = self._stored()
                 old = self.shape
-                new = grown_for_append(old, values.shape, axis)
+                shape = grown_for_append(old, values.shape, axis)
+                grown = with_shape(stored.metadata, self._source.layout.grid, shape)
+                source = self._source.with_shape(grown)
+                added = tuple(slice(old[i], None) if i == axis % self.ndim else slice(None) for i in range(self.ndim))
+                direct = self._with_source(replace(source, buffer=None))
                 if self.store.lock_is_exclusive:
-                    grown = self._with_source(
-                        self._source.with_layout(self._source.layout.with_shape(self._resized(self.metadata, new)))
-                    )
-                    grown._write_appended(old, values, axis)
-                    if self._reshape_from(old, new):
-                        self._source = replace(grown._source, layout=self._source.layout)
-                        return new
-                elif self._reshape_from(old, new):
-                    self._write_appended(old, values, axis)
-                    return new
-
-    def _write_appended(self, old: tuple[int, ...], values: npt.NDArray[Any], axis: int) -> None:
-        axis %= self.ndim
-        self[tuple(slice(old[i], None) if i == axis else slice(None) for i in range(self.ndim))] = values
-
-    def _reshape_from(self, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
-        """Change the shape from ``old`` to ``new``; ``False`` if it is not ``old`` any more."""
-        try:
-            self._reshape(lambda found: _next_shape(found, old, new))
-        except _Overtaken:
-            return False
-        return True
+                    direct[added] = values
+                try:
+                    stored.replace_by(grown)
+                except ConditionFailedError:
+                    if last:
+                        raise
+                    continue
+                self._source = replace(source, buffer=self._source.buffer)
+                if not self.store.lock_is_exclusive:
+                    direct[added] = values
+                return grown.shape
+        raise AssertionError("unreachable")
 
     def update_attributes(self, new_attributes: Mapping[str, Any]) -> Array:
         """Set several attributes in one write; gives this array."""
@@ -397,19 +415,15 @@ class Array(ArrayFacts):
         shape = selection.shape
         direct = out is not None and fields is None and out.dtype == self.dtype
         target = out if direct and out is not None else np.empty(shape, self.dtype, order=self._source.config.order)
-        grids = self._source.layout.grids
+        source = self._source
+        grids = source.layout.grids
         if isinstance(selection, GridSelection):
             full = selection.full_view(target)
-            buffered = self._source.buffer is not None
-            if full.dtype != self.dtype or buffered or not read_block(self._source, selection, full):
-                plan = make_plan(selection, grids)
-                read_plan(self._source, plan, full)
-                read_buffered(self._source, plan, full)
+            if is_buffered(source) or full.dtype != self.dtype or not read_block(source, selection, full):
+                read_buffered(source, make_plan(selection, grids), full)
         else:
             flat = target.reshape(-1)
-            points = make_plan(selection, grids)
-            read_plan(self._source, points, flat)
-            read_buffered(self._source, points, flat)
+            read_buffered(source, make_plan(selection, grids), flat)
             if not np.shares_memory(flat, target) and flat.size:
                 target[...] = flat.reshape(selection.shape)
         result = target if fields is None else target[fields]
@@ -428,12 +442,13 @@ class Array(ArrayFacts):
             dtype = np.empty(0, dtype)[fields].dtype
         cast = self._as_objects(value) if isinstance(self.metadata.data_type, AnyObject) else cast_values(value, dtype)
         values = broadcast_values(cast, selection.shape)
-        plan = make_plan(selection, self._source.layout.grids)
+        source = self._source
+        plan = make_plan(selection, source.layout.grids)
         full = selection.full_view(values) if isinstance(selection, GridSelection) else values.reshape(-1)
         if fields is not None:
             self.flush()
-        if fields is not None or not write_buffered(self._source, plan, full):
-            write_plan(self._source, plan, full, fields)
+        if fields is not None or not write_buffered(source, plan, full):
+            write_plan(source, plan, full, fields)
 
     def _as_objects(self, value: Any) -> npt.NDArray[Any]:
         """Objects as the user gave them: an object array as it is, anything else as one object for all elements."""
@@ -465,14 +480,20 @@ class Array(ArrayFacts):
                 "of 2023, which is only read; zardine.convert makes an array of it that can be written"
             )
 
-    def _start_buffer(self, buffer: WriteBuffer) -> None:
+    def _start_buffer(self, limit: int) -> WriteBuffer:
         self._check_writable()
-        if self._source.buffer is not None and not self._source.buffer.closed:
+        check_strategy(self._source)
+        if self._source.buffer is not None and self._source.buffer.ended:
+            self.flush()  # what could not be stored when an earlier block ended
+        if is_buffered(self._source):
             raise ValueError("writes to this array are collected already: buffered() blocks do not nest")
+        buffer = WriteBuffer(limit, self._source.layout)
         self._source = replace(self._source, buffer=buffer)
+        return buffer
 
-    def _end_buffer(self) -> None:
-        self._source = replace(self._source, buffer=None)
+    def _end_buffer(self, buffer: WriteBuffer) -> None:
+        if self._source.buffer is buffer:
+            self._source = replace(self._source, buffer=None)
 
     def _with_source(self, source: ArraySource) -> Array:
         twin = object.__new__(type(self))
@@ -484,25 +505,25 @@ class Array(ArrayFacts):
         if metadata is old or (metadata.document is not None and metadata.document == old.document):
             return
         if _differ_in_shape_only(metadata, old):
-            self._source = self._source.with_layout(self._source.layout.with_shape(metadata))
+            source = self._source.with_shape(metadata)
         elif metadata.to_dict() != old.to_dict():
-            self._source = self._source.with_layout(Array(self.store, self.path, metadata)._source.layout)
+            source = self._source.with_layout(Array(self.store, self.path, metadata)._source.layout)
+        else:
+            return
+        move_buffer(source)
+        self._source = source
+
+    def _stored(self) -> StoredNode[ArrayMetadata]:
+        """What the document says now, after taking that over."""
+        stored = stored_node(self.store, self.path, self.metadata)
+        self._adopt(stored.metadata)
+        return stored
 
     def _change_attributes(self, change: Any) -> None:
         self._check_writable()
         self._adopt(
             update_node(self.store, self.path, self.metadata, lambda old: old.with_attributes(change(old.attributes)))
         )
-
-    def _resized(self, metadata: ArrayMetadata, shape: tuple[int, ...]) -> ArrayMetadata:
-        grid = self._source.layout.grid.resized(shape)
-        return replace(metadata, shape=shape, chunk_grid=grid.to_extension())
-
-    def _reshape(self, new_shape: Any) -> None:
-        changed = update_node(
-            self.store, self.path, self.metadata, lambda old: self._resized(old, new_shape(old.shape))
-        )
-        self._adopt(changed)
 
 
 def _differ_in_shape_only(a: ArrayMetadata, b: ArrayMetadata) -> bool:
@@ -514,13 +535,3 @@ def _differ_in_shape_only(a: ArrayMetadata, b: ArrayMetadata) -> bool:
         and a.fill.tobytes() == b.fill.tobytes()
         and a.ndim == b.ndim
     )
-
-
-class _Overtaken(Exception):  # noqa: N818 - never leaves this module
-    """Another writer changed the shape first."""
-
-
-def _next_shape(found: tuple[int, ...], old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
-    if found != old:
-        raise _Overtaken
-    return new

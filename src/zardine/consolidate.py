@@ -6,7 +6,8 @@ from zardine.arrays import Array
 from zardine.errors import ReadOnlyError
 from zardine.groups import Group
 from zardine.new_array import check_format
-from zardine.nodes import describe, load_group, update_node
+from zardine.node_changes import update_node
+from zardine.nodes import describe, load_group
 from zardine.places import find_place
 from zardine.stores.resolve import StoreLike
 

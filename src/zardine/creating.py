@@ -338,7 +338,7 @@ def store_new_array(
     except MetadataError as error:
         raise type(error)("such an array cannot be made", error.problems) from None
     create_node(store, path, metadata, overwrite=overwrite)
-    note_fresh(array._source, new=True)
+    note_fresh(array._source)
     return array
 
 

@@ -305,7 +305,7 @@ ArrayIndexError = SelectionError
 
 
 class TornShardWarning(RuntimeWarning):
-    """The last write of a shard was cut off, by a crash as a rule; the shard is read as it was before that write."""
+    """The last write of a shard or of a zip archive was cut off, by a crash as a rule; it is read as it was before."""
 
 
 class ZarrFutureWarning(FutureWarning):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from zardine.arrays import Array
 from zardine.attributes import Attributes
 from zardine.creating import create_array, create_group, create_hierarchy
 from zardine.engine.array_config import ArrayConfigLike
+from zardine.engine.workers import for_each
 from zardine.errors import (
     ArrayNotFoundError,
     ContainsArrayError,
@@ -21,16 +23,8 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.new_array import DEFAULT
-from zardine.nodes import (
-    child_names,
-    describe,
-    erase_node,
-    find_node,
-    implied_group,
-    load_group,
-    load_node,
-    update_node,
-)
+from zardine.node_changes import update_node
+from zardine.nodes import child_names, describe, erase_node, find_node, implied_group, load_group, load_node
 from zardine.places import same_place
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
@@ -540,10 +534,18 @@ class Group:
                 if "/" not in relative:
                     yield relative, self._consolidated_member(relative)
             return
-        for name in child_names(self._store, self._path):
-            metadata = self._find(join_path(self._path, name))
-            if metadata is not None:
-                yield name, metadata
+        names = child_names(self._store, self._path)
+        while some := list(islice(names, max(1, self._store.cost.requests))):
+            found: dict[str, NodeMetadata | None] = {}
+
+            def find(name: str, found: dict[str, NodeMetadata | None] = found) -> None:
+                found[name] = self._find(join_path(self._path, name))
+
+            for_each(find, some, len(some), self._store.cost.requests)
+            for name in some:
+                metadata = found[name]
+                if metadata is not None:
+                    yield name, metadata
 
     def _consolidated_member(self, relative: str) -> NodeMetadata:
         consolidated = self._metadata.consolidated_metadata

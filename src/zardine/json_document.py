@@ -191,12 +191,25 @@ def load_object(data: bytes | bytearray | memoryview, subject: str) -> dict[str,
     except RecursionError:
         raise MetadataError(subject, [Problem("", "the document is nested too deeply")]) from None
     except ValueError as error:
-        raise MetadataError(subject, [Problem("", f"not a JSON document: {error}")]) from None
+        reason = _instead_of_json(text) or str(error)
+        raise MetadataError(subject, [Problem("", f"not a JSON document: {reason}")]) from None
     if not isinstance(document, dict):
         raise MetadataError(subject, [Problem("", f"expected a JSON object, found {show(document)}")])
     if text.count(b"{") + text.count(b"[") > _DEEPEST and _is_deep(document):
         raise MetadataError(subject, [Problem("", f"the document is nested more than {_DEEPEST} levels deep")])
     return document
+
+
+def _instead_of_json(data: bytes) -> str:
+    """What servers send in place of a document, so that the error can say it; empty where it is something else."""
+    if data.startswith(b"\x1f\x8b"):
+        return "it is gzip data, which a web server should send only to programs that ask for it"
+    start = data[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith((b"<!doctype html", b"<html")):
+        return "it is an HTML page, as a web server gives it for a login or in place of what it does not have"
+    if start.startswith(b"<?xml"):
+        return "it is an XML document, as an object store gives it for an error"
+    return "" if data.strip() else "it is empty"
 
 
 _DEEPEST = 200

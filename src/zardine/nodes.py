@@ -1,16 +1,10 @@
-"""Metadata documents in a store: finding, creating and changing nodes (core 3.1, "Storage").
-
-Every change of a document is a conditional write, so that two processes changing one document both succeed.
-"""
+"""Metadata documents in a store: finding, creating and erasing nodes (core 3.1, "Storage")."""
 
 from __future__ import annotations
 
-import json
-import random
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
 
 from zardine.buffers import BytesLike
 from zardine.engine.workers import for_each
@@ -35,14 +29,9 @@ from zardine.metadata.formats import (
     to_documents,
 )
 from zardine.metadata.node_names import join_path, normalize_path
-from zardine.metadata.seen_documents import remember
-from zardine.metadata.v2 import CONSOLIDATED, GROUP
+from zardine.metadata.v2 import GROUP
 from zardine.metadata.v3 import DOCUMENT_NAME
-from zardine.stores.base import Condition, Reading, Store
-
-M = TypeVar("M", ArrayMetadata, GroupMetadata)
-
-_ATTEMPTS = 1000
+from zardine.stores.base import Condition, Store
 
 UNFINISHED = "zardine-conversion.json"
 """Name of the key that says that a conversion to this place is under way, or was cut off: what is there is in part."""
@@ -83,10 +72,12 @@ def find_node(
                 continue
             others = _beside(version, name)
             documents = {name: data, **{each: store.get(join_path(path, each)) for each in others}}
-            return _parse(name, documents, store, path)
+            return parse_found(name, documents, store, path)
     return None
 
 
+_MOST_LISTED = 4096
+_MOST_LISTED_SLOWLY = 64
 _SLOW = 0.005
 """Seconds of a request from which on documents are asked for before it is known whether they are needed."""
 
@@ -104,7 +95,7 @@ def _find_in_rounds(store: Store, path: str, versions: Sequence[int], expected: 
             if data is not None and (version != 1 or _is_v1(data)):
                 others = [each for each in _beside(version, name) if each not in found]
                 found |= zip(others, gather(store, [join_path(path, each) for each in others]), strict=True)
-                return _parse(name, {each: found[each] for each in (name, *_beside(version, name))}, store, path)
+                return parse_found(name, {each: found[each] for each in (name, *_beside(version, name))}, store, path)
     return None
 
 
@@ -151,7 +142,7 @@ def _is_v1(data: BytesLike) -> bool:
     return bytes(data[:1]).strip() in (b"", b"{") and b'"zarr_format"' in bytes(data)
 
 
-def _parse(name: str, documents: Mapping[str, BytesLike | None], store: Store, path: str) -> NodeMetadata:
+def parse_found(name: str, documents: Mapping[str, BytesLike | None], store: Store, path: str) -> NodeMetadata:
     try:
         return parse_documents(name, documents, "the document is invalid")
     except MetadataError as error:
@@ -173,7 +164,11 @@ def load_node(store: Store, path: str, zarr_format: int | None = None) -> NodeMe
 
 def load_array(store: Store, path: str, zarr_format: int | None = None) -> ArrayMetadata:
     """The metadata of the array at ``path``, which must be one."""
-    node = find_node(store, path, zarr_format, expected="array")
+    return as_array(find_node(store, path, zarr_format, expected="array"), store, path, zarr_format)
+
+
+def as_array(node: NodeMetadata | None, store: Store, path: str, zarr_format: int | None = None) -> ArrayMetadata:
+    """What :func:`load_array` makes of the node that was found at ``path``."""
     if isinstance(node, ArrayMetadata):
         return node
     if node is not None:
@@ -183,7 +178,11 @@ def load_array(store: Store, path: str, zarr_format: int | None = None) -> Array
 
 def load_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata:
     """The metadata of the group at ``path``; a path above stored nodes is an (implied) group without a document."""
-    node = find_node(store, path, zarr_format, expected="group")
+    return as_group(find_node(store, path, zarr_format, expected="group"), store, path, zarr_format)
+
+
+def as_group(node: NodeMetadata | None, store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata:
+    """What :func:`load_group` makes of the node that was found at ``path``."""
     if isinstance(node, GroupMetadata):
         return node
     if node is not None:
@@ -195,15 +194,26 @@ def load_group(store: Store, path: str, zarr_format: int | None = None) -> Group
 
 
 def implied_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata | None:
-    """A group without a document: one below which nodes are stored (core 3.1, "Discover children of a group")."""
+    """A group without a document: one below which nodes are stored (core 3.1, "Discover children of a group").
+
+    The nearest nodes are found first, and the search ends after some thousand folders, so that a wrong path above very
+    many files is found to be wrong in time.
+    """
     wanted = {name: version for version in (3, 2) if zarr_format in (None, version) for name in main_names(version)}
-    if store.exists(join_path(path, UNFINISHED)):
-        return None
+    first = f"{path}/" if path else ""
+    folders = deque([first])
     try:
-        for key in store.list_prefix(f"{path}/" if path else ""):
-            version = wanted.get(key.rpartition("/")[2])
-            if version is not None:
-                return GroupMetadata(zarr_format=version)
+        for _ in range(_MOST_LISTED_SLOWLY if store.cost.latency >= _SLOW else _MOST_LISTED):
+            if not folders:
+                break
+            folder = folders.popleft()
+            keys, below = store.list_dir(folder)
+            names = {key.rpartition("/")[2] for key in keys}
+            if folder == first and UNFINISHED in names:
+                return None
+            for name in sorted(wanted.keys() & names):  # as long as documents of v2 are there, too, they count
+                return GroupMetadata(zarr_format=wanted[name])
+            folders.extend(below)
     except UnsupportedError:
         pass
     return None
@@ -269,54 +279,6 @@ def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayEr
     return ContainsGroupError(
         f"a group is already stored at {place}; overwrite=True or mode='w' erases it and all below it"
     )
-
-
-def update_node(store: Store, path: str, metadata: M, change: Callable[[M], M]) -> M:
-    """Change the document of a node; ``change`` gets what is stored now, which may be newer than ``metadata``."""
-    names = names_of(metadata)
-    for attempt in range(_ATTEMPTS):
-        with store.lock(join_path(path, names[0])):
-            readings = {name: store.read(join_path(path, name)) for name in names}
-            current: Any = metadata
-            if readings[names[0]] is not None:
-                documents = {name: None if each is None else each.parts[0] for name, each in readings.items()}
-                current = _parse(names[0], documents, store, path)
-                if type(current) is not type(metadata):
-                    raise taken(store, path, current)
-            elif isinstance(metadata, ArrayMetadata):
-                raise not_found(store, path, metadata.zarr_format, ArrayNotFoundError, "array")
-            changed = change(current)
-            try:
-                written = to_documents(changed)
-                _store_changes(store, path, written, readings)
-            except ConditionFailedError:
-                if attempt + 1 == _ATTEMPTS:
-                    raise
-            else:
-                document = written.get(DOCUMENT_NAME)
-                return changed if document is None else remember(changed, document)
-        time.sleep(random.uniform(0, min(0.05, 0.0005 * 2 ** min(attempt, 10))))
-    raise AssertionError("unreachable")
-
-
-def _store_changes(
-    store: Store, path: str, documents: Mapping[str, bytes | None], readings: Mapping[str, Reading | None]
-) -> None:
-    """Write each document that is to be other than what was read, if it still is what was read."""
-    for name, document in documents.items():
-        reading = readings[name]
-        if reading is None:
-            if document is not None:
-                store.set(join_path(path, name), document, condition=Condition(None))
-        elif document is None and name == CONSOLIDATED:
-            store.erase(join_path(path, name))
-        elif not _same_json(reading.parts[0], document or b"{}"):
-            condition = None if reading.version is None else Condition(reading.version)
-            store.set(join_path(path, name), document or b"{}", condition=condition)
-
-
-def _same_json(a: BytesLike, b: BytesLike) -> bool:
-    return bytes(a) == bytes(b) or bool(json.loads(bytes(a)) == json.loads(bytes(b)))
 
 
 def erase_node(store: Store, path: str) -> None:

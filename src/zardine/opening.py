@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from zardine.arrays import Array
@@ -19,7 +19,7 @@ from zardine.groups import Group
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.new_array import check_format
-from zardine.nodes import describe, find_node, load_array, load_group, older_document, taken
+from zardine.nodes import as_array, as_group, describe, find_node, older_document, taken
 from zardine.places import find_place
 from zardine.stores.base import Store
 from zardine.stores.resolve import Mode, StoreLike
@@ -46,13 +46,17 @@ def open(
         return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **kwargs)
     node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format)
     if isinstance(node, ArrayMetadata):
-        _check_arguments(kwargs)
+        _check_arguments(kwargs, open_array)
         _warn_of_two(found, inner, node, zarr_format)
         return Array(found, inner, node, parse_array_config(config))
     if config is not None:
         raise TypeError(f"config says how an array is read and written, and {describe(found, inner)} is a group")
     try:
-        return open_group(found, path=inner, mode=mode or "a", zarr_format=zarr_format, **kwargs)
+        if mode in ("w", "w-"):
+            return open_group(found, path=inner, mode=mode, zarr_format=zarr_format, **kwargs)
+        _check_arguments(kwargs, open_group)
+        how = {name: kwargs.get(name) for name in ("attributes", "use_consolidated")}
+        return _open_found_group(found, inner, node, mode or "a", zarr_format, **how)
     except GroupNotFoundError as error:
         raise NodeNotFoundError(str(error).replace("no group", "no array or group")) from None
 
@@ -75,7 +79,7 @@ def open_array(
     check_format(zarr_format)
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
     settings = parse_array_config(config)
-    _check_arguments(kwargs)
+    _check_arguments(kwargs, open_array)
     creating = "shape" in kwargs or kwargs.get("data") is not None
     if mode in ("w", "w-"):
         if not creating:
@@ -89,7 +93,7 @@ def open_array(
     if mode in (None, "a") and creating:
         return create(store=found, path=inner, config=settings, zarr_format=zarr_format, **kwargs)
     try:
-        return Array(found, inner, load_array(found, inner, zarr_format), settings)
+        return Array(found, inner, as_array(node, found, inner, zarr_format), settings)
     except ArrayNotFoundError as error:
         if mode in (None, "a") and not found.read_only:
             raise ArrayNotFoundError(f"{error}; give shape and dtype to create one") from None
@@ -119,20 +123,34 @@ def open_group(
     if chunk_store is not None:
         raise UnsupportedError("chunk_store is not supported: documents and chunks are in one store; use store")
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
-    new: dict[str, Any] = {"path": inner, "attributes": attributes, "zarr_format": zarr_format}
     if mode == "w":
-        return create_group(found, overwrite=True, **new)
+        return create_group(found, path=inner, overwrite=True, attributes=attributes, zarr_format=zarr_format)
+    node = find_node(found, inner, None if mode == "w-" else zarr_format, expected="group")
     if mode == "w-":
-        node = find_node(found, inner)
         if node is not None:
             raise taken(found, inner, node)
-        return create_group(found, **new)
+        return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)
+    return _open_found_group(
+        found, inner, node, mode, zarr_format, attributes=attributes, use_consolidated=use_consolidated
+    )
+
+
+def _open_found_group(
+    found: Store,
+    inner: str,
+    node: NodeMetadata | None,
+    mode: Mode | None,
+    zarr_format: int | None,
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    use_consolidated: bool | None = None,
+) -> Group:
     try:
-        metadata = load_group(found, inner, zarr_format)
+        metadata = as_group(node, found, inner, zarr_format)
     except GroupNotFoundError:
         if mode not in (None, "a") or found.read_only:
             raise
-        return create_group(found, **new)
+        return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)
     _warn_of_two(found, inner, metadata, zarr_format)
     if use_consolidated and metadata.consolidated_metadata is None:
         raise ValueError(
@@ -161,16 +179,18 @@ def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int |
         )
 
 
-def _check_arguments(kwargs: Mapping[str, Any]) -> None:
-    """Refuse arguments that :func:`create` does not have, also where an array is only opened."""
-    known = {"shape", *(create.__kwdefaults__ or ())}
+def _check_arguments(kwargs: Mapping[str, Any], called: Callable[..., Any]) -> None:
+    """Refuse arguments that ``called`` (or :func:`create`, for arrays) does not have, also where it is not called."""
+    known = {*(called.__kwdefaults__ or ())}
+    if called is open_array:
+        known |= {"shape", *(create.__kwdefaults__ or ())}
     for name in kwargs:
         if name not in known:
             from difflib import get_close_matches
 
             close = get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise TypeError(f"open_array() got an unexpected keyword argument {name!r}{hint}")
+            raise TypeError(f"{called.__name__}() got an unexpected keyword argument {name!r}{hint}")
 
 
 __all__ = ["open", "open_array", "open_consolidated", "open_group"]

@@ -13,7 +13,7 @@ from zardine.nodes import describe
 from zardine.stores.base import Store
 from zardine.stores.local import LocalStore
 from zardine.stores.prefix import PrefixStore
-from zardine.stores.resolve import Mode, StoreLike, resolve_store
+from zardine.stores.resolve import Mode, StoreLike, is_foreign, resolve_store
 from zardine.stores.wrapper import WrapperStore
 
 
@@ -29,13 +29,21 @@ def find_place(
     Raises :class:`~zardine.errors.ReadOnlyError` where ``mode`` is ``"r+"``, ``"w"`` or ``"w-"`` and the store refuses
     writes, and ``TypeError`` for ``storage_options`` that are unknown, or that the store has no use for.
     """
-    found, inner = resolve_store(store, mode=mode, storage_options=storage_options)
     if path is not None and not isinstance(path, (str, bytes, PurePath)):
         raise TypeError(f"the path of a node is a string, not {path!r} ({type(path).__name__})")
-    inner = join_path(inner, normalize_path(path))
+    if is_foreign(store):  # of a filesystem the path says what the store is
+        found, path = resolve_store(store, path=_text(path), mode=mode, storage_options=storage_options)
+        inner = normalize_path(path)
+    else:
+        found, inner = resolve_store(store, mode=mode, storage_options=storage_options)
+        inner = join_path(inner, normalize_path(path))
     if mode in ("r+", "w", "w-") and found.read_only:
         raise ReadOnlyError(f"{describe(found, inner)} is read-only, and mode {mode!r} writes: use mode='r'")
     return found, inner
+
+
+def _text(path: str | bytes | PurePath | None) -> str:
+    return "" if path is None else os.fsdecode(path)
 
 
 def is_within(path: str, parent: str) -> bool:
@@ -47,8 +55,15 @@ def overlap(a: Store, path_a: str, b: Store, path_b: str) -> bool:
     """Whether two nodes are one, or one lies inside of the other, also by other paths or URLs of the same place."""
     (store_a, place_a), (store_b, place_b) = _base(a, path_a), _base(b, path_b)
     if not same_place(store_a, store_b):
+        if _are_apart(getattr(store_a, "origin", None), getattr(store_b, "origin", None)):
+            return False
         place_a, place_b = describe(store_a, place_a).rstrip("/"), describe(store_b, place_b).rstrip("/")
     return is_within(place_a, place_b) or is_within(place_b, place_a)
+
+
+def _are_apart(a: object, b: object) -> bool:
+    """Whether two stores are known to be at different services, or in different accounts of one."""
+    return a is not None and b is not None and a != b
 
 
 def _base(store: Store, path: str) -> tuple[Store, str]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from zardine.chunk_grids.axis import Axis
+from zardine.chunk_grids.base import ChunkGrid
+from zardine.codecs.chain import equals_fill
+from zardine.engine.read import read_plan
 from zardine.engine.source import ArraySource
 from zardine.engine.stored import stored_objects
 from zardine.engine.write import write_plan
+from zardine.errors import CorruptionError
+from zardine.indexing.boxes import boxes_beyond, cut_box, end_of_piece
 from zardine.indexing.plan import plan_grid
-from zardine.indexing.selection import AxisSlice, GridSelection
+from zardine.indexing.selection import GridSelection
+from zardine.metadata.documents import ArrayMetadata
 
 
 def grown_for_append(shape: tuple[int, ...], data: tuple[int, ...], axis: int) -> tuple[int, ...]:
@@ -26,36 +33,54 @@ def grown_for_append(shape: tuple[int, ...], data: tuple[int, ...], axis: int) -
     return (*shape[:axis], shape[axis] + data[axis], *shape[axis + 1 :])
 
 
+def with_shape(metadata: ArrayMetadata, grid: ChunkGrid, shape: tuple[int, ...]) -> ArrayMetadata:
+    """The document of an array with chunk grid ``grid`` after a change of its shape."""
+    return replace(metadata, shape=shape, chunk_grid=grid.resized(shape).to_extension())
+
+
 def clear_beyond(before: ArraySource, shape: tuple[int, ...]) -> None:
-    """Put the fill value where chunks that ``shape`` cuts hold elements beyond it. ``before`` is the array uncut."""
+    """Put the fill value where stored objects that ``shape`` cuts hold elements beyond it. ``before`` is what was cut.
+
+    What other programs left beyond the end of ``before`` goes, too. Where no length changes, as when a resize is made
+    again that failed half-way, it is looked for at the ends of all axes.
+    """
     metadata = before.layout.metadata
     if 0 in shape:
         return  # nothing is cut: every stored object lies beyond
+    grids = before.layout.grids
+    same = shape == metadata.shape
     kept = [min(old, new) for old, new in zip(metadata.shape, shape, strict=True)]
-    ends = [_end_of_cut(objects, length) for objects, length in zip(before.layout.grids.objects, kept, strict=True)]
-    for axis in range(len(shape)):
-        # a slab for each axis; slabs do not overlap, and together they hold the corners that several axes cut
-        axes = tuple(
-            AxisSlice(kept[i], 1, ends[i] - kept[i]) if i == axis else AxisSlice(0, 1, kept[i] if i < axis else ends[i])
-            for i in range(len(shape))
-        )
-        rest = GridSelection(axes, (False,) * len(axes), (False,) * len(axes))
-        if rest.size:
-            values = np.broadcast_to(metadata.fill, rest.shape)
-            write_plan(before, plan_grid(rest, before.layout.grids), values)
+    cut = [same or length < old for length, old in zip(kept, metadata.shape, strict=True)]
+    chunks, ends = (
+        [end_of_piece(axis, size - 1) if is_cut else size for axis, size, is_cut in zip(axes, kept, cut, strict=True)]
+        for axes in (grids.chunks, grids.objects)
+    )
+    whole = tuple(max(old, end) for old, end in zip(metadata.shape, ends, strict=True))
+    before = replace(before.with_shape(with_shape(metadata, before.layout.grid, whole)), watched=False)
+    # first the chunks that lie wholly beyond, which may be torn, then those that are cut
+    origin = [0] * len(shape)
+    for slab in (*boxes_beyond(origin, chunks, ends), *boxes_beyond(origin, kept, chunks)):
+        for box in cut_box(slab, before.layout.grids.objects) if same else (slab,):
+            if not same or _has_values(before, box):
+                values = np.broadcast_to(metadata.fill, box.shape)
+                write_plan(before, plan_grid(box, before.layout.grids), values)
 
 
-def _end_of_cut(objects: Axis, length: int) -> int:
-    """Where the stored object that holds element ``length - 1`` ends, within the array."""
-    if length in (0, objects.length):
-        return length
-    last = int(objects.locate(np.array([length - 1], np.int64))[0][0])
-    return min(objects.start(last) + objects.extent(last), objects.length)
+def _has_values(source: ArraySource, box: GridSelection) -> bool:
+    """Whether there is something else than the fill value, or something that cannot be read."""
+    fill = source.layout.metadata.fill
+    values = np.empty(box.shape, fill.dtype)
+    try:
+        read_plan(source, plan_grid(box, source.layout.grids), values)
+    except CorruptionError:
+        return True
+    return not equals_fill(values, fill)
 
 
 def erase_beyond(after: ArraySource, before: ArraySource) -> None:
     """Erase stored objects of the array ``before`` that hold no element of the array ``after``."""
-    if all(new >= old for new, old in zip(after.layout.metadata.shape, before.layout.metadata.shape, strict=True)):
+    new, old = after.layout.metadata.shape, before.layout.metadata.shape
+    if new != old and all(n >= o for n, o in zip(new, old, strict=True)):
         return
     counts = [axis.count for axis in after.layout.grids.objects]
     gone = [

@@ -54,3 +54,19 @@ def test_faults_and_wrong_usage(run: Any, store: str) -> None:
     assert run("vectors", "shard", store, "--shape", "0").exit_code == 1
     assert run("vectors", "shard", store, "--shape", "many").exit_code == 2
     assert run("vectors", "info", f"{store}/nothing").exit_code == 1
+
+
+def test_shapes_of_shards_that_are_too_large(run: Any, store: str) -> None:
+    assert run("vectors", "shard", store, "--shape", "1000").exit_code == 0
+    assert vectors.get_shard_info(store)["0/vertices"]["shard_shape"] == (8, 8, 8)
+    vectors.append_points(store, [[2000, 2000, 2000]])
+    result = run("vectors", "shard", store, "--shape", "1000")
+    assert result.exit_code == 1
+    assert "index of 16 bytes" in result.stderr
+    assert len(vectors.read_points(store)) == 101
+
+
+def test_repair_says_what_becomes_of_lost_rows(run: Any) -> None:
+    text = " ".join(run("vectors", "repair", "--help").stdout.split())
+    assert "lost become fill values" in text
+    assert "which may be 0" in text

@@ -1,124 +1,104 @@
-"""Writers and readers of one array at the same time: ``python party.py FOLDER STRATEGY LOCATION SECONDS [plain]``.
+"""Writers, readers, appenders, a resizer and tools at the same time on the same shards: nothing lost, nothing mixed.
 
-Four processes of four threads write: each thread owns some inner chunks, scattered over all shards, and fills one of
-them with a number that only grows. Two more processes read all the time. Prints one JSON object: what was written, and
-every mistake (a chunk that is no single number, a number that went back or that nobody wrote, an error).
+``python party.py --minutes 60`` runs all cases in turn for an hour in all and prints a line of JSON for each case and
+one for all of them; ``--case NAME --seconds 3`` runs one. It needs nothing but an installed zardine, and works in a
+folder that it removes.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import multiprocessing
-import random
+import os
 import sys
-import threading
+import tempfile
 import time
+from collections import Counter
 from typing import Any
 
-import numpy as np
+from chunks import Party
+from crew import Crew, Report
+from growth import Growth
 
 import zardine
 
-PROCESSES, THREADS, READERS = 4, 4, 2
-SIDE, CHUNK, SHARD = 64, 8, 32
-PLACES = [(row, column) for row in range(0, SIDE, CHUNK) for column in range(0, SIDE, CHUNK)]
+STRATEGIES = ("rewrite", "append", "in_place")
+LOCATIONS = ("end", "start")
+WORK = ("writes", "reads", "appends", "resizes", "attributes", "verify", "compact", "repair")
+FAULTS = ("lost", "mixed", "error")
+
+CASES: dict[str, Party | Growth] = {
+    **{
+        f"{strategy}-{location}-{kind}": Party((strategy,), location, plain=kind == "plain")
+        for strategy in STRATEGIES
+        for location in LOCATIONS
+        for kind in ("checked", "plain")
+    },
+    **{f"all-{location}-tools": Party(STRATEGIES, location, tools=True) for location in LOCATIONS},
+    **{f"growth-{location}": Growth(STRATEGIES, location) for location in LOCATIONS},
+}
 
 
-def box(place: tuple[int, int]) -> tuple[slice, slice]:
-    return slice(place[0], place[0] + CHUNK), slice(place[1], place[1] + CHUNK)
+def line(name: str, seconds: float, report: Report) -> dict[str, Any]:
+    """What is printed of a case."""
+    numbers = {each: report.counts[each] for each in (*WORK, *FAULTS)}
+    faults = [f"{kind}: {text}" for kind, text in report.faults[:5]]
+    return {"case": name, "seconds": round(seconds, 1), **numbers, "faults": faults}
 
 
-def write(folder: str, strategy: str, number: int, stop: float, results: Any) -> None:
-    totals: dict[str, int] = {}
-    errors: list[str] = []
-    array = zardine.open_array(folder, mode="r+", config={"write_strategy": strategy})
-
-    def work(thread: int) -> None:
-        mine = PLACES[number * THREADS + thread :: PROCESSES * THREADS]
-        chosen = random.Random(number * 100 + thread)
-        values = dict.fromkeys(mine, 0)
-        try:
-            while time.time() < stop:
-                place = chosen.choice(mine)
-                values[place] += 1
-                rows, columns = box(place)
-                if chosen.random() < 0.3:  # in two halves: a part of a chunk has to be read to be written
-                    middle = rows.start + CHUNK // 2
-                    array[rows.start : middle, columns] = values[place]
-                    array[middle : rows.stop, columns] = values[place]
-                else:
-                    array[rows, columns] = values[place]
-        except Exception as error:
-            errors.append(f"writer: {type(error).__name__}: {error}")
-        totals.update({f"{row},{column}": value for (row, column), value in values.items()})
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    results.put({"totals": totals, "errors": errors})
+def run_all(folder: str, crew: Crew, seconds: float, names: list[str]) -> bool:
+    """Run the cases in turn, each for a short time, until the time is over. Whether all was well."""
+    totals = {name: Report() for name in names}
+    spent: Counter[str] = Counter()
+    begun = time.monotonic()
+    while not spent or time.monotonic() - begun < seconds:
+        for name in names:
+            start = time.monotonic()
+            report = CASES[name].run(os.path.join(folder, "a.zarr"), crew)
+            totals[name].add(report)
+            spent[name] += time.monotonic() - start
+            for kind, text in report.faults[:5]:
+                print(f"{name}: {kind}: {text}", file=sys.stderr, flush=True)
+            if time.monotonic() - begun >= seconds and len(spent) == len(names):
+                break
+    whole = Report()
+    for name in names:
+        print(json.dumps(line(name, spent[name], totals[name])), flush=True)
+        whole.add(totals[name])
+    print(json.dumps(line("all", time.monotonic() - begun, whole) | environment(crew)), flush=True)
+    return not whole.faults
 
 
-def read(folder: str, stop: float, results: Any) -> None:
-    errors: list[str] = []
-    reads = 0
-    last = dict.fromkeys(PLACES, 0)
-    array = zardine.open_array(folder, mode="r")
-    chosen = random.Random(7)
-    while time.time() < stop and len(errors) < 5:
-        try:
-            if chosen.random() < 0.5:
-                found = {place: array[box(place)] for place in chosen.sample(PLACES, 4)}
-            else:
-                whole = array[...]
-                found = {place: whole[box(place)] for place in PLACES}
-        except Exception as error:
-            errors.append(f"reader: {type(error).__name__}: {error}")
-            continue
-        for place, values in found.items():
-            reads += 1
-            low, high = int(values.min()), int(values.max())
-            halves = [np.unique(values[: CHUNK // 2]), np.unique(values[CHUNK // 2 :])]
-            if any(len(half) != 1 for half in halves) or high - low > 1 or low < last[place] - 1:
-                errors.append(f"reader: chunk {place} holds {np.unique(values).tolist()} after {last[place]}")
-            last[place] = max(last[place], low)
-    results.put({"reads": reads, "errors": errors})
+def environment(crew: Crew) -> dict[str, Any]:
+    """What was run, where, by how many."""
+    return {
+        "zardine": zardine.__version__,
+        "from": os.path.dirname(zardine.__file__),
+        "cpus": len(os.sched_getaffinity(0)),
+        "processes": crew.processes,
+        "threads": crew.threads,
+        "readers": crew.readers,
+    }
 
 
-def main() -> None:
-    folder, strategy, location, seconds = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
-    plain: dict[str, Any] = {"compressors": None, "checksum": False} if "plain" in sys.argv else {}
-    zardine.create_array(
-        folder,
-        shape=(SIDE, SIDE),
-        dtype="u4",
-        chunks=(CHUNK, CHUNK),
-        shards={"shape": (SHARD, SHARD), "index_location": location},
-        overwrite=True,
-        **plain,
-    )
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    stop = time.time() + seconds
-    writers = [context.Process(target=write, args=(folder, strategy, n, stop, results)) for n in range(PROCESSES)]
-    readers = [context.Process(target=read, args=(folder, stop, results)) for _ in range(READERS)]
-    for process in (*writers, *readers):
-        process.start()
-    answers = [results.get(timeout=seconds + 60) for _ in range(PROCESSES + READERS)]
-    for process in (*writers, *readers):
-        process.join()
-    totals = {place: value for answer in answers for place, value in answer.get("totals", {}).items()}
-    errors = [error for answer in answers for error in answer["errors"]]
-    whole = zardine.open_array(folder, mode="r")[...]
-    for name, value in totals.items():
-        row, column = map(int, name.split(","))
-        found = np.unique(whole[box((row, column))]).tolist()
-        if found != [value]:
-            errors.append(f"lost: chunk {name} holds {found}, {value} was written last")
-    reads = sum(answer.get("reads", 0) for answer in answers)
-    print(json.dumps({"writes": sum(totals.values()), "reads": reads, "errors": errors}))
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, help="run all cases in turn, for so long in all")
+    parser.add_argument("--case", action="append", choices=CASES, help="only this one (may be given several times)")
+    parser.add_argument("--seconds", type=float, default=15.0, help="how long a case runs at a time")
+    parser.add_argument("--fewest", type=int, default=0, help="writes that a case goes on for, if they take longer")
+    parser.add_argument("--processes", type=int, default=4, help="that write")
+    parser.add_argument("--threads", type=int, default=4, help="of each of these")
+    parser.add_argument("--readers", type=int, default=2, help="processes that read")
+    parser.add_argument("--nice", type=int, default=0, help="lower the priority by so much")
+    parser.add_argument("--folder", help="where the arrays are made, and stay")
+    options = parser.parse_args()
+    os.nice(options.nice)
+    crew = Crew(options.processes, options.threads, options.readers, options.seconds, options.fewest)
+    seconds = 0.0 if options.minutes is None else 60 * options.minutes
+    with tempfile.TemporaryDirectory(prefix="zardine-party-") as folder:
+        return 0 if run_all(options.folder or folder, crew, seconds, options.case or list(CASES)) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

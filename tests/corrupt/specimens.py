@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -73,6 +74,8 @@ class Specimen:
     data: bytes
     regions: tuple[tuple[slice, ...], ...]
     """What one inner chunk holds, for each."""
+    earlier: tuple[np.ndarray[Any, Any], ...] = ()
+    """The values before each write that changed the object."""
 
     def store(self, data: bytes | None = None) -> zardine.storage.MemoryStore:
         """A store with the array, the object replaced by ``data``."""
@@ -82,9 +85,11 @@ class Specimen:
         )
 
     def judge(self, found: np.ndarray[Any, Any], region: Any) -> str:
-        """Whether what was read of ``region`` is right, another chunk's, or wrong."""
+        """Whether what was read of ``region`` is right, older, another chunk's, or wrong."""
         if np.array_equal(found, self.values[region]):
             return "right"
+        if any(np.array_equal(found, values[region]) for values in self.earlier):
+            return "older"
         chunks = [self.values[each] for each in self.regions]
         pieces = [found[each] for each in self.regions] if region is ... else [found]
         moved = all(any(np.array_equal(piece, chunk) for chunk in chunks) for piece in pieces)
@@ -112,6 +117,29 @@ def make(codecs: list[Any], *, grid: tuple[int, int] = GRID, chunk: tuple[int, i
     store = {"a/zarr.json": json.dumps(document).encode()}
     zardine.open_array(zardine.storage.MemoryStore(store), path="a", mode="r+")[...] = values
     return Specimen(document, values, "c/0/0", bytes(store["a/c/0/0"]), regions)
+
+
+def edited(specimen: Specimen, strategy: str) -> Specimen:
+    """The same shard after six writes to single chunks: one of them twice, one emptied, the empty one filled."""
+    values = specimen.values.copy()
+    stages = []
+    with tempfile.TemporaryDirectory() as folder:
+        store = zardine.storage.LocalStore(folder)
+        for key, value in (
+            ("a/zarr.json", json.dumps(specimen.document).encode()),
+            (f"a/{specimen.key}", specimen.data),
+        ):
+            store.set(key, value)
+        config = {"write_strategy": strategy, "most_unused": 1.0}
+        array = zardine.open_array(store, path="a", mode="r+", config=config)
+        for number, row in enumerate((2, -3, 2, -2, -4, 0)):
+            stages.append(values.copy())
+            region = specimen.regions[row]
+            values[region] = 7 if row == -4 else values[region][::-1] + 3000 + 7 * number
+            array[region] = values[region]
+        data = store.get(f"a/{specimen.key}")
+    assert data is not None
+    return replace(specimen, values=values, data=bytes(data), earlier=tuple(stages))
 
 
 def sharded() -> dict[str, list[Any]]:

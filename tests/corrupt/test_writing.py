@@ -133,7 +133,7 @@ def test_a_failed_write_in_the_middle_leaves_what_was_there(tmp_path, monkeypatc
         raise ConditionFailedError("another writer was first, for ever")
 
     array = zardine.open_array(store, path="a", mode="r+")
-    monkeypatch.setattr("zardine.engine.write._ATTEMPTS", 3)
+    monkeypatch.setattr("zardine.stores.attempts.PATIENCE", 0.0)
     monkeypatch.setattr(type(store), "set_pieces", refuse)
     with pytest.raises(ConditionFailedError):
         array[0, 0] = 1

@@ -1,64 +1,113 @@
-"""No space left: a clear error, and the old contents."""
+"""No space left: a clear error, the old contents, and once there is room again the same call succeeds."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import zarr
 
 import zardine
+from crash.foreign import Foreign
+from crash.scenarios import SCENARIOS, look
+from crash.space import Space, full_disk, small_files
+from zardine.engine.index_cache import INDEXES
 
-CHILD = """
-import json, resource, signal, sys, zardine
-path, strategy, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-array = zardine.open_array(path, mode="r+", config={"write_strategy": strategy})
-array[0, 0]
-resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-try:
-    array[4:12, 4:12] = 9
-    print(json.dumps("written"))
-except OSError as error:
-    print(json.dumps([type(error).__name__, str(error), error.errno]))
-"""
+CASES = [
+    (kind, name, strategy)
+    for kind in ("disk", "file size")
+    for name, scenario in SCENARIOS.items()
+    for strategy in scenario.strategies
+    if (kind, strategy) != ("file size", "in_place")  # it would tear chunks that lie beyond the limit already
+]
+FREE = {("update", "in_place"), ("empty", "append"), ("empty", "in_place")}
+"""Where an edit in its place, a removal, or what is left in the last page of a file may do without room."""
 
 
-@pytest.mark.parametrize("location", ["end", "start"])
-@pytest.mark.parametrize("strategy", ["rewrite", "append", "in_place"])
-def test_a_file_that_cannot_grow(strategy: str, location: str, tmp_path: Path) -> None:
-    values = np.arange(1, 1025, dtype="u4").reshape(32, 32)
-    path = tmp_path / "a.zarr"
-    array = zardine.create_array(
-        path,
-        shape=(32, 32),
-        dtype="u4",
-        chunks=(4, 4),
-        shards={"shape": (32, 32), "index_location": location},
-        compressors=None,
-    )
-    array[...] = values
-    size = (path / "c/0/0").stat().st_size
+@pytest.fixture
+def space(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Space]:
+    """A disk that can be filled where we may mount one, else files that cannot grow; and these in any case."""
+    with ExitStack() as stack:
+        found = stack.enter_context(full_disk(tmp_path)) if request.param == "disk" else None
+        if found is None:
+            found = stack.enter_context(small_files(tmp_path))
+        print("out of space by", type(found).__name__)
+        yield found
+
+
+@pytest.mark.parametrize(("space", "name", "strategy"), CASES, indirect=["space"])
+def test_every_amount_of_room(name: str, strategy: str, space: Space, foreign: Foreign) -> None:
+    scenario = SCENARIOS[name]
+    start, target = space.folder / "start.zarr", space.folder / "target.zarr"
+    scenario.prepare(start, "start" if strategy == "in_place" else "end")
+    stages = scenario.stages()
     refused = 0
-    for limit in range(size // 2, size + 4 * 68 + 2 * 1030, 97):
-        run = subprocess.run(
-            [sys.executable, "-c", CHILD, str(path), strategy, str(limit)], capture_output=True, text=True, check=True
-        )
-        outcome = json.loads(run.stdout)
-        if outcome == "written":
-            values[4:12, 4:12] = 9
-            break
-        refused += 1
-        assert outcome[0] == "StoreError", outcome
-        assert "c/0/0" in outcome[1], outcome
-        assert "too large" in outcome[1], outcome
-        np.testing.assert_array_equal(zardine.open_array(path, mode="r")[...], values)
-        assert sorted(p.name for p in path.rglob("*") if p.is_file()) == ["0", "zarr.json"]
-    else:
-        pytest.fail("never written")
-    assert refused >= (0 if strategy == "in_place" else 5)
-    np.testing.assert_array_equal(zarr.open_array(path, mode="r")[...], values)
+    for number, step in enumerate(scenario.steps):
+        smallest = 0 if strategy != "in_place" else space.least(start)
+        for room in range(smallest, 2**16, space.step):
+            renew(start, target)
+            array = zardine.open_array(target, mode="r+", config={"write_strategy": strategy})
+            for before in scenario.steps[:number]:
+                before.act(array)
+            if (name, strategy) == ("update", "append"):  # so that the last page of the file is nearly full
+                for _ in range(2):
+                    array[4:8, 4:8] = array[4:8, 4:8]
+            space.leave(room)
+            try:
+                step.act(array)
+                break
+            except zardine.errors.StoreError as error:
+                failure = error
+            finally:
+                space.free()
+            refused += 1
+            check_error(failure, target, space)
+            seen = look(target, scenario, strategy)
+            assert seen.step == number or (name == "resize" and not seen.begun), f"{room} bytes: {seen}"
+            assert not seen.torn
+            assert not seen.warned
+            assert [path for path in target.rglob("*") if path.name.endswith(".tmp")] == []
+            (step.act if step.retry is None else step.retry)(array)
+            check_now(target, *stages[number + 1])
+            check_grown(target, *stages[number + 1])
+        else:
+            pytest.fail(f"step {number} was never done")
+        check_now(target, *stages[number + 1])
+    print(f"{name}, {strategy}: refused {refused} times")
+    assert refused or (name, strategy) in FREE or (strategy == "in_place" and space.least(start))
+    foreign.check(target, *stages[-1])
+
+
+def renew(start: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(start, target)
+    INDEXES.clear()
+
+
+def check_error(error: zardine.errors.StoreError, target: Path, space: Space) -> None:
+    """That it says where and why."""
+    assert error.errno == space.errno, error
+    assert error.filename is not None
+    key = str(Path(error.filename).relative_to(target))
+    assert repr(key) in str(error), error
+
+
+def check_now(target: Path, values: np.ndarray[Any, Any], attributes: dict[str, Any]) -> None:
+    INDEXES.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        array = zardine.open_array(target, mode="r")
+        np.testing.assert_array_equal(array[...], values)
+        assert array.attrs.asdict() == attributes
+
+
+def check_grown(target: Path, values: np.ndarray[Any, Any], attributes: dict[str, Any]) -> None:
+    """That nothing lies beyond the shape."""
+    array = zardine.open_array(target, mode="r+")
+    array.resize(tuple(length + 8 for length in values.shape))
+    check_now(target, np.pad(values, (0, 8)), attributes)

@@ -1,68 +1,93 @@
-"""A writer that is killed at any system call leaves the old contents or the new ones."""
+"""A writer that is killed at any system call leaves the old contents or the new ones, for all programs."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import tensorstore
-import zarr
 
-import zardine
+from crash.driver import Plan
+from crash.foreign import Foreign, environment
+from crash.killing import has_tracer
+from crash.scenarios import SCENARIOS, STRATEGIES, combinations
 
-DRIVER = Path(__file__).with_name("driver.py")
-FEWEST = {"rewrite": 20, "append": 12, "in_place": 12}
+SOAK = bool(os.environ.get("ZARDINE_SOAK"))
+CASES = [(name, strategy) for name, scenario in SCENARIOS.items() for strategy in scenario.strategies]
+
+CHANGES: dict[str, set[str]] = {
+    "update": set(),
+    "new": {"mkdir", "link"},
+    "empty": {"unlink", "rmdir"},
+    "buffered": {"mkdir", "link"},
+    "append": {"link", "replace"},
+    "resize": {"link", "replace", "unlink", "rmdir"},
+    "chunks": {"link", "replace", "unlink"},
+    "attributes": {"replace"},
+    "attributes of Zarr v2": {"replace"},
+}
+"""Calls that must be among those that kill."""
+IN_PARTS = {("update", "in_place"), ("chunks", "rewrite"), *product(("buffered", "resize"), STRATEGIES)}
+"""Where a step changes several things that are each old or new."""
 
 
-@pytest.mark.parametrize("durable", [False, True], ids=["", "durable"])
-@pytest.mark.parametrize("location", ["end", "start"])
-@pytest.mark.parametrize("strategy", ["rewrite", "append", "in_place"])
-def test_killed_at_every_call(strategy: str, location: str, durable: bool, tmp_path: Path) -> None:
-    values = np.arange(1, 1025, dtype="u4").reshape(32, 32)
-    array = zardine.create_array(
-        tmp_path / "start.zarr",
-        shape=(32, 32),
-        dtype="u4",
-        chunks=(4, 4),
-        shards={"shape": (32, 32), "index_location": location},
-        compressors=None,
-    )
-    array[...] = values
-    command = [sys.executable, str(DRIVER), str(tmp_path), strategy, *(["durable"] if durable else [])]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=240)
+def killed(plan: Plan) -> list[dict[str, Any]]:
+    """What came of each point."""
+    command = [sys.executable, "-m", "crash.driver", json.dumps(asdict(plan))]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=1200 if SOAK else 300, env=environment())
     assert run.returncode == 0, run.stderr[-3000:]
-    points = [json.loads(line) for line in run.stdout.splitlines()]
-    assert len(points) >= 2 * FEWEST[strategy], f"only {len(points)} points"
-    calls = {point["call"] for point in points}
-    assert {"rewrite": "replace", "append": "pwritev", "in_place": "pwritev"}[strategy] in calls
-    assert ("fsync" in calls) == durable
-    for point in points:
-        check(point, strategy)
-    assert {stage for point in points for stage in point["chunks"].values()} >= {0, 1, 2}
-    read = zarr.open_array(tmp_path / "target.zarr", mode="r")[...]
-    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(tmp_path / "target.zarr")}}
-    np.testing.assert_array_equal(tensorstore.open(spec).result().read().result(), read)
-    assert (read[4:8, 4:8] == 77).all()
-    assert (read[9:15, 9:15] == 78).all()
+    return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-def check(point: dict[str, Any], strategy: str) -> None:
-    """Each write is one step for every chunk, and the first comes before the second."""
-    stages = list(point["chunks"].values())
-    allowed = {0, 1, 2, "torn"} if strategy == "in_place" else {0, 1, 2}
-    assert set(stages) <= allowed, point
-    assert stages.count("torn") <= 1, point
-    first = point["chunks"].get("4,4")
-    second = [stage for place, stage in point["chunks"].items() if place != "4,4"]
-    if strategy != "in_place":
-        assert len(set(second)) == 1, point
-    if any(stage == 2 for stage in second):
-        assert first != 0, point
-    assert point["last"] == 5, point
-    strangers = [key for key in point["left"] if not key.startswith(("zarr.json", "c/"))]
-    assert not strangers, point
+def check(points: list[dict[str, Any]], plan: Plan) -> None:
+    """That nothing was wrong, and every stage was seen."""
+    wrong = [point for point in points if "wrong" in point]
+    assert not wrong, f"{len(wrong)} of {len(points)} points, for example {wrong[0]}"
+    steps = len(SCENARIOS[plan.scenario].steps)
+    assert {point["step"] for point in points} >= set(range(steps)), "some steps were never cut off"
+    assert {point["repaired"] for point in points if point["foreign"]} == {False, True}
+    print(f"{plan.scenario}, {plan.strategy}, index at the {plan.location}{', durable' * plan.durable}:", end=" ")
+    print(f"{len(points)} points, {sum(point['foreign'] for point in points)} read by other programs", end=" ")
+    print(dict(Counter(point["name"] for point in points)))
+
+
+@pytest.mark.parametrize(("name", "strategy"), CASES)
+def test_killed_at_every_call(name: str, strategy: str, foreign: Foreign, quick_path: Path) -> None:
+    for number, (way, location, durable) in enumerate(combinations(name)):
+        if way != strategy:
+            continue
+        folder = quick_path / str(number)
+        folder.mkdir()
+        plan = Plan(str(folder), name, way, location, durable, foreign=foreign.address, every=1 if SOAK else 10)
+        points = killed(plan)
+        check(points, plan)
+        assert all(point["killed"] for point in points)
+        calls = {point["name"] for point in points}
+        assert calls >= CHANGES[name] | ({"fsync"} if durable else set()), calls
+        assert ("pwritev" in calls) == (strategy != "rewrite" and name != "new"), calls
+        assert any(point["half"] for point in points) == ((name, strategy) in IN_PARTS)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", ["update", "append"])
+def test_killed_at_every_system_call(name: str, strategy: str, foreign: Foreign, quick_path: Path) -> None:
+    """The same with a tracer, which knows of all calls; where there is none, with the wrapped functions once more."""
+    traced = has_tracer()
+    location = "end" if strategy == "append" else "start"
+    plan = Plan(str(quick_path), name, strategy, location, True, traced, foreign.address, every=1 if SOAK else 20)
+    points = killed(plan)
+    print("killed by", "strace" if traced else "wrapped functions: there is no strace that may trace", end=": ")
+    check(points, plan)
+    calls = {point["name"] for point in points}
+    if traced:
+        assert sum(point["killed"] for point in points) >= 0.9 * len(points)
+        assert calls >= {"openat", "close", "flock", "utimensat", "fsync"}, calls
+        assert calls & ({"pwritev2", "pwritev"} if strategy != "rewrite" else {"renameat", "renameat2"}), calls
+    assert len(points) >= (50 if traced else 10)

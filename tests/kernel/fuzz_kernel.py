@@ -47,7 +47,10 @@ CHAINS: list[list[Step]] = [
     *([CRC, each] for each in COMPRESSORS[:5]),
     [CRC, COMPRESSORS[3], CRC],
 ]
-KERNEL_ENTRIES = ("decode, bytes", "decode, file", "decode_points, bytes", "decode_points, file", "decode_block")
+KERNEL_ENTRIES = (
+    *("decode, bytes", "decode, file", "decode_points, bytes", "decode_points, file", "decode_block"),
+    *("encode, bytes", "encode, file"),
+)
 ENTRIES = (*KERNEL_ENTRIES, "Python codecs", "shard index")
 
 Decoded: TypeAlias = tuple[np.ndarray, np.ndarray, dict[int, str]]
@@ -106,9 +109,9 @@ class Fuzz:
             hostile = HostileIndex(self.rng)
             self.accepted[entry] += sum(hostile.is_accepted(hostile.shard()) for _ in range(BATCH))
             return
-        batch = self.make()
+        batch = self.make([steps for steps in CHAINS if steps not in SNAPPY] if entry.startswith("encode") else CHAINS)
         source: Any = batch.blob
-        if entry not in ("decode, bytes", "decode_points, bytes"):
+        if not entry.endswith(", bytes"):
             self.file.seek(0)
             self.file.truncate()
             self.file.write(batch.blob)
@@ -117,10 +120,10 @@ class Fuzz:
         call = getattr(self, entry.split(",")[0])
         self.judge(entry, batch, call(batch, source))
 
-    def make(self) -> Batch:
+    def make(self, chains: list[list[Step]]) -> Batch:
         """A damaged batch."""
         rng = self.rng
-        steps = CHAINS[int(rng.integers(len(CHAINS)))]
+        steps = chains[int(rng.integers(len(chains)))]
         extent = int(rng.choice([1, 3, 8, 64, 129, 500, 2048, 5000, 40_000], p=[*[0.05] * 3, *[0.15] * 5, 0.1]))
         content = smooth(rng, (extent,), "<u2")
         if rng.random() < 0.3:
@@ -182,6 +185,33 @@ class Fuzz:
             if reason is not None:
                 reasons[i] = reason
         return np.arange(first, first + count), out, reasons
+
+    def encode(self, batch: Batch, source: Any) -> Decoded:
+        """The rest of each chunk after one of its elements, if it has more than one, was changed."""
+        at, count = int(self.rng.integers(batch.extent)), min(1, batch.extent - 1)
+        row = [np.array([n]) for n in (batch.extent, at, count, 0)]
+        jobs = np.array([(0, *place, i, 0) for i, place in enumerate(batch.places)], np.int64)
+        data, offsets, lengths, failures = self.pipeline(batch).encode(
+            opaque(np.full((BATCH, 1), 77, "<u2")),
+            jobs,
+            [whole_axis(1, BATCH), ("s", *row, 1)],
+            keep_fill=True,
+            head=0,
+            tail=0,
+            threads=2,
+            sources=[source],
+        )
+        out, reasons = np.zeros((BATCH, batch.extent), "<u2"), dict(failures)
+        places = zip(
+            np.frombuffer(offsets, np.uint64).tolist(), np.frombuffer(lengths, np.uint64).tolist(), strict=True
+        )
+        for i, (offset, length) in enumerate(places):
+            if i not in reasons:
+                chunk = decode_bytes(batch.steps, bytes(data[offset : offset + length]), 2 * batch.extent)
+                out[i] = np.frombuffer(chunk, "<u2")
+                assert not count or out[i, at] == 77
+        others = np.delete(np.arange(batch.extent), slice(at, at + count))
+        return others, out[:, others], reasons
 
     def judge(self, entry: str, batch: Batch, decoded: Decoded) -> None:
         """Compare what the kernel gives with what the Python codecs give."""

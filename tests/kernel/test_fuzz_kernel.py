@@ -14,7 +14,7 @@ pytest.importorskip("zardine._kernel")
 
 ENTRIES = [
     *("decode, bytes", "decode, file", "decode_points, bytes", "decode_points, file", "decode_block"),
-    *("Python codecs", "shard index"),
+    *("encode, bytes", "encode, file", "Python codecs", "shard index"),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def test_decode_like_numpy(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_encode_like_numpy(seed: int) -> None:
+def test_encode_like_numpy(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     ndim = int(rng.integers(0, 5))
     fmt = any_format(rng, ndim, seed)
@@ -106,24 +107,39 @@ def test_encode_like_numpy(seed: int) -> None:
         values[tuple(slice(0, n // 2) for n in shape)] = fmt.fill_array
     keep_fill = bool(rng.random() < 0.3)
     jobs = list(product(*(range(len(axis.chunks)) for axis in axes)))
+    shapes = [tuple(axis.chunk_extent(row) for axis, row in zip(axes, rows, strict=True)) for rows in jobs]
+    old = [smooth(rng, shape, fmt.dtype) if rng.random() < 0.7 else None for shape in shapes]
+    changes = rng.random() < 0.6
+    rows_of_jobs = np.array(jobs, np.int64).reshape(len(jobs), ndim)
+    sources: Any = None
+    if changes:
+        stored = [b"" if chunk is None else fmt.encode(chunk) for chunk in old]
+        ends = np.cumsum([len(each) for each in stored])
+        sources = [b"", b"".join(stored)]
+        if rng.random() < 0.5:
+            path = tmp_path / "stored"
+            path.write_bytes(sources[1])
+            sources = [b"", os.open(path, os.O_RDONLY)]
+        where = [(1, end - len(s), -1 if c is None else len(s)) for s, c, end in zip(stored, old, ends, strict=True)]
+        rows_of_jobs = np.concatenate((np.array(where, np.int64).reshape(-1, 3), rows_of_jobs), axis=1)
     head, tail = int(rng.integers(0, 20)), int(rng.integers(0, 20))
     data, offsets, lengths, failures = fmt.pipeline().encode(
         opaque(values),
-        np.array(jobs, np.int64).reshape(len(jobs), ndim),
+        rows_of_jobs,
         [axis.argument for axis in axes],
         keep_fill=keep_fill,
         head=head,
         tail=tail,
         threads=int(rng.integers(1, 4)),
+        sources=sources,
     )
     assert failures == []
     assert isinstance(data, bytearray)
     end = head
-    for rows, offset, length in zip(
-        jobs, np.frombuffer(offsets, np.uint64).tolist(), np.frombuffer(lengths, np.uint64).tolist(), strict=True
-    ):
-        chunk = np.zeros(tuple(axis.chunk_extent(row) for axis, row in zip(axes, rows, strict=True)), fmt.dtype)
-        chunk[...] = fmt.fill_array
+    places = zip(np.frombuffer(offsets, np.uint64).tolist(), np.frombuffer(lengths, np.uint64).tolist(), strict=True)
+    for rows, shape, before, (offset, length) in zip(jobs, shapes, old, places, strict=True):
+        chunk = np.zeros(shape, fmt.dtype)
+        chunk[...] = before if changes and before is not None else fmt.fill_array
         chunk[np.ix_(*(axis.inner[row] for axis, row in zip(axes, rows, strict=True)))] = values[
             np.ix_(*(axis.outer[row] for axis, row in zip(axes, rows, strict=True)))
         ]

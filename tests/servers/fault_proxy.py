@@ -7,7 +7,11 @@
   ``"drop"`` (hang up before anything is forwarded), ``"drop_after"`` (forward, and hang up without an answer), a status
   such as ``503`` (answered without forwarding), ``"503_after"`` (forward, then answer so), ``"truncate"`` (half of the
   body, then hang up), ``"stall"`` (half of the body, then nothing for ``stall`` seconds), ``"slow"`` (the body in ten
-  pieces over ``stall`` seconds), ``None`` (nothing wrong).
+  pieces over ``stall`` seconds), bytes (the whole answer, head and body, without forwarding), ``None`` (nothing wrong);
+- ``always``: gives the fault of each request for which ``faults`` has none, by method, path and headers (small names).
+
+``requests`` are the lines ``METHOD path`` and ``headers`` the headers of those that came in, :meth:`rounds` how many of
+them had to wait for each other.
 """
 
 from __future__ import annotations
@@ -25,7 +29,10 @@ class FaultProxy:
         self.stall = 5.0
         self.faults: list[object] = []
         self.matching: Callable[[str, str], bool] = lambda method, path: True
+        self.always: Callable[[str, str, dict[str, str]], object] = lambda method, path, headers: None
         self.requests: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        self.spans: list[tuple[float, float]] = []
         self.under_way = 0
         self.most_under_way = 0
         started = threading.Event()
@@ -44,7 +51,17 @@ class FaultProxy:
 
     def reset(self) -> None:
         self.latency, self.faults, self.requests, self.most_under_way = 0.0, [], [], 0
+        self.headers, self.spans = [], []
         self.matching = lambda method, path: True
+        self.always = lambda method, path, headers: None
+
+    def rounds(self) -> int:
+        """The longest chain of requests of which each came in after the answer to the one before."""
+        count, end = 0, -1.0
+        for start, stop in sorted(self.spans, key=lambda span: span[1]):
+            if start >= end:
+                count, end = count + 1, stop
+        return count
 
     def _run(self, started: threading.Event) -> None:
         asyncio.set_event_loop(self._loop)
@@ -70,17 +87,23 @@ class FaultProxy:
         head = await reader.readuntil(b"\r\n\r\n")
         method, path, _ = head.split(b"\r\n")[0].decode().split(" ", 2)
         body = await _body(reader, head)
+        headers = _headers(head)
         self.requests.append(f"{method} {path}")
+        self.headers.append(headers)
+        begin = self._loop.time()
         self.under_way += 1
         self.most_under_way = max(self.under_way, self.most_under_way)
         try:
             fault = self.faults.pop(0) if self.faults and self.matching(method, path) else None
+            if fault is None:
+                fault = self.always(method, path, headers)
             if self.latency:
                 await asyncio.sleep(self.latency)
             if fault == "drop":
                 return False
-            if isinstance(fault, int):
-                writer.write(f"HTTP/1.1 {fault} Fault\r\ncontent-length: 0\r\n\r\n".encode())
+            if isinstance(fault, (int, bytes)):
+                empty = f"HTTP/1.1 {fault} Fault\r\ncontent-length: 0\r\n\r\n".encode()
+                writer.write(fault if isinstance(fault, bytes) else empty)
                 await writer.drain()
                 return True
             if not upstream:
@@ -97,6 +120,7 @@ class FaultProxy:
             return await self._answer(writer, fault, answer, content)
         finally:
             self.under_way -= 1
+            self.spans.append((begin, self._loop.time()))
 
     async def _answer(self, writer, fault, answer: bytes, content: bytes) -> bool:
         if fault == "drop_after":
@@ -124,13 +148,15 @@ class FaultProxy:
         return True
 
 
+def _headers(head: bytes) -> dict[str, str]:
+    pairs = (line.decode("latin-1").partition(":") for line in head.split(b"\r\n")[1:] if line)
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
 async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
     """The body that follows a head, as it comes, chunked ones with their framing."""
-    headers = {}
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        headers[name.strip().lower()] = value.strip()
-    if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
+    headers = _headers(head)
+    if headers.get("transfer-encoding", "").lower() == "chunked":
         whole = b""
         while True:
             line = await reader.readuntil(b"\r\n")
@@ -138,7 +164,20 @@ async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
             whole += line + await reader.readexactly(size + 2)
             if size == 0:
                 return whole
-    return await reader.readexactly(int(headers.get(b"content-length", 0)))
+    return await reader.readexactly(int(headers.get("content-length", 0)))
 
 
-__all__ = ["FaultProxy"]
+def answer(status: int, body: bytes = b"", **headers: str) -> bytes:
+    """A whole answer of HTTP; underscores in names of headers stand for hyphens."""
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    head = "\r\n".join([f"HTTP/1.1 {status} Fault", f"content-length: {len(body)}", *lines, "", ""])
+    return head.encode() + body
+
+
+def refusal(status: int, code: str, message: str = "because", **headers: str) -> bytes:
+    """An answer with an error as S3, Azure and Google write it."""
+    body = f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>'
+    return answer(status, body.encode(), content_type="application/xml", **headers)
+
+
+__all__ = ["FaultProxy", "answer", "refusal"]

@@ -7,7 +7,11 @@ Where a server is not installed the test is skipped; in continuous integration (
 from __future__ import annotations
 
 import atexit
+import base64
 import contextlib
+import hashlib
+import hmac
+import importlib
 import os
 import shutil
 import socket
@@ -17,6 +21,7 @@ import tempfile
 import time
 import urllib.request
 import uuid
+from email.utils import formatdate
 from functools import cache
 from pathlib import Path
 
@@ -30,7 +35,15 @@ def lacking(what: str) -> None:
     """Skip the test for want of a server; fail where everything is to be installed."""
     if os.environ.get("CI", "") not in ("", "0", "false"):
         pytest.fail(f"{what} is not installed, and in continuous integration it must be: see 'make servers'")
-    pytest.skip(f"{what} is not installed: 'make servers' does that")
+    pytest.skip(f"{what} is not installed: 'make servers' does that", allow_module_level=True)
+
+
+def package(module: str):
+    """An optional package that tests need; as :func:`lacking` where it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        return lacking(f"the package {module.partition('.')[0]} (of the dependency group 'test')")
 
 
 class Server:
@@ -83,12 +96,9 @@ def _wait_for(port: int, process: subprocess.Popen) -> None:
 
 
 @cache
-def s3() -> Server:
-    """moto's S3."""
-    try:
-        import moto.server  # noqa: F401
-    except ImportError:
-        lacking("moto (PyPI)")
+def s3(number: int = 0) -> Server:
+    """moto's S3; another ``number`` is another server."""
+    package("moto.server")
     log = _directory() / "log"
     process = _start([sys.executable, str(HERE / "s3_server.py"), str(log)], stdout=subprocess.PIPE, text=True)
     port = int(process.stdout.readline())
@@ -99,12 +109,13 @@ def s3_options(url: str | None = None, **more) -> dict:
     return {"endpoint_url": url or s3().url, "key": "test", "secret": "test", "region": "us-east-1", **more}
 
 
-def new_bucket() -> str:
-    """A new bucket of :func:`s3`."""
+def new_bucket(server: Server | None = None, **headers: str) -> str:
+    """A new bucket of :func:`s3`, made with these headers (``x_amz_acl``)."""
+    server = server or s3()
     name = f"b{uuid.uuid4().hex[:20]}"
-    request = urllib.request.Request(f"{s3().url}/{name}", method="PUT")
-    urllib.request.urlopen(request).read()
-    s3().log()
+    named = {key.replace("_", "-"): value for key, value in headers.items()}
+    urllib.request.urlopen(urllib.request.Request(f"{server.url}/{name}", method="PUT", headers=named)).read()
+    server.log()
     return name
 
 
@@ -134,23 +145,24 @@ def azure_options(url: str | None = None, **more) -> dict:
     return {"account_name": AZURE_ACCOUNT, "account_key": AZURE_KEY, "endpoint": url or azure().url, **more}
 
 
+def azure_request(method: str, path: str, query: str, **headers: str) -> None:
+    """Ask :func:`azure` for what stores do not; the ``query`` is one parameter, ``name=value``."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    named |= {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-08-06"}
+    canonical = "".join(f"{each}:{named[each]}\n" for each in sorted(named))
+    resource = f"/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/{path}\n{query.replace('=', ':')}"
+    text = method + "\n" * 12 + canonical + resource
+    signature = base64.b64encode(hmac.digest(base64.b64decode(AZURE_KEY), text.encode(), hashlib.sha256)).decode()
+    named |= {"Authorization": f"SharedKey {AZURE_ACCOUNT}:{signature}", "Content-Length": "0"}
+    url = f"{azure().url}/{path}?{query}"
+    urllib.request.urlopen(urllib.request.Request(url, method=method, headers=named)).read()
+
+
 def new_container() -> str:
     """A new container of :func:`azure`."""
-    import base64
-    import hashlib
-    import hmac
-    from email.utils import formatdate
-
     name = f"c{uuid.uuid4().hex[:20]}"
-    headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-08-06"}
-    canonical = "".join(f"{each}:{headers[each]}\n" for each in sorted(headers))
-    resource = f"/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/{name}\nrestype:container"
-    text = "PUT" + "\n" * 12 + canonical + resource
-    signature = base64.b64encode(hmac.digest(base64.b64decode(AZURE_KEY), text.encode(), hashlib.sha256)).decode()
-    headers["Authorization"] = f"SharedKey {AZURE_ACCOUNT}:{signature}"
-    headers["Content-Length"] = "0"
-    url = f"{azure().url}/{name}?restype=container"
-    urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers)).read()
+    azure_request("PUT", name, "restype=container")
+    azure().log()
     return name
 
 
@@ -170,13 +182,29 @@ http {{
   scgi_temp_path {directory}/t5;
   default_type application/octet-stream;
   keepalive_requests 100000;
-  server {{ listen 127.0.0.1:{port}; root {root}; location /no-ranges/ {{ max_ranges 0; alias {root}/; }} }}
+  server {{
+    listen 127.0.0.1:{port};
+    root {root};
+    location /no-ranges/ {{ max_ranges 0; alias {root}/; }}
+    location /nothing/ {{ max_ranges 0; etag off; add_header Last-Modified ""; alias {root}/; }}
+    location /no-head/ {{ if ($request_method = HEAD) {{ return 405; }} alias {root}/; }}
+    location /no-head-no-ranges/ {{ max_ranges 0; if ($request_method = HEAD) {{ return 405; }} alias {root}/; }}
+    location /no-length/ {{ ssi on; ssi_types *; alias {root}/; }}
+    location /no-length-but-etag/ {{ ssi on; ssi_types *; ssi_last_modified on; alias {root}/; }}
+    location /private/ {{ auth_basic "private"; auth_basic_user_file {directory}/users; alias {root}/; }}
+    location /away/ {{ rewrite ^/away/(.*)$ http://localhost:{port}/$1 redirect; }}
+    location /page/ {{ default_type text/html; return 200 "<!DOCTYPE html><html><body>log in</body></html>"; }}
+    location /gzip/ {{ gzip_static always; alias {root}/; }}
+  }}
 }}
 """
 
 
 class Nginx(Server):
-    """nginx serving :attr:`root`; below ``/no-ranges/`` the same without byte ranges."""
+    """nginx serving :attr:`root`, and below some paths (see ``_NGINX``) the same, as servers do that know less.
+
+    Below ``/private/`` it is for the user ``me`` with the password ``S3/cret@``.
+    """
 
     root: Path
 
@@ -192,6 +220,7 @@ def nginx() -> Nginx:
     root.mkdir()
     directory.chmod(0o755)
     (directory / "access").touch()
+    (directory / "users").write_text("me:{PLAIN}S3/cret@\n")
     text = _NGINX.format(directory=directory, root=root, port=port)
     (directory / "conf").write_text(("user root;\n" if os.getuid() == 0 else "") + text)
     process = _start([program, "-c", str(directory / "conf"), "-p", str(directory)], stderr=subprocess.DEVNULL)

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -199,14 +200,27 @@ def test_options():
     for service, options, known in (
         ("s3", {"endpoint_urll": "x"}, "did you mean 'endpoint_url'"),
         ("gs", {"project_name": 1}, "service_account"),
+        ("gs", {"token": "cache"}, "gcloud auth application-default login"),
+        ("gs", {"token": 5}, "not int"),
+        ("az", {"credential": 5, "account_name": "a"}, "client_id"),
+        ("s3", {"timeout": "abc"}, "timeout is a number of seconds, or a text such as '10s'"),
+        ("s3", {"retry_timeout": [1]}, "retry_timeout is a number of seconds"),
+        ("s3", {"max_retries": "many"}, "cannot be opened"),
+        ("s3", {"config_kwargs": {"s3": {"payload": 1}}}, "unknown name 's3'"),
         ("az", {"nonsense": 1}, "account_key"),
         ("s3", {"client_options": {"tiemout": 1}}, "client_options.tiemout"),
         ("s3", {"key": "a", "access_key_id": "b"}, "both give"),
     ):
         with pytest.raises(TypeError, match=known):
             object_store_of_url(service, "bucket/a", options)
-    with pytest.raises(TypeError, match="headers"):
+    with pytest.raises(TypeError, match=r"http:// and https://.*headers"):
         zardine.open("https://localhost:1/a", storage_options={"key": "x"})
+    for bad in ("anon", ["anon"], 5):
+        for url in ("s3://bucket/a", "https://localhost:1/a", "memory://", "simplecache::memory://a"):
+            with pytest.raises(TypeError, match="storage_options is a mapping"):
+                zardine.open(url, storage_options=bad)
+    with pytest.raises(StoreError, match=r"no service account file '/no/such\.json'"):
+        object_store_of_url("gs", "bucket/a", {"token": "/no/such.json"})
     with pytest.raises(TypeError, match="no meaning"):
         zardine.open("memory://", storage_options={"key": "x"})
     with pytest.raises(StoreError, match="names no bucket"):
@@ -214,6 +228,49 @@ def test_options():
     store = object_store_of_url("gs", "bucket/a", {"token": "anon", "timeout": 3})
     assert store.store.config["skip_signature"]
     assert str(store) == "gs://bucket/a"
+
+
+@pytest.mark.parametrize("time", [10, 10.0, "10", "10s", "10 s", "0.1m 4s", "10000ms", timedelta(seconds=10)])
+def test_times(time):
+    options = {"timeout": time, "retry_timeout": time, "connect_timeout": time, "read_timeout": time}
+    inner = object_store_of_url("s3", "bucket/a", {"anon": True, **options}).store
+    assert inner.retry_config["retry_timeout"] == timedelta(seconds=10)
+    assert {inner.client_options[name] for name in ("timeout", "connect_timeout", "read_timeout")} == {"10s"}
+
+
+@pytest.mark.parametrize(
+    ("service", "given", "config"),
+    [
+        # as s3fs takes them
+        ("s3", {"key": "a", "secret": "b", "token": "c"}, {"access_key_id": "a", "session_token": "c"}),
+        ("s3", {"anon": True, "client_kwargs": {"region_name": "x", "endpoint_url": "http://h:1/"}}, {"region": "x"}),
+        ("s3", {"anon": True, "use_ssl": False, "endpoint_url": "h:1"}, {"endpoint": "http://h:1"}),
+        ("s3", {"anon": True, "use_ssl": True, "endpoint_url": "h:1"}, {"endpoint": "https://h:1"}),
+        ("s3", {"anon": True, "use_ssl": False}, {"skip_signature": "true"}),
+        (
+            "s3",
+            {"anon": True, "config_kwargs": {"s3": {"addressing_style": "virtual"}, "signature_version": "s3v4"}},
+            {"virtual_hosted_style_request": "true"},
+        ),
+        ("s3", {"anon": True, "use_listings_cache": False, "version_aware": True, "cache_regions": True}, {}),
+        # gcsfs
+        ("gs", {"token": "anon", "project": "p", "access": "read_only", "consistency": "none"}, {}),
+        ("gs", {"token": "ya29.abc"}, {"bearer_token": "ya29.abc"}),
+        ("gs", {"token": "cloud"}, {}),
+        ("gs", {"token": "google_default", "requests_timeout": 5}, {}),
+        # adlfs
+        ("az", {"account_name": "x", "credential": "Zm9v"}, {"account_key": "Zm9v"}),
+        ("az", {"account_name": "x", "credential": "?sv=1&sig=abc"}, {}),
+        (
+            "az",
+            {"account_name": "x", "account_host": "x.blob.core.windows.net", "anon": True},
+            {"endpoint": "https://x.blob.core.windows.net"},
+        ),
+    ],
+)
+def test_names_of_other_libraries(service, given, config):
+    found = object_store_of_url(service, "bucket/a", given).store.config
+    assert {name: found.get(name) for name in config} == config
 
 
 def test_without_the_package_the_error_names_the_command(monkeypatch):
@@ -226,33 +283,6 @@ def test_without_the_package_the_error_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec.registry", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'zardine\[fsspec\]'"):
         zardine.open("sftp://host/a")
-
-
-class _NoConditions:
-    """obstore, before a service that knows no conditional puts."""
-
-    def __init__(self, inner):
-        self._inner = inner
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    def put(self, *args, mode=None, **options):
-        if mode is not None:
-            raise NotImplementedError("status code: 501 Not Implemented")
-        return self._inner.put(*args, **options)
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_service_without_conditional_puts_is_told_of_once():
-    url, options = place("s3")
-    store = resolve_store(url, storage_options=options)[0]
-    store._obstore = _NoConditions(store._obstore)
-    with pytest.warns(UserWarning, match="no conditional writes"):
-        array = zardine.create_array(store, shape=(4,), chunks=(2,), shards=(4,), dtype="i4")
-    array[0] = 1  # no second warning, which would be an error
-    array[3] = 2
-    assert array[...].tolist() == [1, 0, 0, 2]
 
 
 def test_archives_in_object_stores_and_on_web_servers(tmp_path):
@@ -269,7 +299,7 @@ def test_archives_in_object_stores_and_on_web_servers(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*no conditional writes")
 def test_urls_of_fsspec(tmp_path):
-    fsspec = pytest.importorskip("fsspec")
+    fsspec = servers.package("fsspec")
     values = np.arange(16).reshape(4, 4)
     mapper = fsspec.get_mapper("memory://data/place")
     array = zardine.create_array(mapper, shape=(4, 4), chunks=(1, 1), shards=(2, 2), dtype="i4")
@@ -279,7 +309,7 @@ def test_urls_of_fsspec(tmp_path):
     assert again[1].tolist() == [4, 50, 6, 7]
     mapped = zardine.open(fsspec.get_mapper(f"file://{tmp_path}/m"), mode="w", shape=(2,), dtype="i4")
     mapped[...] = 3
-    cached = zardine.open(f"simplecache::file://{tmp_path}/m", mode="r")
+    cached = zardine.open(f"simplecache::file://{tmp_path}/m")
     assert cached[...].tolist() == [3, 3]
 
 

@@ -43,8 +43,8 @@ def store_through(proxy, bucket, **options):
     return object_store_of_url("s3", f"{bucket}/faults", servers.s3_options(proxy.url, **{**QUICK, **options}))
 
 
+QUICK_FAULTS = ["drop", "drop_after", 500, 503, 429, "truncate", "stall", "503_after"]
 READ_FAULTS = ["drop", "drop_after", 500, 502, 503, 504, 429, "truncate", "stall", "503_after", "slow"]
-PASSING = [fault for fault in READ_FAULTS if fault != 429]
 
 
 @pytest.mark.parametrize("fault", READ_FAULTS)
@@ -61,10 +61,12 @@ def test_reads_are_right_after_one_fault(proxy, bucket, fault):
 
 
 @pytest.mark.parametrize("fault", ["drop", 503, 429, "truncate", "stall"])
-def test_a_fault_that_stays_is_a_clear_error(proxy, bucket, fault):
-    store = store_through(proxy, bucket, max_retries=1)
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_fault_that_stays_is_a_clear_error(proxy, bucket, fault, retries):
+    store = store_through(proxy, bucket, max_retries=retries)
     store.set("k", VALUE)
-    proxy.faults = [fault] * 20
+    proxy.requests.clear()
+    proxy.faults = [fault] * 40
     with pytest.raises(StoreError) as caught:
         store.get("k")
     text = str(caught.value)
@@ -74,6 +76,57 @@ def test_a_fault_that_stays_is_a_clear_error(proxy, bucket, fault):
         assert "throttling" in text
     if fault == "drop":
         assert "cannot be reached" in text
+    made = len(proxy.requests)
+    assert ("in several tries" in text) == (made > 1), text
+    assert (made > 1) == (retries > 0)
+
+
+@pytest.fixture(params=["s3", "az"])
+def faulty(request, proxy, bucket):
+    """A proxy, a store behind it, and the same store without the proxy."""
+    if request.param == "s3":
+        proxy.stall = 0.8
+        yield proxy, store_through(proxy, bucket), object_store_of_url("s3", f"{bucket}/faults", servers.s3_options())
+        return
+    other = FaultProxy(int(servers.azure().url.rpartition(":")[2].partition("/")[0]))
+    other.stall = 0.8
+    container = servers.new_container()
+    options = servers.azure_options(f"{other.url}/{servers.AZURE_ACCOUNT}", **QUICK)
+    direct = object_store_of_url("az", f"{container}/faults", servers.azure_options())
+    yield other, object_store_of_url("az", f"{container}/faults", options), direct
+    other.close()
+
+
+@pytest.mark.parametrize("fault", QUICK_FAULTS)
+def test_what_is_missing_is_missing_after_one_fault(faulty, fault):
+    """The answer that says so has a body, too."""
+    proxy, store, direct = faulty
+    direct.set("there", b"x")
+    for ask, expected in (
+        (lambda: store.get("nope"), None),
+        (lambda: store.read("nope", ((0, 1), (-1, None))), None),
+        (lambda: store.exists("nope"), False),
+        (lambda: list(store.list_prefix("nope/")), []),
+        (lambda: store.list_dir("nope/"), ([], [])),
+    ):
+        proxy.faults = [fault]
+        assert ask() == expected
+        assert proxy.faults == []
+
+
+@pytest.mark.parametrize("fault", QUICK_FAULTS)
+def test_what_is_erased_is_erased_after_one_fault(faulty, fault):
+    proxy, store, direct = faulty
+    for number in range(3):
+        direct.set(f"e/{number}", b"x")
+    proxy.faults = [fault]
+    store.erase("e/0")
+    assert list(direct.list_prefix("e/")) == ["e/1", "e/2"]
+    proxy.faults = [fault]
+    store.erase("e/0")  # which is not there
+    proxy.faults = [None, fault]
+    store.erase_prefix("e/")
+    assert list(direct.list_prefix("e/")) == []
 
 
 @pytest.mark.parametrize("fault", ["drop", "drop_after", 500, 503, 429, "503_after", "truncate", "stall"])

@@ -1,16 +1,39 @@
-"""Filesystems of fsspec against the shipped suite."""
+"""Filesystems of fsspec: the shipped suite over several, what they keep to themselves, and what they stand for."""
 
 from __future__ import annotations
 
+import os
+import pickle
+
+import numpy as np
 import pytest
 
-from zardine.storage import FsspecStore
+import zardine
+from servers import servers
+from zardine.errors import ReadOnlyError, StoreError, UnsupportedError
+from zardine.storage import FsspecStore, LocalStore
+from zardine.stores.fsspec_filesystems import missing_package
+from zardine.stores.object_urls import object_store_of_url
+from zardine.stores.resolve import resolve_store
 from zardine.testing.store import StoreConformance
 
-fsspec = pytest.importorskip("fsspec")
+fsspec = servers.package("fsspec")
+
+QUIET = pytest.mark.filterwarnings("ignore:.*no conditional writes")
 
 
-@pytest.mark.filterwarnings("ignore:.*no conditional writes")
+def s3fs_filesystem(**options):
+    kind = servers.package("s3fs").S3FileSystem
+    return kind(key="test", secret="test", client_kwargs={"endpoint_url": servers.s3().url}, **options)
+
+
+def obstore_filesystem():
+    kind = servers.package("obstore.fsspec").FsspecStore
+    config = {"endpoint": servers.s3().url, "access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
+    return kind("s3", config=config, client_options={"allow_http": True})
+
+
+@QUIET
 class TestFsspecLocal(StoreConformance):
     @pytest.fixture(autouse=True)
     def _directory(self, tmp_path):
@@ -20,10 +43,235 @@ class TestFsspecLocal(StoreConformance):
         return FsspecStore(fsspec.filesystem("file"), str(self.root))
 
 
-@pytest.mark.filterwarnings("ignore:.*no conditional writes")
+@QUIET
 class TestFsspecMemory(StoreConformance):
     def make_store(self):
         fs = fsspec.filesystem("memory")
         fs.store.clear()
         fs.pseudo_dirs[:] = [""]
         return FsspecStore(fs, "/root")
+
+
+@QUIET
+class TestDirectoryFilesystem(StoreConformance):
+    @pytest.fixture(autouse=True)
+    def _directory(self, tmp_path):
+        self.root = tmp_path
+
+    def make_store(self):
+        return FsspecStore(fsspec.filesystem("dir", path=str(self.root / "d"), fs=fsspec.filesystem("file")), "e")
+
+
+@QUIET
+class TestS3fs(StoreConformance):
+    versions_of_content = True
+    rounds = 3
+
+    def make_store(self):
+        return FsspecStore(s3fs_filesystem(), f"{servers.new_bucket()}/root")
+
+
+@QUIET
+class TestObstoresFilesystem(StoreConformance):
+    versions_of_content = True
+    rounds = 3
+
+    def make_store(self):
+        return FsspecStore(obstore_filesystem(), f"{servers.new_bucket()}/root")
+
+
+# nothing that a filesystem keeps is believed
+
+
+@QUIET
+@pytest.mark.parametrize("make", [s3fs_filesystem, obstore_filesystem])
+def test_what_another_program_writes_is_seen(make):
+    bucket, options = servers.new_bucket(), servers.s3_options()
+    mapper = make().get_mapper(f"{bucket}/a")
+    array = zardine.create_array(mapper, shape=(6,), chunks=(2,), dtype="i4")
+    array[:2] = 1
+    assert array.nchunks_initialized == 1  # lists
+    zardine.open_array(f"s3://{bucket}/a", mode="r+", storage_options=options)[2:] = 7
+    assert array[...].tolist() == [1, 1, 7, 7, 7, 7]
+    assert array.nchunks_initialized == 3
+    new = zardine.open(mapper, mode="w", shape=(6,), chunks=(2,), dtype="i4")
+    assert new[...].tolist() == [0] * 6
+    direct = object_store_of_url("s3", f"{bucket}/a", options)
+    assert list(direct.list()) == ["zarr.json"]
+
+
+@QUIET
+def test_listings_made_before_are_forgotten():
+    """The filesystem was used, and listed, before it came to a store; so was a copy of the store."""
+    bucket = servers.new_bucket()
+    direct = object_store_of_url("s3", f"{bucket}/a", servers.s3_options())
+    direct.set("x/old", b"1")
+    fs = s3fs_filesystem(listings_expiry_time=3600)
+    store = FsspecStore(fs, f"{bucket}/a")
+    stored = pickle.dumps(store)
+    type(fs).clear_instance_cache()
+    fs = s3fs_filesystem(listings_expiry_time=3600)
+    assert [each["name"] for each in fs.ls(f"{bucket}/a/x", detail=True)] == [f"{bucket}/a/x/old"]
+    assert fs.dircache
+    for number, each in enumerate((pickle.loads(stored), FsspecStore(fs, f"{bucket}/a"), store)):
+        assert list(each.list()) == ["x/old"]
+        direct.set(f"x/new{number}", b"2")
+        assert each.get(f"x/new{number}") == b"2"
+        assert list(each.list()) == [f"x/new{number}", "x/old"]
+        direct.erase(f"x/new{number}")
+        assert each.get(f"x/new{number}") is None
+
+
+def test_copies_that_nobody_compares_are_only_read(tmp_path):
+    zardine.create_array(tmp_path / "a", shape=(2,), dtype="i4")[...] = 3
+    url = f"simplecache::file://{tmp_path}/a"
+    array = zardine.open(url)
+    assert array[...].tolist() == [3, 3]
+    assert array.store.read_only
+    assert array.store.with_read_only(False).read_only
+    for mode in ("r+", "w", "w-"):
+        with pytest.raises(ReadOnlyError):
+            zardine.open_array(url, mode=mode)
+
+
+# what a filesystem stands for
+
+
+@QUIET
+@pytest.mark.parametrize("make", [s3fs_filesystem, obstore_filesystem])
+def test_a_filesystem_and_a_path(make):
+    bucket, fs = servers.new_bucket(), make()
+    values = np.arange(16).reshape(4, 4)
+    array = zardine.create_array(
+        store=fs, name=f"{bucket}/deep/a.zarr", shape=(4, 4), chunks=(1, 1), shards=(2, 2), dtype="i4"
+    )
+    array[...] = values
+    assert (zardine.open(fs, path=f"{bucket}/deep/a.zarr", mode="r")[...] == values).all()
+    direct = object_store_of_url("s3", bucket, servers.s3_options())
+    assert all(key.startswith("deep/a.zarr/") for key in direct.list())  # and no documents of groups above
+    zardine.open_group(fs, path=f"{bucket}/deep/g.zarr", mode="w").create_array("x", shape=(2,), dtype="i4")
+    assert sorted(zardine.open_group(fs, path=f"{bucket}/deep/g.zarr")) == ["x"]
+    assert (zardine.open(fs, path=f"{bucket}/deep/a.zarr", mode="r")[...] == values).all()
+
+
+def bare_things():
+    obstore = servers.package("obstore.store")
+    return [fsspec.filesystem("file"), fsspec.filesystem("memory"), obstore.LocalStore()]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_filesystem_without_a_path_is_refused(number, tmp_path, monkeypatch):
+    (tmp_path / "precious").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    thing = bare_things()[number]
+    for call in (
+        lambda: zardine.open_group(thing, mode="w"),
+        lambda: zardine.open_group(thing),
+        lambda: zardine.open(thing),
+        lambda: zardine.open(thing, path="", mode="w", shape=(2,), dtype="i4"),
+        lambda: zardine.create_array(thing, shape=(2,), dtype="i4"),
+        lambda: zardine.save_array(thing, np.zeros(2)),
+    ):
+        with pytest.raises(StoreError, match=r"name a directory"):
+            call()
+    assert os.listdir(tmp_path) == ["precious"]
+    root = resolve_store(thing, mode="r")[0]
+    assert root.read_only
+    with pytest.raises(ReadOnlyError):
+        root.set("x", b"")
+
+
+def test_the_root_of_a_machine_can_be_read(tmp_path):
+    zardine.create_array(tmp_path / "a", shape=(2,), dtype="i4")[...] = 3
+    obstore = servers.package("obstore.store")
+    for thing in (fsspec.filesystem("file"), obstore.LocalStore()):
+        root = resolve_store(thing, mode="r")[0]
+        assert root == LocalStore("/", read_only=True)
+        found = zardine.open(thing, path=f"{tmp_path}/a", mode="r+")
+        assert found.store == LocalStore(tmp_path / "a")
+        found[0] += 1
+    assert zardine.open(tmp_path / "a")[...].tolist() == [5, 3]
+    assert FsspecStore(fsspec.filesystem("file"), read_only=True).path == ""
+    with pytest.raises(StoreError, match="name a directory"):
+        FsspecStore(fsspec.filesystem("file"))
+
+
+def test_a_relative_path_is_the_filesystems(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    zardine.open_group(fsspec.filesystem("file"), path="g", mode="w")
+    assert os.listdir(tmp_path) == ["g"]
+
+
+@QUIET
+def test_filesystems_over_others(tmp_path):
+    local = fsspec.filesystem("file")
+    directory = fsspec.filesystem("dir", path=str(tmp_path / "d"), fs=local)
+    group = zardine.open_group(directory, mode="w")
+    assert group.store == LocalStore(tmp_path / "d")
+    group.create_array("x", shape=(2,), dtype="i4")[...] = 4
+    assert zardine.open(fsspec.filesystem("dir", path="d", fs=fsspec.filesystem("dir", path=str(tmp_path), fs=local)))[
+        "x"
+    ][...].tolist() == [4, 4]
+    with zardine.storage.ZipStore(tmp_path / "a.zip") as store:
+        zardine.create_array(store, shape=(3,), dtype="i4")[...] = 5
+    assert zardine.open(fsspec.filesystem("zip", fo=str(tmp_path / "a.zip")), mode="r")[...].tolist() == [5] * 3
+
+    class Own(type(fsspec.filesystem("memory"))):
+        protocol = "own"
+
+    zardine.open(Own(), path="place", mode="w", shape=(3,), dtype="i4")[...] = 1
+    assert zardine.open(Own(), path="place", mode="r")[...].tolist() == [1, 1, 1]
+
+
+def test_a_chain_and_a_node(tmp_path):
+    zardine.open_group(tmp_path / "g.zarr", mode="w").create_array("x/y", shape=(2,), dtype="i4")[...] = 6
+    for text, path in (("::x/y", ""), ("::x", "y"), ("", "x/y")):
+        found = zardine.open(f"simplecache::file://{tmp_path}/g.zarr{text}", path=path, mode="r")
+        assert found[...].tolist() == [6, 6]
+    store, inner = resolve_store(f"simplecache::file://{tmp_path}/g.zarr::x/y")
+    assert (store.path, inner) == (f"{tmp_path}/g.zarr", "x/y")
+
+
+# texts
+
+
+def test_names_of_stores(tmp_path):
+    http = fsspec.filesystem("http") if importable("aiohttp") else None
+    assert str(FsspecStore(fsspec.filesystem("memory"), "/a/b")) == "memory://a/b"
+    assert str(FsspecStore(fsspec.filesystem("file"), str(tmp_path))) == f"file://{tmp_path}"
+    if http is not None:
+        assert str(FsspecStore(http, "http://me:secret@host/a")) == "http://me:***@host/a"
+
+
+def importable(module: str) -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec(module) is not None
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "package"),
+    [
+        ("sftp://host/a", "paramiko", "paramiko"),
+        ("smb://host/a", "smbclient", "smbprotocol"),
+        ("hf://datasets/a/b", "huggingface_hub", "huggingface-hub"),
+        ("simplecache::gs://bucket/a", "gcsfs", "gcsfs"),
+        ("oss://bucket/a", "ossfs", "ossfs"),
+    ],
+)
+def test_a_missing_package_is_named_with_the_command(url, module, package):
+    if importable(module):
+        pytest.skip(f"{module} is installed")
+    with pytest.raises(UnsupportedError, match=f"run pip install {package}$"):
+        zardine.open(url)
+    assert missing_package("x://y", ImportError("of another kind")) == "'x://y' cannot be opened: of another kind"
+
+
+def test_urls_that_cannot_be_opened_do_not_show_passwords():
+    for url in ("ftp://me:S3cret@127.0.0.1:1/a", "nothing://me:S3cret@host/a", "simplecache::ftp://me:S3cret@[::1/a"):
+        with pytest.raises((StoreError, UnsupportedError)) as caught:
+            zardine.open(url)
+        assert "S3cret" not in str(caught.value)
+        assert "me:***@" in str(caught.value)
+    with pytest.raises(TypeError, match="storage_options"):
+        zardine.open("simplecache::memory://a", storage_options={"cache_storage": 5, "memory": {"nonsense": 1}, "x": 2})

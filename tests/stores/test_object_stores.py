@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from servers import servers
 from zardine.storage import ObjectStore
 from zardine.stores.object_urls import object_store_of_url
 from zardine.testing.store import StoreConformance
 
-obstore_stores = pytest.importorskip("obstore.store")
+obstore_stores = servers.package("obstore.store")
 
 
 class TestObstoreMemory(StoreConformance):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -10,7 +13,8 @@ import pytest
 import zardine
 from servers import servers
 from servers.fault_proxy import FaultProxy
-from zardine.storage import CountingStore, HTTPStore
+from zardine.engine import freshness
+from zardine.storage import Condition, CountingStore, HTTPStore
 from zardine.stores.object_urls import object_store_of_url
 
 VALUES = np.arange(1, 64 * 64 + 1, dtype="i4").reshape(64, 64)
@@ -52,7 +56,7 @@ def asked(store: CountingStore | None = None) -> list[str]:
     lines = servers.s3().log()
     if store is not None:
         counts = store.reset()
-        assert counts.ranges + counts.writes + counts.lists + counts.erases <= len(lines)
+        assert counts.requests == len(lines)
     return [f"{line.split()[0]} {line.split()[1].split('/', 2)[2]}" for line in lines]
 
 
@@ -101,10 +105,9 @@ def test_a_whole_shard_is_one_request(bucket):
     assert len(asked(store)) == 64
 
 
-def test_writing_an_inner_chunk_is_a_get_and_a_conditional_put(bucket):
+def test_writing_an_inner_chunk_is_a_get_and_a_conditional_put(bucket, monkeypatch):
+    monkeypatch.setattr(freshness, "LEASE", 60.0)  # however slow this machine is
     store, array = opened(bucket)
-    array[8:10, 0:2] = VALUES[8:10, 0:2]  # the first write looks at the array's document as well
-    asked(store)
     array[0:2, 0:2] = VALUES[0:2, 0:2]
     lines = [line.split() for line in servers.s3().log()]
     assert [(line[0], line[3], line[5]) for line in lines] == [("GET", "200", "-"), ("PUT", "200", "IF_MATCH")]
@@ -115,16 +118,102 @@ def test_writing_an_inner_chunk_is_a_get_and_a_conditional_put(bucket):
     array[0, 0] = VALUES[0, 0]
 
 
-def test_a_chunk_from_each_of_64_shards_takes_two_round_trips(bucket):
+def test_a_chunk_from_each_of_64_shards_is_two_requests_each(bucket):
     proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
     store = CountingStore(object_store_of_url("s3", f"{bucket}/a.zarr", servers.s3_options(proxy.url)))
     array = zardine.open_array(store, mode="r", zarr_format=3)
     store.reset()
     proxy.reset()
     assert (array[::8, ::8] == VALUES[::8, ::8]).all()
-    assert len(proxy.requests) == store.counts.ranges == 128
+    assert len(proxy.requests) == store.counts.ranges == store.counts.requests == 128
     assert proxy.most_under_way > 16
     proxy.close()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_plane_of_several_chunks_of_each_shard(bucket, axis):
+    """Four chunks of each of eight shards: the index of each, and the chunks in one range, since they are near."""
+    store, array = opened(bucket)
+    selection = (3, slice(None)) if axis == 0 else (slice(None), 3)
+    assert (array[selection] == VALUES[selection]).all()
+    assert len(asked(store)) == 16
+    assert (array[selection] == VALUES[selection]).all()
+    assert len(asked(store)) == 8
+
+
+def test_a_plane_of_chunks_that_are_far_apart():
+    """Of each shard the chunks of the plane, and nothing of what lies between: far more bytes than a request costs."""
+    bucket, options = servers.new_bucket(), servers.s3_options()
+    values = np.random.default_rng(0).integers(0, 255, (1, 4, 2**21), "u1")
+    values = np.concatenate([values, values + 1])
+    array = zardine.create_array(
+        f"s3://{bucket}/far",
+        data=values,
+        chunks=(1, 1, 2**20),
+        shards=(2, 4, 2**20),
+        compressors=None,
+        storage_options=options,
+    )
+    store = CountingStore(object_store_of_url("s3", f"{bucket}/far", options))
+    array = zardine.open_array(store, mode="r", zarr_format=3)
+    store.reset()
+    servers.s3().log()
+    assert (array[:, 2] == values[:, 2]).all()
+    lines = servers.s3().log()
+    assert len(lines) == store.counts.requests == 2 + 2 * 2
+    assert sum(int(line.split()[4]) for line in lines) < 4 * 2**20 + 2000
+
+
+OPERATIONS = {
+    "set": lambda store: store.set("k", b"abcdef"),
+    "replace": lambda store: store.set("k", b"abcdef", condition=Condition(store.version("k"))),
+    "create": lambda store: store.set("c", b"x", condition=Condition(None)),
+    "get": lambda store: store.get("k"),
+    "get what is missing": lambda store: store.get("nope"),
+    "the end": lambda store: store.read("k", ((-3, None),)),
+    "ranges": lambda store: store.read("k", ((0, 1), (2, 2), (-1, None))),
+    "nothing": lambda store: store.read("k", ((0, 0),)),
+    "beyond": lambda store: store.read("k", ((10, 5),)),
+    "facts": lambda store: (store.size("k"), store.exists("nope"), store.version("k")),
+    "lists": lambda store: (list(store.list()), store.list_dir(""), list(store.list_prefix("no/"))),
+    "set much": lambda store: store.set("big", bytes(65 * 2**20)),
+    "several": lambda store: store.get_partial_values([("big", (5, 5)), ("k", (0, 1)), ("big", (-5, None))]),
+    "erase": lambda store: store.erase("k"),
+    "erase all": lambda store: store.erase_prefix(""),
+}
+
+
+@pytest.mark.parametrize("kind", ["s3", "az"])
+def test_the_counts_are_those_of_the_servers_log(kind):
+    if kind == "s3":
+        server, place, options = servers.s3(), servers.new_bucket(), servers.s3_options()
+    else:
+        server, place, options = servers.azure(), servers.new_container(), servers.azure_options()
+    store = CountingStore(object_store_of_url(kind, f"{place}/r", options))
+    for name, operation in OPERATIONS.items():
+        server.log()
+        store.reset()
+        operation(store)
+        lines = [line for line in server.log() if kind == "s3" or "HTTP/1.1" in line]
+        assert store.counts.requests == len(lines), (name, lines)
+    assert list(store.list()) == []
+
+
+def test_many_names_are_several_requests():
+    bucket = servers.new_bucket()
+    store = CountingStore(object_store_of_url("s3", bucket, servers.s3_options()))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: store.set(f"n{number:04}", b""), range(1001)))
+    servers.s3().log()
+    store.reset()
+    assert len(list(store.list())) == 1001
+    assert len(store.list_dir("")[0]) == 1001
+    assert store.counts.requests == len(servers.s3().log()) == 4
+    store.reset()
+    store.erase_values(f"n{number:04}" for number in range(1001))
+    assert store.counts.requests == len(servers.s3().log()) == 2
 
 
 def test_nothing_is_listed_where_metadata_answers(bucket):
@@ -150,20 +239,28 @@ def web():
     return server
 
 
-def test_64_chunks_of_64_shards_at_50_ms_a_request(web):
+def test_64_chunks_of_64_shards_take_two_round_trips(web):
+    """All indices at the same time, then all chunks: told by which requests waited for others."""
     proxy = FaultProxy(int(web.url.rpartition(":")[2]))
-    proxy.latency = 0.05
     store = HTTPStore(f"{proxy.url}/a.zarr")
     array = zardine.open_array(store, mode="r", zarr_format=3)
     assert array[0, 0] == 1  # connections and threads are there
-    times = []
-    for _ in range(3):
+    seen = []
+    for _ in range(5):
         fresh = zardine.open_array(store, mode="r", zarr_format=3)
+        proxy.reset()
+        proxy.latency = 0.1
         begin = time.perf_counter()
         assert (fresh[::8, ::8] == VALUES[::8, ::8]).all()
-        times.append(time.perf_counter() - begin)
-    assert min(times) < 0.05 * 2 * 4, times  # two round trips, and what two busy processors take for 128 requests
-    assert proxy.most_under_way > 32
+        taken = time.perf_counter() - begin
+        assert len(proxy.requests) == 128
+        seen.append((proxy.rounds(), proxy.most_under_way, taken))
+        if seen[-1][0] == 2 and taken < 0.3:
+            break
+    # fewer than 64 at a time would take four rounds; with 64 a busy machine may begin some late
+    assert min(rounds for rounds, _, _ in seen) == 2, seen
+    assert max(most for _, most, _ in seen) == 64, seen
+    assert min(taken for _, _, taken in seen) < 0.1 * 2 * 1.75, seen
     proxy.close()
 
 
@@ -193,3 +290,108 @@ def test_http_without_ranges(web):
     assert (array[2:4, 2:4] == VALUES[2:4, 2:4]).all()
     assert [line.split()[0] for line in web.log() if line.endswith(" 0")].count("HEAD") >= 1
     assert not any(line.startswith("GET") for line in web.log())
+
+
+# Azure
+
+
+@pytest.fixture(scope="module")
+def container():
+    """As :func:`bucket`, and an array whose indices are at the start of the shards."""
+    name = servers.new_container()
+    options = servers.azure_options()
+    for path, location in (("a.zarr", "end"), ("start.zarr", "start")):
+        made = zardine.create_array(
+            f"az://{name}/{path}",
+            shape=(64, 64),
+            chunks=(2, 2),
+            shards={"shape": (8, 8), "index_location": location},
+            dtype="i4",
+            storage_options=options,
+        )
+        made[...] = VALUES
+    group = zardine.open_group(f"az://{name}/many.zarr", mode="w", storage_options=options)
+    for i in range(30):
+        group.create_array(f"a{i}", shape=(4,), chunks=(2,), dtype="f4")
+    zardine.consolidate_metadata(group.store)
+    servers.azure().log()
+    return name
+
+
+def asked_azure() -> list[str]:
+    """The requests in Azurite's log since the last look, as ``METHOD key``."""
+    lines = [line.split('"')[1] for line in servers.azure().log() if "HTTP/1.1" in line]
+    return [f"{line.split()[0]} {line.split()[1].split('/', 3)[3]}" for line in lines]
+
+
+def test_opening_on_azure(container):
+    options = servers.azure_options()
+    zardine.open_array(f"az://{container}/a.zarr", zarr_format=3, mode="r", storage_options=options)
+    assert asked_azure() == ["GET a.zarr/zarr.json"]
+    zardine.open_array(f"az://{container}/a.zarr", mode="r", storage_options=options)
+    assert sorted(asked_azure()) == [f"GET a.zarr/{name}" for name in (".zarray", ".zattrs", "zarr.json")]
+    group = zardine.open_group(f"az://{container}/many.zarr", mode="r", storage_options=options)
+    assert len(list(group.arrays())) == 30
+    assert asked_azure() == ["GET many.zarr/zarr.json"]
+
+
+@pytest.mark.parametrize(("path", "of_the_index"), [("a.zarr", ["HEAD", "GET"]), ("start.zarr", ["GET"])])
+def test_reading_and_writing_on_azure(container, path, of_the_index):
+    """Azure has no ranges counted from the end, so that an index there costs one request more: for the size."""
+    store = CountingStore(object_store_of_url("az", f"{container}/{path}", servers.azure_options()))
+    array = zardine.open_array(store, mode="r+", zarr_format=3)
+    key = f"{path}/c/0/0"
+
+    def requests() -> list[str]:
+        lines = asked_azure()
+        assert store.reset().requests == len(lines)
+        return lines
+
+    requests()
+    assert array[0, 0] == 1
+    assert requests() == [*(f"{method} {key}" for method in of_the_index), f"GET {key}"]
+    assert (array[2:4, 2:4] == VALUES[2:4, 2:4]).all()
+    assert requests() == [f"GET {key}"]
+    array = zardine.open_array(store, mode="r+", zarr_format=3)
+    requests()
+    assert (array[:8, :8] == VALUES[:8, :8]).all()
+    assert requests() == [f"GET {key}"]
+    assert (array[::8, ::8] == VALUES[::8, ::8]).all()
+    assert len(requests()) == 63 * (len(of_the_index) + 1) + 1  # one index is known
+    assert (array[3] == VALUES[3]).all()
+    assert len(requests()) == 8
+    array[8:10, 0:2] = VALUES[8:10, 0:2]  # the first write looks at the array's document as well
+    requests()
+    array[0, 0] = VALUES[0, 0]
+    assert requests() == [f"GET {key}", f"PUT {key}"]
+
+
+# on the command line
+
+
+def test_info_tells_the_requests(bucket, container, web):
+    """As many as the server has in its log."""
+    s3, azure = servers.s3_options(), servers.azure_options()
+    for url, options, log in (
+        (f"s3://{bucket}/a.zarr", s3, servers.s3()),
+        (f"az://{container}/a.zarr", azure, servers.azure()),
+        (f"{web.url}/a.zarr", {}, web),
+    ):
+        log.log()
+        given = [f"--storage-option={name}={value}" for name, value in options.items()]
+        command = [sys.executable, "-m", "zardine", "info", url, "--requests", "--json", "--complete", *given]
+        if log is web:
+            command.remove("--complete")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        lines = [line for line in log.log() if log is not servers.azure() or "HTTP/1.1" in line]
+        assert json.loads(done.stdout)["requests"]["requests"] == len(lines) > 0
+
+
+def test_a_web_server_that_is_asked_by_two_clients(web):
+    store = CountingStore(HTTPStore(f"{web.url}/no-length/a.zarr"))
+    array = zardine.open_array(store, mode="r", zarr_format=3)
+    web.log()
+    store.reset()
+    with pytest.warns(UserWarning, match="byte ranges"):
+        assert array[0, 0] == 1
+    assert store.counts.requests == len(web.log()) == 3

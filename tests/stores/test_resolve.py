@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+import zardine
+from servers import servers
 from zardine.errors import InvalidKeyError, ReadOnlyError, StoreError, UnsupportedError
 from zardine.storage import (
     FsspecStore,
@@ -108,7 +110,12 @@ def test_schemes_without_a_store():
     ("text", "store", "path"),
     [
         ("s3://bucket/key/a.zarr", "s3://bucket/key/a.zarr", ""),
-        ("s3://bucket/a%20b::x/y", "s3://bucket/a b", "x/y"),
+        ("s3://bucket/a%20b::x/y", "s3://bucket/a%20b", "x/y"),
+        ("s3://bucket/a b#c?d::x%20y", "s3://bucket/a b#c?d", "x%20y"),
+        ("gs://bucket/50%", "gs://bucket/50%", ""),
+        ("az://container/%2F", "az://container/%2F", ""),
+        ("https://host/a%20b::x%20y", "https://host/a%20b", "x%20y"),
+        ("https://host/a b/%2F", "https://host/a%20b/%2F", ""),
         ("S3A://bucket", "s3://bucket", ""),
         ("gs://bucket/a", "gs://bucket/a", ""),
         ("az://container/a", "az://container/a", ""),
@@ -119,18 +126,19 @@ def test_schemes_without_a_store():
     ],
 )
 def test_urls(text, store, path, monkeypatch):
-    pytest.importorskip("obstore")
-    pytest.importorskip("fsspec")
+    servers.package("obstore")
+    servers.package("fsspec")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
     found, inner = resolve_store(text)
     assert (str(found).partition("://")[0], inner) == (store.partition("://")[0], path)
     if not text.startswith("simplecache"):
         assert str(found) == store
+        assert resolve_store(str(found))[0] == found
 
 
 def test_stores_of_other_libraries(tmp_path):
-    obstore = pytest.importorskip("obstore.store")
-    fsspec = pytest.importorskip("fsspec")
+    obstore = servers.package("obstore.store")
+    fsspec = servers.package("fsspec")
     memory = obstore.MemoryStore()
     assert resolve_store(memory) == (ObjectStore(memory), "")
     assert resolve_store(obstore.LocalStore(tmp_path)) == (LocalStore(tmp_path), "")
@@ -141,6 +149,45 @@ def test_stores_of_other_libraries(tmp_path):
         ObjectStore({})
     with pytest.raises(TypeError, match="LocalStore promises more"):
         ObjectStore(obstore.LocalStore(tmp_path))
+
+    class Own(obstore.MemoryStore):
+        pass
+
+    own = Own()
+    assert resolve_store(own) == (ObjectStore(own), "")
+    assert resolve_store(own, path="a/b") == (ObjectStore(own), "a/b")
+    for bad in (object(), obstore, fsspec):
+        with pytest.raises(TypeError, match="a mapper or filesystem of fsspec"):
+            resolve_store(bad)
+
+
+def test_keys_of_object_stores_are_taken_as_they_are():
+    """Percent signs and all, as the command lines of the clouds do; what a store is called opens it again."""
+    bucket, options = servers.new_bucket(), servers.s3_options()
+    root = resolve_store(f"s3://{bucket}", storage_options=options)[0]
+    root.set("precious", b"x")
+    names = ["a%20b", "a b", "50%", "%2F", "grüße", "x+y", "#x", "q?x", "%", "a&b=c"]
+    for number, name in enumerate(names):
+        array = zardine.create_array(f"s3://{bucket}/{name}", data=[number], storage_options=options)
+        assert str(array.store) == f"s3://{bucket}/{name}"
+    for number, name in enumerate(names):
+        assert zardine.open(f"s3://{bucket}/{name}", mode="r", storage_options=options)[0] == number
+        assert zardine.open(f"s3://{bucket}::{name}", mode="r", storage_options=options)[0] == number
+    zardine.open_group(f"s3://{bucket}/%2F", mode="w", storage_options=options)
+    assert root.get("precious") == b"x"
+    assert sorted({key.partition("/")[0] for key in root.list()}) == sorted([*names, "precious"])
+
+
+def test_archives_in_object_stores_are_named_as_they_are(tmp_path):
+    bucket, options = servers.new_bucket(), servers.s3_options()
+    root = resolve_store(f"s3://{bucket}", storage_options=options)[0]
+    for number, name in enumerate(("x y.zip", "x%20y.zip")):
+        with ZipStore(tmp_path / name) as store:
+            zardine.create_array(store, data=[number])
+        root.set(name, (tmp_path / name).read_bytes())
+        found = zardine.open(f"s3://{bucket}/{name}", mode="r", storage_options=options)
+        assert found[0] == number
+        assert zardine.open(str(found.store), mode="r", storage_options=options)[0] == number
 
 
 def test_memory_urls():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import zardine
 from tools.kill_points import every_point, run
 from tools.test_compact import spread
 from tools.test_repair import VALUES, make, read_by_others
-from zardine.errors import ArrayChangedError
+from zardine.errors import ArrayChangedError, ContainsArrayError, NodeNotFoundError
 
 SOAK = bool(os.environ.get("ZARDINE_SOAK"))
 
@@ -37,10 +39,15 @@ def test_reshard(tmp_path: Path, kind: str) -> None:
     def look(at: int) -> None:
         np.testing.assert_array_equal(zardine.open_array(path, mode="r")[...], VALUES)
         assert zardine.verify(path).faults == ()
+        if at % 5 == 1:
+            zardine.repair(path, older_than=0)  # whatever it was at: others can read what is there
+            for found in read_by_others(Path(path)):
+                np.testing.assert_array_equal(found, VALUES)
         if at % 5 == 0:
             eval(RESHARDS[kind], {"zardine": zardine, "path": path})
             zardine.repair(path, older_than=0)
-            np.testing.assert_array_equal(zardine.open_array(path, mode="r")[...], VALUES)
+            for found in (zardine.open_array(path, mode="r")[...], *read_by_others(Path(path))):
+                np.testing.assert_array_equal(found, VALUES)
             report = zardine.verify(path)
             assert report.faults == report.notes == ()
             names = {file.name for file in Path(path).rglob("*") if file.is_file()}
@@ -77,11 +84,58 @@ def test_compact(tmp_path: Path) -> None:
 
     def look(at: int) -> None:
         path = str(tmp_path / "a.zarr")
-        found = zardine.open_array(path, mode="r")[...]
-        np.testing.assert_array_equal(found, VALUES)
         assert zardine.verify(path).faults == ()
+        zardine.repair(path, older_than=0)
+        for found in (zardine.open_array(path, mode="r")[...], *read_by_others(Path(path))):
+            np.testing.assert_array_equal(found, VALUES)
+        zardine.compact(path)
+        assert zardine.verify(path).notes == ()
 
     assert every_point(tmp_path, start, "zardine.compact(path)", look) > 5
+
+
+def test_reshard_to_another_place(tmp_path: Path) -> None:
+    """There is no array there before all of it is; the same call finishes it."""
+    start = tmp_path / "start.zarr"
+    make(str(start))
+    call = "zardine.reshard(path, shards=(20, 10), target=path + '/../b.zarr')"
+    target = tmp_path / "b.zarr"
+
+    def look(at: int) -> None:
+        whole = (target / "zarr.json").exists()
+        with contextlib.suppress(NodeNotFoundError):
+            zardine.repair(target, older_than=0)
+        try:
+            eval(call, {"zardine": zardine, "path": str(tmp_path / "a.zarr")})
+        except ContainsArrayError:
+            assert whole
+        for found in (zardine.open_array(target, mode="r")[...], *(read_by_others(target) if at % 3 == 0 else ())):
+            np.testing.assert_array_equal(found, VALUES)
+        assert zardine.verify(target).faults == zardine.verify(target).notes == ()
+        shutil.rmtree(target)
+
+    assert every_point(tmp_path, start, call, look) > 10
+
+
+def test_convert(tmp_path: Path) -> None:
+    start = tmp_path / "start.zarr"
+    make(str(start))
+    call = "zardine.convert(path, path + '/../b.zarr', zarr_format=2, shards=None)"
+    target = tmp_path / "b.zarr"
+
+    def look(at: int) -> None:
+        with contextlib.suppress(ContainsArrayError):
+            eval(call, {"zardine": zardine, "path": str(tmp_path / "a.zarr")})
+        np.testing.assert_array_equal(zardine.open_array(target, mode="r")[...], VALUES)
+        if at % 3 == 0:
+            import zarr
+
+            np.testing.assert_array_equal(zarr.open_array(target, mode="r")[...], VALUES)
+        zardine.repair(target, older_than=0)
+        assert zardine.verify(target).faults == zardine.verify(target).notes == ()
+        shutil.rmtree(target)
+
+    assert every_point(tmp_path, start, call, look) > 10
 
 
 def test_reshard_in_a_process_of_its_own(tmp_path: Path) -> None:
@@ -98,7 +152,7 @@ def test_reshard_in_a_process_of_its_own(tmp_path: Path) -> None:
 READER = """
 import sys, time
 import numpy as np, zardine
-from zardine.errors import ArrayChangedError
+from zardine.errors import ArrayChangedError, ContainsArrayError, NodeNotFoundError
 path, seconds = sys.argv[1], float(sys.argv[2])
 values = np.arange(40000, dtype="i4").reshape(200, 200)
 end = time.monotonic() + seconds

@@ -289,7 +289,7 @@ def test_what_comes_too_late_is_kept_and_said() -> None:
 
     class Late(zardine.storage.WrapperStore):
         def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
-            if key == "zarr.json":
+            if key == "zarr.json" and b'"v2"' in bytes(value):
                 inner.set("c/0/0", b"by a program that knows nothing of this")
             return super().set(key, value, condition=condition)
 
@@ -326,10 +326,85 @@ def test_command(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
     make(str(path))
     result = run("reshard", path, "--shards", "20,20", "--grace", 0)
-    assert result.stdout == "1 objects written, of chunks as they were encoded\n"
-    result = run("reshard", path, "--shards", "none", "--chunks", "10,10", "--grace", 0, "--json")
-    assert json.loads(result.stdout)["objects"] == 4
-    assert run("reshard", path, "--shards", "x").exit_code == 2
-    assert run("reshard", path, "--shards", "3,3", "--chunks", "2,2").exit_code == 2
+    assert result.stdout == "1 object written, of chunks as they were encoded\n"
+    result = run("reshard", path, "--shards", "20,20", "--grace", 0)
+    assert (result.stdout, result.exit_code) == ("nothing to do: the array is stored so already\n", 0)
+    decoding = ("--shards", "none", "--chunks", "10,10", "--grace", 0)
+    result = run("reshard", path, *decoding, "--json")
+    facts = json.loads(result.stdout)
+    assert (facts["objects"], facts["encoded"], facts["outcome"]) == (4, False, "resharded")
+    result = run("reshard", path, *decoding)
+    assert result.stdout == "nothing to do: the array is stored so already\n"
+    assert json.loads(run("reshard", path, *decoding, "--json").stdout)["encoded"] is False
+    assert run("reshard", path, "--shards", "20,20", "--chunks", "5,5", "--grace", 0).stdout == "1 object written\n"
     assert run("reshard", path, "--shards", "20,20", "--to", tmp_path / "b.zarr", "-q").stdout == ""
     np.testing.assert_array_equal(zardine.open_array(str(tmp_path / "b.zarr"))[...], VALUES)
+    assert run("reshard", path, "--cancel").stdout == "nothing to take back: no resharding was begun\n"
+    assert run("reshard", path, "--cancel", "--to", tmp_path / "c.zarr").stdout.startswith("nothing to take back")
+
+
+def test_the_command_says_what_interrupted_runs_have_left(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    for outcome in ("finished", "taken back"):
+        for number in range(100):
+            zardine.storage.LocalStore(path).erase_prefix("")
+            make(path)
+            store = Failing(zardine.storage.LocalStore(path))
+            store.left = number
+            with pytest.raises(InterruptedHereError):
+                in_place(store, shards=(20, 20))
+            is_new = zardine.open_array(path).metadata.chunk_key_encoding.name == "v2"
+            if is_new if outcome == "finished" else (path / "0/0").exists():
+                break
+        if outcome == "finished":
+            result = run("reshard", path, "--cancel")
+            assert result.exit_code == 1
+            assert "too late to cancel" in result.stderr
+            result = run("reshard", path, "--shards", "20,20", "--grace", 0)
+            assert result.stdout == "an earlier run had written all objects; what it had left to do is done\n"
+        else:
+            result = run("reshard", path, "--shards", "10,20", "--grace", 0)
+            assert result.exit_code == 1
+            assert "cancel=True" in result.stderr
+            result = run("reshard", path, "--cancel")
+            assert result.stdout == "taken back: all is as before\n"
+        assert result.exit_code == 0
+        np.testing.assert_array_equal(zardine.open_array(path)[...], VALUES)
+        assert zardine.verify(path).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "Give --shards: a shape such as 512,512, or auto, or none."),
+        (("--shards", "x"), "--shards is a shape such as 512,512, auto, or none, not 'x'"),
+        (("--shards", "20,20", "--chunks", "none"), "--chunks is a shape such as 512,512, or auto, not 'none'"),
+        (("--shards", "20,20", "--chunks", ""), "--chunks is a shape such as 512,512, or auto, not ''"),
+        (("--shards", "20,20", "--codecs", "nonsense"), "--codecs is a list in JSON"),
+        (("--shards", "20,20", "--codecs", '{"name": "bytes"}'), "--codecs is a list in JSON"),
+        (
+            ("--shards", "20,20", "--codecs", '["nothing"]'),
+            'Error: --codecs: not a codec\n  - codec.name: unknown codec "nothing"',
+        ),
+        (("--shards", "20,20", "--codecs", "[7]"), "Error: --codecs: "),
+        (
+            ("--shards", "20,20", "--codecs", '["zstd"]'),
+            "the array cannot be stored so\n  - codecs[0].configuration.codecs: exactly one array -> ",
+        ),
+        (("--shards", "20,20", "--grace", "nan"), "grace is a number of seconds, 0 or more, not nan"),
+        (("--shards", "20,20", "--grace", "inf"), "grace is a number of seconds, 0 or more, not inf"),
+        (("--shards", "20,20", "--grace", "-1"), "-1.0 is not in the range x>=0"),
+        (("--shards", "3,3", "--chunks", "2,2"), "do not evenly divide"),
+        (("--shards", "20"), "are for 1 dimensions, the array has 2"),
+        (("--shards", "20,20", "--cancel"), "cancel takes back what was begun"),
+        (("--restart", "--cancel"), "cancel takes back what was begun"),
+    ],
+)
+def test_wrong_arguments_of_the_command(run: Any, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    path = tmp_path / "a.zarr"
+    make(path)
+    before = files(path)
+    result = run("reshard", path, *words, columns=200)
+    assert (result.exit_code, result.stdout) == (2, ""), result.stderr
+    assert said in result.stderr
+    assert files(path) == before

@@ -193,3 +193,25 @@ def test_a_directory_that_is_no_store(tmp_path: Any) -> None:
         vectors.read_points(str(tmp_path / "plain.zarr"))
     with pytest.raises(ZardineError):
         vectors.write_points(str(tmp_path / "plain.zarr"), P)
+
+
+def test_conditions_on_values() -> None:
+    store = MemoryStore()
+    text, number = ["a", None, "b", "c"], np.array([1, 2, 3, 4])
+    vectors.write_points(store, P, chunk_shape=5, vertex_attributes={"t": text, "n": number})
+    for where, wanted in (
+        ({"t": slice("a", "b")}, [1, 3]),
+        ({"t": slice(None, None)}, [1, 3, 4]),
+        ({"t": None}, [2]),
+        ({"n": range(2, 9, 2)}, [2, 4]),
+        ({"n": range(9, 1, -3)}, [3]),
+        ({"n": range(0)}, []),
+        ({"t": range(3)}, []),
+    ):
+        assert vectors.read_points(store, level=np.int64(0), where=where).attributes["n"].tolist() == wanted, where
+    for where in ({"n": slice(1, 9, 2)}, {"n": slice("a", "b")}, {"t": slice(1, 2)}):
+        with pytest.raises(SelectionError, match="where"):
+            vectors.read_points(store, where=where)
+    for chunks in ([(0, 0)], 3, [[[0, 0, 0]]], ["a"], [(0, 0), (1, 2, 3)]):
+        with pytest.raises(SelectionError, match="chunks"):
+            vectors.read_points(store, chunks=chunks)  # type: ignore[arg-type]

@@ -8,10 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import zardine
 from vectors.geometry_samples import Killed, MortalStore, copy_of, links, rows, values
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, SelectionError
 from zardine.storage import MemoryStore
+from zardine.vectors import appending
+from zardine.vectors.documents import LEVEL
+from zardine.vectors.fragment_index import encode_indexes
+from zardine.vectors.level_access import VectorStore
+from zardine.vectors.level_plan import Node
+from zardine.vectors.rebuilding import rebuild
+from zardine.vectors.transactions import replace_nodes
 
 RNG = np.random.default_rng(3)
 OLD, NEW = RNG.uniform(0, 50, (80, 3)), RNG.uniform(-90, 120, (40, 3))
@@ -199,3 +207,108 @@ def test_attributes_of_every_kind() -> None:
     assert vectors.validate(store).findings == ()
     with pytest.raises(DataError, match="nothing of the kind"):
         vectors.set_attribute(store, "a", [], kind="teapot")
+
+
+def test_no_condition_deletes_nothing() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, OLD, chunk_shape=20)
+    with pytest.raises(SelectionError, match="what to delete"):
+        vectors.delete(store, where={})
+    assert len(vectors.read_points(store)) == 80
+
+
+WRITERS: dict[str, Any] = {
+    "points": lambda s: vectors.write_points(s, OLD, chunk_shape=20),
+    "polylines": lambda s: vectors.write_polylines(s, [OLD], chunk_shape=20),
+    "graph": lambda s: vectors.write_graph(s, OLD, [[0, 1]], chunk_shape=20),
+    "mesh": lambda s: vectors.write_mesh(s, OLD, [[0, 1, 2]], chunk_shape=20),
+    "skeleton": lambda s: vectors.write_skeleton(s, OLD, np.arange(80) - 1, chunk_shape=20),
+}
+APPENDERS: dict[str, Any] = {
+    "points": lambda s: appending.append_points(s, NEW[:3]),
+    "polylines": lambda s: appending.append_polylines(s, [NEW[:3]]),
+    "graph": lambda s: appending.append_graph(s, NEW[:3], [[2, 0]]),
+    "mesh": lambda s: appending.append_mesh(s, NEW[:3], [[2, 0, 1]]),
+    "skeleton": lambda s: appending.append_skeleton(s, NEW[:3], [2, -1, 1]),
+}
+
+
+@pytest.mark.parametrize("append", APPENDERS)
+@pytest.mark.parametrize("write", WRITERS)
+def test_each_geometry_takes_its_own_kind(write: str, append: str) -> None:
+    store = MemoryStore()
+    WRITERS[write](store)
+    before = values(store)
+    if write == append:
+        APPENDERS[append](store)
+        assert len(vectors.read_points(store)) == 83
+    else:
+        with pytest.raises(DataError, match=r"append_|corners"):
+            APPENDERS[append](store)
+        assert values(store) == before
+    assert vectors.validate(store).findings == ()
+
+
+def test_trees_and_straight_lines_are_added_as_they_are() -> None:
+    store = MemoryStore()
+    vectors.write_skeleton(store, [[0, 0, 0], [1, 0, 0]], [-1, 0], chunk_shape=3)
+    appending.append_skeleton(store, [[5, 0, 0], [6, 0, 0], [7, 0, 0]], [-1, 0, 0], object_ids=[7, 7, 7])
+    tree = vectors.read_skeleton(store)
+    number = tree.positions[:, 0].astype(int)
+    above = np.where(tree.parents >= 0, number[tree.parents], -1)
+    assert dict(zip(number.tolist(), above.tolist(), strict=True)) == {0: -1, 1: 0, 5: -1, 6: 5, 7: 5}
+    assert vectors.validate(store).findings == ()
+    store = MemoryStore()
+    vectors.write_lines(store, OLD[:4].reshape(2, 2, 3), chunk_shape=20)
+    with pytest.raises(DataError, match="straight lines"):
+        vectors.append_polylines(store, [NEW[:3]])
+    vectors.append_polylines(store, [NEW[:2]])
+    assert vectors.read_lines(store)[2].tolist() == NEW[:2].tolist()
+
+
+def hidden_rows() -> MemoryStore:
+    """Five points of which a fragment names three."""
+    store = MemoryStore()
+    vectors.write_points(store, OLD[:5] / 50, chunk_shape=10, vertex_attributes={"n": np.arange(5)})
+    level = VectorStore.open(store).level(0)
+    array = level.cells("vertex_fragments")
+    assert array is not None
+    blobs = encode_indexes(np.array([0, 1]), np.array([3]), np.array([0, 2, 4]))
+    node = Node("", array.array.metadata, np.zeros((1, 3), np.int64), blobs)
+    rebuild(store, level.path + "/vertex_fragments", array.array.metadata, node)
+    block = {name: value for name, value in level.document.block.items() if name != "fragments_tile"}
+    replace_nodes(level, [], [], {**level.document.attributes, LEVEL: block})
+    assert vectors.read_points(store).attributes["n"].tolist() == [0, 2, 4]
+    return store
+
+
+def test_rows_that_no_fragment_names_do_not_come_back() -> None:
+    store = hidden_rows()
+    vectors.append_points(store, NEW[:1], vertex_attributes={"n": [9]})
+    assert sorted(vectors.read_points(store).attributes["n"].tolist()) == [0, 2, 4, 9]
+    store = hidden_rows()
+    vectors.move_vertices(store, [0], NEW[:1])
+    assert sorted(vectors.read_points(store).attributes["n"].tolist()) == [0, 2, 4]
+    store = hidden_rows()
+    assert vectors.delete(store, where={"n": 0}) == 1
+    assert vectors.read_points(store).attributes["n"].tolist() == [2, 4]
+    assert vectors.validate(store).findings == ()
+
+
+def test_nodes_and_attributes_of_others_stay() -> None:
+    store = MemoryStore()
+    vectors.write_points(
+        store, OLD, chunk_shape=20, object_ids=np.arange(80) % 3, object_attributes={"w": [1.0, 2.0, 3.0]}
+    )
+    zardine.create_array(store, name="0/my_density", shape=(3,), dtype="i4", chunks=(3,))[...] = [1, 2, 3]
+    zardine.create_group(store, path="0/geometry_index", attributes={"theirs": 1})
+    for name in ("0/vertices", "0/object_attributes/w", "0/object_index"):
+        zardine.open(store, path=name, mode="r+").attrs["unit"] = "mm"
+    vectors.set_attribute(store, "q", np.arange(80))
+    vectors.set_attribute(store, "w", [4.0, 5.0, 6.0], kind="object")
+    vectors.append_points(store, NEW, object_ids=np.arange(40))
+    vectors.delete(store, object_ids=[1])
+    assert zardine.open_array(store, path="0/my_density")[...].tolist() == [1, 2, 3]
+    assert zardine.open_group(store, path="0/geometry_index").attrs["theirs"] == 1
+    for name in ("0/vertices", "0/object_attributes/w", "0/object_index"):
+        assert zardine.open(store, path=name, mode="r").attrs["unit"] == "mm"

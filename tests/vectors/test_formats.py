@@ -1,4 +1,4 @@
-"""Files of other formats: there and back. Where a library is not installed, its formats are left out."""
+"""Files of other formats: there and back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from zardine import vectors
 from zardine.errors import DataError, UnsupportedError
 from zardine.vectors.formats import export_vectors, import_vectors
 
+CRS = (
+    'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],'
+    'UNIT["degree",0.0174532925199433]]'
+)
 SWC = """# a neuron
  1 1 0 0 0 5 -1
  2 3 1 0 0 1 1
@@ -43,7 +47,6 @@ def test_swc(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["trk", "tck"])
 def test_streamlines(tmp_path: Path, suffix: str) -> None:
-    pytest.importorskip("nibabel")
     rng = np.random.default_rng(0)
     lines = [rng.normal(0, 9, (n, 3)).cumsum(axis=0).astype("f4") for n in (5, 40)]
     vectors.write_polylines(str(tmp_path / "a.zv"), lines, chunk_shape=10, object_attributes={"w": [1.0, 2.0]})
@@ -56,7 +59,6 @@ def test_streamlines(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("suffix", ["ply", "obj", "stl"])
 def test_meshes(tmp_path: Path, suffix: str) -> None:
-    pytest.importorskip("trimesh")
     corners = np.array([[0, 0, 0], [9, 0, 0], [9, 9, 0], [0, 9, 0]], "f8")
     faces = np.array([[0, 1, 2], [0, 2, 3]])
     vectors.write_mesh(str(tmp_path / "a.zv"), corners, faces, chunk_shape=5)
@@ -69,7 +71,6 @@ def test_meshes(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("suffix", ["las", "laz"])
 def test_points(tmp_path: Path, suffix: str) -> None:
-    pytest.importorskip("laspy")
     points = np.random.default_rng(0).uniform(0, 100, (50, 3))
     number = np.arange(50, dtype="u2")
     attributes = {"intensity": number, "extra": np.arange(50.0)}
@@ -82,10 +83,25 @@ def test_points(tmp_path: Path, suffix: str) -> None:
     assert found.attributes["extra"][order].tolist() == list(range(50))
 
 
-@pytest.mark.parametrize("suffix", ["geojson", "parquet"])
+FEATURES = pytest.mark.parametrize("suffix", ["geojson", "gpkg", "shp", "parquet"])
+
+
+@FEATURES
+def test_feature_points(tmp_path: Path, suffix: str) -> None:
+    points = np.random.default_rng(0).integers(-200, 200, (30, 2)) / 4  # which GeoJSON does not round
+    about = {"height": np.arange(30.0), "kind": np.array(["tree", "house", "ö"] * 10)}
+    made, back = str(tmp_path / "a.zv"), str(tmp_path / "b.zv")
+    vectors.write_points(made, points, chunk_shape=20, vertex_attributes=about, crs={"wkt": CRS})
+    export_vectors(made, tmp_path / f"a.{suffix}")
+    import_vectors(tmp_path / f"a.{suffix}", back, chunk_shape=20)
+    first, second = vectors.read_points(made), vectors.read_points(back)
+    assert rows(first.positions, *(first.attributes[name] for name in about)) == rows(
+        second.positions, *(second.attributes[name] for name in about)
+    )
+
+
+@FEATURES
 def test_features(tmp_path: Path, suffix: str) -> None:
-    pytest.importorskip("geopandas")
-    pytest.importorskip("pyarrow")
     lines = [np.array([[0, 0], [5, 5], [20, 5]], "f8"), np.array([[1, 1], [2, 2]], "f8")]
     vectors.write_polylines(
         str(tmp_path / "a.zv"), lines, chunk_shape=10, geometry_type="polyline", object_attributes={"name": ["a", "b"]}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
 
-from vectors.geometry_samples import Killed, MortalStore, copy_of, rows
+from vectors.geometry_samples import Killed, MortalStore, copy_of, rows, values
 from zardine import vectors
-from zardine.errors import DataError
+from zardine.errors import DataError, SelectionError
 from zardine.storage import MemoryStore
 
 P = np.random.default_rng(0).uniform(-50, 50, (400, 3))
@@ -56,16 +55,77 @@ def test_objects_go_on_as_paths() -> None:
     assert vectors.validate(store).findings == ()
 
 
-def test_killed_anywhere_level_0_reads_and_all_can_be_made_again() -> None:
+def test_killed_anywhere_level_0_reads_and_no_level_is_half_made() -> None:
     whole = MemoryStore()
     vectors.write_points(whole, P, chunk_shape=50)
-    for changes in range(0, 120, 11):
-        store = copy_of(whole)
-        with suppress(Killed):
-            vectors.build_pyramid(MortalStore(store, changes), factors=[(2, 1)])
-        assert rows(vectors.read_points(store).positions) == rows(P)
-        vectors.build_pyramid(store, factors=[(2, 1)])
-        assert vectors.validate(store).findings == ()
+    again = copy_of(whole)
+    vectors.build_pyramid(again, factors=[(2, 1), (2, 1)])
+    for start in (whole, again):
+        changes, done = 0, False
+        while not done:
+            store = copy_of(start)
+            try:
+                vectors.build_pyramid(MortalStore(store, changes), factors=[(2, 1)])
+                done = True
+            except Killed:
+                pass
+            assert rows(vectors.read_points(store).positions) == rows(P)
+            vectors.validate(store)
+            vectors.is_sharded(store)
+            left = copy_of(store)
+            for level in vectors.describe_store(store)["levels"][1:]:
+                assert len(vectors.read_points(store, level=level["level"])) == level["vertex_count"] > 0
+            vectors.repair(left) if changes % 2 else vectors.shard_store(left)
+            assert vectors.validate(left).findings == ()
+            assert vectors.build_pyramid(store, factors=[(2, 1)]) == [1]
+            assert vectors.validate(store).findings == ()
+            changes += 5
+
+
+def test_what_refers_to_levels_goes_with_them() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, P, chunk_shape=50)
+    vectors.build_pyramid(store, factors=[(2, 1), (2, 1)])
+    vectors.build_pyramid(store, factors=[(3, 1)], cross_level_links=False)
+    with pytest.raises(SelectionError):
+        vectors.read_cross_level_links(store, 0, 1)
+    assert vectors.validate(store).findings == ()
+    vectors.build_pyramid(store, factors=[(2, 1)])
+    assert vectors.build_pyramid(store, factors=[]) == []
+    assert vectors.validate(store).findings == ()
+    assert not [key for key in values(store) if "links" in key]
+
+
+@pytest.mark.parametrize("kind", ["vertex", "fragment", "object"])
+def test_attributes_keep_levels_that_still_agree(kind: str) -> None:
+    store = MemoryStore()
+    ids = np.arange(400) if kind == "object" else None
+    vectors.write_points(store, P, chunk_shape=50, object_ids=ids)
+    vectors.build_pyramid(store)
+    before, ends = vectors.read_points(store, level=1), vectors.read_cross_level_links(store, 0, 1)
+    count = len(vectors.read_fragments(store).chunks) if kind == "fragment" else 400
+    vectors.set_attribute(store, "q", np.arange(count), kind=kind)
+    if kind == "object":
+        assert len(vectors.describe_store(store)["levels"]) == 1
+    else:
+        assert vectors.read_points(store, level=1).positions.tolist() == before.positions.tolist()
+        assert vectors.read_cross_level_links(store, 0, 1).tolist() == ends.tolist()
+    assert vectors.validate(store).findings == ()
+
+
+def test_bins_divide_the_chunks_of_every_level() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, P, chunk_shape=20)
+    vectors.build_pyramid(store, factors=[(1.5, 1), (1.5, 1)])
+    shapes = [level["chunk_shape"][0] for level in vectors.describe_store(store)["levels"]]
+    assert shapes == [20, 60, 180]
+    assert vectors.validate(store).findings == ()
+    before = values(store)
+    with pytest.raises(DataError, match="do not divide"):
+        vectors.build_pyramid(store, factors=[(1.5, 1)], chunk_scale_factors=[2])
+    with pytest.raises(DataError, match="do not divide"):
+        vectors.build_pyramid(store, factors=[(np.pi, 1)])
+    assert values(store) == before
 
 
 @pytest.mark.parametrize(

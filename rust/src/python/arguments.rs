@@ -84,10 +84,13 @@ fn number(step: &Bound<'_, PyTuple>, at: usize, low: i64, high: i64) -> PyResult
     Ok(value)
 }
 
-/// Sources, and the buffers that they need held.
-pub fn sources<'py>(list: &Bound<'py, PySequence>, out: &StridedMemory) -> PyResult<(Vec<Source>, Vec<Buffer<'py>>)> {
+/// Sources, none of which may lie where `out` is written, and the buffers that they need held.
+pub fn sources<'py>(
+    list: &Bound<'py, PySequence>,
+    out: Option<&StridedMemory>,
+) -> PyResult<(Vec<Source>, Vec<Buffer<'py>>)> {
     let (mut sources, mut held) = (Vec::new(), Vec::new());
-    let (low, high) = out.address_range();
+    let (low, high) = out.map_or((0, 0), StridedMemory::address_range);
     for each in list.try_iter()? {
         let each = each?;
         if each.is_instance_of::<PyInt>() {

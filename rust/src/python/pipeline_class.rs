@@ -76,7 +76,7 @@ impl PyPipeline {
         let ndim = self.ndim(axes.len()?)?;
         let out = Buffer::of(out, true)?;
         let memory = out.strided(pipeline.item, ndim)?;
-        let (sources, _held) = arguments::sources(sources, &memory)?;
+        let (sources, _held) = arguments::sources(sources, Some(&memory))?;
         let jobs = job_table(jobs, 3, ndim)?;
         jobs.check_sources(sources.len()).map_err(invalid)?;
         let axes = arguments::axes(axes, jobs.used_rows().map_err(invalid)?, &memory.shape)?;
@@ -133,7 +133,7 @@ impl PyPipeline {
         self.ndim(extents.len()?)?;
         let out = Buffer::of(out, true)?;
         let memory = out.strided(pipeline.item, 1)?;
-        let (sources, _held) = arguments::sources(sources, &memory)?;
+        let (sources, _held) = arguments::sources(sources, Some(&memory))?;
         let jobs = job_table(jobs, 3, 1)?;
         jobs.check_sources(sources.len()).map_err(invalid)?;
         let buffers = |list: &Bound<'py, PySequence>| -> PyResult<Vec<Buffer<'py>>> {
@@ -153,7 +153,7 @@ impl PyPipeline {
         noticed(guarded(py, || call.run(threads))?)
     }
 
-    #[pyo3(signature = (values, jobs, axes, *, keep_fill, head, tail, threads))]
+    #[pyo3(signature = (values, jobs, axes, *, keep_fill, head, tail, threads, sources=None))]
     #[allow(clippy::too_many_arguments)]
     fn encode<'py>(
         &self,
@@ -165,19 +165,30 @@ impl PyPipeline {
         head: usize,
         tail: usize,
         threads: usize,
+        sources: Option<&Bound<'py, PySequence>>,
     ) -> PyResult<Encoded<'py>> {
         let pipeline = &self.0;
         let ndim = self.ndim(axes.len()?)?;
         let values = Buffer::of(values, false)?;
         let memory = values.strided(pipeline.item, ndim)?;
-        let jobs = if ndim == 0 {
+        let (sources, _held) = match sources {
+            Some(list) => arguments::sources(list, None)?,
+            None => (Vec::new(), Vec::new()),
+        };
+        let jobs = if !sources.is_empty() {
+            job_table(jobs, 3, ndim)?
+        } else if ndim == 0 {
             let shape = Buffer::of(jobs, false)?.shape();
             JobTable::empty_rows(*shape.first().ok_or_else(|| invalid("jobs have two dimensions"))?)
         } else {
             job_table(jobs, 0, ndim)?
         };
+        if !sources.is_empty() {
+            jobs.check_sources(sources.len()).map_err(invalid)?;
+        }
         let axes = arguments::axes(axes, jobs.used_rows().map_err(invalid)?, &memory.shape)?;
-        let call = Encode { pipeline, values: &memory, jobs: &jobs, axes: &axes, keep_fill, threads };
+        let call =
+            Encode { pipeline, sources: &sources, values: &memory, jobs: &jobs, axes: &axes, keep_fill, threads };
         let (mut encoded, mut failures) = guarded(py, || call.run(head))?.map_err(invalid)?;
         let total = head.checked_add(encoded.nbytes).and_then(|size| size.checked_add(tail));
         let (result, mut memory) = new_bytearray(py, total.ok_or_else(|| invalid("too many bytes"))?)?;

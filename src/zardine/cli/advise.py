@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zardine.cli.base import Command
-from zardine.cli.errors import ArgumentError, arguments
+from zardine.cli.errors import ArgumentError, arguments, error_text
+from zardine.cli.missing_paths import missing
 from zardine.cli.options import json_option, node_option, path_argument
+from zardine.cli.output import counted
 
 if TYPE_CHECKING:
     from zardine.tools.advise import Advice
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     "--access", multiple=True, metavar="KIND[=WEIGHT]", help="A read that counts: see above. May be repeated."
 )
 @click.option("--store", "where", default="local", show_default=True, metavar="KIND", help="local or s3.")
-@click.option("--ratio", type=float, metavar="R", help="Stored bytes for each byte in memory.")
+@click.option("--ratio", type=float, metavar="R", help="Stored bytes for each byte in memory, such as 0.5.")
 @json_option()
 def advise(
     place: str,
@@ -36,15 +38,20 @@ def advise(
 ) -> None:
     """Propose chunks and shards for an array.
 
-    PLACE is a path, or a shape such as 365,180,360, which needs a DTYPE. Reads are point, all, plane:AXIS (one index of
-    that axis, all of the others), line:AXIS (all of that axis, one index of the others) and box:64,64,64. The table
-    tells for each layout what a read costs on average: objects touched, requests, bytes, milliseconds.
+    PLACE is a shape such as 365,180,360, with a DTYPE, or the path of a stored array, without one. Numbers alone are a
+    shape: write ./2024 for a folder of that name. Reads are point, all, plane:AXIS (one index of that axis, all of the
+    others), line:AXIS (all of that axis, one index of the others) and box:64,64,64. The table tells for each layout
+    what a read costs on average: objects touched, requests, bytes, milliseconds.
     """
     import zardine
 
     is_shape = re.fullmatch(r"\d+(,\d+)*,?", place) is not None
     shape: Any = tuple(int(each) for each in place.split(",") if each) if is_shape else place
-    with arguments():
+    if is_shape and dtype is None:
+        raise ArgumentError(f"The shape {place} needs a DTYPE, too. A folder of that name is ./{place}.")
+    if is_shape:
+        _check_dtype(dtype)
+    with arguments(), missing(place):
         advice = zardine.advise(
             shape, dtype, path=node, access=_weights(access) if access else None, store=where, ratio=ratio
         )
@@ -56,10 +63,22 @@ def advise(
         _print(advice)
 
 
+def _check_dtype(dtype: str | None) -> None:
+    from zardine.data_types import data_type_for
+    from zardine.errors import MetadataError
+
+    try:
+        data_type_for(dtype)
+    except MetadataError as error:
+        raise ArgumentError(error_text(error)) from None
+
+
 def _weights(access: tuple[str, ...]) -> dict[str, float]:
-    found = {}
+    found: dict[str, float] = {}
     for text in access:
         name, equals, weight = text.partition("=")
+        if name in found:
+            raise ArgumentError(f"--access {name!r} is given twice")
         try:
             found[name] = float(weight) if equals else 1.0
         except ValueError:
@@ -70,7 +89,7 @@ def _weights(access: tuple[str, ...]) -> dict[str, float]:
 def _print(advice: Advice) -> None:
     for choice in advice.choices:
         shards = "no shards" if choice.shards is None else f"shards {choice.shards}"
-        print(f"{choice.name}: chunks {choice.chunks}, {shards}: {choice.objects:,} objects")
+        print(f"{choice.name}: chunks {choice.chunks}, {shards}: {counted(choice.objects, 'object')}")
         print(f"  {'read':<20}{'objects':>10}{'requests':>10}{'bytes':>16}{'ms':>12}")
         for read in choice.reads:
             print(

@@ -8,7 +8,9 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, arguments
+from zardine.cli.missing_paths import missing
 from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
+from zardine.cli.output import counted
 
 
 @click.command(cls=Command)
@@ -29,7 +31,7 @@ def compact(
     import zardine
     from zardine.cli.progress import progress
 
-    with arguments(), progress("Looking at shards", show=not (as_json or quiet)) as advance:
+    with arguments(), missing(path), progress("Looking at shards", show=not (as_json or quiet)) as advance:
         done = zardine.compact(
             path, path=node, order=order, progress=advance.report, storage_options=storage_options or None
         )
@@ -42,7 +44,6 @@ def compact(
 
         print_faults(done.faults)
         if not quiet:
-            print(
-                f"{done.bytes_won:,} of {done.bytes_before:,} bytes won: {done.rewritten:,} of {done.shards:,} shards"
-            )
+            shards = f"{done.rewritten:,} of {counted(done.shards, 'shard')} rewritten"
+            print(f"{done.bytes_won:,} of {counted(done.bytes_before, 'byte')} won: {shards}")
     return FINE if done else FAULTS

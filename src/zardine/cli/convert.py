@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +10,7 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.convert_options import codecs_option, sizes_option
 from zardine.cli.errors import ArgumentError, arguments
+from zardine.cli.missing_paths import missing
 from zardine.cli.options import json_option, path_argument, quiet_option, storage_option
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def convert(
     if remove_old and not metadata_only:
         raise ArgumentError("--remove-old is for --metadata-only: a source that is copied stays as it is.")
     done: dict[str, Any] = {"dry_run": dry_run, "resumed": False}
-    with arguments(), _missing(src):
+    with arguments(), missing(src):
         options = ConvertOptions(**how, objects="string" if objects_as_text else None)
         conversion: Conversion | InPlace
         if metadata_only:
@@ -121,16 +120,3 @@ def _print(conversion: Conversion | InPlace, done: Mapping[str, Any], *, quiet: 
         print_facts(plan_rows(facts))
     elif not quiet:
         print(summary(facts))
-
-
-@contextmanager
-def _missing(path: str) -> Iterator[None]:
-    """Say in a word that a directory is not there."""
-    from zardine.errors import NodeNotFoundError
-
-    try:
-        yield
-    except NodeNotFoundError:
-        if "://" not in path and not path.lower().startswith("file:/") and not os.path.exists(path):
-            raise NodeNotFoundError(f"{path!r} does not exist") from None
-        raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zardine.cli.output import Row, clean
+from zardine.cli.output import Row, clean, counted
 
 if TYPE_CHECKING:
     from zardine.metadata.formats import NodeMetadata
@@ -48,12 +48,12 @@ def plan_rows(facts: Mapping[str, Any]) -> list[Row]:
 def summary(facts: Mapping[str, Any]) -> str:
     """What was done, in a line."""
     arrays = sum(node["kind"] == "array" for node in facts["nodes"])
-    what = f"{_count(arrays, 'array')} and {_count(len(facts['nodes']) - arrays, 'group')}"
+    what = f"{counted(arrays, 'array')} and {counted(len(facts['nodes']) - arrays, 'group')}"
     if facts["metadata_only"]:
-        text = f"{what}: {_count(facts['documents'], 'document')} written"
-        text += f", {_count(facts['removed'], 'old one')} removed" if facts["removed"] else ""
+        text = f"{what}: {counted(facts['documents'], 'document')} written"
+        text += f", {counted(facts['removed'], 'old one')} removed" if facts["removed"] else ""
     else:
-        text = f"{what}, {_count(facts['objects'], 'object')}{', continued' if facts['resumed'] else ''}"
+        text = f"{what}, {counted(facts['objects'], 'object')}{', continued' if facts['resumed'] else ''}"
     return f"{text}{', compared' if facts['compared'] else ''}: {clean(facts['target'])}"
 
 
@@ -110,7 +110,3 @@ def _shape(node: Mapping[str, Any]) -> str:
 
     after = node["to"]
     return f"{clean(named_shape(node['shape'], after['dimension_names']))} {extension_text(after['data_type'])}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

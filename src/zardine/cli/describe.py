@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from zardine.array_info import byte_text, named_shape
-from zardine.cli.output import Row, clean, cut, json_text, jsonable
+from zardine.cli.output import Row, clean, counted, cut, json_text, jsonable
 
 if TYPE_CHECKING:
     from zardine.arrays import Array
@@ -33,7 +33,7 @@ def array_rows(facts: Mapping[str, Any], array: Array) -> list[Row]:
         ("Data type", extension_text(facts["data_type"])),
         ("NumPy dtype", clean(facts["dtype"])),
         ("Fill value", _fill_text(facts["fill_value"], array)),
-        ("Shape", f"{clean(named_shape(facts['shape'], facts['dimension_names']))}, {_count(array.size, 'element')}"),
+        ("Shape", f"{clean(named_shape(facts['shape'], facts['dimension_names']))}, {counted(array.size, 'element')}"),
         ("Bytes in memory", byte_text(facts["nbytes"])),
         *_grid_rows(facts, array),
         ("Chunk keys", codec_lines([facts["chunk_key_encoding"]])),
@@ -77,7 +77,7 @@ def stored_rows(stored: Mapping[str, Any], *, sharded: bool) -> list[Row]:
 
 def request_rows(requests: Mapping[str, Any]) -> list[Row]:
     """What this command asked of the store."""
-    reads, lists = _count(requests["reads"], "read"), _count(requests["lists"], "listing")
+    reads, lists = counted(requests["reads"], "read"), counted(requests["lists"], "listing")
     return [
         ("Requests", f"{requests['requests']:,} ({reads}, {lists})"),
         ("Bytes read", byte_text(requests["bytes_read"])),
@@ -143,7 +143,7 @@ def _fill_text(fill: Any, array: Array) -> str:
 
 
 def _grid_rows(facts: Mapping[str, Any], array: Array) -> list[Row]:
-    objects = f"{_grid(facts['object_grid_shape'])}{_count(facts['object_count'], 'object')}"
+    objects = f"{_grid(facts['object_grid_shape'])}{counted(facts['object_count'], 'object')}"
     if facts["index_codecs"] is None:
         return [("Chunks", f"{_sizes(facts['chunks'], array)}, {objects}")]
     room = "" if facts["chunks_per_shard"] is None else f", {facts['chunks_per_shard']:,} in each shard"
@@ -179,10 +179,6 @@ def _whole(name: str, value: Any) -> list[str]:
         return [f"{clean(name)} = {short}"]
     lines = json.dumps(jsonable(value), indent=2, ensure_ascii=False).split("\n")
     return [clean(line) for line in (f"{name} = {lines[0]}", *lines[1:])]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _of(facts: Mapping[str, Any], part: str, whole: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from zardine.cli.errors import arguments
+from zardine.cli.missing_paths import missing
 
 if TYPE_CHECKING:
     from zardine.arrays import Array
@@ -23,17 +23,11 @@ def open_node(
 ) -> Array | Group:
     """The array or group at ``path``, and at ``node`` in it, read-only; ``counted``: through a ``CountingStore``."""
     import zardine
-    from zardine.errors import NodeNotFoundError
     from zardine.places import find_place
     from zardine.storage import CountingStore
 
-    with arguments():
+    with arguments(), missing(path):
         store, inner = find_place(path, node, mode="r", storage_options=storage_options or None)
         if counted:
             store = CountingStore(store)
-        try:
-            return zardine.open(store, path=inner, mode="r", zarr_format=zarr_format)
-        except NodeNotFoundError:
-            if "://" not in path and not path.lower().startswith("file:/") and not os.path.exists(path):
-                raise NodeNotFoundError(f"{path!r} does not exist") from None
-            raise
+        return zardine.open(store, path=inner, mode="r", zarr_format=zarr_format)

@@ -97,6 +97,11 @@ def clean(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
+def counted(number: int, what: str) -> str:
+    """``1 fault``, ``2 faults``, ``1,000 faults``."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def cut(text: str, length: int) -> str:
     """``text``, ending in ``…`` where it is longer than ``length``."""
     return text if len(text) <= length else text[: length - 1] + "…"

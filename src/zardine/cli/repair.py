@@ -8,7 +8,9 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, arguments
+from zardine.cli.missing_paths import missing
 from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
+from zardine.cli.output import counted
 
 if TYPE_CHECKING:
     from zardine.tools.report import Repairs
@@ -56,7 +58,7 @@ def repair(
     import zardine
     from zardine.cli.progress import progress
 
-    with arguments(), progress("Looking at stored objects", show=not (as_json or quiet)) as advance:
+    with arguments(), missing(path), progress("Looking at stored objects", show=not (as_json or quiet)) as advance:
         done = zardine.repair(
             path,
             path=node,
@@ -83,4 +85,4 @@ def _print(done: Repairs, *, quiet: bool) -> None:
     print_faults(done.left)
     if not quiet:
         verb = "to do" if done.dry_run else "done"
-        print(f"{len(done.actions):,} actions {verb}, {len(done.left):,} faults left")
+        print(f"{counted(len(done.actions), 'action')} {verb}, {counted(len(done.left), 'fault')} left")

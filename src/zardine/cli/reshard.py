@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from zardine.cli.base import Command
-from zardine.cli.errors import FAULTS, FINE, ArgumentError, arguments
+from zardine.cli.errors import FAULTS, FINE, ArgumentError, arguments, print_error
+from zardine.cli.missing_paths import missing
 from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
+from zardine.cli.output import counted
+from zardine.cli.signals import interruptible
+
+if TYPE_CHECKING:
+    from zardine.tools.reshard import Resharding
 
 
 @click.command(cls=Command)
 @path_argument()
 @node_option()
-@click.option("--shards", required=True, metavar="SHAPE", help="The new shape, such as 512,512, or auto, or none.")
-@click.option("--chunks", metavar="SHAPE", help="Another shape of (inner) chunks; without, it stays.")
-@click.option("--codecs", metavar="JSON", help="Another chain of codecs of each chunk, as documents have it.")
-@click.option("--to", "target", metavar="PATH", help="Write the array there, and leave the old one as it is.")
+@click.option("--shards", metavar="SHAPE", help="The new shape, such as 512,512, or auto, or none. Needed.")
+@click.option("--chunks", metavar="SHAPE", help="Another shape of (inner) chunks, or auto; without, it stays.")
+@click.option("--codecs", metavar="JSON", help="Another chain of codecs of each chunk, a list as documents have it.")
+@click.option(
+    "--to", "target", metavar="PATH", help="Write the array there, where nothing is, and leave the old one as it is."
+)
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
@@ -27,19 +35,21 @@ from zardine.cli.options import json_option, node_option, path_argument, quiet_o
     metavar="SECONDS",
     help="Wait so long, twice, for programs that have the array open; 0 if there are none.",
 )
-@click.option("--restart", is_flag=True, help="Forget what an interrupted run has begun.")
+@click.option("--restart", is_flag=True, help="Forget what an interrupted run has begun, and begin as asked now.")
+@click.option("--cancel", is_flag=True, help="Take back what an interrupted run has begun, and do nothing else.")
 @storage_option()
 @quiet_option()
 @json_option()
 def reshard(
     path: str,
     node: str | None,
-    shards: str,
+    shards: str | None,
     chunks: str | None,
     codecs: str | None,
     target: str | None,
     grace: float,
     restart: bool,
+    cancel: bool,
     storage_options: dict[str, Any],
     quiet: bool,
     as_json: bool,
@@ -47,42 +57,92 @@ def reshard(
     """Give the array at PATH other shards, in place.
 
     At any moment, also after being killed, the array reads as before or as after. The same command goes on where an
-    interrupted one was. Inner chunks that keep shape and codecs are moved without decoding. Programs other than
-    zardine must not write meanwhile, and have to open the array again.
+    interrupted one was; --cancel takes back what that has begun. Inner chunks that keep shape and codecs are moved
+    without decoding. Programs other than zardine must not write meanwhile, and have to open the array again.
     """
     import zardine
     from zardine.cli.progress import progress
 
-    with arguments(), progress("Writing objects", show=not (as_json or quiet)) as advance:
-        done = zardine.reshard(
-            path,
-            path=node,
-            shards=_shape(shards, "--shards"),
-            chunks=None if chunks is None else _shape(chunks, "--chunks"),
-            codecs=None if codecs is None else json.loads(codecs),
-            target=target,
-            grace=grace,
-            restart=restart,
-            progress=advance.report,
-            storage_options=storage_options or None,
-        )
+    if shards is None and not cancel:
+        raise ArgumentError("Give --shards: a shape such as 512,512, or auto, or none.")
+    request: dict[str, Any] = {}
+    if shards is not None:
+        request["shards"] = None if shards == "none" else _shape(shards, "--shards", "auto, or none")
+    if chunks is not None:
+        request["chunks"] = _shape(chunks, "--chunks", "or auto")
+    if codecs is not None:
+        request["codecs"] = _codecs(codecs)
+    with arguments(), missing(path), interruptible(), progress("Writing objects", show=not (as_json or quiet)) as bar:
+        try:
+            done = zardine.reshard(
+                path,
+                path=node,
+                target=target,
+                grace=grace,
+                restart=restart,
+                cancel=cancel,
+                progress=bar.report,
+                storage_options=storage_options or None,
+                **request,
+            )
+        except KeyboardInterrupt:
+            bar.close()
+            click.echo(_INTERRUPTED, err=True)
+            raise
     if as_json:
         from zardine.cli.output import print_json
 
         print_json(done.to_dict())
     elif not quiet:
-        print(f"{done.objects:,} objects written{', of chunks as they were encoded' if done.encoded else ''}")
+        print(_summary(done))
     if done.late:
-        from zardine.cli.errors import print_error
-
         print_error(f"others wrote too late, and what they wrote is in no chunk now: {', '.join(done.late)}")
     return FINE if done else FAULTS
 
 
-def _shape(text: str, option: str) -> Any:
-    if text in ("none", "auto"):
-        return None if text == "none" else "auto"
+_INTERRUPTED = (
+    "The array reads as before, or as after, and can be written. If something is left to do, the same command does it; "
+    "--cancel takes back what was begun."
+)
+
+
+def _summary(done: Resharding) -> str:
+    match done.outcome:
+        case "unchanged":
+            return "nothing to do: the array is stored so already"
+        case "finished":
+            return "an earlier run had written all objects; what it had left to do is done"
+        case "cancelled":
+            return "taken back: all is as before"
+        case "nothing":
+            return "nothing to take back: no resharding was begun"
+    how = ", of chunks as they were encoded" if done.encoded and done.objects else ""
+    return f"{counted(done.objects, 'object')} written{how}"
+
+
+def _shape(text: str, option: str, others: str) -> Any:
+    if text == "auto":
+        return "auto"
     try:
         return tuple(int(each) for each in text.split(","))
     except ValueError:
-        raise ArgumentError(f"{option} is a shape such as 512,512, not {text!r}") from None
+        raise ArgumentError(f"{option} is a shape such as 512,512, {others}, not {text!r}") from None
+
+
+def _codecs(text: str) -> Any:
+    from zardine.codecs.registry import codec_from
+    from zardine.errors import MetadataError
+
+    example = '["bytes", "zstd", "crc32c"]'
+    try:
+        codecs = json.loads(text)
+    except ValueError as error:
+        raise ArgumentError(f"--codecs is a list in JSON, such as '{example}', not {text!r}: {error}") from None
+    if not isinstance(codecs, list):
+        raise ArgumentError(f"--codecs is a list in JSON, such as '{example}', not {text}")
+    for each in codecs:
+        try:
+            codec_from(each)
+        except (MetadataError, TypeError) as error:
+            raise ArgumentError(f"--codecs: {error}") from None
+    return codecs

@@ -37,12 +37,13 @@ def tree(
     from zardine.cli.progress import progress
     from zardine.cli.tree_facts import broken_paths, tree_facts
     from zardine.errors import UnsupportedError
+    from zardine.stores.url_text import without_password
 
     found = open_node(path, node, storage_options=storage_options, zarr_format=zarr_format)
     try:
         with progress("Looking at nodes", show=not as_json) as advance:
             facts = tree_facts(found, level=level, attributes=attributes, advance=advance)
-        _print(facts, path, as_json=as_json)
+        _print(facts, without_password(path), as_json=as_json)
         broken = broken_paths(facts)
     except RecursionError:
         raise UnsupportedError(

@@ -87,7 +87,9 @@ def repair(path: str, drop_lost: bool, quiet: bool, as_json: bool) -> None:
     """Put right what can be put right in the store at PATH.
 
     Brings interrupted changes to an end, lists chunks that are stored, fills up attributes that lack rows, and counts
-    vertices anew. 'zardine vectors validate' shows what is left.
+    vertices anew. Values that are lost become fill values: 0, NaN, missing text. With --drop-lost, chunks whose
+    vertices are lost go, and what refers to them; the count of vertices is then of those that are left, which may be
+    0. What is lost stays lost: take a copy first. 'zardine vectors validate' shows what is left.
     """
     from zardine.cli.output import clean, print_json
     from zardine.vectors import repair

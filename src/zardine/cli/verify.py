@@ -8,7 +8,9 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, arguments
+from zardine.cli.missing_paths import missing
 from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
+from zardine.cli.output import counted
 
 if TYPE_CHECKING:
     from zardine.tools.report import Report
@@ -36,7 +38,7 @@ def verify(path: str, node: str | None, deep: bool, storage_options: dict[str, A
     import zardine
     from zardine.cli.progress import progress
 
-    with arguments(), progress("Looking at stored objects", show=not (as_json or quiet)) as advance:
+    with arguments(), missing(path), progress("Looking at stored objects", show=not (as_json or quiet)) as advance:
         report = zardine.verify(
             path, path=node, deep=deep, progress=advance.report, storage_options=storage_options or None
         )
@@ -54,8 +56,7 @@ def _print(report: Report, *, quiet: bool) -> None:
 
     print_faults(report.faults, () if quiet else report.notes)
     if not quiet:
-        found = f"{len(report.faults):,} faults" if report.faults else "no faults"
-        print(
-            f"{found}: {report.nodes:,} nodes, {report.objects:,} objects, {report.chunks:,} chunks, "
-            f"{report.nbytes:,} bytes{'' if report.deep else ' (chunks were not decoded)'}"
-        )
+        found = counted(len(report.faults), "fault") if report.faults else "no faults"
+        parts = {"node": report.nodes, "object": report.objects, "chunk": report.chunks, "byte": report.nbytes}
+        looked_at = ", ".join(counted(number, what) for what, number in parts.items())
+        print(f"{found}: {looked_at}{'' if report.deep else ' (chunks were not decoded)'}")

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.chunk_stack import Encoded, Encoding, encode
+from zardine.engine.old_chunks import StoredRows
 from zardine.engine.read import decode_chunk
 from zardine.engine.source import ArraySource
-from zardine.errors import DataError
+from zardine.errors import CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
 from zardine.sharding.layout import ShardLayout
 
@@ -31,7 +32,15 @@ class Change:
     threads: int
 
     def covered(self) -> npt.NDArray[np.bool_]:
-        """Which chunks need nothing of what is stored."""
+        """Which chunks need nothing of what is stored.
+
+        Not those that reach beyond the array: another writer may have made it longer, and have stored values there.
+        """
+        whole = self.part.whole() if self.source.watched else self.part.covered()
+        return whole if self.fields is None else np.zeros_like(whole)
+
+    def heals(self) -> npt.NDArray[np.bool_]:
+        """Which chunks may be damaged, since all of their elements that lie in the array get new values."""
         covered = self.part.covered()
         return covered if self.fields is None else np.zeros_like(covered)
 
@@ -47,7 +56,7 @@ class Change:
             chunk[...] = chain.spec.fill
             self._put(chunk, i, new)
         else:
-            chunk = decode_chunk(source, part, i, old, self.key)
+            chunk = self._decoded(i, old)
             if not chunk.flags.writeable or not chunk.flags.owndata:
                 chunk = chunk.copy()
             self._put(chunk, i, new)
@@ -58,27 +67,31 @@ class Change:
         except DataError as error:
             raise error.at(array=source.path, key=self.key, chunk=part.chunk(i)) from None
 
-    def encode_fresh(self, which: npt.NDArray[np.int64], head: int, tail: int) -> Encoded | None:
-        """The chunks numbered ``which``, in this order, of which nothing stored is needed, in one call of the kernel.
+    def _decoded(self, i: int, old: BytesLike) -> npt.NDArray[Any]:
+        try:
+            return decode_chunk(self.source, self.part, i, old, self.key)
+        except CorruptionError:
+            if not self.heals()[i]:
+                raise
+        spec = self.source.layout.chain(self.part.chunk_shape(i)).spec
+        return np.full(spec.shape, spec.fill, spec.dtype)
 
-        ``None`` where the kernel cannot.
+    def encode_many(
+        self, which: npt.NDArray[np.int64], old: StoredRows | None = None, *, head: int = 0, tail: int = 0
+    ) -> Encoded | None:
+        """The chunks numbered ``which``, in this order, with the new values in what ``old`` says is stored of them.
+
+        All in one call of the kernel. ``None`` where it cannot, or finds one that is stored to be damaged.
         """
         pipeline = self.source.layout.pipeline
         if pipeline is None or self.fields is not None or not isinstance(self.plan, GridPlan):
             return None
-        encoded = encode(
-            pipeline,
-            self.values,
-            np.ascontiguousarray(self.part.rows()[which]),
-            self.plan.kernel_axes(),
-            Encoding(self.source.keeps_empty_chunks, self.threads, head, tail),
-        )
+        how = Encoding(self.source.keeps_empty_chunks, self.threads, head, tail)
+        encoded = encode(pipeline, self.values, self.part.rows()[which], self.plan.kernel_axes(), how, old)
+        if old is not None and encoded.failed:
+            return None
         encoded.raise_if_failed(lambda job: self.part.chunk(int(which[job])))
         return encoded
-
-    def put(self, chunk: npt.NDArray[Any], i: int) -> None:
-        """Put the new values of chunk ``i`` into its old ones."""
-        self._put(chunk, i, self.values[self.part.outer(i)])
 
     def _put(self, chunk: npt.NDArray[Any], i: int, new: npt.NDArray[Any]) -> None:
         target: npt.NDArray[Any] = chunk if self.fields is None else chunk[self.fields]

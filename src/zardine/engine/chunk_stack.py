@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.layout import ArrayLayout
+from zardine.engine.old_chunks import StoredRows
 from zardine.errors import EncodeError
 from zardine.settings import thread_count
 from zardine.sharding.index import EMPTY
@@ -51,17 +52,26 @@ class Encoded:
 
 
 def encode(
-    pipeline: Any, values: npt.NDArray[Any], jobs: npt.NDArray[np.int64], axes: list[tuple[object, ...]], how: Encoding
+    pipeline: Any,
+    values: npt.NDArray[Any],
+    jobs: npt.NDArray[np.int64],
+    axes: list[tuple[object, ...]],
+    how: Encoding,
+    old: StoredRows | None = None,
 ) -> Encoded:
-    """What the kernel makes of the chunks that ``jobs`` name, by their rows in ``axes``, of ``values``."""
+    """What the kernel makes of the chunks that ``jobs`` name, by their rows in ``axes``, of ``values``.
+
+    Where these leave gaps, the chunk has what is stored of it by ``old``, or the fill value.
+    """
     data, offsets, lengths, failed = pipeline.encode(
         values.view(f"V{values.dtype.itemsize}"),
-        jobs,
+        np.ascontiguousarray(jobs) if old is None else np.concatenate((old.table, jobs), axis=1),
         axes,
         keep_fill=how.keep_fill,
         head=how.head,
         tail=how.tail,
         threads=how.threads,
+        sources=None if old is None else [old.source],
     )
     return Encoded(data, np.frombuffer(offsets, np.uint64), np.frombuffer(lengths, np.uint64), failed)
 

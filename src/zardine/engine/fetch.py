@@ -47,6 +47,9 @@ class FoundChunks:
     settled: bool = False
     """Whether the file, if it is one, is not edited before it is closed."""
 
+    unchanged: bool = False
+    """Whether the object still is the one that an earlier read found; then the array was not resharded since."""
+
     @property
     def in_file(self) -> bool:
         """Whether the chunks are in an open file."""
@@ -141,7 +144,7 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
         if unchanged:
             within, offsets = np.zeros((2, len(rows)), np.int64)
             within[stored], offsets[stored] = joined.within, joined.offsets
-            return FoundChunks(parts, within, offsets, lengths, at, known.version)
+            return FoundChunks(parts, within, offsets, lengths, at, known.version, unchanged=not fresh)
         INDEXES.drop(source.cache_space, key)  # replaced since: read it anew, in one piece
     reading = store.read(key, (WHOLE,))
     if reading is None:

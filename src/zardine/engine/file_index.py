@@ -12,6 +12,7 @@ from zardine.errors import CorruptionError, DataError, ShardIndexError, TornShar
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.recovery import last_index
+from zardine.sharding.torn_writes import is_torn_write
 from zardine.stores.base import WHOLE, EditableFile, OpenFile
 
 
@@ -28,10 +29,10 @@ def known_index(source: ArraySource, layout: ShardLayout, key: str, file: OpenFi
     try:
         index = _index_at_its_place(layout, file)
     except CorruptionError as error:
-        found = last_index(file.read(WHOLE), layout) if settled else None
+        found = _index_before(layout, file) if settled else None
         if found is None:
             raise
-        index = found.index
+        index = found
         layout.check(index, file.size)
         warnings.warn(
             f"the last write of shard {key!r} was cut off ({error.reason}): it is read as it was before; the next "
@@ -54,12 +55,19 @@ def index_to_edit(layout: ShardLayout, file: EditableFile) -> tuple[ShardIndex, 
     try:
         return _index_at_its_place(layout, file), True
     except CorruptionError as error:
-        found = last_index(file.read(WHOLE), layout)
+        found = _index_before(layout, file)
         if found is None:
             reason = f"the stored shard is damaged, so nothing was written: {error.reason}"
             raise type(error)(reason, codec=error.codec, byte_range=error.byte_range) from None
-        layout.check(found.index, file.size)
-        return found.index, False
+        layout.check(found, file.size)
+        return found, False
+
+
+def _index_before(layout: ShardLayout, file: OpenFile) -> ShardIndex | None:
+    """The index that counts where the last write was cut off; ``None`` if that is not what happened."""
+    shard = file.read(WHOLE)
+    found = last_index(shard, layout)
+    return found.index if found is not None and is_torn_write(shard, found, layout) else None
 
 
 def _index_at_its_place(layout: ShardLayout, file: OpenFile) -> ShardIndex:

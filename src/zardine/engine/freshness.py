@@ -23,62 +23,64 @@ LEASE: Final = 2.0
 JOURNAL: Final = "__zardine/reshard.json"
 """Key, relative to the array, that is there while the array is resharded."""
 
-CLOSING: Final = b'"phase": "closing"'
-"""What the journal begins with, after a brace, while nobody may write."""
+CLOSING: Final = "zardine_resharding"
+"""Member of the document that is there while nobody may write, since the array is about to change."""
 
 _MOST: Final = 4096
-_seen: dict[tuple[int, bool], float] = {}
-"""When the document of an opening was looked at, and when, before writing, also the journal."""
+_seen: dict[int, float] = {}
+"""When the document of an opening was looked at, and nobody was about to change it."""
 
 
-def note_fresh(source: ArraySource, *, new: bool = False) -> None:
-    """The document of ``source`` has just been read; or the array is ``new``."""
-    _note(source, time.monotonic(), writing=new)
+def is_closing(metadata: ArrayMetadata) -> bool:
+    """Whether a document says that its array is about to change."""
+    return CLOSING in metadata.unknown
 
 
-def check_fresh(source: ArraySource, *, writing: bool = False) -> None:
+def note_fresh(source: ArraySource) -> None:
+    """The document of ``source`` has just been read; or the array is new."""
+    if not is_closing(source.layout.metadata):
+        _note(source, time.monotonic())
+
+
+def check_fresh(source: ArraySource, *, writing: bool = False, written: bool = False) -> None:
     """Raise :class:`~zardine.errors.ArrayChangedError` where the chunks of an array are no longer where it says.
 
-    With ``writing`` also where they are about to be. A document that is gone or broken is left to others to find.
+    With ``writing`` also where they are about to be. ``written``: something has just been stored, and it may be lost if
+    that took so long that the array was resharded meanwhile. A document that is gone or broken is left to others.
     """
     now = time.monotonic()
     metadata = source.layout.metadata
-    space = source.cache_space
-    if metadata.zarr_format != 3 or now - _seen.get((space, writing), -LEASE) < LEASE:
+    if now - _seen.get(source.cache_space, -LEASE) < LEASE or metadata.zarr_format != 3 or not source.watched:
         return
-    name = f"array {source.path!r} of {source.store}" if source.path else f"the array at {source.store}"
-    if now - _seen.get((space, False), -LEASE) >= LEASE and _has_moved(source):
-        raise ArrayChangedError(
-            f"{name} was resharded since it was opened: open it again (and if it was opened through consolidated "
-            "metadata, consolidate that again first)"
-        )
-    if writing:
-        journal = source.store.get(join_path(source.path, JOURNAL))
-        if journal is not None and bytes(journal[:64]).startswith(b"{" + CLOSING):
+    current = _current(source)
+    if current is not None:
+        name = f"array {source.path!r} of {source.store}" if source.path else f"the array at {source.store}"
+        lost = ", and what was written just now may be lost" if written else ""
+        if current.chunk_key_encoding != metadata.chunk_key_encoding or current.codecs != metadata.codecs:
             raise ArrayChangedError(
-                f"{name} is being resharded and about to change: nothing was written; open it again in a few seconds. "
-                "If zardine.reshard was interrupted, call it again to finish"
+                f"{name} was resharded since it was opened{lost}: open it again (and if it was opened through "
+                "consolidated metadata, consolidate that again first)"
             )
-    _note(source, now, writing=writing)
+        if is_closing(current):
+            if writing:
+                raise ArrayChangedError(
+                    f"{name} is being resharded and about to change{lost or ': nothing was written'}; open it again in "
+                    "a few seconds. If zardine.reshard was interrupted, call it again to finish, or with cancel=True"
+                )
+            return
+    _note(source, now)
 
 
-def _has_moved(source: ArraySource) -> bool:
+def _current(source: ArraySource) -> ArrayMetadata | None:
     data = source.store.get(join_path(source.path, DOCUMENT_NAME))
-    if data is None:
-        return False
     try:
-        current = parse_node(data)
+        current = None if data is None else parse_node(data)
     except MetadataError:
-        return False
-    if not isinstance(current, ArrayMetadata):
-        return False
-    metadata = source.layout.metadata
-    return current.chunk_key_encoding != metadata.chunk_key_encoding or current.codecs != metadata.codecs
+        return None
+    return current if isinstance(current, ArrayMetadata) else None
 
 
-def _note(source: ArraySource, now: float, *, writing: bool) -> None:
+def _note(source: ArraySource, now: float) -> None:
     if len(_seen) >= _MOST:
         _seen.clear()
-    _seen[source.cache_space, False] = now
-    if writing:
-        _seen[source.cache_space, True] = now
+    _seen[source.cache_space] = now

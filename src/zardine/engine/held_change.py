@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.engine.chunk_stack import Encoded, Encoding, encode_stack
+from zardine.engine.chunk_stack import Encoded, Encoding, decode_stack, encode_stack
+from zardine.engine.layout import ArrayLayout
+from zardine.engine.old_chunks import MISSING, StoredRows
 from zardine.engine.source import ArraySource
 from zardine.engine.write_buffer import HeldChunk
-from zardine.errors import DataError
+from zardine.errors import CorruptionError, DataError
 from zardine.sharding.layout import ShardLayout
+
+_MOST_DECODED = 512
+"""Chunks that are decoded together to be changed in part; more of them would take too much memory at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +57,12 @@ class HeldChange:
 
     def covered(self) -> npt.NDArray[np.bool_]:
         """Which chunks need nothing of what is stored."""
-        return np.array([chunk.mask is None for chunk in self.part.chunks], np.bool_)
+        return np.array([chunk.covers() for chunk in self.part.chunks], np.bool_)
+
+    def heals(self) -> npt.NDArray[np.bool_]:
+        """Which chunks may be damaged, since all of their elements that lie in the array get new values."""
+        chunks = self.source.layout.grids.chunks
+        return np.array([held.covers(held.inside(chunks)) for held in self.part.chunks], np.bool_)
 
     def encode(self, i: int, old: BytesLike | None, covered: bool) -> BytesLike | None:
         """Chunk ``i`` with the new values in it, encoded; ``None`` if it is to be left out as empty."""
@@ -60,28 +71,61 @@ class HeldChange:
         chunk = held.values
         try:
             if old is not None and held.mask is not None:
-                chunk = np.where(held.mask, held.values, chain.decode(old))
+                chunk = self._merged(held, chain.decode, old)
             if not self.source.keeps_empty_chunks and chain.is_fill(chunk):
                 return None
             return chain.encode(chunk)
         except DataError as error:
             raise error.at(array=self.source.path, key=self.key, chunk=held.chunk) from None
 
-    def encode_fresh(self, which: npt.NDArray[np.int64], head: int, tail: int) -> Encoded | None:
-        """The chunks numbered ``which``, in this order, of which nothing stored is needed, in one call of the kernel.
+    def encode_many(
+        self, which: npt.NDArray[np.int64], old: StoredRows | None = None, *, head: int = 0, tail: int = 0
+    ) -> Encoded | None:
+        """The chunks numbered ``which``, in this order, with the new values in what ``old`` says is stored of them.
 
-        ``None`` where the kernel cannot.
+        All in one call of the kernel. ``None`` where it cannot, or finds one that is stored to be damaged.
         """
         layout = self.source.layout
-        arrays = [self.part.chunks[i].values for i in which.tolist()]
-        if layout.pipeline is None or len({array.shape for array in arrays}) != 1:
+        held = [self.part.chunks[i] for i in which.tolist()]
+        shape = held[0].values.shape
+        if layout.pipeline is None or any(chunk.values.shape != shape for chunk in held):
             return None
-        how = Encoding(self.source.keeps_empty_chunks, self.threads, head, tail)
-        encoded = encode_stack(layout, np.concatenate(arrays), arrays[0].shape, how)
+        stack = np.concatenate([chunk.values for chunk in held])
+        if old is not None and not _fill_gaps(layout, stack, held, old):
+            return None
+        encoded = encode_stack(layout, stack, shape, Encoding(self.source.keeps_empty_chunks, self.threads, head, tail))
+        if old is not None and encoded.failed:
+            return None
         encoded.raise_if_failed(lambda job: self.part.chunk(int(which[job])))
         return encoded
 
-    def put(self, chunk: npt.NDArray[Any], i: int) -> None:
-        """Put the new values of chunk ``i`` into its old ones."""
-        held = self.part.chunks[i]
-        np.copyto(chunk, held.values, where=True if held.mask is None else held.mask)
+    def _merged(
+        self, held: HeldChunk, decode: Callable[[BytesLike], npt.NDArray[Any]], old: BytesLike
+    ) -> npt.NDArray[Any]:
+        """The new values in the ``old`` ones; these may be damaged where all that is in the array is new."""
+        assert held.mask is not None
+        try:
+            return np.where(held.mask, held.values, decode(old))
+        except CorruptionError:
+            if held.covers(held.inside(self.source.layout.grids.chunks)):
+                return held.values
+            raise
+
+
+def _fill_gaps(layout: ArrayLayout, stack: npt.NDArray[Any], held: list[HeldChunk], old: StoredRows) -> bool:
+    """Put what is stored of chunks changed in part into ``stack``, where they have gaps; ``False`` if that fails."""
+    partial = np.flatnonzero(old.table[:, 2] != MISSING).tolist()
+    if len(partial) > _MOST_DECODED:
+        return False
+    if partial:
+        shape = held[0].values.shape
+        stored = [chunk for chunk in map(old.chunk, partial) if chunk is not None]
+        decoded = decode_stack(layout, stored, shape)
+        if decoded is None:
+            return False
+        tiles, new = decoded.reshape(-1, *shape), stack.reshape(-1, *shape)
+        for tile, i in zip(tiles, partial, strict=True):
+            mask = held[i].mask
+            if mask is not None:
+                np.copyto(new[i], tile, where=~mask)
+    return True

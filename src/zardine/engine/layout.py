@@ -88,7 +88,7 @@ class ArrayLayout:
         if self.blocks is None or self.grid.resized(metadata.shape) != self.grid:
             return prepare_layout(metadata, f"metadata of a resized array of shape {metadata.shape}")
         objects = self.grid.axes(metadata.shape)
-        return replace(self, metadata=metadata, grids=TwoGrids(objects, _chunk_axes(objects, self.sharding)))
+        return replace(self, metadata=metadata, grids=self.grids.resized(objects, _chunk_axes(objects, self.sharding)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -59,7 +59,8 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
     requests = max(source.store.cost.requests, thread_count())
     steps = batches(source, parts, max(requests, _MOST_OBJECTS))
     for _, fetched in ahead(lambda batch: _Fetched.bytes(source, batch, requests), steps):
-        check_fresh(source)
+        if not all(each.unchanged for each in fetched.found):
+            check_fresh(source)
         _decode(source, plan, fetched, out, raw)
 
 

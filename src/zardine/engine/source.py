@@ -10,6 +10,7 @@ from zardine.engine.array_config import ArrayConfig
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.layout import ArrayLayout
 from zardine.engine.write_buffer import WriteBuffer
+from zardine.metadata.documents import ArrayMetadata
 from zardine.stores.base import Store
 
 _serial = count()
@@ -27,6 +28,8 @@ class ArraySource:
     """Names this opening of the array in caches."""
     chunk_cache: ChunkCache | None = None
     """Decoded chunks, where ``config.cache`` asks for it."""
+    watched: bool = True
+    """Whether others may change the array's shape and shards meanwhile; not while it is being made, or resharded."""
     buffer: WriteBuffer | None = None
     """Writes that wait, within ``Array.buffered``."""
 
@@ -48,6 +51,10 @@ class ArraySource:
     def with_layout(self, layout: ArrayLayout) -> ArraySource:
         """The same array after a change of its metadata."""
         return replace(self, layout=layout, cache_space=next(_serial), chunk_cache=None)
+
+    def with_shape(self, metadata: ArrayMetadata) -> ArraySource:
+        """The same array after its ``metadata`` changed in shape, grid or attributes only: its objects are the same."""
+        return replace(self, layout=self.layout.with_shape(metadata), chunk_cache=None)
 
     def with_config(self, config: ArrayConfig) -> ArraySource:
         """The same array, used in another way."""

@@ -12,7 +12,7 @@ Three ways, chosen at run time (sharding codec 1.0, "Binary shard format"):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,21 +21,17 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.change import Change
-from zardine.engine.chunk_stack import Encoded, Encoding, decode_stack, encode_stack
 from zardine.engine.file_index import index_to_edit
 from zardine.engine.held_change import HeldChange
 from zardine.engine.index_cache import INDEXES, KnownIndex
+from zardine.engine.old_chunks import OldChunks, chunks_of_shard
 from zardine.engine.read import row_batches
 from zardine.engine.workers import for_each
-from zardine.errors import CorruptionError
 from zardine.sharding.index import EMPTY, ShardIndex, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.sharding.recovery import has_checksum
 from zardine.stores.base import Condition, EditableFile, FilePart, Reading
-
-_MOST_MERGED = 512
-"""Chunks that are decoded together to be changed in part; more of them would take too much memory at once."""
 
 Ints = npt.NDArray[np.int64]
 AnyChange = Change | HeldChange
@@ -51,73 +47,41 @@ def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints) -> None:
             if file is not None:
                 _update_file(change, layout, rows, file)
                 return
-    old = store.read(key)
-    shard = memoryview(b"" if old is None else old.parts[0])
-    index = empty_index(layout.count) if old is None else _old_index(layout, shard)
-    stored = index.stored()
-
-    def old_chunk(row: int) -> BytesLike | None:
-        offset = int(index.offsets[row])
-        return shard[offset : offset + int(index.lengths[row])] if stored[row] else None
-
-    new = new_chunks(change, rows, stored, old_chunk)
-    merged: list[BytesLike | None] = [new[row] if row in new else old_chunk(row) for row in range(layout.count)]
-    order = _order(change, layout, index)
-    if any(chunk is not None for chunk in merged):
-        store.set(key, layout.assemble(merged, order), condition=condition_of(old))
-    elif old is not None and store.lock_is_exclusive:
-        store.erase(key)
-    elif old is not None:  # to erase cannot be made conditional: another writer's chunks could go with it
-        store.set(key, layout.assemble(merged), condition=condition_of(old))
+    with store.lock(key):
+        _update_value(change, layout, rows)
     INDEXES.drop(change.source.cache_space, key)
 
 
-def new_chunks(
-    change: AnyChange, rows: Ints, stored: npt.NDArray[np.bool_], old_chunk: Callable[[int], BytesLike | None]
-) -> Chunks:
-    """The chunks of ``change``, encoded. ``old_chunk`` gives what is stored of a row, for chunks changed in part."""
-    covered = change.covered()
-    independent = (covered | ~stored[rows]) if change.fields is None else np.zeros_like(covered)
-    fresh = change.encode_fresh(np.flatnonzero(independent), 0, 0) if independent.any() else None
+def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints) -> None:
+    store, key = change.source.store, change.key
+    reading = store.read(key)
+    old = chunks_of_shard(layout, None if reading is None else reading.parts[0])
+    new = new_chunks(change, rows, old)
+    merged: list[BytesLike | None] = [new[row] if row in new else old.chunk(row) for row in range(layout.count)]
+    if any(chunk is not None for chunk in merged):
+        store.set(key, layout.assemble(merged, _order(change, layout, old.index)), condition=condition_of(reading))
+    elif reading is not None and store.lock_is_exclusive:
+        store.erase(key)
+    elif reading is not None:  # to erase cannot be made conditional: another writer's chunks could go with it
+        store.set(key, layout.assemble(merged), condition=condition_of(reading))
+
+
+def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
+    """The chunks of ``change``, encoded; of those that it changes in part, the rest is that of ``old``."""
+    covered = change.covered() if change.fields is None else np.zeros(len(rows), np.bool_)
+    stored = old.rows(rows, ~covered)
+    encoded = change.encode_many(np.arange(len(rows)), stored)
+    if encoded is not None:
+        return dict(zip(rows.tolist(), encoded.chunks(), strict=True))
     chunks: Chunks = {}
-    left = np.arange(len(rows))
-    if fresh is not None:
-        chunks.update(zip(rows[independent].tolist(), fresh.chunks(), strict=True))
-        left = np.flatnonzero(~independent)
-    old = [old_chunk(row) for row in rows[left].tolist()] if 0 < len(left) <= _MOST_MERGED else []
-    there = [chunk for chunk in old if chunk is not None]
-    if there and len(there) == len(left):
-        merged = _merge(change, left, there)
-        if merged is not None:
-            chunks.update(zip(rows[left].tolist(), merged.chunks(), strict=True))
-            return chunks
 
     def work(batch: range) -> None:
-        for i in left[batch.start : batch.stop].tolist():
-            row = int(rows[i])
-            chunks[row] = change.encode(i, None if covered[i] else old_chunk(row), bool(covered[i]))
+        for i in batch:
+            chunks[int(rows[i])] = change.encode(i, stored.chunk(i), bool(covered[i]))
 
-    batches = row_batches(change.source, len(left))
+    batches = row_batches(change.source, len(rows))
     for_each(work, batches, len(batches))
     return chunks
-
-
-def _merge(change: AnyChange, which: Ints, old: Sequence[BytesLike]) -> Encoded | None:
-    """The chunks numbered ``which``, of which ``old`` is what is stored, with the new values in them.
-
-    ``None`` where the kernel cannot, or finds one of them damaged.
-    """
-    layout = change.source.layout
-    if layout.pipeline is None or layout.sharding is None:
-        return None
-    shape = layout.sharding.chunk_shape
-    stack = decode_stack(layout, old, shape)
-    if stack is None:
-        return None
-    for place, i in enumerate(which.tolist()):
-        change.put(stack[place * shape[0] : (place + 1) * shape[0]], i)
-    encoded = encode_stack(layout, stack, shape, Encoding(change.source.keeps_empty_chunks, change.threads))
-    return None if encoded.failed else encoded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,18 +100,18 @@ class _Edit:
 def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: EditableFile) -> None:
     source, key = change.source, change.key
     index, is_whole = index_to_edit(layout, file)
-    stored = index.stored()
-
-    def old_chunk(row: int) -> BytesLike | None:
-        return file.read((int(index.offsets[row]), int(index.lengths[row]))) if stored[row] else None
-
-    new = new_chunks(change, rows, stored, old_chunk)
+    new = new_chunks(change, rows, OldChunks(index, file, b""))
     strategy = source.config.write_strategy
-    edit = _plan_edit(index, new, file.size, in_place=strategy == "in_place", is_whole=is_whole)
-    if not edit.index.stored().any():
+    edit = None
+    if strategy != "rewrite" and has_checksum(layout):
+        edit = _plan_edit(index, new, file.size, in_place=strategy == "in_place", is_whole=is_whole)
+        if _wastes(edit, layout, file, source.config.most_unused):
+            edit = None
+    if all(chunk is None for chunk in new.values()) and not _others_stored(index, new):
+        file.settle()  # looks whether another program has replaced it
         source.store.erase(key)
         INDEXES.drop(source.cache_space, key)
-    elif strategy == "rewrite" or not has_checksum(layout) or _wastes(edit, layout, file, source.config.most_unused):
+    elif edit is None:
         _rewrite_file(change, layout, index, new, file)
         INDEXES.drop(source.cache_space, key)
     else:
@@ -155,6 +119,13 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         # EMPTY becomes MISSING
         known = KnownIndex(edit.index.offsets.astype(np.int64), edit.index.lengths.astype(np.int64), file.version)
         INDEXES.put(source.cache_space, key, known)
+
+
+def _others_stored(index: ShardIndex, new: Chunks) -> bool:
+    """Whether chunks are stored that are not to be written anew."""
+    stored = index.stored()
+    stored[list(new)] = False
+    return bool(stored.any())
 
 
 def _plan_edit(index: ShardIndex, new: Chunks, size: int, *, in_place: bool, is_whole: bool) -> _Edit:
@@ -209,8 +180,10 @@ def _edit_file(layout: ShardLayout, edit: _Edit, file: EditableFile) -> None:
             encoded = encode_index(edit.index, layout.index_chain)
             file.write_at(size, [*edit.appended, encoded])
             if layout.index_at_start:
+                file.order()
                 replaceable = False  # from here on the copy at the end may be all there is
                 file.write_at(0, [encoded])
+                file.order()
                 file.truncate(file.size - layout.index_size)
     except OSError:
         with suppress(OSError):
@@ -223,36 +196,33 @@ def _edit_file(layout: ShardLayout, edit: _Edit, file: EditableFile) -> None:
 
 def _rewrite_file(change: AnyChange, layout: ShardLayout, index: ShardIndex, new: Chunks, file: EditableFile) -> None:
     """Put a new file together from the old one's chunks and the new ones."""
-    stored = index.stored()
+    lengths = np.where(index.stored(), index.lengths.astype(np.int64), -1)
+    for row, chunk in new.items():
+        lengths[row] = -1 if chunk is None else len(chunk)
     order = _order(change, layout, index)
+    order = order[lengths[order] >= 0]
+    sizes = lengths[order]
+    ends = np.cumsum(sizes) + (layout.index_size if layout.index_at_start else 0)
     after = empty_index(layout.count)
-    position = layout.index_size if layout.index_at_start else 0
-    pieces: list[BytesLike | FilePart] = []
-    for row in order.tolist():
-        chunk = new.get(row)
-        if row in new:
-            length = -1 if chunk is None else len(chunk)
-        else:
-            length = int(index.lengths[row]) if stored[row] else -1
-        if length < 0:
-            continue
-        if chunk is not None:
-            pieces.append(chunk)
-        else:
-            _add_part(pieces, file, int(index.offsets[row]), length)
-        after.offsets[row], after.lengths[row] = position, length
-        position += length
+    after.offsets[order], after.lengths[order] = ends - sizes, sizes
     encoded = encode_index(after, layout.index_chain)
+    pieces = _pieces(file, [new.get(row) for row in order.tolist()], index.offsets[order].astype(np.int64), sizes)
     whole = [encoded, *pieces] if layout.index_at_start else [*pieces, encoded]
     change.source.store.set_pieces(change.key, whole, condition=Condition(file.version))
 
 
-def _add_part(pieces: list[BytesLike | FilePart], file: EditableFile, offset: int, length: int) -> None:
-    last = pieces[-1] if pieces else None
-    if isinstance(last, FilePart) and last.offset + last.length == offset:
-        last.length += length
-    else:
-        pieces.append(FilePart(file, offset, length))
+def _pieces(
+    file: EditableFile, new: Sequence[BytesLike | None], starts: Ints, sizes: Ints
+) -> list[BytesLike | FilePart]:
+    """Each ``new`` chunk, and where there is none, what ``file`` has at ``starts``; adjacent parts of it in one."""
+    is_new = np.array([chunk is not None for chunk in new], np.bool_)
+    apart = is_new[1:] | is_new[:-1] | (starts[1:] != starts[:-1] + sizes[:-1])
+    firsts = np.flatnonzero(np.concatenate(([True], apart)))
+    pieces: list[BytesLike | FilePart] = []
+    for first, length in zip(firsts.tolist(), np.add.reduceat(sizes, firsts).tolist(), strict=True):
+        chunk = new[first]
+        pieces.append(FilePart(file, int(starts[first]), length) if chunk is None else chunk)
+    return pieces
 
 
 def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:
@@ -262,17 +232,6 @@ def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:
         return np.argsort(chunk_ranks(layout.grid, layout.strides, wanted))
     # chunks that were not stored have the largest offset there is, and come last
     return np.argsort(index.offsets, kind="stable")
-
-
-def _old_index(layout: ShardLayout, shard: BytesLike) -> ShardIndex:
-    """The index of the stored shard, all of whose entries can be carried over."""
-    try:
-        index = layout.index_of(shard)
-        layout.check(index, len(shard))
-    except CorruptionError as error:
-        reason = f"the stored shard is damaged, so nothing was written: {error.reason}"
-        raise type(error)(reason, codec=error.codec, byte_range=error.byte_range) from None
-    return index
 
 
 def condition_of(old: Reading | None) -> Condition | None:

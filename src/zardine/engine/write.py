@@ -7,9 +7,8 @@ bytes they are.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,24 +19,23 @@ from zardine.engine.change import Change
 from zardine.engine.freshness import check_fresh
 from zardine.engine.held_change import HeldChange, HeldPart
 from zardine.engine.index_cache import INDEXES
+from zardine.engine.old_chunks import whole_chunk
 from zardine.engine.read import row_batches
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.source import ArraySource
 from zardine.engine.update_shard import AnyChange, condition_of, update_shard
 from zardine.engine.workers import for_each
 from zardine.engine.write_buffer import HeldChunk, WriteBuffer
-from zardine.errors import ChunkTooLargeError, ConditionFailedError, DataError, UnsupportedError
+from zardine.errors import ChunkTooLargeError, ConditionFailedError, CorruptionError, DataError, UnsupportedError
 from zardine.indexing.plan import ChunkPlan, ObjectPart
 from zardine.settings import thread_count
 from zardine.sharding.index import EMPTY, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
+from zardine.stores.attempts import attempts
 
 _COPIES = 2
 """An object is in memory that often while it is written, at most: as it is stored, and as it is to be."""
-
-_ATTEMPTS = 1000
-"""How often a conditional write is tried again after another writer came first."""
 
 
 def write_plan(
@@ -48,6 +46,7 @@ def write_plan(
     With ``fields``, only these fields of a struct type are written. Every object is written whole or, after an error,
     not at all.
     """
+    check_strategy(source)
     at_once, threads = _share_threads(source, plan.object_count)
 
     def write(part: ObjectPart) -> None:
@@ -61,6 +60,7 @@ def write_plan(
 def flush(source: ArraySource, buffer: WriteBuffer) -> None:
     """Write all that waits in ``buffer``. After an error, what was not written waits still."""
     if buffer.objects:
+        check_strategy(source)
         check_fresh(source, writing=True)
     count = len(buffer.objects)
     at_once, threads = _share_threads(source, count)
@@ -79,6 +79,15 @@ def flush(source: ArraySource, buffer: WriteBuffer) -> None:
         buffer.recount()
 
 
+def check_strategy(source: ArraySource) -> None:
+    """Raise :class:`~zardine.errors.UnsupportedError` where the store cannot write as ``write_strategy`` says."""
+    strategy = source.config.write_strategy
+    if strategy != "rewrite" and source.layout.sharding is not None and not source.store.edits_files:
+        raise UnsupportedError(
+            f"write_strategy {strategy!r} needs a store of local files; {source.store} replaces values whole"
+        )
+
+
 def rows_of(source: ArraySource, part: ObjectPart) -> list[int]:
     """The row of each chunk of ``part`` in the index of its object; 0 where an object is one chunk."""
     layout = source.layout.shard(part.object)
@@ -95,15 +104,15 @@ def _share_threads(source: ArraySource, objects: int) -> tuple[int, int]:
 def _write(change: AnyChange) -> None:
     source, key = change.source, change.key
     write = _write_chunk if change.layout is None else _write_shard
-    for attempt in range(_ATTEMPTS):
+    for last in attempts():
+        check_fresh(source, writing=True)
         try:
-            with source.store.lock(key):
-                write(change)
+            write(change)
+            check_fresh(source, writing=True, written=True)  # for what took long
             return
         except ConditionFailedError:
-            if attempt == _ATTEMPTS - 1:
+            if last:
                 raise
-            time.sleep(random.uniform(0, min(0.05, 0.0005 * 2 ** min(attempt, 10))))
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
         except MemoryError as error:
@@ -114,31 +123,38 @@ def _write(change: AnyChange) -> None:
 def _write_chunk(change: AnyChange) -> None:
     store, key = change.source.store, change.key
     covered = bool(change.covered()[0])
-    old = None if covered else store.read(key)
-    fresh = change.encode_fresh(np.zeros(1, np.int64), 0, 0) if old is None else None
-    if fresh is not None:
-        encoded: BytesLike | None = None if fresh.lengths[0] == EMPTY else fresh.data
-    else:
-        encoded = change.encode(0, None if old is None else old.parts[0], covered)
-    if encoded is not None:
-        store.set(key, encoded, condition=None if covered else condition_of(old))
-    elif covered or old is not None:
-        store.erase(key)
+    with store.lock(key):
+        old = None if covered else store.read(key)
+        many = change.encode_many(np.zeros(1, np.int64), None if old is None else whole_chunk(old.parts[0]))
+        if many is not None:
+            encoded: BytesLike | None = None if many.lengths[0] == EMPTY else many.data
+        else:
+            encoded = change.encode(0, None if old is None else old.parts[0], covered)
+        if encoded is not None:
+            store.set(key, encoded, condition=None if covered else condition_of(old))
+        elif covered or (old is not None and store.lock_is_exclusive):
+            store.erase(key)
+        elif old is not None:  # to erase cannot be made conditional: another writer's values could go with it
+            config = replace(change.source.config, write_empty_chunks=True)
+            kept = replace(change, source=change.source.with_config(config)).encode(0, old.parts[0], False)
+            assert kept is not None
+            store.set(key, kept, condition=condition_of(old))
 
 
 def _write_shard(change: AnyChange) -> None:
     layout = change.layout
     assert layout is not None
-    strategy = change.source.config.write_strategy
-    if strategy != "rewrite" and not change.source.store.edits_files:
-        raise UnsupportedError(
-            f"write_strategy {strategy!r} needs a store of local files; {change.source.store} replaces values whole"
-        )
     rows = change.part.positions(layout.strides)
-    if bool(change.covered().all()) and change.part.count == _chunks_in_array(change):
+    all_chunks = layout.count if change.source.watched else _chunks_in_array(change)
+    if change.part.count == all_chunks and bool(change.covered().all()):
         _replace_shard(change, layout, rows)
-    else:
+        return
+    try:
         update_shard(change, layout, rows)
+    except CorruptionError:
+        if change.part.count < _chunks_in_array(change) or not change.heals().all():
+            raise
+        _replace_shard(change, layout, rows)  # nothing of what is damaged is to stay
 
 
 def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.int64]) -> None:
@@ -150,7 +166,7 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
     ranks = chunk_ranks(layout.grid, layout.strides, order) if order in ("f", "morton") else None
     if ranks is not None:
         jobs = np.argsort(ranks[rows])
-    fresh = change.encode_fresh(jobs, head, tail)
+    fresh = change.encode_many(jobs, head=head, tail=tail)
     shard: BytesLike
     if fresh is not None:
         index = empty_index(layout.count)
@@ -171,10 +187,11 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
         for_each(work, batches, len(batches))
         empty = all(chunk is None for chunk in chunks)
         shard = b"" if empty else layout.assemble(chunks, None if ranks is None else np.argsort(ranks))
-    if empty:
-        store.erase(key)
-    else:
-        store.set(key, shard)
+    with store.lock(key):
+        if empty:
+            store.erase(key)
+        else:
+            store.set(key, shard)
     INDEXES.drop(change.source.cache_space, key)
 
 

@@ -26,6 +26,8 @@ class StridedAxis:
     """Full length of each chunk, also where it reaches beyond the array."""
     covered: npt.NDArray[np.bool_]
     """Whether every element of the chunk that lies in the array is selected."""
+    whole: npt.NDArray[np.bool_]
+    """Whether none of its elements lies beyond the array, besides."""
     first: Ints
     count: Ints
     out_first: Ints
@@ -53,6 +55,7 @@ class ListedAxis:
     chunks: Ints
     extents: Ints
     covered: npt.NDArray[np.bool_]
+    whole: npt.NDArray[np.bool_]
     bounds: Ints
     indices: Ints
     places: Ints | None
@@ -86,7 +89,8 @@ def _plan_slice(axis: Axis, selection: AxisSlice) -> StridedAxis:
     start, step, count = selection.start, selection.step, selection.count
     if count == 0:
         none = np.empty(0, np.int64)
-        return StridedAxis(none, none, np.empty(0, np.bool_), none, none, none, step)
+        no = np.empty(0, np.bool_)
+        return StridedAxis(none, none, no, no, none, none, none, step)
     last = start + (count - 1) * step
     if axis.is_regular and start // axis.runs[0][0] == last // axis.runs[0][0]:
         return _plan_within_one_chunk(axis, selection)
@@ -105,7 +109,8 @@ def _plan_slice(axis: Axis, selection: AxisSlice) -> StridedAxis:
     if not touched.all():
         chunks, begins, extents, ends = chunks[touched], begins[touched], extents[touched], ends[touched]
         before, first, counts = before[touched], first[touched], counts[touched]
-    return StridedAxis(chunks, extents, counts == ends - begins, first - begins, counts, before, step)
+    covered, whole = counts == ends - begins, counts == extents
+    return StridedAxis(chunks, extents, covered, whole, first - begins, counts, before, step)
 
 
 def _plan_within_one_chunk(axis: Axis, selection: AxisSlice) -> StridedAxis:
@@ -115,7 +120,8 @@ def _plan_within_one_chunk(axis: Axis, selection: AxisSlice) -> StridedAxis:
     begin = chunk * size
     covered = selection.count == min(size, axis.length - begin)
     row = np.array((chunk, size, selection.start - begin, selection.count, 0), np.int64)
-    return StridedAxis(row[0:1], row[1:2], np.array((covered,)), row[2:3], row[3:4], row[4:5], selection.step)
+    full = np.array((covered, selection.count == size))
+    return StridedAxis(row[0:1], row[1:2], full[:1], full[1:], row[2:3], row[3:4], row[4:5], selection.step)
 
 
 def _plan_list(axis: Axis, selection: AxisList) -> ListedAxis:
@@ -130,7 +136,7 @@ def _plan_list(axis: Axis, selection: AxisList) -> ListedAxis:
     valid = np.minimum(extents, axis.length - begins)
     distinct = np.unique(selection.indices)
     covered = np.searchsorted(distinct, begins + valid) - np.searchsorted(distinct, begins) == valid
-    return ListedAxis(chunks, extents, covered, bounds, inner, places)
+    return ListedAxis(chunks, extents, covered, covered & (valid == extents), bounds, inner, places)
 
 
 def group_rows(ascending: Ints) -> tuple[Ints, Ints]:

@@ -30,14 +30,26 @@ class TwoGrids:
 
     objects: tuple[Axis, ...]
     chunks: tuple[Axis, ...]
-    seen: dict[tuple[int, AxisSlice], tuple[AxisPlan, _AxisGroups]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    """Short plans made lately, since programs come back to the same blocks: by axis and what was taken of it."""
+    seen: tuple[_SeenPlans, ...] = field(default=(), compare=False, repr=False)
+    """For each axis, short plans made lately, since programs come back to the same blocks."""
+
+    def __post_init__(self) -> None:
+        if not self.seen:
+            object.__setattr__(self, "seen", tuple({} for _ in self.objects))
+
+    def resized(self, objects: tuple[Axis, ...], chunks: tuple[Axis, ...]) -> TwoGrids:
+        """Grids of as many axes, some of which have another length."""
+        same = [a == b for a, b in zip(self.objects, objects, strict=True)]
+        return TwoGrids(
+            objects, chunks, tuple(seen if kept else {} for seen, kept in zip(self.seen, same, strict=True))
+        )
 
 
-_MOST_SEEN = 4096
+_MOST_SEEN = 1024
 _SHORT = 16
+
+
+_SeenPlans: TypeAlias = "dict[AxisSlice, tuple[AxisPlan, _AxisGroups]]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +133,10 @@ class GridPart:
     def covered(self) -> npt.NDArray[np.bool_]:
         """For each chunk, whether all of its elements that lie in the array are selected."""
         return self._combined(np.logical_and, True, [axis.covered for axis in self.plan.axes])
+
+    def whole(self) -> npt.NDArray[np.bool_]:
+        """For each chunk, whether all of its elements are selected, and none of them lies beyond the array."""
+        return self._combined(np.logical_and, True, [axis.whole for axis in self.plan.axes])
 
     def chunk(self, i: int) -> tuple[int, ...]:
         """Grid coordinates of chunk ``i``."""
@@ -216,6 +232,8 @@ class PointPart:
         """All false: points are never taken to fill a chunk."""
         return np.zeros(self.count, np.bool_)
 
+    whole = covered
+
     def chunk(self, i: int) -> tuple[int, ...]:
         """Grid coordinates of chunk ``i``."""
         return tuple(int(axis[self.low + i]) for axis in self.plan.chunks)
@@ -293,16 +311,17 @@ _ONE_GROUP = np.array((0, 1), np.int64)
 
 
 def _plan_pair(grids: TwoGrids, number: int, selection: AxisSelection) -> tuple[AxisPlan, _AxisGroups]:
-    known = grids.seen.get((number, selection)) if isinstance(selection, AxisSlice) else None
+    seen = grids.seen[number]
+    known = seen.get(selection) if isinstance(selection, AxisSlice) else None
     if known is not None:
         return known
     chunks, objects = grids.chunks[number], grids.objects[number]
     plan = plan_axis(chunks, selection)
     pair = plan, _group_axis(plan.chunks, chunks, objects)
     if isinstance(selection, AxisSlice) and len(plan.chunks) <= _SHORT:
-        if len(grids.seen) >= _MOST_SEEN:
-            grids.seen.clear()
-        grids.seen[number, selection] = pair
+        if len(seen) >= _MOST_SEEN:
+            seen.clear()
+        seen[selection] = pair
     return pair
 
 

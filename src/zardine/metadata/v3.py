@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from zardine.buffers import BytesLike
@@ -158,9 +159,29 @@ def serialize(metadata: ArrayMetadata | GroupMetadata) -> bytes:
     """The bytes of ``zarr.json``: UTF-8, indented by two, so that people can read and compare it."""
     document = metadata.to_dict()
     try:
-        return json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8")
+        return _indented(document, ascii_only=False).encode("utf-8")
     except UnicodeEncodeError:  # lone surrogates in attributes: UTF-8 has them only as JSON escapes
-        return json.dumps(document, indent=2).encode("ascii")
+        return _indented(document, ascii_only=True).encode("ascii")
+
+
+def _indented(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
+    """``json.dumps(document, indent=2)``, which is slow, so that members which stay as they were are remembered."""
+    members = []
+    for name, value in document.items():
+        compact = _compact_encoders[ascii_only].encode({name: value})
+        indent = _indent_member if len(compact) <= _LONGEST_REMEMBERED else _indent_member.__wrapped__
+        members.append(indent(compact, ascii_only))
+    return "{\n" + ",\n".join(members) + "\n}" if members else "{}"
+
+
+@lru_cache(maxsize=512)
+def _indent_member(compact: str, ascii_only: bool) -> str:
+    """The one member of the object ``compact``, as a line or more of an indented document."""
+    return json.dumps(json.loads(compact), indent=2, ensure_ascii=ascii_only)[2:-2]
+
+
+_LONGEST_REMEMBERED = 4096
+_compact_encoders = (json.JSONEncoder(ensure_ascii=False), json.JSONEncoder())
 
 
 def _parse_attributes(document: Mapping[str, JSON], problems: Problems) -> Mapping[str, JSON]:

@@ -20,10 +20,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
+from zardine.stores.attempts import attempts
 from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
 from zardine.stores.keyed_lock import KeyedLock
 from zardine.stores.open_files import EditableFile, FilePart, OpenFile
@@ -255,11 +256,8 @@ class Store(ABC):
             raise ReadOnlyError(f"cannot {what} {self}: it was opened read-only")
 
 
-_ATTEMPTS: Final = 1000
-
-
 def _merge(store: Store, key: str, pieces: Sequence[tuple[int, BytesLike]]) -> None:
-    for attempt in range(_ATTEMPTS):
+    for last in attempts():
         old = store.read(key)
         whole = bytearray(b"" if old is None else old.parts[0])
         for start, value in pieces:
@@ -270,7 +268,7 @@ def _merge(store: Store, key: str, pieces: Sequence[tuple[int, BytesLike]]) -> N
         try:
             store.set(key, bytes(whole), condition=condition)
         except ConditionFailedError:
-            if attempt + 1 == _ATTEMPTS:
+            if last:
                 raise
         else:
             return

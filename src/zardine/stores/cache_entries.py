@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import warnings
 import zlib
 from abc import ABC, abstractmethod
+from bisect import bisect_right, insort
 from collections import OrderedDict
 from threading import Lock
 
@@ -17,29 +19,59 @@ Span = tuple[int, int]
 
 _PREFIX = "zardine-cache-"
 
-_OVERHEAD = 512
-"""Bytes counted for a key beside its parts."""
+_OF_A_KEY = 1024
+"""Bytes of memory that a key takes beside its parts: name, version, entries of tables."""
+
+_OF_A_PART = 320
+"""Bytes of memory that a part takes beside its bytes: an object, its span, an entry of a table."""
+
+_BLOCK = 4096
+"""Bytes that a file takes at least, and a multiple of which it takes; file systems with other blocks are rare."""
+
+_OF_A_FILE = 512
+"""Bytes that a file takes beside its blocks: its name in the directory, and what the file system notes of it."""
 
 
 class _Kept:
-    """What is kept of one version of a value: the spans, and how many bytes that is."""
+    """What is kept of one version of a value: the spans, and how many bytes that takes."""
 
-    __slots__ = ("nbytes", "parts", "size", "version")
+    __slots__ = ("nbytes", "parts", "size", "sorted", "version")
 
     def __init__(self, version: str, size: int) -> None:
         self.version = version
         self.size = size
         self.parts: dict[Span, BytesLike] = {}
-        self.nbytes = _OVERHEAD
+        self.sorted: list[Span] = []
+        self.nbytes = _OF_A_KEY
+
+    def around(self, span: Span) -> Span | None:
+        """A span that is kept and has ``span`` in it: this one, the whole value, or the nearest that begins before."""
+        if span in self.parts:
+            return span
+        if (0, self.size) in self.parts:
+            return 0, self.size
+        before = bisect_right(self.sorted, (span[0], self.size)) - 1
+        near = self.sorted[before] if before >= 0 else None
+        return near if near is not None and span[1] <= near[1] else None
+
+    def add(self, span: Span, part: BytesLike) -> None:
+        """Keep a part."""
+        self.parts[span] = part
+        insort(self.sorted, span)
 
 
 class CacheEntries(ABC):
-    """Parts of values, the keys used longest ago going first when there are more than ``limit`` bytes."""
+    """Parts of values, the keys used longest ago going first when they take more than ``limit`` bytes.
+
+    What counts is the room that is taken, by Python's objects or by files, not only the bytes of the parts. Parts that
+    cannot be stored are not kept: the first time a warning says why.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = Lock()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._warned = False
         self.nbytes = 0
 
     def get(self, key: str) -> tuple[str, int] | None:
@@ -59,9 +91,7 @@ class CacheEntries(ABC):
             kept = self._kept.get(key)
             if kept is None or (kept.version, kept.size) != (version, size):
                 return None
-            around = span if span in kept.parts else None
-            if around is None:
-                around = next((each for each in kept.parts if each[0] <= span[0] and span[1] <= each[1]), None)
+            around = kept.around(span)
             if around is None:
                 return None
             data = kept.parts[around]
@@ -71,24 +101,32 @@ class CacheEntries(ABC):
     def put(self, key: str, version: str, size: int, parts: dict[Span, BytesLike]) -> None:
         """Keep parts of a version; those of another version of the key go."""
         new = {span: bytes(part) for span, part in parts.items() if span[1] > span[0]}
-        nbytes = sum(map(len, new.values())) + _OVERHEAD
-        if nbytes > self._limit or not new:
+        if sum(map(self._cost, new)) + _OF_A_KEY > self._limit or not new:
             return
-        stored = {span: self._store(key, version, span, part) for span, part in new.items()}
+        try:
+            stored = {span: self._store(key, version, span, part) for span, part in new.items()}
+        except OSError as error:
+            self._warn(error)
+            return
         with self._lock:
             kept = self._kept.get(key)
             if kept is None or (kept.version, kept.size) != (version, size):
                 self._remove(key)
                 kept = self._kept[key] = _Kept(version, size)
-                self.nbytes += _OVERHEAD
+                self.nbytes += kept.nbytes
             for span, part in stored.items():
                 if span not in kept.parts:
-                    kept.parts[span] = part
-                    kept.nbytes += span[1] - span[0]
-                    self.nbytes += span[1] - span[0]
+                    kept.add(span, part)
+                    kept.nbytes += self._cost(span)
+                    self.nbytes += self._cost(span)
             self._kept.move_to_end(key)
             while self.nbytes > self._limit:
                 self._remove(next(iter(self._kept)))
+
+    def _warn(self, error: OSError) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"values cannot be kept in the cache, and are read anew each time: {error}", stacklevel=4)
 
     def drop(self, key: str) -> None:
         """Forget a key."""
@@ -109,8 +147,12 @@ class CacheEntries(ABC):
                 self._forget(key, kept.version, span)
 
     @abstractmethod
+    def _cost(self, span: Span) -> int:
+        """Bytes that a part takes where it is kept."""
+
+    @abstractmethod
     def _store(self, key: str, version: str, span: Span, data: bytes) -> BytesLike:
-        """Put a part away; what this gives is held in memory, and handed to :meth:`_load`."""
+        """Put a part away; what this gives is held in memory, and handed to :meth:`_load`. ``OSError`` if it cannot."""
 
     @abstractmethod
     def _load(self, key: str, version: str, span: Span, held: BytesLike) -> BytesLike | None:
@@ -123,6 +165,9 @@ class CacheEntries(ABC):
 
 class MemoryEntries(CacheEntries):
     """In the memory of this process."""
+
+    def _cost(self, span: Span) -> int:
+        return span[1] - span[0] + _OF_A_PART
 
     def _store(self, key: str, version: str, span: Span, data: bytes) -> BytesLike:
         return data
@@ -157,11 +202,26 @@ class DirectoryEntries(CacheEntries):
                     with contextlib.suppress(OSError):
                         os.unlink(os.path.join(self._directory, name))
 
+    def _cost(self, span: Span) -> int:
+        return -(-(span[1] - span[0] + 4) // _BLOCK) * _BLOCK + _OF_A_FILE
+
     def _store(self, key: str, version: str, span: Span, data: bytes) -> BytesLike:
         path = self._path(key, version, span)
-        with open(path, "wb") as file:
-            file.write(zlib.crc32(data).to_bytes(4, "little") + data)
+        try:
+            self._write(path, data)
+        except FileNotFoundError:  # someone removed the directory
+            os.makedirs(self._directory, exist_ok=True)
+            self._write(path, data)
         return b""
+
+    def _write(self, path: str, data: bytes) -> None:
+        try:
+            with open(path, "wb") as file:
+                file.write(zlib.crc32(data).to_bytes(4, "little") + data)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise
 
     def _load(self, key: str, version: str, span: Span, held: BytesLike) -> BytesLike | None:
         try:

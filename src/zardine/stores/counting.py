@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from zardine.buffers import BytesLike
 from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store, Version, flat_bytes
+from zardine.stores.object_meter import RequestMeter, meter_of
 from zardine.stores.wrapper import WrapperStore
 
 
@@ -27,38 +29,47 @@ class Counts:
     lists: int = 0
     keys: Counter[str] = field(default_factory=Counter)
     """How often each key was read, written or erased; prefixes that were listed or erased are not in it."""
+    sent: int | None = None
+    """Requests that an object store or web server was sent; ``None`` for a store that sends none, or does not tell.
+
+    One read may be several: one for each range that is apart, or one more for the size of a value. Those that obstore
+    repeats without saying so, after a failure, are not in it.
+    """
+
+    @property
+    def operations(self) -> int:
+        """All reads, writes, erasures and listings: what was asked of the store."""
+        return self.reads + self.writes + self.erases + self.lists
 
     @property
     def requests(self) -> int:
-        """All reads, writes, erasures and listings."""
-        return self.reads + self.writes + self.erases + self.lists
+        """Requests :attr:`sent`; where none are, or that is not known, :attr:`operations`."""
+        return self.operations if self.sent is None else self.sent
 
 
 class CountingStore(WrapperStore):
-    """Another store, with :attr:`counts` of what goes through."""
+    """Another store, with :attr:`counts` of what goes through.
+
+    ``reads``, ``writes``, ``erases`` and ``lists`` are operations of the store. What an :class:`ObjectStore` or
+    :class:`HTTPStore` below makes of them is counted in ``sent``: all that is sent by way of that store object, so also
+    by others who use it at the same time.
+    """
 
     def __init__(self, store: Store, *, read_only: bool = False) -> None:
         super().__init__(store, read_only=read_only)
-        self._shared = [Counts()]  # a list, so that a read-only twin counts into the same
-        self._guard = threading.Lock()
+        self._shared = _Shared(meter_of(store))  # so that a read-only twin counts into the same
 
     @property
     def counts(self) -> Counts:
         """The present counts; :meth:`reset` begins new ones and leaves these as they are."""
-        return self._shared[0]
+        return self._shared.read_meter()
 
     def reset(self) -> Counts:
         """Begin to count from zero; gives the counts so far."""
-        with self._guard:
-            old, self._shared[0] = self._shared[0], Counts()
-        return old
+        return self._shared.reset()
 
     def _count(self, keys: Iterable[str] = (), **numbers: int) -> None:
-        with self._guard:
-            counts = self._shared[0]
-            counts.keys.update(keys)
-            for name, number in numbers.items():
-                setattr(counts, name, getattr(counts, name) + number)
+        self._shared.add(keys, numbers)
 
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
         reading = super().read(key, ranges)
@@ -127,6 +138,48 @@ class CountingStore(WrapperStore):
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         self._count(lists=1)
         return super().list_dir(prefix)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_shared": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy counts for itself, from zero."""
+        self.__dict__.update(state)
+        self._shared = _Shared(meter_of(self._store))
+
+
+class _Shared:
+    """Counts that several threads add to, and the meter of the requests behind them."""
+
+    def __init__(self, meter: RequestMeter | None) -> None:
+        self._guard = threading.Lock()
+        self._meter = meter
+        self._begin()
+
+    def _begin(self) -> None:
+        self._counts = Counts(sent=None if self._meter is None else 0)
+        self._before = 0 if self._meter is None else self._meter.sent
+
+    def add(self, keys: Iterable[str], numbers: Mapping[str, int]) -> None:
+        with self._guard:
+            self._counts.keys.update(keys)
+            for name, number in numbers.items():
+                setattr(self._counts, name, getattr(self._counts, name) + number)
+
+    def read_meter(self) -> Counts:
+        with self._guard:
+            return self._read_meter()
+
+    def reset(self) -> Counts:
+        with self._guard:
+            old = self._read_meter()
+            self._begin()
+        return old
+
+    def _read_meter(self) -> Counts:
+        if self._meter is not None:
+            self._counts.sent = self._meter.sent - self._before
+        return self._counts
 
 
 __all__ = ["CountingStore", "Counts"]

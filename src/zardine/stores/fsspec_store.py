@@ -24,7 +24,20 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.extras import need
+from zardine.stores.fsspec_filesystems import (
+    account_of,
+    endpoint_of,
+    forget_listings,
+    is_rooted,
+    keeps_copies,
+    missing_package,
+    names_of,
+    shown,
+    unwrapped,
+)
 from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.object_kinds import service_of
+from zardine.stores.url_text import without_password
 
 _REMOTE: Final = ReadCost(latency=0.05, bandwidth=5e7, requests=32)
 _NEAR: Final = ReadCost(latency=1e-4, bandwidth=1e9, requests=2)
@@ -33,6 +46,7 @@ _RENAMING: Final = ("file", "local", "sftp", "ssh")
 _DIRECTORIES: Final = (*_RENAMING, "memory", "smb", "hdfs", "ftp")
 _TEMPORARY: Final = ".zardine-unfinished-"
 _WRITES: Final = 100
+_SERVICES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
 _MISSING: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError, KeyError)
 _ATTEMPTS: Final = 5
 _TOKENS: Final = (
@@ -56,35 +70,56 @@ class FsspecStore(Store):
     and size), asked for before and after each read of ranges, and writes of several processes may undo each other; the
     first conditional write warns. Threads of this process exclude each other. For S3, Google Cloud Storage, Azure and
     HTTP the stores behind their URLs are faster and promise more.
+
+    The filesystem's cache of listings (its ``dircache``) is switched off: it would hide what others write. One that
+    keeps copies of files and does not ask whether they changed (``simplecache`` and its like) is only read from.
+    Without a ``path`` the root of the filesystem is meant, all that it reaches: that has to be ``read_only``, else
+    :class:`~zardine.errors.StoreError` is raised.
     """
 
     def __init__(self, fs: Any, path: str = "", *, read_only: bool = False) -> None:
-        super().__init__(read_only=read_only)
         spec = need("fsspec.spec", "an fsspec filesystem")
         if not isinstance(fs, spec.AbstractFileSystem):
             raise TypeError(f"an FsspecStore is made of an fsspec filesystem, not {type(fs).__name__}")
+        fs, path = unwrapped(fs, path)
         if getattr(fs, "asynchronous", False):
             raise TypeError("the fsspec filesystem is for use in coroutines: make it with asynchronous=False")
+        unnamed = not path and not is_rooted(fs)
+        if unnamed and not read_only:
+            raise StoreError(
+                f"the filesystem {type(fs).__name__} stands for all that it reaches: name a directory of it, as in "
+                "open(filesystem, path='bucket/data.zarr') or FsspecStore(filesystem, 'bucket/data.zarr')"
+            )
+        self._never_written = unnamed or keeps_copies(fs)
+        super().__init__(read_only=read_only or self._never_written)
+        forget_listings(fs)
         self._fs = fs
-        self._path = str(fs._strip_protocol(path)).rstrip("/")
+        self._path = str(fs._strip_protocol(path) if path else fs.root_marker).rstrip("/")
         self._warned = False
 
     @classmethod
     def from_url(cls, url: str, *, storage_options: Mapping[str, Any] | None = None) -> FsspecStore:
         """The store of a URL, or of a chain of them; ``storage_options`` go to fsspec as they are."""
-        core = need("fsspec.core", f"{url!r}")
+        printed = without_password(url)
+        core = need("fsspec.core", f"{printed!r}")
         try:
             fs, path = core.url_to_fs(url, **(storage_options or {}))
         except ImportError as error:
-            raise UnsupportedError(f"{url!r}: {error}") from None
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{url!r} cannot be opened: {error}") from error
-        return cls(fs, path)
+            raise UnsupportedError(missing_package(printed, error)) from None
+        except TypeError as error:
+            raise TypeError(f"{printed!r} cannot be opened with these storage_options: {error}") from None
+        except Exception as error:
+            kind = "" if isinstance(error, (OSError, ValueError)) and str(error) else f"{type(error).__name__}: "
+            raise StoreError(f"{printed!r} cannot be opened: {kind}{without_password(str(error))}") from None
+        return cls(fs, path, read_only=not path)
 
     @classmethod
     def from_mapper(cls, mapper: Any) -> FsspecStore:
-        """The store over the same files as ``fsspec.get_mapper(...)``, or as a filesystem."""
-        return cls(mapper.fs, mapper.root) if hasattr(mapper, "fs") else cls(mapper)
+        """The store over the same files as ``fsspec.get_mapper(...)``."""
+        return cls(mapper.fs, mapper.root)
+
+    def with_read_only(self, read_only: bool = False) -> FsspecStore:
+        return super().with_read_only(read_only or self._never_written)
 
     @property
     def fs(self) -> Any:
@@ -95,6 +130,12 @@ class FsspecStore(Store):
     def path(self) -> str:
         """The directory that all keys lie below."""
         return self._path
+
+    @property
+    def origin(self) -> tuple[str, str, str] | None:
+        """Where the buckets are, as :attr:`ObjectStore.origin` says it; ``None`` of what has none."""
+        scheme = _SERVICES.get(names_of(self._fs)[0])
+        return None if scheme is None else (scheme, service_of(endpoint_of(self._fs) or ""), account_of(self._fs))
 
     # readable
 
@@ -128,7 +169,7 @@ class FsspecStore(Store):
 
     def _info(self, name: str) -> Mapping[str, Any] | None:
         try:
-            info: Mapping[str, Any] = self._fs.info(name, refresh=True) if self._refreshes() else self._fs.info(name)
+            info: Mapping[str, Any] = self._fs.info(name)
         except _MISSING:
             return None
         if info.get("type") == "directory":
@@ -138,13 +179,9 @@ class FsspecStore(Store):
             return {**info, "size": len(data)}
         return info
 
-    def _refreshes(self) -> bool:
-        """Whether the filesystem would answer from a listing that it keeps, and can be told not to."""
-        return "s3" in _protocols(self._fs) or "gs" in _protocols(self._fs)
-
     @property
     def cost(self) -> ReadCost:
-        return _NEAR if set(_protocols(self._fs)) & set(_LOCAL) else _REMOTE
+        return _NEAR if set(names_of(self._fs)) & set(_LOCAL) else _REMOTE
 
     # writeable
 
@@ -172,7 +209,7 @@ class FsspecStore(Store):
     def _put(self, name: str, data: bytes) -> None:
         """Write a file, where the filesystem renames in one step by way of a temporary one."""
         parent = name.rpartition("/")[0]
-        renames = set(_protocols(self._fs)) & set(_RENAMING)
+        renames = set(names_of(self._fs)) & set(_RENAMING)
         place = f"{parent}/{_TEMPORARY}{uuid.uuid4().hex}" if renames else name
         for attempt in range(_WRITES):
             try:
@@ -203,7 +240,7 @@ class FsspecStore(Store):
 
     def _remove_empty(self, name: str) -> None:
         """Remove directories that hold nothing any more, where the filesystem has such."""
-        if not set(_protocols(self._fs)) & set(_DIRECTORIES):
+        if not set(names_of(self._fs)) & set(_DIRECTORIES):
             return
         above = name.rpartition("/")[0]
         while len(above) > len(self._path):
@@ -238,6 +275,7 @@ class FsspecStore(Store):
     def _entries(self, prefix: str) -> tuple[list[str], list[str]]:
         above = self._name(prefix[:-1]) if prefix else self._path
         try:
+            self._fs.invalidate_cache()  # what it keeps without a dircache
             found = self._fs.ls(above, detail=True)
         except _MISSING:
             return [], []
@@ -283,7 +321,7 @@ class FsspecStore(Store):
         raise StoreError(f"cannot {what} key {key!r} of {self}: {type(error).__name__}: {error}") from error
 
     def __str__(self) -> str:
-        return f"{_protocols(self._fs)[0]}://{self._path.lstrip('/') if self._path != '/' else ''}"
+        return without_password(shown(self._fs, self._path))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -294,6 +332,10 @@ class FsspecStore(Store):
     def __hash__(self) -> int:
         return hash((self._path, self.read_only))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        forget_listings(self._fs)  # it may have been made anew
+
     def _parts(self) -> tuple[object, ...]:
         return self._fs, self._path, self.read_only
 
@@ -302,10 +344,6 @@ def known_scheme(scheme: str) -> bool:
     """Whether fsspec has a filesystem for URLs of this scheme. :class:`UnsupportedError` if it is not installed."""
     registry = need("fsspec.registry", f"the URL scheme {scheme!r}")
     return scheme in registry.known_implementations or scheme in registry.registry
-
-
-def _protocols(fs: Any) -> tuple[str, ...]:
-    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
 
 
 def _version(info: Mapping[str, Any]) -> Version | None:

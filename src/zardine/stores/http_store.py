@@ -2,51 +2,80 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from threading import Lock
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 from urllib.parse import quote, unquote, urlsplit
 
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError, UnsupportedError
 from zardine.stores.base import WHOLE, ByteRange, Reading, Version, check_prefix
 from zardine.stores.extras import need
+from zardine.stores.http_client import HTTPClient
+from zardine.stores.http_plain import basic
+from zardine.stores.http_whole import WholeValue, WholeValues
+from zardine.stores.keyed_lock import KeyedLock
 from zardine.stores.object_options import object_options
 from zardine.stores.object_runtime import RUNTIME
 from zardine.stores.object_store import ObjectStore, cut
+from zardine.stores.url_text import without_password
 
-_KEPT: Final = 256 * 2**20
-"""Bytes of values that are kept where a server gives only whole ones."""
+_FRESH: Final = 60.0
+"""Seconds for which a whole value is used again where the server cannot be asked whether it is still the same."""
 
 
 class HTTPStore(ObjectStore):
     """What lies below an ``http://`` or ``https://`` URL, by requests for whole values or ranges of them. Read-only.
 
+    The URL is percent-encoded, as everywhere; ``http://user:password@host/`` sends them, and does not show them again.
     The version of a value is its ETag, or else the time of its last change and its size.
 
     A web server lists nothing (:class:`~zardine.errors.UnsupportedError`), so the members of a group are found only by
     consolidated metadata, or by their paths. From a server that does not give byte ranges, values are read whole, once
-    each for a version: a warning says so.
+    each for a version: a warning says so. If such a server tells no versions either, or refuses HEAD, a value is read
+    again after a minute.
     """
 
+    _kinds: ClassVar[tuple[str, ...]] = ("HTTPStore",)
+
     def __init__(self, url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = True) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise StoreError(f"{url!r} is not an http:// or https:// URL of a server")
-        if parts.query or parts.fragment:
-            raise StoreError(
-                f"{url!r}: a store's URL cannot have a query ('?') or fragment ('#'): keys are put after it"
-            )
-        modules = need("obstore.store", f"{url!r}")
-        options = object_options("http", storage_options)
-        options.client.setdefault("allow_http", parts.scheme == "http")
-        clean = parts._replace(path=quote(unquote(parts.path).rstrip("/"))).geturl()
-        with RUNTIME:
-            inner = modules.HTTPStore.from_url(clean, client_options=options.client, retry_config=options.retry)
+        shown = without_password(url).partition("?")[0].partition("#")[0]
+        modules = need("obstore.store", f"{shown!r}")
+        try:
+            parts = urlsplit(url)
+            user, password = unquote(parts.username or ""), unquote(parts.password or "")
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise StoreError(f"{shown!r} is not an http:// or https:// URL of a server")
+            if parts.query or parts.fragment:
+                raise StoreError(
+                    f"{shown!r}: a store's URL cannot have a query ('?') or fragment ('#'): keys are put after it"
+                )
+            options = object_options("http", storage_options)
+            options.client.setdefault("allow_http", parts.scheme == "http")
+            headers = dict(options.client.get("default_headers") or {})
+            if user and not any(name.lower() == "authorization" for name in headers):
+                options.client["default_headers"] = {**headers, "Authorization": basic(user, password)}
+            clean = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=_encoded(parts.path.rstrip("/")))
+            with RUNTIME:
+                inner = modules.HTTPStore.from_url(
+                    clean.geturl(), client_options=options.client, retry_config=options.retry
+                )
+        except ValueError as error:
+            raise StoreError(f"{shown!r} cannot be opened: {error}") from None
+        self._open(inner)
+
+    @classmethod
+    def of(cls, store: Any) -> HTTPStore:
+        """What lies below the URL of an ``obstore.store.HTTPStore``."""
+        self = object.__new__(cls)
+        self._open(store)
+        return self
+
+    def _open(self, inner: Any) -> None:
         super().__init__(inner, read_only=True)
-        self._whole = _WholeValues()
+        self._client = self._http = HTTPClient(inner)
+        self._whole = WholeValues()
 
     def with_read_only(self, read_only: bool = False) -> HTTPStore:
         """Itself: there is no other kind."""
@@ -64,13 +93,27 @@ class HTTPStore(ObjectStore):
                 f"the server of {self} does not give byte ranges: whole objects are read for parts of them",
                 stacklevel=2,
             )
-        known = self._whole.get(key)
-        if known is not None and known.version is not None and self.version(key) == known.version:
-            return cut(known, wanted)
-        reading = self._read_one(key, WHOLE)
-        if reading is not None and reading.version is not None:
-            self._whole.put(key, reading)
+        with KeyedLock((id(self._whole), key)):  # the first of many threads reads it for all
+            known = self._whole.get(key)
+            if known is not None and self._is_current(key, known):
+                return cut(known.reading, wanted)
+            reading = self._read_one(key, WHOLE)
+            if reading is not None:
+                self._whole.put(key, reading)
         return cut(reading, wanted)
+
+    def _is_current(self, key: str, known: WholeValue) -> bool:
+        if known.reading.version is None:
+            return known.age < _FRESH
+        try:
+            meta = self._http.look(key)
+        except FileNotFoundError:
+            return False
+        except Exception as error:
+            self._fail(error, f"read key {key!r}")
+        if meta is None:
+            return known.age < _FRESH
+        return self._version_of({"size": known.reading.size, **meta}) == known.reading.version
 
     def _version_of(self, meta: Any) -> Version | None:
         version: Version | None = meta["e_tag"]
@@ -94,39 +137,21 @@ class HTTPStore(ObjectStore):
             "group, or have the one who wrote the data call consolidate_metadata, which lists the members of a group"
         )
 
+    def __str__(self) -> str:
+        return without_password(str(self._inner.url))
+
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_whole": None}
+        return {**self.__dict__, "_whole": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._whole = _WholeValues()
+        self.__dict__.update(state)
+        self._whole = WholeValues()
 
 
-class _WholeValues:
-    """Values of a server that gives only whole ones; those read longest ago go first."""
-
-    def __init__(self) -> None:
-        self.needed = False
-        self._lock = Lock()
-        self._values: OrderedDict[str, Reading] = OrderedDict()
-        self._size = 0
-
-    def get(self, key: str) -> Reading | None:
-        with self._lock:
-            return self._values.get(key)
-
-    def put(self, key: str, reading: Reading) -> None:
-        with self._lock:
-            self._drop(key)
-            if reading.size <= _KEPT:
-                self._values[key] = reading
-                self._size += reading.size
-            while self._size > _KEPT:
-                self._drop(next(iter(self._values)))
-
-    def _drop(self, key: str) -> None:
-        old = self._values.pop(key, None)
-        self._size -= 0 if old is None else old.size
+def _encoded(path: str) -> str:
+    """The path of a URL with what may not be in one percent-encoded, and the rest as it is."""
+    whole = re.sub(r"%(?![0-9A-Fa-f]{2})", "%25", path)
+    return quote(whole, safe="/%:@!$&'()*+,;=~")
 
 
 __all__ = ["HTTPStore"]

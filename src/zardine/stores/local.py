@@ -274,7 +274,22 @@ class LocalStore(Store):
             if error.errno in (errno.ELOOP, errno.EACCES, errno.EPERM, errno.ETXTBSY):
                 return None  # a link, or a file that may be replaced but not changed
             self._fail("edit", key, error)
-        return EditableFile(fd, status.st_size, version_of(status), self._settle)
+        found = os.fstat(fd)
+        if not os.path.samestat(found, status):  # a program that takes no locks has replaced it just now
+            os.close(fd)
+            self._lost(key)
+
+        def settle(fd: int) -> Version:
+            version = self._settle(fd)
+            try:
+                replaced = not os.path.samestat(os.stat(name, dir_fd=directory), status)
+            except FileNotFoundError:
+                replaced = True
+            if replaced:
+                self._lost(key)
+            return version
+
+        return EditableFile(fd, found.st_size, version_of(found), settle, durable=self._durable)
 
     def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
         """Paths of what writers that died left behind: unfinished files unchanged for ``older_than`` seconds."""

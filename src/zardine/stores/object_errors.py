@@ -5,15 +5,20 @@ obstore has a class for few of its errors, so the rest is told apart by the code
 
 from __future__ import annotations
 
+import html
 import random
 import re
 import time
+from collections.abc import Callable
 from typing import Final
 
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
 
 _STATUS: Final = re.compile(r"status code: (\d{3})")
-_CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+_CODE: Final = re.compile(r"<Code>\s*([^<]+?)\s*</Code>")
+_MESSAGE: Final = re.compile(r"<Message>\s*([^<]+?)\s*</Message>", re.DOTALL)
+_REGION: Final = re.compile(r"<Region>\s*([\w-]+)\s*</Region>|expecting '([\w-]+)'")
+_RETRIES: Final = re.compile(r", after (\d+) retries,")
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist")
 _NO_CREDENTIALS: Final = (
     "latest/api/token",
@@ -36,6 +41,13 @@ _CUT_SHORT: Final = (
     "IncompleteBody",
     "kind: Interrupted",
 )
+_CONFLICTS: Final = ("ConditionalRequestConflict", "OperationAborted")
+"""Codes of S3 for a request that met another one and may simply be made again."""
+
+_LOST: Final = (*_CONFLICTS, "PreconditionFailed", "ConditionNotMet", "TargetConditionNotMet", "BlobAlreadyExists")
+_UNSENT: Final = ("NotSupportedError", "NotImplementedError", "InvalidPathError")
+"""Errors of obstore from before anything is sent."""
+
 _WHERE: Final = {
     "S3Store": "key and secret in storage_options, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile in "
     "~/.aws; anon=True in storage_options reads public data",
@@ -43,7 +55,16 @@ _WHERE: Final = {
     "anon=True in storage_options reads public data",
     "AzureStore": "account_name and account_key (or sas_token, or connection_string) in storage_options or "
     "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY; anon=True in storage_options reads public data",
+    "HTTPStore": "http://user:password@host/..., or storage_options={'headers': {'Authorization': ...}}",
 }
+
+
+class GivenUp(Exception):  # noqa: N818 - never seen by users
+    """The error that is its cause came again in each of so many ``tries``."""
+
+    def __init__(self, tries: int) -> None:
+        super().__init__(tries)
+        self.tries = tries
 
 
 def status_of(error: BaseException) -> int | None:
@@ -52,16 +73,40 @@ def status_of(error: BaseException) -> int | None:
     return int(found[1]) if found else None
 
 
+def code_of(error: BaseException) -> str | None:
+    """The service's own name for what went wrong, where it gave one."""
+    found = _CODE.search(str(error))
+    return found[1] if found else None
+
+
+def repetitions(error: BaseException) -> int:
+    """How many requests an error of obstore has cost."""
+    if isinstance(error, (TypeError, ValueError)) or type(error).__name__ in _UNSENT:
+        return 1 if has_no_ranges(error) else 0
+    found = _RETRIES.search(str(error))
+    return 1 + (int(found[1]) if found else 0)
+
+
 def is_missing(error: BaseException) -> bool:
     """Whether there is no value under the key, in a bucket that exists."""
     return isinstance(error, FileNotFoundError) and not any(each in str(error) for each in _NO_BUCKET)
 
 
-def is_lost(error: BaseException) -> bool:
-    """Whether a conditional write came too late."""
-    if type(error).__name__ in ("PreconditionError", "AlreadyExistsError"):
-        return not any(each in str(error) for each in _NO_BUCKET)
-    return status_of(error) in (409, 412)
+def is_lost(error: BaseException, kind: str) -> bool:
+    """Whether a conditional write came too late.
+
+    Services answer with the same statuses for other reasons, such as a lease on a blob of Azure: the code tells.
+    """
+    code, status = code_of(error), status_of(error)
+    refused = type(error).__name__ in ("PreconditionError", "AlreadyExistsError") or status in (409, 412)
+    if any(each in str(error) for each in _NO_BUCKET):
+        return False
+    return refused and (code is None or code in _LOST or (status in (404, 412) and kind != "AzureStore"))
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether the request met another one at the same key, and may be made again as it is."""
+    return code_of(error) in _CONFLICTS
 
 
 def is_unsupported(error: BaseException) -> bool:
@@ -86,35 +131,64 @@ def has_no_ranges(error: BaseException) -> bool:
     return "NotPartial" in str(error) or "Range request not supported" in str(error)
 
 
+def has_no_length(error: BaseException) -> bool:
+    """Whether the server answered without saying how long the answer is, which obstore does not take."""
+    return "Content-Length Header missing" in str(error) or "MissingContentLength" in str(error)
+
+
 def is_cut_short(error: BaseException) -> bool:
     """Whether the connection went while a request or an answer was under way, which obstore does not always repeat."""
     text = str(error)
     return status_of(error) is None and any(each in text for each in _CUT_SHORT) and "kind: Connect" not in text
 
 
-def pause(attempt: int, error: BaseException) -> bool:
-    """Wait, longer each time, before what obstore gave up at once is tried again; false if trying again is vain."""
-    if not is_cut_short(error.__cause__ or error):
-        return False
-    time.sleep(random.uniform(0.05, 0.1) * 2**attempt)
-    return True
+def is_passing(error: BaseException) -> bool:
+    """Whether the same request may well succeed if it is made again now."""
+    return is_cut_short(error) or is_conflict(error) or bool(getattr(error, "passing", False))
 
 
-def translated(error: BaseException, what: str, store: str, kind: str) -> StoreError | UnsupportedError:
-    """Our error for one of obstore's that was raised by ``what`` (such as ``read key 'a'``)."""
-    text = str(error)
-    name = type(error).__name__
+def is_repeated(error: BaseException) -> bool:
+    """Whether obstore makes a request again after such an answer, or after none."""
     status = status_of(error)
+    return status == 429 or (status or 0) >= 500 or "error sending request" in str(error)
+
+
+def pause(attempt: int) -> None:
+    """Wait, longer each time, before what obstore gave up at once is tried again."""
+    time.sleep(random.uniform(0.05, 0.1) * 2**attempt)
+
+
+def translated(
+    error: BaseException,
+    what: str,
+    store: str,
+    kind: str,
+    *,
+    conditional: bool = False,
+    region: Callable[[], str] = str,
+) -> StoreError | UnsupportedError:
+    """Our error for one of obstore's that was raised by ``what`` (such as ``read key 'a'``).
+
+    ``conditional``: a write that might come too late; ``region`` asks for the region of a bucket that is elsewhere.
+    """
+    tries = error.tries if isinstance(error, GivenUp) else repetitions(error)
+    if isinstance(error, GivenUp):
+        error = error.__cause__ or error
+    times = " in several tries" if tries > 1 else ""  # obstore does not tell all of its own
+    text, name, status = str(error), type(error).__name__, status_of(error)
     failed = f"cannot {what} of {store}"
-    if is_lost(error):
+    if conditional and is_lost(error, kind):
         return ConditionFailedError(f"{failed}: it changed since it was read; nothing was written")
     if any(each in text for each in _NO_BUCKET):
         return StoreError(f"{failed}: there is no such bucket or container; create it first, or correct the URL")
-    if kind in _WHERE and any(each in text for each in _NO_CREDENTIALS):
+    if kind in _WHERE and kind != "HTTPStore" and any(each in text for each in _NO_CREDENTIALS):
         return StoreError(f"{failed}: no credentials were found; give {_WHERE[kind]}")
+    if _is_elsewhere(error):
+        found = _REGION.search(text)
+        return StoreError(f"{failed}: {_elsewhere((found[1] or found[2]) if found else region())}")
     if name == "PermissionDeniedError" or status == 403:
-        code = _CODE.search(text)
-        reason = f"forbidden ({code[1]})" if code else "forbidden"
+        code = code_of(error)
+        reason = f"forbidden ({code})" if code else "forbidden"
         return StoreError(
             f"{failed}: {reason}; these credentials lack the right, are wrong, or (without the right to list) the key "
             "is missing"
@@ -123,34 +197,64 @@ def translated(error: BaseException, what: str, store: str, kind: str) -> StoreE
         return StoreError(f"{failed}: not authenticated; give credentials: {_WHERE.get(kind, 'in storage_options')}")
     if status in (429, 503) or "SlowDown" in text or "ServerBusy" in text:
         return StoreError(
-            f"{failed}: the service is throttling (status {status}) and did not stop after several tries; try again "
-            "later, use fewer threads or processes, or raise max_retries in storage_options"
+            f"{failed}: the service is throttling (status {status}) and did not stop{times}; try again later, use "
+            "fewer threads or processes, or raise max_retries in storage_options"
         )
-    if status == 301 or "PermanentRedirect" in text or "AuthorizationHeaderMalformed" in text:
-        return StoreError(f"{failed}: the bucket is in another region; give region in storage_options: {_line(text)}")
+    if "timed out" in text or "TimedOut" in text:
+        return StoreError(f"{failed}: no answer in time{times} (timeout and max_retries are in storage_options)")
     if status is None and ("error sending request" in text or "dns error" in text or "onnection" in text):
-        return StoreError(f"{failed}: the server cannot be reached, or hung up, in several tries: {_line(text)}")
-    if "timed out" in text or "timeout" in text.lower().replace("retry_timeout", ""):
-        return StoreError(
-            f"{failed}: no answer in time, in several tries (timeout and max_retries are in storage_options)"
-        )
+        return StoreError(f"{failed}: the server cannot be reached, or hung up{times}: {reason_of(error)}")
+    if is_cut_short(error):
+        return StoreError(f"{failed}: the answer was cut short{times}: {reason_of(error)}")
     if "InvalidPath" in text or (isinstance(error, ValueError) and "path" in text.lower()):
-        return InvalidKeyError(f"{failed}: the store cannot have a key of that name: {_line(text)}")
-    return StoreError(f"{failed}: {_line(text)}")
+        return InvalidKeyError(f"{failed}: the store cannot have a key of that name: {reason_of(error)}")
+    return StoreError(f"{failed}: {reason_of(error)}")
 
 
-def _line(text: str) -> str:
-    """The first line of an error's text, without the details that follow it."""
-    return text.partition("\n\nDebug source")[0].partition("\n")[0][:300]
+def _is_elsewhere(error: BaseException) -> bool:
+    """Whether S3 said that the bucket is elsewhere."""
+    text = str(error)
+    return (
+        status_of(error) == 301
+        or "Received redirect without LOCATION" in text
+        or "PermanentRedirect" in text
+        or ("AuthorizationHeaderMalformed" in text and "region" in text)
+    )
+
+
+def _elsewhere(region: str) -> str:
+    """What to say of a bucket that is in another ``region``, which may not be known."""
+    if region:
+        return f"the bucket is in the region {region!r}: give region={region!r} in storage_options, or AWS_REGION"
+    return "the bucket is in another region: give region in storage_options, or AWS_REGION"
+
+
+def reason_of(error: BaseException) -> str:
+    """What the service says: the status, its code and its message; or else the first line of obstore's text."""
+    text = str(error).partition("\n\nDebug source")[0]
+    status, code, message = status_of(error), _CODE.search(text), _MESSAGE.search(text)
+    if code is None:
+        return text.partition("\n")[0][:300]
+    said = " ".join(html.unescape(message[1]).split()) if message else ""
+    return f"{code[1]}{f' (status {status})' if status else ''}{f': {said}' if said else ''}"[:400]
 
 
 __all__ = [
+    "GivenUp",
+    "code_of",
+    "has_no_length",
     "has_no_ranges",
+    "is_conflict",
     "is_cut_short",
     "is_lost",
     "is_missing",
     "is_out_of_range",
+    "is_passing",
+    "is_repeated",
     "is_unsupported",
+    "pause",
+    "reason_of",
+    "repetitions",
     "status_of",
     "translated",
 ]

@@ -1,8 +1,9 @@
-"""obstore's own threads, which a forked child does not have."""
+"""obstore's own threads, which a forked child does not have, and its panics."""
 
 from __future__ import annotations
 
 import os
+from types import TracebackType
 from typing import Final
 
 from zardine.errors import StoreError
@@ -11,7 +12,7 @@ from zardine.errors import StoreError
 class Runtime:
     """``with RUNTIME:`` goes round every call of obstore; in a child that was forked after one it is an error.
 
-    Without it such a child would wait for ever.
+    Without it such a child would wait for ever. A panic of obstore (no ``Exception``) becomes an error of ours.
     """
 
     def __init__(self) -> None:
@@ -30,8 +31,13 @@ class Runtime:
             )
         self._started = True
 
-    def __exit__(self, *error: object) -> None:
-        pass
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and kind.__name__ == "PanicException":
+            raise StoreError(
+                f"obstore broke down ({error}): are the URL and the endpoint in storage_options right?"
+            ) from None
 
 
 RUNTIME: Final = Runtime()

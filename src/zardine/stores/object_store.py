@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
+import contextlib
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
@@ -24,33 +24,29 @@ from zardine.stores.base import (
     flat_bytes,
     resolve_range,
 )
-from zardine.stores.extras import need
 from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.object_client import ObjectClient
+from zardine.stores.object_conditions import knows_conditions, put_conditionally
 from zardine.stores.object_errors import (
+    GivenUp,
+    has_no_length,
     has_no_ranges,
-    is_cut_short,
     is_missing,
     is_out_of_range,
     is_unsupported,
-    pause,
     translated,
 )
-from zardine.stores.object_runtime import RUNTIME
+from zardine.stores.object_kinds import SCHEMES, kind_of, origin_of
+from zardine.stores.object_meter import RequestMeter
+from zardine.stores.object_regions import region_of
 
 _REMOTE: Final = ReadCost(latency=0.03, bandwidth=5e7, requests=64)
 _NEAR: Final = ReadCost(latency=5e-5, bandwidth=1e9, requests=2)
-_SCHEMES: Final = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az", "HTTPStore": "http", "MemoryStore": "memory"}
-_INSTEAD: Final = {"LocalStore": ": zardine.storage.LocalStore promises more"}
-_WITH_ATTRIBUTES: Final = ("S3Store", "GCSStore", "AzureStore")
-_WRITE_ID: Final = "zardinewrite"
-"""Metadata of an object: which write made it, so that a write whose answer got lost can be told from another's."""
-
+_INSTEAD: Final = {
+    "LocalStore": ": zardine.storage.LocalStore promises more",
+    "HTTPStore": ": zardine.storage.HTTPStore.of makes a store of it",
+}
 _ERASED_AT_ONCE: Final = 1000
-
-_ONE_PUT: Final = 64 * 2**20
-"""Bytes up to which a value is one request; longer ones without a condition go up in parts of :data:`_PART`."""
-
-_PART: Final = 16 * 2**20
 
 
 class ObjectStore(Store):
@@ -65,22 +61,35 @@ class ObjectStore(Store):
     ``retry_config`` says. It cannot be used in a process that was forked after its first use: that is an error here.
     """
 
+    _kinds: ClassVar[tuple[str, ...]] = ("S3Store", "GCSStore", "AzureStore", "MemoryStore")
+
     def __init__(self, store: Any, *, read_only: bool = False, cost: ReadCost | None = None) -> None:
         super().__init__(read_only=read_only)
-        self._obstore = need("obstore", "an object store")
-        self._inner, self._kind = store, type(store).__name__
-        if not type(store).__module__.startswith("obstore"):
+        kind = kind_of(store)
+        if kind is None:
             raise TypeError(f"an ObjectStore is made of a store of the package obstore, not {type(store).__name__}")
-        if self._kind not in _SCHEMES:
-            raise TypeError(f"obstore's {self._kind} is not supported" + _INSTEAD.get(self._kind, ""))
-        self._cost = cost or (_NEAR if self._kind == "MemoryStore" else _REMOTE)
-        self._token = "version" if self._kind == "GCSStore" else "e_tag"  # what a conditional put there goes by
+        if kind not in self._kinds:
+            raise TypeError(f"obstore's {kind} is not supported" + _INSTEAD.get(kind, ""))
+        self._inner, self._kind = store, kind
+        self._client = ObjectClient(store, kind)
+        self._cost = cost or (_NEAR if kind == "MemoryStore" else _REMOTE)
+        self._token = "version" if kind == "GCSStore" else "e_tag"  # what a conditional put there goes by
         self._conditional = True
 
     @property
     def store(self) -> Any:
         """The obstore store that does the work."""
         return self._inner
+
+    @property
+    def origin(self) -> tuple[str, str, str]:
+        """Where the buckets are: scheme, host of the service (empty for the cloud's own), and account."""
+        return origin_of(self._inner, self._kind)
+
+    @property
+    def meter(self) -> RequestMeter:
+        """How many requests this store, and those made of it, have sent."""
+        return self._client.meter
 
     @property
     def cost(self) -> ReadCost:
@@ -113,15 +122,12 @@ class ObjectStore(Store):
         elif start > 0:
             options["range"] = {"offset": start}
         try:
-            with RUNTIME:
-                answer = self._obstore.get(self._inner, key, options=options)
-                meta = answer.meta
-                data = memoryview(answer.bytes())
+            meta, data = self._client.get(key, **options)
         except FileNotFoundError as error:
             self._missing(error, f"read key {key!r}")
             return None
         except Exception as error:
-            if options and has_no_ranges(error):
+            if options and (has_no_ranges(error) or has_no_length(error)):
                 raise _NoRangesError from None
             if options and (is_out_of_range(error) or is_unsupported(error)):  # Azure: no ranges counted from the end
                 raise _BeyondError from None
@@ -175,8 +181,7 @@ class ObjectStore(Store):
 
     def _head(self, key: str) -> tuple[Version | None, int] | None:
         try:
-            with RUNTIME:
-                meta = self._obstore.head(self._inner, key)
+            meta = self._client.head(key)
         except FileNotFoundError as error:
             self._missing(error, f"read key {key!r}")
             return None
@@ -196,68 +201,37 @@ class ObjectStore(Store):
         if self._kind == "MemoryStore" and not isinstance(data, bytes):
             data = bytes(data)  # it would keep the caller's buffer
         if condition is None:
-            return self._put(key, data, None, {})
-        if self._conditional:
-            try:
+            return self._put(key, data)
+        if self._conditional and knows_conditions(self.origin) is not False:
+            with contextlib.suppress(UnsupportedError):
                 return self._put_conditionally(key, data, condition)
-            except UnsupportedError:
-                self._conditional = False
-                warnings.warn(
-                    f"{self} has no conditional writes: updates may be lost where several processes or machines write "
-                    "to the same chunk, shard or metadata document; the threads of this process exclude each other",
-                    stacklevel=2,
-                )
+        if self._conditional:
+            self._conditional = False
+            warnings.warn(
+                f"{self} has no conditional writes: updates may be lost where several processes or machines write "
+                "to the same chunk, shard or metadata document; the threads of this process exclude each other",
+                stacklevel=2,
+            )
         with self.lock(key):
             found = self._head(key)
             if (None if found is None else found[0]) != condition.version:
                 raise ConditionFailedError(f"key {key!r} of {self} changed since it was read; nothing was written")
-            return self._put(key, data, None, {})
+            return self._put(key, data)
+
+    def _put(self, key: str, data: BytesLike) -> Version | None:
+        try:
+            return self._version_of(self._client.put(key, data))
+        except Exception as error:
+            self._fail(error, f"write key {key!r}")
 
     def _put_conditionally(self, key: str, data: BytesLike, condition: Condition) -> Version | None:
-        """A put whose answer may get lost: it is repeated, and if it then fails against itself, that is success."""
-        attributes = {_WRITE_ID: uuid.uuid4().hex} if self._kind in _WITH_ATTRIBUTES else {}
         mode: Any = "create" if condition.version is None else {self._token: condition.version}
-        for attempt in range(_ATTEMPTS):
-            try:
-                return self._put(key, data, mode, attributes)
-            except StoreError as error:
-                lost = isinstance(error, ConditionFailedError)
-                if attributes and (lost or is_cut_short(error.__cause__ or error)):
-                    done = self._version_written(key, attributes)
-                    if done is not None:
-                        return done
-                if lost or not attributes or not (attempt + 1 < _ATTEMPTS and pause(attempt, error)):
-                    raise
-        raise AssertionError("unreachable")
-
-    def _put(self, key: str, data: BytesLike, mode: Any, attributes: dict[str, str]) -> Version | None:
-        options: dict[str, Any] = {"use_multipart": False} if len(data) <= _ONE_PUT else {"chunk_size": _PART}
-        if mode is not None:
-            options["mode"] = mode
-        if attributes:
-            options["attributes"] = attributes
         try:
-            with RUNTIME:
-                result = self._obstore.put(self._inner, key, data, **options)
+            return self._version_of(put_conditionally(self._client, key, data, mode, self.origin))
+        except UnsupportedError:
+            raise
         except Exception as error:
-            if mode is not None and is_unsupported(error):
-                raise UnsupportedError(str(error)) from None
-            self._fail(error, f"write key {key!r}")
-        return self._version_of(result)
-
-    def _version_written(self, key: str, attributes: dict[str, str]) -> Version | None:
-        """The version of the value if it is the one that a write with these attributes made, though it seemed to fail.
-
-        A put that succeeded while its answer got lost fails when it is repeated: against itself.
-        """
-        try:
-            with RUNTIME:
-                answer = self._obstore.get(self._inner, key, options={"head": True})
-                return (
-                    self._version_of(answer.meta) if answer.attributes.get(_WRITE_ID) in attributes.values() else None
-                )
-        except Exception:
-            return None
+            self._fail(error, f"write key {key!r}", conditional=True)
 
     def erase(self, key: str) -> None:
         self._check_writable("erase from")
@@ -271,8 +245,7 @@ class ObjectStore(Store):
 
     def _delete(self, keys: list[str], what: str) -> None:
         try:
-            with RUNTIME:
-                self._obstore.delete(self._inner, keys if len(keys) > 1 else keys[0])
+            self._client.delete(keys)
         except FileNotFoundError as error:
             if not is_missing(error):
                 self._fail(error, what)
@@ -290,44 +263,23 @@ class ObjectStore(Store):
 
     def _listed(self, prefix: str) -> Iterator[str]:
         """Names as they come, a page of the service at a time; all these services sort them."""
-        last: str | None = None
-        for attempt in range(_ATTEMPTS):
-            try:
-                with RUNTIME:
-                    pages = iter(
-                        self._obstore.list(self._inner, prefix[:-1] or None, offset=last, chunk_size=_ERASED_AT_ONCE)
-                    )
-                while True:
-                    with RUNTIME:
-                        page = next(pages, None)
-                    if page is None:
-                        return
-                    for each in page:
-                        last = each["path"]
-                        yield last
-            except FileNotFoundError as error:
-                self._missing(error, f"list what is below {prefix!r}")
-                return
-            except Exception as error:
-                if not (attempt + 1 < _ATTEMPTS and pause(attempt, error)):
-                    self._fail(error, f"list what is below {prefix!r}")
+        try:
+            yield from self._client.names(prefix[:-1] or None)
+        except FileNotFoundError as error:
+            self._missing(error, f"list what is below {prefix!r}")
+        except Exception as error:
+            self._fail(error, f"list what is below {prefix!r}")
 
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         check_prefix(prefix)
-        found: Any = None
-        for attempt in range(_ATTEMPTS):
-            try:
-                with RUNTIME:
-                    found = self._obstore.list_with_delimiter(self._inner, prefix[:-1] or None)
-                break
-            except FileNotFoundError as error:
-                self._missing(error, f"list what is below {prefix!r}")
-                return [], []
-            except Exception as error:
-                if not (attempt + 1 < _ATTEMPTS and pause(attempt, error)):
-                    self._fail(error, f"list what is below {prefix!r}")
-        keys = sorted(each["path"] for each in found["objects"])
-        return keys, sorted(f"{each}/" for each in found["common_prefixes"])
+        try:
+            keys, prefixes = self._client.directory(prefix[:-1] or None)
+        except FileNotFoundError as error:
+            self._missing(error, f"list what is below {prefix!r}")
+            return [], []
+        except Exception as error:
+            self._fail(error, f"list what is below {prefix!r}")
+        return sorted(keys), sorted(f"{each}/" for each in prefixes)
 
     # the rest
 
@@ -339,11 +291,9 @@ class ObjectStore(Store):
     def __str__(self) -> str:
         inner, prefix = self._inner, str(getattr(self._inner, "prefix", None) or "")
         config = getattr(inner, "config", None) or {}
-        if self._kind == "HTTPStore":
-            return str(inner.url)
         if self._kind == "MemoryStore":
             return f"obstore-memory://{id(inner)}"
-        scheme = _SCHEMES[self._kind]
+        scheme = SCHEMES[self._kind]
         bucket = config.get("bucket") or config.get("container_name")
         return f"{scheme}://{bucket}/{prefix}".rstrip("/")
 
@@ -360,21 +310,19 @@ class ObjectStore(Store):
     def __hash__(self) -> int:
         return hash((str(self), self.read_only))
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_obstore": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._obstore = need("obstore", "an object store")
-
     def _missing(self, error: FileNotFoundError, what: str) -> None:
         if not is_missing(error):  # the bucket is
             self._fail(error, what)
 
-    def _fail(self, error: Exception, what: str) -> NoReturn:
+    def _fail(self, error: Exception, what: str, *, conditional: bool = False) -> NoReturn:
         if isinstance(error, StoreError):
             raise error
-        raise translated(error, what, str(self), self._kind) from error
+        cause = error.__cause__ if isinstance(error, GivenUp) else error
+        kind = self._kind
+        raise translated(error, what, str(self), kind, conditional=conditional, region=self._region) from cause
+
+    def _region(self) -> str:
+        return region_of(self._inner.config) if self._kind == "S3Store" else ""
 
 
 _ATTEMPTS: Final = 5

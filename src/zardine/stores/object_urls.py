@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import unquote
 
 from zardine.errors import StoreError
 from zardine.stores.aws_profile import profile_options
 from zardine.stores.extras import need
-from zardine.stores.object_options import connection_options, object_options
+from zardine.stores.object_options import check_endpoint, connection_options, object_options
 from zardine.stores.object_runtime import RUNTIME
 from zardine.stores.object_store import ObjectStore
 from zardine.stores.path import normalize_path
+from zardine.stores.url_text import without_password
 
 _SERVICES: Final[Mapping[str, str]] = {
     "s3": "s3",
@@ -36,10 +37,11 @@ def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, An
     - ``s3://bucket/path``, ``gs://bucket/path``, ``az://container/path``;
     - ``abfs://container@account.dfs.core.windows.net/path``, with ``abfss`` the same.
 
-    Credentials: ``storage_options``, or else each cloud's environment variables, files and instance roles.
+    The path is the key as it is: ``%`` is a percent sign, as for the command lines of these clouds. Credentials:
+    ``storage_options``, or else each cloud's environment variables, files and instance roles.
     """
     service = _SERVICES[scheme]
-    url = f"{scheme}://{rest}"
+    url = without_password(f"{scheme}://{rest}")
     modules = need("obstore.store", f"{url!r}")
     bucket, _, path = rest.partition("/")
     options = object_options(service, storage_options)
@@ -47,18 +49,25 @@ def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, An
     if "@" in bucket and service == "az":
         bucket, _, host = bucket.partition("@")
         config.setdefault("account_name", host.partition(".")[0])
-    if not bucket:
+    if "@" in bucket:
+        raise StoreError(f"{url!r}: no bucket has an '@' in its name; credentials are given in storage_options")
+    if not bucket or bucket in (".", "..") or re.search(r"[\s\x00-\x1f\x7f]", bucket):
         raise StoreError(f"{url!r} names no bucket: {scheme}://bucket/path is meant")
     if service == "s3":
         config = {**profile_options(options.profile, config), **config}
-        if config.get("endpoint", os.environ.get("AWS_ENDPOINT_URL", "")).startswith("http://"):
-            options.client.setdefault("allow_http", True)
+        for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+            if os.environ.get(name):
+                config.setdefault("endpoint", check_endpoint(os.environ[name], name))
     if service == "az":
         config = {**_azure_environment(config), **config}
-        if str(config.get("endpoint", "")).startswith("http://") or config.get("use_emulator"):
+        if config.get("use_emulator"):
+            options.client.setdefault("allow_http", True)
+    if "endpoint" in config:
+        config["endpoint"] = check_endpoint(str(config["endpoint"]), "the endpoint")
+        if config["endpoint"].startswith("http://"):
             options.client.setdefault("allow_http", True)
     kind = {"s3": modules.S3Store, "gs": modules.GCSStore, "az": modules.AzureStore}[service]
-    prefix = normalize_path(unquote(path) if "%" in path else path) or None
+    prefix = normalize_path(path) or None
     try:
         with RUNTIME:
             inner = kind(
@@ -68,7 +77,8 @@ def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, An
         text = str(error).partition("\n")[0]
         if "ccount" in text and service == "az":
             text = "no storage account is named: give account_name in storage_options or AZURE_STORAGE_ACCOUNT_NAME"
-        raise StoreError(f"{url!r} cannot be opened: {text}") from error
+        kind_of_error = TypeError if isinstance(error, TypeError) else StoreError
+        raise kind_of_error(f"{url!r} cannot be opened: {text}") from error
     return ObjectStore(inner)
 
 

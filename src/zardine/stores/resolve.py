@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from zardine.errors import StoreError
 from zardine.stores.base import Store
@@ -14,7 +15,7 @@ from zardine.stores.memory import ManagedMemoryStore, MemoryStore
 from zardine.stores.path import StorePath, normalize_path
 
 StoreLike: TypeAlias = Store | StorePath | str | os.PathLike[str] | MutableMapping[str, Any] | None
-"""What may stand for a store; see :func:`resolve_store`. An obstore store and an fsspec mapper may, too."""
+"""What may stand for a store; see :func:`resolve_store`. So may obstore's stores, fsspec's mappers and filesystems."""
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
 
@@ -35,9 +36,11 @@ def resolve_store(
     - ``zip://path``: a :class:`ZipStore`; ``s3://``, ``gs://``, ``az://``, ``abfs://``: an :class:`ObjectStore`;
       ``http://``, ``https://``: an :class:`HTTPStore`; one of these that
       ends in ``.zip``: the archive there, read-only;
-    - any other URL that fsspec knows, a chain of them (``simplecache::s3://bucket/key``), or an fsspec mapper: an
+    - any other URL that fsspec knows, a chain of them (``simplecache::s3://bucket/key``), or a mapper of fsspec: an
       :class:`FsspecStore`;
-    - a store of the package obstore: an :class:`ObjectStore`;
+    - a filesystem of fsspec: an :class:`FsspecStore` whose root ``path`` is; without one :class:`StoreError` unless it
+      shall only be read;
+    - a store of the package obstore: an :class:`ObjectStore`, :class:`HTTPStore` or :class:`LocalStore`;
     - any of these texts, ``::`` and a path: the node of that path in that store;
     - ``memory://``: a new store in memory; ``memory://name/path``: the one of that name in this process;
     - a mapping: a :class:`MemoryStore` over it;
@@ -50,6 +53,8 @@ def resolve_store(
     """
     if mode not in (None, "r", "r+", "a", "w", "w-"):
         raise ValueError(f"mode must be one of 'r', 'r+', 'a', 'w' and 'w-', not {mode!r}")
+    if storage_options is not None and not isinstance(storage_options, Mapping):
+        raise TypeError(f"storage_options is a mapping of names to values, not {type(storage_options).__name__}")
     if read_only is None:
         read_only = mode == "r"
     inner = ""
@@ -64,14 +69,16 @@ def resolve_store(
         storage_options = None
     elif isinstance(store_like, os.PathLike):
         store = _directory(os.fspath(store_like))
-    elif (foreign := _foreign(store_like)) is not None:
-        store = foreign
+    elif is_foreign(store_like):
+        from zardine.stores.resolve_object import store_of_object
+
+        store, path = store_of_object(store_like, path, read_only=read_only)
     elif isinstance(store_like, MutableMapping):
         store = MemoryStore(store_like)
     else:
         raise TypeError(
-            f"a store is a Store, a StorePath, a path, a URL, a mapping, a store of obstore, a mapper of fsspec or "
-            f"None, not {type(store_like).__name__}"
+            f"a store is a Store, a StorePath, a path, a URL, a mapping, a store of obstore, a mapper or filesystem of "
+            f"fsspec, or None, not {type(store_like).__name__}"
         )
     if storage_options:
         _refuse_options(storage_options, store)
@@ -83,10 +90,11 @@ def resolve_store(
 def _store_of_text(text: str, storage_options: Mapping[str, Any] | None) -> tuple[Store, str]:
     inner = ""
     if "::" in text:
-        from zardine.stores.resolve_url import chain_store, is_chain
+        from zardine.stores.resolve_url import chain_and_node, chain_store
 
-        if is_chain(text):
-            return chain_store(text, storage_options), ""
+        chain = chain_and_node(text)
+        if chain is not None:
+            return chain_store(chain[0], storage_options), chain[1]
         text, _, inner = text.partition("::")
     scheme = "file" if is_file_uri(text) else _scheme_of(text)
     if scheme not in (None, "file", "memory", "zip"):
@@ -129,13 +137,21 @@ def _zip(path: str) -> Store:
     return ZipStore(path)
 
 
-def _foreign(thing: object) -> Store | None:
-    """The store of an object of obstore or fsspec; ``None`` for anything else."""
-    if not type(thing).__module__.startswith(("obstore", "fsspec")):
-        return None
-    from zardine.stores.resolve_url import store_of_object
+def is_foreign(thing: object) -> bool:
+    """Whether something is a store of obstore, or a mapper or filesystem of fsspec."""
+    return any(
+        isinstance(thing, getattr(module, name))
+        for where, name in _FOREIGN
+        if (module := sys.modules.get(where)) is not None and hasattr(module, name)
+    )
 
-    return store_of_object(thing)
+
+_FOREIGN: Final = (
+    ("fsspec.spec", "AbstractFileSystem"),
+    ("fsspec.mapping", "FSMap"),
+    ("obstore.store", "ObjectStoreMethods"),
+)
+"""Classes of other packages by their modules, which whoever has such an object has imported."""
 
 
 def _refuse_options(storage_options: Mapping[str, Any], store: Store) -> None:
@@ -143,4 +159,4 @@ def _refuse_options(storage_options: Mapping[str, Any], store: Store) -> None:
     raise TypeError(f"storage_options ({names}) have no meaning for {store}: they are for stores behind other URLs")
 
 
-__all__ = ["Mode", "StoreLike", "resolve_store"]
+__all__ = ["Mode", "StoreLike", "is_foreign", "resolve_store"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import unquote
 
 from zardine.errors import UnsupportedError
 from zardine.stores.base import Store
-from zardine.stores.local import LocalStore
+from zardine.stores.url_text import without_password
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")  # two characters at least: c:// is a drive
 _CHAINED: Final = re.compile(r"[a-z][a-z0-9+.\-]+$")
+_ARCHIVES: Final = ("zip", "tar", "libarchive")
 _OBJECT: Final = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss")
 
 
@@ -21,17 +23,24 @@ def scheme_of(text: str) -> str | None:
     return None if found is None else found[1].lower()
 
 
-def is_chain(text: str) -> bool:
-    """Whether ``text`` is a chain of URLs as fsspec has them (``simplecache::s3://bucket/key``).
+def chain_and_node(text: str) -> tuple[str, str] | None:
+    """A chain of URLs as fsspec has them (``simplecache::s3://bucket/key``), and the path of a node after it.
 
-    ``URL::path`` is not: there the last part is the path of a node.
+    ``None`` for what is no chain, as ``URL::path``. The path of a node is what follows the last URL, but for a path
+    that is itself the last link: what an archive in the chain lies in (``simplecache::zip://a.zarr::/data/a.zip``).
     """
-    first, _, rest = text.partition("::")
-    return bool(rest) and (_SCHEME.match(rest.rpartition("::")[2]) is not None or _is_protocol(first, rest))
+    links = text.split("::")
+    urls = [place for place, link in enumerate(links) if "://" in link]
+    if not urls or urls[-1] == 0 or not all(map(_is_link, links[: urls[-1] + 1])):
+        return None
+    last = urls[-1]
+    if last + 1 < len(links) and links[last].partition("://")[0] in _ARCHIVES:
+        last += 1
+    return "::".join(links[: last + 1]), "::".join(links[last + 1 :])
 
 
-def _is_protocol(first: str, rest: str) -> bool:
-    return bool(_CHAINED.match(first)) and "://" in rest
+def _is_link(link: str) -> bool:
+    return _SCHEME.match(link) is not None or _CHAINED.match(link) is not None
 
 
 def store_of_url(text: str, storage_options: Mapping[str, Any] | None) -> Store:
@@ -43,6 +52,8 @@ def store_of_url(text: str, storage_options: Mapping[str, Any] | None) -> Store:
         from zardine.stores.zip_store import ZipStore
 
         folder, _, name = rest.rstrip("/").rpartition("/")
+        if scheme in ("http", "https"):
+            name = unquote(name)  # keys of object stores are written as they are
         return ZipStore.inside(store_of_url(f"{scheme}://{folder}", storage_options), name)
     if scheme in _OBJECT:
         from zardine.stores.object_urls import object_store_of_url
@@ -61,29 +72,10 @@ def chain_store(text: str, storage_options: Mapping[str, Any] | None) -> Store:
 
     if "::" not in text and not known_scheme(scheme_of(text) or ""):
         raise UnsupportedError(
-            f"{text!r}: there is no store for the URL scheme {scheme_of(text)!r}; known are file, memory, zip, http, "
-            "https, s3, gs, az, abfs, and those of the package fsspec"
+            f"{without_password(text)!r}: there is no store for the URL scheme {scheme_of(text)!r}; known are file, "
+            "memory, zip, http, https, s3, gs, az, abfs, and those of the package fsspec"
         )
     return FsspecStore.from_url(text, storage_options=storage_options)
 
 
-def store_of_object(thing: Any) -> Store | None:
-    """The store of an object of another library: an obstore store, or an fsspec mapper; ``None`` for anything else."""
-    module = type(thing).__module__
-    if module.startswith("obstore"):
-        if type(thing).__name__ == "LocalStore":
-            return LocalStore(str(thing.prefix))
-        from zardine.stores.object_store import ObjectStore
-
-        return ObjectStore(thing)
-    if module.startswith("fsspec"):
-        from zardine.stores.fsspec_store import FsspecStore
-
-        store = FsspecStore.from_mapper(thing)
-        if "file" in store.fs.protocol:
-            return LocalStore(store.path or "/")
-        return store
-    return None
-
-
-__all__ = ["chain_store", "is_chain", "scheme_of", "store_of_object", "store_of_url"]
+__all__ = ["chain_and_node", "chain_store", "scheme_of", "store_of_url"]

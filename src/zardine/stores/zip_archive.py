@@ -1,253 +1,230 @@
-"""A zip archive in a local file, shared by all stores of this process that name the same file."""
+"""A zip archive in a local file, for all stores of this process that name the same file."""
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import os
 import threading
-import warnings
-import zipfile
-from collections.abc import Iterable
-from typing import IO, Any
-from weakref import WeakValueDictionary
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
 
 from zardine.buffers import BytesLike
-from zardine.errors import StoreError
-from zardine.stores.base import WHOLE
+from zardine.errors import ConditionFailedError, StoreError
+from zardine.stores.base import Condition, Version
+from zardine.stores.zip_compact import compacted
 from zardine.stores.zip_directory import ZipDirectory
 from zardine.stores.zip_file import FileBytes
+from zardine.stores.zip_lock import HeldError
+from zardine.stores.zip_state import ZipState, state_of
+from zardine.stores.zip_writer import ZipWriter
 
-try:
-    import fcntl
-except ImportError:  # there two processes can spoil an archive; the documentation says that one may write
-    fcntl = None  # type: ignore[assignment]
-
-_NOTHING = b"PK\x05\x06" + bytes(18)
-"""The directory of an archive without entries: a new one begins with it, so that it is one at once."""
-
-_OLDEST = (1980, 1, 1, 0, 0, 0)
+_ATTEMPTS: Final = 100
 
 
 class ZipArchive:
     """The entries of the file, and the writing of new ones, which are only ever added at its end.
 
-    The directory is written by :meth:`flush` and :meth:`close`. Until then the one written last stays where it is, so
-    that a writer that is killed leaves what it had flushed.
+    Readers need no lock: :meth:`now` gives a value that they read from, whatever others do meanwhile. The directory is
+    written by :meth:`flush` and :meth:`close`; until then this process alone sees what was written, and keeps other
+    processes from writing.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.lock = threading.RLock()
-        self.directory: ZipDirectory | None = None
-        self._data: FileBytes | None = None
-        self._names: list[str] | None = None
-        self._writer: zipfile.ZipFile | None = None
-        self._file: IO[bytes] | None = None
-        self._owner = 0
-        self._identity: tuple[int, ...] | None = None
-        self.load()
+        self.users = 0
+        """How many stores there are; see ``zip_sharing``."""
+        self._state: ZipState | None = None
+        self._writer: ZipWriter | None = None
 
-    @property
-    def entries(self) -> dict[str, zipfile.ZipInfo]:
-        """What is in the archive now, by keys."""
-        return {} if self.directory is None else self.directory.entries
-
-    @property
-    def closed(self) -> bool:
-        """Whether the file was let go of, so that :meth:`load` must come before the next use."""
-        return self._identity is None
+    def now(self) -> ZipDirectory | None:
+        """What is in the archive; ``None`` if there is none. It is looked at anew only if it was closed."""
+        state = self._state
+        return (self._loaded() if state is None else state).directory
 
     def load(self) -> None:
-        """Read the directory, unless it is the one that is known, or this process writes it."""
-        with self.lock:
-            if self._writer is not None:
-                return
-            try:
-                identity = _identity(os.stat(self.path))
-            except FileNotFoundError:
-                identity = ()
-            if identity != self._identity:
-                self._release()
-                self.directory = self._names = None
-                if identity:
-                    self._data = FileBytes(self.path)
-                    self.directory = ZipDirectory(self._data, str(self))
-                self._identity = identity
+        """Look at the file, unless it is as it is known, or this process writes to it."""
+        self._loaded()
 
     def names(self) -> list[str]:
         """All keys, sorted."""
         with self.lock:
-            if self._names is None:
-                self._names = sorted(self.entries)
-            return self._names
+            directory = self.now()
+            return [] if directory is None else directory.names()
 
-    def add(self, key: str, data: BytesLike) -> zipfile.ZipInfo:
-        """Write an entry at the end; one of the same name is no longer there."""
+    def add(self, key: str, data: BytesLike, condition: Condition | None = None) -> Version:
+        """Write an entry at the end; gives its version.
+
+        A ``condition`` is compared with what is in the archive once no other process can write to it.
+        """
         with self.lock:
-            writer, directory, held = self._opened_writer()
-            info = zipfile.ZipInfo(key, _OLDEST)
-            info.external_attr = 0o644 << 16
-            writer.NameToInfo.pop(key, None)
+            writer, directory = self._opened_writer()
+            if condition is not None:
+                there = directory.entries.get(key)
+                if (None if there is None else directory.version(there)) != condition.version:
+                    self._stop_writing_if_unchanged()
+                    raise ConditionFailedError(f"key {key!r} of {self} changed since it was read; nothing was written")
             try:
-                writer.writestr(info, data if isinstance(data, bytes) else bytes(data), zipfile.ZIP_STORED)
-                assert self._file is not None
-                self._file.flush()
+                info = writer.append(key, data)
             except OSError as error:
-                raise StoreError(f"cannot write key {key!r} of {self}: {error.strerror}") from error
-            info.flag_bits |= 0 if key.isascii() else 0x800  # as it was written: the name is UTF-8
-            held.size = writer.start_dir
-            if key not in directory.entries:
-                self._names = None
-            directory.entries[key] = info
-            return info
+                self._stop_writing_if_unchanged()
+                if isinstance(error, StoreError):
+                    raise
+                self._fail(f"write key {key!r} of", error)
+            directory.data.size = writer.end
+            directory.add(info)
+            return directory.version(info)
 
-    def remove(self, keys: Iterable[str]) -> None:
-        """Leave entries out of the directory from now on."""
+    def remove(self, wanted: Callable[[ZipDirectory], Sequence[str]]) -> None:
+        """Leave entries out of the directory from now on: the keys that ``wanted`` finds in it."""
         with self.lock:
-            there = [key for key in keys if key in self.entries]
-            if there:
-                writer, directory, _ = self._opened_writer()
-                writer._didModify = True  # type: ignore[attr-defined]
-                for key in there:
-                    directory.entries.pop(key, None)
-                    writer.NameToInfo.pop(key, None)
-                self._names = None
+            directory = self._loaded().directory
+            if directory is None or not wanted(directory):
+                return
+            writer, directory = self._opened_writer()
+            for key in wanted(directory):
+                directory.remove(key)
+                writer.changed = True
+            self._stop_writing_if_unchanged()
 
     def flush(self) -> None:
-        """Write the directory, so that other programs see all entries; more may be added after."""
+        """Write the directory, so that other programs see all entries, and let other processes write.
+
+        A failure changes nothing: it can be tried again. It is :class:`StoreError` if the file is no longer the one
+        that was written to; then what was written to it is lost.
+        """
         with self.lock:
-            if self._writer is None or self._file is None or self._owner != os.getpid():
-                return
-            writer, file, self._writer, self._file = self._writer, self._file, None, None
-            writer.filelist = list(writer.NameToInfo.values())
-            try:
-                writer.close()
-                file.flush()
-                os.fsync(file.fileno())
-                self._identity = _identity(os.fstat(file.fileno()))
-                if self._data is not None:
-                    self._data.size = self._identity[2]
-            except OSError as error:
-                raise StoreError(f"cannot write the directory of {self}: {error.strerror}") from error
-            finally:
-                file.close()
+            writer = self._writer
+            if writer is not None:
+                if writer.changed:
+                    self._write_directory(*self._opened_writer())
+                self._stop_writing()
 
     def close(self) -> None:
-        """Write what is to be written, and let go of the file."""
+        """Write what is to be written, and let go of the file once nobody reads from it any more."""
         with self.lock:
             self.flush()
-            self._release()
-            self._identity = None
+            self._state = None
 
     def compact(self) -> int:
         """Rewrite the archive without what was replaced or removed; gives the bytes that it became shorter."""
         with self.lock:
-            self.flush()
-            self.load()
-            if self.directory is None:
-                return 0
-            before = os.path.getsize(self.path)
-            temporary = f"{self.path}.{os.getpid()}.compact"
-            new = ZipArchive(temporary)
+            if not self._loaded().identity:
+                return 0  # there is no file
+            writer, directory = self._opened_writer()
+            if writer.changed:
+                self._write_directory(writer, directory)
             try:
-                for key in self.names():
-                    new.add(key, self.directory.read(key, self.entries[key], (WHOLE,)).parts[0])
-                new._opened_writer()
-                new.close()
-                os.replace(temporary, self.path)
-            except BaseException:
-                new._release()
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
+                self._state = compacted(writer, directory, str(self))
+            except StoreError:
                 raise
-            self.load()
-            return before - os.path.getsize(self.path)
+            except OSError as error:
+                self._fail("rewrite", error)
+            finally:
+                self._stop_writing()
+            return writer.end - self._state.directory.stop if self._state.directory is not None else 0
 
-    def _opened_writer(self) -> tuple[zipfile.ZipFile, ZipDirectory, FileBytes]:
-        if self._writer is None:
-            self._start_writing()
-        elif self._owner != os.getpid():
-            raise StoreError(f"{self} is being written by the process that this one was forked from")
-        assert self._writer is not None
-        assert self.directory is not None
-        assert self._data is not None
-        return self._writer, self.directory, self._data
+    def torn(self) -> str:
+        """What is wrong with the end of the archive; empty if nothing is, or somebody is writing to it."""
+        with self.lock:
+            state = self._loaded()
+            return state.torn if self._writer is None else ""
 
-    def _start_writing(self) -> None:
-        try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
-        except OSError as error:
-            raise StoreError(f"cannot write to {self}: {error.strerror}") from error
-        file: Any = os.fdopen(descriptor, "r+b")
-        try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not os.fstat(descriptor).st_size:
-                file.write(_NOTHING)
-                file.flush()
-            self.load()  # what another process wrote before we had the lock
-            assert self.directory is not None
-            writer = zipfile.ZipFile(file, "a")
-            if not self.directory.complete:
-                writer.NameToInfo.update(self.directory.entries)
-            writer.start_dir = os.fstat(descriptor).st_size  # after the directory that is there
-        except BlockingIOError:
-            file.close()
-            raise StoreError(f"another process writes to {self}, and one at a time can") from None
-        except BaseException:
-            file.close()
-            raise
-        self._writer, self._file, self._owner = writer, file, os.getpid()
+    def mend(self) -> int:
+        """Write the directory anew if the archive does not end with one; gives the number of directories written."""
+        with self.lock:
+            if not self.torn():
+                return 0
+            self._opened_writer()[0].changed = True
+            self.flush()
+            return 1
 
-    def _release(self) -> None:
-        """Let go of the file; what was not flushed is lost."""
+    def abandon(self) -> None:
+        """Let go of the file, and of what could not be written to it."""
+        with self.lock:
+            self._stop_writing()
+            self._state = None
+
+    def is_left_behind(self) -> bool:
+        """Whether the file that this process writes to was removed or replaced, so that what it wrote is lost."""
+        writer = self._writer
+        return writer is not None and writer.changed and not writer.is_current()
+
+    def after_fork_in_child(self) -> None:
+        """What the other process writes remains its own. What it had written until now can still be read here."""
+        self.lock = threading.RLock()
         writer, self._writer = self._writer, None
         if writer is not None:
-            writer._didModify = False  # type: ignore[attr-defined]
+            writer.forget()
+
+    def _loaded(self) -> ZipState:
+        with self.lock:
+            if self._writer is None or self._state is None:
+                self._state = state_of(self.path, str(self), self._state)
+            return self._state
+
+    def _opened_writer(self) -> tuple[ZipWriter, ZipDirectory]:
+        writer, state = self._writer, self._state
+        if writer is not None and not writer.is_current():
+            self._stop_writing()
+            self._state = None
+            if writer.changed:
+                raise StoreError(
+                    f"{self} was removed or replaced by another program while it was written to: what was written "
+                    "since it was last flushed is lost"
+                )
+            writer = None
+        if writer is None:
+            writer, state = self._start_writing()
+        assert state is not None
+        assert state.directory is not None
+        return writer, state.directory
+
+    def _start_writing(self) -> tuple[ZipWriter, ZipState]:
+        for _ in range(_ATTEMPTS):
+            try:
+                writer = ZipWriter(self.path)
+            except HeldError:
+                raise StoreError(f"another process writes to {self}, and one at a time can") from None
+            except OSError as error:
+                self._fail("write to", error)
+            try:
+                # what another process wrote before we had the lock
+                state = state_of(self.path, str(self), self._state, locked=True)
+            except BaseException:
+                writer.close()
+                raise
+            if state.identity[:2] == writer.inode:
+                self._state, self._writer = state, writer
+                return writer, state
             writer.close()
-        for each in (self._file, self._data):
-            if each is not None:
-                each.close()
-        self._file = self._data = None
+        raise StoreError(f"cannot write to {self}: it is removed or replaced as often as it is opened")
+
+    def _write_directory(self, writer: ZipWriter, directory: ZipDirectory) -> None:
+        try:
+            writer.write_directory(directory)
+        except OSError as error:
+            self._fail("write the directory of", error)
+        self._state = ZipState(writer.identity, directory)
+        directory.data.size = writer.end
+        if isinstance(directory.data, FileBytes):
+            directory.data.identity = self._state.identity
+
+    def _stop_writing(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def _stop_writing_if_unchanged(self) -> None:
+        if self._writer is not None and not self._writer.changed:
+            self._stop_writing()
+
+    def _fail(self, what: str, error: OSError) -> NoReturn:
+        failure = StoreError(f"cannot {what} {self}: {error.strerror}")
+        failure.errno = error.errno
+        failure.filename = self.path
+        raise failure from error
 
     def __str__(self) -> str:
         return f"zip://{self.path}"
 
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.flush()
-            self._release()
 
-
-def shared_archive(path: str) -> ZipArchive:
-    """The archive in a file, one object for all that name the same file in this process."""
-    real = os.path.realpath(path)
-    with _guard:
-        archive = _archives.get(real)
-        if archive is None:
-            archive = _archives[real] = ZipArchive(real)
-            return archive
-    archive.load()
-    return archive
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-_archives: WeakValueDictionary[str, ZipArchive] = WeakValueDictionary()
-_guard = threading.Lock()
-
-
-@atexit.register
-def _close_all() -> None:
-    for archive in list(_archives.values()):
-        try:
-            archive.close()
-        except Exception as error:
-            warnings.warn(str(error), stacklevel=1)
-
-
-__all__ = ["ZipArchive", "shared_archive"]
+__all__ = ["ZipArchive"]

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import io
 import os
-from typing import Protocol
+import stat
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError
 from zardine.stores.base import Store, Version
 
-_TAIL = 2**16
-"""Bytes at the end of a value that are read at once: the directory of most archives is in them."""
+_TAIL: Final = 2**16 + 2**7
+"""Bytes at the end of a value that are read at once: the directory of most archives is in them, the longest comment
+fits."""
+
+_LOOK_BACK: Final = 2**28
+"""Bytes at the end of a value among which a directory is looked for, if it is not at the very end."""
+
+_READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hang us
 
 
 class ArchiveBytes(Protocol):
@@ -19,36 +27,73 @@ class ArchiveBytes(Protocol):
 
     size: int
 
+    @property
+    def look_back(self) -> int:
+        """How many bytes at the end may be read to find the directory of an archive that was cut short."""
+
     def read(self, start: int, length: int) -> BytesLike:
         """``length`` bytes from ``start`` on, which lie within the archive."""
 
-    def close(self) -> None:
-        """Release what is held."""
+    def is_untouched(self) -> bool:
+        """Whether nobody wrote to it since it was opened."""
 
 
 class FileBytes:
-    """A local file."""
+    """A local file, of one identity however its name is used again.
+
+    It is closed with the last reference to it and not before: whoever reads holds one, so that a descriptor can never
+    come to mean another file while it is read from. ``FileNotFoundError`` if there is no such file.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        self.size = os.fstat(self._fd).st_size
+        self._fd = -1
+        try:
+            self._fd = os.open(path, _READ)
+            status = os.fstat(self._fd)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StoreError(f"cannot read the zip archive {path!r}: {error.strerror}") from error
+        if not stat.S_ISREG(status.st_mode):
+            raise StoreError(f"{path!r} is not a zip archive: it is no regular file")
+        self.size = status.st_size
+        self.identity = identity_of(status)
+
+    @property
+    def look_back(self) -> int:
+        return self.size
+
+    @property
+    def fd(self) -> int:
+        """The descriptor, valid as long as this object is referred to."""
+        return self._fd
 
     def read(self, start: int, length: int) -> BytesLike:
-        whole = os.pread(self._fd, length, start)
-        while len(whole) < length:
-            more = os.pread(self._fd, length - len(whole), start + len(whole))
-            if not more:
-                raise StoreError(f"the zip archive {self._path!r} was cut short by another program")
-            whole += more
+        try:
+            whole = os.pread(self._fd, length, start)
+            while len(whole) < length:
+                more = os.pread(self._fd, length - len(whole), start + len(whole))
+                if not more:
+                    raise StoreError(f"the zip archive {self._path!r} was cut short by another program")
+                whole += more
+        except StoreError:
+            raise
+        except OSError as error:
+            raise StoreError(f"cannot read the zip archive {self._path!r}: {error.strerror}") from error
         return whole
 
-    def close(self) -> None:
-        os.close(self._fd)
+    def is_untouched(self) -> bool:
+        return identity_of(os.fstat(self._fd)) == self.identity
+
+    def __del__(self, _close: Callable[[int], None] = os.close) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            _close(fd)
 
 
 class ValueBytes:
-    """A value of another store, always of the same version."""
+    """A value of another store, always of the same version. ``FileNotFoundError`` if the key is missing."""
 
     def __init__(self, store: Store, key: str) -> None:
         self._store, self._key = store, key
@@ -58,6 +103,10 @@ class ValueBytes:
         self._version: Version | None = reading.version
         self.size = reading.size
         self._tail = reading.parts[0]
+
+    @property
+    def look_back(self) -> int:
+        return min(self.size, _LOOK_BACK)
 
     def read(self, start: int, length: int) -> BytesLike:
         from_tail = start - (self.size - len(self._tail))
@@ -70,8 +119,8 @@ class ValueBytes:
             )
         return reading.parts[0]
 
-    def close(self) -> None:
-        pass
+    def is_untouched(self) -> bool:
+        return True
 
 
 class AsFile(io.RawIOBase):
@@ -102,4 +151,9 @@ class AsFile(io.RawIOBase):
         return part
 
 
-__all__ = ["ArchiveBytes", "AsFile", "FileBytes", "ValueBytes"]
+def identity_of(status: os.stat_result) -> tuple[int, ...]:
+    """What tells a file, and what was written to it, from others and from what it was before."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+__all__ = ["ArchiveBytes", "AsFile", "FileBytes", "ValueBytes", "identity_of"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, Self
 
 from zardine.buffers import BytesLike
-from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
+from zardine.errors import ReadOnlyError, StoreError
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -23,9 +23,12 @@ from zardine.stores.base import (
 )
 from zardine.stores.keyed_lock import KeyedLock
 from zardine.stores.sorted_names import directly_below, names_below
-from zardine.stores.zip_archive import ZipArchive, shared_archive
+from zardine.stores.zip_archive import ZipArchive
 from zardine.stores.zip_directory import ZipDirectory
 from zardine.stores.zip_file import ValueBytes
+from zardine.stores.zip_leftovers import leftovers, remove_leftovers
+from zardine.stores.zip_sharing import ArchiveUse
+from zardine.stores.zip_state import as_left
 
 _COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 
@@ -36,11 +39,15 @@ class ZipStore(Store):
     Entries are stored, not compressed (Zarr's chunks are already), so that shards are read by ranges; compressed ones
     that others wrote are read whole. New entries are added at the end: one that is replaced or erased is not seen any
     more, and takes room until :meth:`compact`. The archive is one for other programs after :meth:`flush` or
-    :meth:`close`, which also happens when the store is no longer used, or when the program ends. A writer that is
-    killed before leaves what was flushed last.
+    :meth:`close`, which also happens when the store is no longer used, or when the program ends.
 
-    Any number of threads may read and write; conditional writes hold between them. One process at a time may write
-    (others get :class:`~zardine.errors.StoreError`); what it flushes others see when they open the archive again.
+    A writer that is killed before leaves what was flushed last: an archive that does not end with a directory is read
+    as it was when one was written last, with a :class:`~zardine.errors.TornShardWarning`. One without any directory is
+    :class:`~zardine.errors.StoreError`.
+
+    Any number of threads may read and write, compact and close; conditional writes hold between them, and between
+    processes. One process at a time may write (others get :class:`~zardine.errors.StoreError`); what it flushes others
+    see when they open the archive again. In a forked process, what the other one had not flushed can be read.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
@@ -48,7 +55,7 @@ class ZipStore(Store):
         self._path = os.path.abspath(os.fspath(path))
         if os.path.isdir(self._path):
             raise StoreError(f"{self._path!r} is a directory, not a zip archive")
-        self._archive: ZipArchive | None = shared_archive(self._path)
+        self._use: ArchiveUse | None = ArchiveUse(os.path.realpath(self._path))
         self._remote: tuple[Store, str] | None = None
         self._directory: ZipDirectory | None = None
 
@@ -60,9 +67,12 @@ class ZipStore(Store):
         try:
             data = ValueBytes(store, key)
         except FileNotFoundError:
-            raise StoreError(f"there is no zip archive {key!r} in {store}") from None
-        self._path, self._archive, self._remote = "", None, (store, key)
-        self._directory = ZipDirectory(data, str(self))
+            raise StoreError(
+                f"there is no zip archive {key!r} in {store}; one that is there can be read, but archives are only "
+                "written to local files"
+            ) from None
+        self._path, self._use, self._remote = "", None, (store, key)
+        self._directory = as_left(ZipDirectory.of(data, str(self)), data, str(self))
         return self
 
     @property
@@ -71,19 +81,17 @@ class ZipStore(Store):
         return self._path
 
     def with_read_only(self, read_only: bool = False) -> Self:
-        if self._archive is None:
+        if self._use is None:
             return self
         return super().with_read_only(read_only)
 
     # readable
 
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
-        directory = self._found()
-        info = None if directory is None else directory.entries.get(check_key(key))
-        if directory is None or info is None:
-            check_key(key)
-            return None
-        return directory.read(key, info, ranges)
+        check_key(key)
+        directory = self._now()
+        info = None if directory is None else directory.entries.get(key)
+        return None if directory is None or info is None else directory.read(key, info, ranges)
 
     @property
     def cost(self) -> ReadCost:
@@ -94,43 +102,43 @@ class ZipStore(Store):
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         check_key(key)
         self._check_writable()
-        data = flat_bytes(value)
-        archive = self._local()
-        with archive.lock:
-            if condition is not None and self.version(key) != condition.version:
-                raise ConditionFailedError(f"key {key!r} of {self} changed since it was read; nothing was written")
-            info = archive.add(key, data)
-            assert archive.directory is not None
-            return archive.directory.version(info)
+        return self._archive().add(key, flat_bytes(value), condition)
 
     def erase(self, key: str) -> None:
         self.erase_values((key,))
 
     def erase_values(self, keys: Iterable[str]) -> None:
         self._check_writable("erase from")
-        self._local().remove([check_key(key) for key in keys])
+        wanted = [check_key(key) for key in keys]
+        self._archive().remove(lambda directory: [key for key in wanted if key in directory.entries])
 
     def erase_prefix(self, prefix: str) -> None:
         check_prefix(prefix)
         self._check_writable("erase from")
-        archive = self._local()
-        with archive.lock:
-            archive.remove(list(names_below(archive.names(), prefix)))
+        self._archive().remove(lambda directory: list(names_below(directory.names(), prefix)))
 
     def flush(self) -> None:
-        """Write the directory of the archive, so that other programs can read what was written so far."""
-        if self._archive is not None:
-            self._archive.flush()
+        """Write the directory of the archive, so that other programs can read what was written so far.
+
+        :class:`~zardine.errors.StoreError` if that fails; it can be tried again then. So, too, if another program
+        removed or replaced the file meanwhile, which loses what was written to it.
+        """
+        if self._use is not None:
+            self._archive().flush()
 
     def compact(self) -> int:
-        """Rewrite the archive without what was replaced or erased; gives the bytes saved."""
+        """Rewrite the archive without what was replaced or erased; gives the bytes saved.
+
+        The new file takes the place of the old one at once. What threads and processes are reading remains readable;
+        no other process can write meanwhile.
+        """
         self._check_writable("compact")
-        return self._local().compact()
+        return self._archive().compact()
 
     def close(self) -> None:
         """:meth:`flush`, and let go of the file. A store that is used again opens it anew."""
-        if self._archive is not None:
-            self._archive.close()
+        if self._use is not None:
+            self._archive().close()
 
     # listable
 
@@ -146,32 +154,56 @@ class ZipStore(Store):
 
     def lock(self, key: str) -> AbstractContextManager[object]:
         """Excludes threads that lock the same key of any store over this archive."""
-        return KeyedLock((str(self), check_key(key)))
+        return KeyedLock((str(self) if self._use is None else self._use.archive.path, check_key(key)))
 
-    def _found(self) -> ZipDirectory | None:
-        archive = self._archive
-        if archive is None:
-            return self._directory
-        if archive.closed:
-            archive.load()
-        return archive.directory
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the archive itself, if anything, for :func:`zardine.verify`."""
+        if self._use is not None:
+            torn = self._archive().torn()
+        else:
+            torn = "" if self._directory is None or self._directory.is_whole else self._directory.torn
+        if torn:
+            yield torn
+
+    def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
+        """What writers that were killed have left: unfinished files beside the archive, and an end without directory.
+
+        Files count if they did not change in the last ``older_than`` seconds.
+        """
+        yield from self.faults()
+        if self._use is not None:
+            yield from leftovers(self._use.archive.path, older_than)
+
+    def remove_leftovers(self, older_than: float = 3600.0) -> int:
+        """Put the :meth:`leftovers` in order; gives their number."""
+        self._check_writable("clean up")
+        archive = self._archive()
+        return archive.mend() + remove_leftovers(archive.path, older_than)
+
+    def _archive(self) -> ZipArchive:
+        """That of the path as it is now: another one than before if the file was replaced while it was written to."""
+        assert self._use is not None  # else we are read-only
+        if not self._use.is_current():
+            self._use = ArchiveUse(self._use.archive.path)
+        return self._use.archive
+
+    def _now(self) -> ZipDirectory | None:
+        return self._directory if self._use is None else self._archive().now()
 
     def _names(self) -> list[str]:
-        directory = self._found()
-        if self._archive is not None:
-            return self._archive.names()
-        return sorted(directory.entries) if directory is not None else []
+        if self._use is not None:
+            return self._archive().names()
+        return [] if self._directory is None else self._directory.names()
 
-    def _local(self) -> ZipArchive:
-        if self._archive is None:
-            self._refuse()
-        return self._archive
-
-    def _refuse(self) -> NoReturn:
-        raise UnsupportedError(f"{self} is within another store: it can be read, not written")
+    def _check_writable(self, what: str = "write to") -> None:
+        if self._remote is not None:
+            raise ReadOnlyError(f"cannot {what} {self}: archives are written to local files only, and read elsewhere")
+        super()._check_writable(what)
 
     def __str__(self) -> str:
-        return f"zip://{self._path}" if self._remote is None else f"{self._remote[0]}/{self._remote[1]}"
+        if self._remote is None:
+            return f"zip://{self._path}"
+        return f"{str(self._remote[0]).rstrip('/')}/{self._remote[1]}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"

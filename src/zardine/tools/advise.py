@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from math import ceil, prod
+from math import ceil, inf, prod
 from typing import TYPE_CHECKING, Any
 
 from zardine.chunk_shapes import choose_grid
@@ -88,18 +88,24 @@ def advise(
     index of axis 0, all of the others), ``"line:2"`` (all of axis 2 at one index of the others), ``"box:64,64,64"``.
     Without it every plane counts, and points. ``store`` is ``"local"``, ``"s3"``, a store, or its
     :class:`~zardine.stores.base.ReadCost`. ``ratio`` is stored bytes for each byte in memory: of a stored array that
-    of its first objects, else 1.
+    of its first objects, else 1. Weights and ``ratio`` are finite numbers above 0, else ``ValueError`` is raised.
 
     Nothing is written. Every number is an average over all places of a read in the array, with nothing cached.
     """
+    if ratio is not None and not 0 < ratio < inf:
+        raise ValueError(f"ratio is stored bytes for each byte in memory, a number above 0, not {ratio}")
     present = None
     if _is_shape(array):
         shape = parse_shape(array)
         if dtype is None:
             raise TypeError("a shape needs a dtype, too")
+        if path is not None:
+            raise TypeError(f"path is for what is stored: a shape has no node {path!r} in it")
         data_type = data_type_for(dtype)
         item_size, name = data_type.item_size or 16, str(data_type.dtype)
     else:
+        if dtype is not None:
+            raise TypeError(f"a stored array has a dtype of its own: leave {dtype!r} out, or give a shape")
         opened = _opened(array, path)
         shape, name = opened.shape, str(opened.dtype)
         item_size = opened.metadata.data_type.item_size or 16
@@ -131,7 +137,7 @@ def _best_chunks(base: Layout, reads: list[Access], cost: ReadCost) -> Layout:
         score = _chunk_score(layout, reads, cost)
         while True:
             tried = min(((_chunk_score(each, reads, cost), each) for each in _neighbours(layout)), key=_first)
-            if tried[0] >= score * 0.9999:
+            if not tried[0] < score * 0.9999:
                 break
             score, layout = tried
         if best is None or score < best[0]:
@@ -244,8 +250,11 @@ def _parse(access: str | Iterable[str] | Mapping[str, float] | None, shape: tupl
         access = [access]
     pairs = access.items() if isinstance(access, Mapping) else ((each, 1.0) for each in access)
     reads = [Access(text, _box(text, shape), float(weight)) for text, weight in pairs]
-    if not reads or any(not read.weight > 0 for read in reads):
-        raise ValueError("access names at least one kind of read, each with a weight above 0")
+    for read in reads:
+        if not 0 < read.weight < inf:
+            raise ValueError(f"the weight of access {read.name!r} is a number above 0, not {read.weight}")
+    if not reads:
+        raise ValueError("access names at least one kind of read")
     return reads
 
 

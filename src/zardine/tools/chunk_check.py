@@ -9,8 +9,10 @@ from zardine.buffers import BytesLike
 from zardine.codecs.base import BytesBytesCodec, ChunkSpec
 from zardine.codecs.chain import CodecChain
 from zardine.codecs.crc32c import Crc32cCodec
+from zardine.codecs.gzip import GzipCodec
 from zardine.codecs.numcodecs.checksums import NumcodecsChecksum
 from zardine.codecs.sharding_indexed import PreparedSharding, ShardingCodec, prepare_sharding
+from zardine.codecs.zstd import ZstdCodec
 from zardine.errors import ChecksumError, DataError
 from zardine.json_document import Problems
 from zardine.tools.index_check import check_entries, usable_rows
@@ -79,6 +81,17 @@ def nested_sharding(chain: CodecChain, *, around: bool = False) -> PreparedShard
     if not isinstance(codec, ShardingCodec) or (chain.compressors and not around):
         return None
     return _prepared(codec, chain.serializer_spec)
+
+
+def is_checked(chain: CodecChain) -> bool:
+    """Whether damage of a chunk's bytes is noticed."""
+    sharding = nested_sharding(chain)
+    own = any(_is_checked(codec) for codec in chain.compressors)
+    return own or (sharding is not None and is_checked(sharding.chain))
+
+
+def _is_checked(codec: BytesBytesCodec) -> bool:
+    return is_checksum(codec) or isinstance(codec, GzipCodec) or (isinstance(codec, ZstdCodec) and codec.checksum)
 
 
 def finding_of(error: DataError) -> Finding:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from threading import Lock
@@ -12,26 +10,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zardine.array_facts import is_draft
+from zardine.engine.freshness import check_fresh
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each
-from zardine.errors import ConditionFailedError, DataError, StoreError
+from zardine.errors import ConditionFailedError, DataError, NodeNotFoundError, StoreError
+from zardine.nodes import describe
 from zardine.settings import thread_count
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
+from zardine.stores.attempts import attempts
 from zardine.stores.base import Condition, Reading
 from zardine.stores.resolve import StoreLike
 from zardine.tools.chunk_check import finding_of
 from zardine.tools.object_check import StoredObject
 from zardine.tools.packing import ORDERS, pack, packed_index, row_order
 from zardine.tools.report import Fault
-from zardine.tools.scan import scan
+from zardine.tools.scan import scan_existing
 from zardine.tools.verify import Progress, place_of, sort_faults
 
 if TYPE_CHECKING:
     from zardine.arrays import Array
     from zardine.groups import Group
 
-_ATTEMPTS = 100
+
+_UNKNOWN = ("document", "unknown", "store")
+"""Kinds of faults of documents: what shards there are below them is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Compaction:
     """Of all shards looked at."""
     bytes_after: int
     faults: tuple[Fault, ...]
-    """Shards that were left as they are: see :func:`zardine.repair`."""
+    """Shards that were left as they are (see :func:`zardine.repair`), and documents that cannot be read."""
 
     @property
     def bytes_won(self) -> int:
@@ -73,14 +76,18 @@ def compact(
     ``order`` (``"c"``, ``"f"`` or ``"morton"``) puts the inner chunks of each shard into that order; without, they stay
     in the order they have. Shards that are so already are not written. Each is locked while it is replaced, in one
     step and only if nobody has written it since. A few shards at a time are in memory. Damaged ones are left as they
-    are and listed; shards within inner chunks are not looked into.
+    are and listed; shards within inner chunks are not looked into. Raises
+    :class:`~zardine.errors.NodeNotFoundError` where no node is stored.
     """
     if order not in (None, *ORDERS):
         raise ValueError(f"order is 'c', 'f', 'morton' or None, not {order!r}")
     found, inner = place_of(store, path, writing=True, storage_options=storage_options)
-    objects = [each for each in scan(found, inner).objects if each.source.layout.sharding is not None]
+    scanned = scan_existing(found, inner)
+    faults = [each for each in scanned.faults if each.kind in _UNKNOWN]
+    if not scanned.nodes and not faults:
+        raise NodeNotFoundError(f"no array or group is stored at {describe(found, inner)}")
+    objects = [each for each in scanned.objects if each.source.layout.sharding is not None]
     sizes = np.zeros((len(objects), 2), np.int64)
-    faults: list[Fault] = []
     written = done = 0
     guard = Lock()
 
@@ -116,7 +123,8 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
     store, key = stored.source.store, stored.key
     layout = stored.source.layout.shard(stored.coordinates)
     assert layout is not None
-    for attempt in range(_ATTEMPTS):
+    for last in attempts():
+        check_fresh(stored.source, writing=True)
         try:
             with store.lock(key):
                 reading = store.read(key, (layout.index_range,))
@@ -132,9 +140,8 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
                 store.set(key, shard, condition=None if whole.version is None else Condition(whole.version))
                 return size, len(shard), True
         except ConditionFailedError:
-            if attempt + 1 == _ATTEMPTS:
+            if last:
                 raise
-        time.sleep(random.uniform(0, min(0.05, 0.0005 * 2 ** min(attempt, 10))))
     raise AssertionError("unreachable")
 
 

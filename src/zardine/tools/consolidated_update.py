@@ -7,7 +7,8 @@ from functools import partial
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.metadata.v3 import DOCUMENT_NAME
-from zardine.nodes import find_node, load_array, update_node
+from zardine.node_changes import update_node
+from zardine.nodes import find_node, load_array
 from zardine.stores.base import Store
 from zardine.stores.local import LocalStore
 

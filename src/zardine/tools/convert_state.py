@@ -50,7 +50,7 @@ class Place:
         """Whether an earlier run of the same request is to be continued. Raises where the place is taken."""
         found = self._marked()
         if found is None:
-            _check_ancestors(self.store, self.path)
+            check_ancestors(self.store, self.path)
             if not overwrite:
                 _check_empty(self.store, self.path)
             return False
@@ -149,11 +149,12 @@ def _check_empty(store: Store, path: str) -> None:
     )
 
 
-def _check_ancestors(store: Store, path: str) -> None:
+def check_ancestors(store: Store, path: str) -> None:
+    """Raise where a node above ``path`` is an array, below which no other node can lie."""
     parts = path.split("/")[:-1]
     for depth in range(len(parts) + 1 if path else 0):
         ancestor = "/".join(parts[:depth])
         if isinstance(find_node(store, ancestor), ArrayMetadata):
             raise ContainsArrayError(
-                f"cannot convert to {describe(store, path)}: {describe(store, ancestor)} is an array"
+                f"cannot make an array or group at {describe(store, path)}: {describe(store, ancestor)} is an array"
             )

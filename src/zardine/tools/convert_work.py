@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import prod
 from typing import TypeAlias
@@ -154,7 +154,8 @@ def plan_work(source: Array, target: Array, *, as_text: bool = False, everything
         blocks: Ints | None = None if everything else _touched(source, axes)
     except UnsupportedError:
         blocks = None
-    return ArrayWork(source, target, as_text, blocks, tuple(per_block), tuple(portion))
+    made = target._with_source(replace(target._source, watched=False))  # nobody else knows of it
+    return ArrayWork(source, made, as_text, blocks, tuple(per_block), tuple(portion))
 
 
 def stored_members(array: Array) -> Members:

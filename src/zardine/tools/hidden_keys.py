@@ -1,4 +1,4 @@
-"""Keys that the tools keep beside the chunks of an array: below ``__zardine``, which is no name of a node or a chunk.
+"""Keys that the tools keep beside the chunks of an array: their names begin with ``__zardine``, as of no node or chunk.
 
 Core 3.1, "Node names": names that begin with two underscores are reserved.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from zardine.engine.freshness import JOURNAL
 from zardine.metadata.node_names import join_path
 
 FOLDER: Final = "__zardine"
+JOURNAL: Final = "__zardine_reshard.json"
+"""How far resharding of the array is. Not in the folder: one that comes and goes with its keys cannot be locked."""
 _DAMAGED: Final = "damaged"
 
 
@@ -23,7 +24,7 @@ def damaged_key(path: str, key: str, number: int = 0) -> str:
 def explain(name: str) -> tuple[str, str] | None:
     """Kind and meaning of a key, relative to its array, if it is one of these."""
     if name.startswith(f"{FOLDER}/{_DAMAGED}/"):
-        return "kept", "a damaged object that zardine.repair has put in order and kept; it may be erased"
+        return "kept", "an object that zardine.repair has changed or removed, kept as it was; it may be erased"
     if name == JOURNAL:
-        return "unfinished", "zardine.reshard was interrupted: call it again to finish"
+        return "unfinished", "zardine.reshard was interrupted: call it again to finish, or with cancel=True"
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 import numpy as np
@@ -15,7 +15,10 @@ from zardine.engine.workers import for_each
 from zardine.errors import DataError, StoreError
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
+from zardine.sharding.recovery import last_index
+from zardine.sharding.torn_writes import is_torn_write
 from zardine.stores.base import Version
+from zardine.tools.beyond_shape import NOTE, has_values_beyond, reaches_beyond
 from zardine.tools.chunk_check import check_chunk, finding_of, is_seen
 from zardine.tools.index_check import check_entries, usable_rows
 from zardine.tools.report import Fault, Finding
@@ -24,6 +27,8 @@ _ATTEMPTS = 5
 """How often an object is looked at that others write meanwhile."""
 
 _MOST_GAP = 2**20
+_MOST_SEARCHED = 2**28
+"""Bytes of a shard with a damaged index that are looked through for an older one."""
 
 
 @dataclass(slots=True)
@@ -130,7 +135,10 @@ def _chunk(stored: StoredObject, checked: Checked, deep: bool) -> list[Finding]:
     if reading is None:
         return []
     checked.chunks, checked.nbytes = 1, reading.size
-    return list(check_chunk(chain, reading.parts[0], deep=deep))
+    found = list(check_chunk(chain, reading.parts[0], deep=deep))
+    if deep and not found and reaches_beyond(stored.source, stored.coordinates):
+        found += [NOTE] * has_values_beyond(stored.source, chain, stored.coordinates, reading.parts[0])
+    return found
 
 
 def _shard(
@@ -147,7 +155,8 @@ def _shard(
             return [Finding("index", f"the shard has {size} bytes, too few for its index of {layout.index_size}")]
         index = decode_index(reading.parts[0], layout.index_chain)
     except DataError as error:
-        return [finding_of(error.at(byte_range=layout.index_bytes(size)))]
+        fault = finding_of(error.at(byte_range=layout.index_bytes(size)))
+        return [replace(fault, message=fault.message + _older_index(stored, layout, size))]
     found = list(check_entries(index, layout, size))
     rows = usable_rows(index, layout, size)
     checked.chunks = int(index.stored().sum())
@@ -159,8 +168,11 @@ def _shard(
             found += [Finding("chunk", message, row, _range(index, row)) for row in wrong.tolist()]
         return found
     guard = Lock()
+    at_edge = deep and reaches_beyond(stored.source, stored.coordinates)
+    is_beyond = False
 
     def work(batch: npt.NDArray[np.int64]) -> None:
+        nonlocal is_beyond
         offsets, lengths = index.offsets[batch], index.lengths[batch]
         joined = join_ranges(offsets, lengths, min(store.cost.gap, _MOST_GAP))
         part = store.read(key, joined.fetched)
@@ -171,15 +183,29 @@ def _shard(
             batch.tolist(), joined.within.tolist(), joined.offsets.tolist(), lengths.tolist(), strict=True
         ):
             data = memoryview(part.parts[within])[at : at + length]
-            for each in check_chunk(chain, data, deep=deep):
-                mine.append(Finding(each.kind, each.message, row, _range(index, row), each.is_note))
+            wrong = list(check_chunk(chain, data, deep=deep))
+            mine += [Finding(each.kind, each.message, row, _range(index, row), each.is_note) for each in wrong]
+            if at_edge and not wrong and not is_beyond:
+                is_beyond = has_values_beyond(stored.source, chain, stored.chunk_of(row), data)
         with guard:
             found.extend(mine)
             checked.nbytes += int(lengths.sum())
 
     batches = list(_batches(rows, index, max(1, most_bytes // max(1, threads))))
     for_each(work, batches, len(batches), threads)
+    found += [NOTE] * is_beyond
     return sorted(found, key=lambda each: -1 if each.row is None else each.row)
+
+
+def _older_index(stored: StoredObject, layout: ShardLayout, size: int) -> str:
+    """What a shard with a damaged index holds of the index before, in words."""
+    whole = stored.source.store.read(stored.key) if size <= _MOST_SEARCHED else None
+    found = None if whole is None else last_index(whole.parts[0], layout)
+    if whole is None or found is None:
+        return ""
+    if is_torn_write(whole.parts[0], found, layout):
+        return "; the last write was cut off, and the index before it is sound: zardine.repair goes back to that"
+    return "; it was sound once, so the one before it is older than what was written: zardine.repair saves what it can"
 
 
 def _batches(rows: npt.NDArray[np.int64], index: ShardIndex, most: int) -> Iterable[npt.NDArray[np.int64]]:

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from zardine.array_facts import is_draft
 from zardine.codecs.sharding_indexed import PreparedSharding
+from zardine.engine.freshness import check_fresh
 from zardine.errors import ConditionFailedError, StoreError
 from zardine.stores.base import Condition, Reading, Store
 from zardine.stores.resolve import StoreLike
-from zardine.tools.hidden_keys import damaged_key
+from zardine.tools.beyond_shape import NOTE
+from zardine.tools.kept_objects import Keeper
 from zardine.tools.object_check import StoredObject
+from zardine.tools.repair_shape import clear_beyond, remove_outside
 from zardine.tools.report import Fault, Finding, Repairs
 from zardine.tools.salvage import SavedChunk, SavedShard, save_chunk, save_shard
-from zardine.tools.scan import scan
+from zardine.tools.scan import Scan, scan, scan_existing
 from zardine.tools.verify import Progress, check_objects, place_of, sort_faults
 
 if TYPE_CHECKING:
@@ -46,33 +49,56 @@ def repair(
 
     A shard whose index is damaged gets back the last valid index that is in it. Inner chunks that cannot be read stay
     unreadable, or with ``drop_unreadable`` become empty (fill value) and are listed. ``keep_damaged`` keeps every
-    object that is changed as it was, below ``__zardine/damaged/`` of its array. Unfinished files that writers left
-    more than ``older_than`` seconds ago are removed. With ``dry_run`` nothing is written.
+    object that is changed as it was, below ``__zardine/damaged/`` of its array; where nobody knows which sound chunk is
+    which, that is done in any case. Objects outside of the shape of their array are removed, and values beyond it in
+    its last chunks give way to the fill value: an append that was cut off leaves them. Unfinished files that writers
+    left more than ``older_than`` seconds ago are removed. With ``dry_run`` nothing is written.
 
     A shard at a time is in memory, and locked while it is put in order. Documents and foreign keys are not touched.
     Raises as :func:`zardine.verify` does.
     """
+    if not older_than >= 0:
+        raise ValueError(f"older_than is a number of seconds, 0 or more, not {older_than}")
     found, inner = place_of(store, path, writing=not dry_run, storage_options=storage_options)
-    scanned = scan(found, inner)
+    leftovers = _remove_leftovers(found, older_than, dry_run=dry_run)
+    scanned = scan(found, inner) if leftovers else scan_existing(found, inner)
     checked = check_objects(found, scanned.objects, deep=True, progress=progress)
-    actions: list[Fault] = []
-    left = list(scanned.faults)
+    keeper = Keeper(keep_damaged, dry_run)
+    actions, left = _repair_shapes(found, scanned, keeper)
     for stored, result in zip(scanned.objects, checked, strict=True):
         if result.faults:
-            job = _Repair(stored, drop_unreadable, keep_damaged, dry_run)
+            job = _Repair(stored, drop_unreadable, keeper)
             job.run(result.faults)
             actions += job.actions
             left += job.left
-    actions += _remove_leftovers(found, older_than, dry_run=dry_run)
+        if found.lock_is_exclusive and (result.faults or any(note.kind == NOTE.kind for note in result.notes)):
+            try:
+                actions += clear_beyond(stored, keeper)
+            except StoreError as error:
+                left.append(stored.fault(Finding("store", str(error))))
+    actions += leftovers
     return Repairs(sort_faults(actions), sort_faults(left), dry_run)
+
+
+def _repair_shapes(store: Store, scanned: Scan, keeper: Keeper) -> tuple[list[Fault], list[Fault]]:
+    """Remove what lies outside of arrays; gives what was done, and the faults of the scan that are left."""
+    left = [each for each in scanned.faults if each.kind != "outside"]
+    actions: list[Fault] = []
+    for place in {each.place for each in scanned.faults if each.kind == "outside"}:
+        try:
+            actions += remove_outside(store, place[1:], keeper)
+        except StoreError as error:
+            left += [each for each in scanned.faults if each.kind == "outside" and each.place == place]
+            left.append(Fault(place, kind="store", message=str(error)))
+    return actions, left
 
 
 class _Repair:
     """The repair of one object."""
 
-    def __init__(self, stored: StoredObject, drop: bool, keep: bool, dry_run: bool) -> None:
+    def __init__(self, stored: StoredObject, drop: bool, keeper: Keeper) -> None:
         self.stored = stored
-        self.drop, self.keep, self.dry_run = drop, keep, dry_run
+        self.drop, self.keeper, self.dry_run = drop, keeper, keeper.dry_run
         self.actions: list[Fault] = []
         self.left: list[Fault] = []
 
@@ -86,6 +112,7 @@ class _Repair:
         for attempt in range(_ATTEMPTS):
             self.actions, self.left = [], []
             try:
+                check_fresh(self.stored.source, writing=not self.dry_run)
                 with nullcontext() if self.dry_run else store.lock(key):
                     old = store.read(key)
                     if old is not None:
@@ -115,9 +142,9 @@ class _Repair:
         if saved.must_be_written(drop=self.drop):
             total, lost = len(saved.chunks), len(saved.unreadable)
             message = saved.how or "inner chunks that cannot be read were dropped"
-            self._replace(
-                old, saved.assemble(drop=self.drop), f"{message}; {total - lost} of {total} inner chunks saved"
-            )
+            message = f"{message}; {total - lost} of {total} inner chunks saved"
+            always_kept = saved.unplaced and not self.drop
+            self._replace(old, saved.assemble(drop=self.drop), message, always_kept=always_kept)
         elif not saved.unreadable:
             self.left += [each for each in faults if each.kind == "overlap"]
 
@@ -148,11 +175,10 @@ class _Repair:
     def _act(self, kind: str, message: str, row: int | None = None) -> None:
         self.actions.append(self.stored.fault(Finding(kind, message, row)))
 
-    def _replace(self, old: Reading, data: Any, message: str) -> None:
+    def _replace(self, old: Reading, data: Any, message: str, *, always_kept: bool = False) -> None:
         """Put ``data`` in the place of the object, or erase it."""
         store, key = self.stored.source.store, self.stored.key
-        if self.keep:
-            self._keep(old)
+        self.actions += self.keeper.keep(store, self.stored.source.path, key, old, always=always_kept)
         if not self.dry_run and data is not None:
             store.set(key, data, condition=None if old.version is None else Condition(old.version))
         elif not self.dry_run:
@@ -165,19 +191,6 @@ class _Repair:
                 raise ConditionFailedError(f"key {key!r} of {store} changed since it was read")
             store.erase(key)
         self._act("repaired", message)
-
-    def _keep(self, old: Reading) -> None:
-        """Store the damaged bytes under a key of their own, if they are not there since a repair was interrupted."""
-        store, data = self.stored.source.store, bytes(old.parts[0])
-        for number in range(_ATTEMPTS):
-            key = damaged_key(self.stored.source.path, self.stored.key, number)
-            kept = store.get(key)
-            if kept is not None and bytes(kept) != data:
-                continue
-            if kept is None and not self.dry_run:
-                store.set(key, data)
-            self._act("kept", f"the damaged object is kept as {key}")
-            return
 
 
 def _remove_leftovers(store: Store, older_than: float, *, dry_run: bool) -> list[Fault]:

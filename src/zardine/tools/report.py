@@ -61,7 +61,8 @@ class Repairs:
     """What :func:`zardine.repair` did, or with ``dry_run`` would do. True where nothing is left to do."""
 
     actions: tuple[Fault, ...]
-    """Kinds: ``repaired``, ``dropped`` (a chunk is empty now), ``kept`` (as it was), ``leftover`` (removed)."""
+    """Kinds: ``repaired``, ``dropped`` (a chunk is empty now), ``kept`` (as it was), ``removed`` (it was outside of the
+    array), ``cleared`` (of values beyond its shape), ``leftover`` (of a writer that died, removed)."""
     left: tuple[Fault, ...]
     """Faults that are still there."""
     dry_run: bool

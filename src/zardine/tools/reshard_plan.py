@@ -59,8 +59,9 @@ def new_metadata(
     first = tuple(axis.runs[0][0] if axis.runs else 1 for axis in grid.axes(metadata.shape))
     problems = Problems()
     prepared = build_chain(chain, ChunkSpec(first, metadata.data_type, metadata.fill), "codecs", problems)
-    problems.raise_if_any("the array cannot be stored so")
-    assert prepared is not None
+    if prepared is None or problems.found:
+        lines = "".join(f"\n  - {problem}" for problem in problems.found)
+        raise ValueError(f"the array cannot be stored so{lines}")
     written = tuple(Extension(codec.name, codec.configuration()) for codec in prepared.codecs)
     return replace(metadata, chunk_grid=grid.to_extension(), codecs=written)
 

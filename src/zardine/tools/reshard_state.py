@@ -1,7 +1,8 @@
 """How far resharding is: a journal beside the chunks, so that a run that was killed goes on where it was.
 
-Its phases: ``copying`` (the document says what it said; new objects are being written under other keys), ``closing``
-(the same, and nobody else may write), ``switched`` (the document says the new; old objects are being erased).
+Its phases: ``beginning`` (nothing is written yet), ``copying`` (the document says what it said; new objects are being
+written under other keys), ``closing`` (the same, and nobody else may write), ``switched`` (the document says the new;
+old objects are being erased).
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from zardine.engine.freshness import JOURNAL
+from zardine.errors import ConditionFailedError, NodeExistsError
 from zardine.json_document import Extension, Problems, parse_extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
-from zardine.stores.base import Store, Version
+from zardine.nodes import describe
+from zardine.stores.base import Condition, Store, Version
+from zardine.tools.hidden_keys import JOURNAL
 
 Sources = dict[str, Version | None]
 """Versions of the old objects that went into a new one, by key relative to the array."""
@@ -25,29 +28,50 @@ _SHARE = 20
 """The journal is written at most every so many seconds, and takes one part in so many of the time."""
 
 
+class BegunMeanwhileError(Exception):
+    """Another process has stored a journal just before this one would have."""
+
+
 @dataclass(slots=True)
 class Journal:
     """What is done, and what it is about. ``about`` has the members of both documents that resharding changes."""
 
     about: dict[str, Any]
-    phase: str = "copying"
+    phase: str = "beginning"
     done: dict[str, Sources] = field(default_factory=dict)
     """By the grid coordinates of the new object, joined by dots."""
+    version: Version | None = None
+    """Of the journal as this process has read or written it last, where the store has versions."""
     _saved: float = 0.0
     _cost: float = 0.0
 
+    def create(self, store: Store, path: str) -> None:
+        """Write it where none is. Raises :class:`BegunMeanwhileError` where one is."""
+        try:
+            self._write(store, path, Condition(None))
+        except ConditionFailedError:
+            raise BegunMeanwhileError from None
+
     def save(self, store: Store, path: str) -> None:
-        """Write it."""
-        start = time.monotonic()
-        document = {"phase": self.phase, "about": self.about, "done": self.done}
-        store.set(journal_key(path), json.dumps(document).encode())
-        self._saved = time.monotonic()
-        self._cost = self._saved - start
+        """Write it, if nobody else has since."""
+        try:
+            self._write(store, path, None if self.version is None else Condition(self.version))
+        except ConditionFailedError:
+            raise NodeExistsError(
+                f"{describe(store, path)} is being resharded by another process, too: that one goes on"
+            ) from None
 
     def save_sometimes(self, store: Store, path: str) -> None:
         """Write it if that was not done lately."""
         if time.monotonic() - self._saved > max(_PAUSE, _SHARE * self._cost):
             self.save(store, path)
+
+    def _write(self, store: Store, path: str, condition: Condition | None) -> None:
+        start = time.monotonic()
+        document = {"phase": self.phase, "about": self.about, "done": self.done}
+        self.version = store.set(journal_key(path), json.dumps(document).encode(), condition=condition)
+        self._saved = time.monotonic()
+        self._cost = self._saved - start
 
 
 def journal_key(path: str) -> str:
@@ -57,19 +81,19 @@ def journal_key(path: str) -> str:
 
 def load_journal(store: Store, path: str) -> Journal | None:
     """The journal that is stored, if one is; one that cannot be read has no ``about``."""
-    data = store.get(journal_key(path))
-    if data is None:
+    reading = store.read(journal_key(path))
+    if reading is None:
         return None
     try:
-        document = json.loads(bytes(data))
-        return Journal(document["about"], document["phase"], document["done"])
+        document = json.loads(bytes(reading.parts[0]))
+        return Journal(document["about"], document["phase"], document["done"], reading.version)
     except (ValueError, KeyError, TypeError):
-        return Journal({})
+        return Journal({}, version=reading.version)
 
 
-def about(old: ArrayMetadata, new: ArrayMetadata) -> dict[str, Any]:
-    """The members of both documents that say where chunks are, and how they are encoded."""
-    return {"old": members(old), "new": members(new)}
+def about(old: ArrayMetadata, new: ArrayMetadata, source: str | None = None) -> dict[str, Any]:
+    """The members of both documents that say where chunks are, and how they are encoded; and which array is copied."""
+    return {"old": members(old), "new": members(new), **({} if source is None else {"source": source})}
 
 
 def members(metadata: ArrayMetadata) -> dict[str, Any]:
@@ -84,6 +108,12 @@ def members(metadata: ArrayMetadata) -> dict[str, Any]:
         )
     )
     return found
+
+
+def is_switched(journal: Journal, metadata: ArrayMetadata) -> bool:
+    """Whether the document names the new objects already; it may have been resized since."""
+    new = journal.about.get("new")
+    return isinstance(new, dict) and new.get("chunk_key_encoding") == members(metadata)["chunk_key_encoding"]
 
 
 def key_encodings(journal: Journal) -> list[Extension]:

@@ -1,6 +1,7 @@
 """Getting out of a damaged object what is readable in it. Pure.
 
-Nothing is guessed: an inner chunk counts as readable where a valid index says that it is, and where it decodes.
+An inner chunk counts as readable where the index, and what is left of the shard, say that it is, and where it decodes.
+Where bytes of the shard are missing, :mod:`zardine.tools.chunk_places` says what that means.
 """
 
 from __future__ import annotations
@@ -10,20 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from zardine.buffers import BytesLike
-from zardine.codecs.base import BytesBytesCodec
 from zardine.codecs.chain import CodecChain
-from zardine.codecs.gzip import GzipCodec
 from zardine.codecs.sharding_indexed import PreparedSharding
-from zardine.codecs.zstd import ZstdCodec
-from zardine.errors import DataError
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
-from zardine.sharding.recovery import has_checksum, last_index
-from zardine.tools.chunk_check import check_chunk, is_checksum, nested_sharding
-from zardine.tools.index_correction import corrected_index
-from zardine.tools.index_rebuild import rebuilt_index
+from zardine.tools.chunk_check import check_chunk, is_checked, nested_sharding
+from zardine.tools.chunk_places import UNCLEAR, Places, find_places, missing_bytes
+from zardine.tools.index_search import find_index, sound_at
 
-_OLDER = "the index is damaged"
+_UNCHECKED = "bytes of the shard are missing, and without checksums nobody can tell of which inner chunks"
 
 
 @dataclass(slots=True)
@@ -45,7 +41,9 @@ class SavedShard:
     chunks: dict[int, SavedChunk]
     """Stored inner chunks by row of the index."""
     how: str | None
-    """How the index was found, where it was not simply there."""
+    """What is not as it should be, apart from single chunks."""
+    unplaced: bool = False
+    """Whether there may be sound chunks in it of which nobody knows which they are."""
 
     @property
     def unreadable(self) -> dict[int, str]:
@@ -73,38 +71,46 @@ def save_shard(shard: BytesLike, sharding: PreparedSharding, *, drop: bool = Fal
 
     ``drop``: in chunks that are shards themselves, unreadable inner chunks become empty.
     """
-    layout = sharding.layout
-    found = _find_index(shard, sharding)
+    layout, view = sharding.layout, memoryview(shard)
+    found = find_index(shard, sharding)
     if found is None:
         return None
-    index, how, shift = found
-    is_older = how is not None and how.startswith(_OLDER)
+    index = found.index
+    rows = np.flatnonzero(index.stored()).tolist()
     checked = is_checked(sharding.chain)
-    if shift > 0 and not checked:
-        reason = "bytes of the shard are missing, and without checksums nobody can tell of which inner chunks"
-        return SavedShard(
-            layout, {row: SavedChunk(b"", reason) for row in np.flatnonzero(index.stored()).tolist()}, None
-        )
-    shift = shift if checked else 0
-    chunks: dict[int, SavedChunk] = {}
-    moved = False
-    view = memoryview(shard)
-    for row in np.flatnonzero(index.stored()).tolist():
-        best = SavedChunk(b"", "the index does not say where it is")
-        for offset in _places(index, layout, len(shard), row, shift):
-            tried = save_chunk(view[offset : offset + int(index.lengths[row])], sharding.chain, drop=drop)
-            if tried.reason is None:
-                moved |= offset != int(index.offsets[row])
-                best = tried
-                break
-            if not best.data:
-                best = tried
-        chunks[row] = best
-    if is_older and all(chunk.reason is not None for chunk in chunks.values()):
+    if found.is_sound and not checked and missing_bytes(index, layout, len(shard)) > 0:
+        return SavedShard(layout, {row: SavedChunk(b"", _UNCHECKED) for row in rows}, None)
+    places = Places({row: int(index.offsets[row]) for row in rows}, {}, 0)
+    if found.is_sound and checked:
+        places = find_places(index, layout, len(shard), sound_at(shard, sharding))
+    chunks = {row: _saved(view, index, row, places, sharding, drop=drop) for row in rows}
+    readable = any(chunk.reason is None for chunk in chunks.values())
+    if found.is_older and not readable:
         return None  # bytes that happen to look like an index
-    if moved:
-        how = f"{abs(shift)} bytes before the index were {'lost' if shift > 0 else 'put in'}"
-    return SavedShard(layout, chunks, how)
+    how = found.how
+    if places.shift:
+        where = "at the end of the shard" if places.at_end else "before the index"
+        how = f"{abs(places.shift)} bytes {where} were {'lost' if places.shift > 0 else 'put in'}"
+    unplaced = UNCLEAR in places.reasons.values() or found.is_partial
+    return SavedShard(layout, chunks, how if readable or not rows else None, unplaced)
+
+
+def _saved(
+    view: memoryview, index: ShardIndex, row: int, places: Places, sharding: PreparedSharding, *, drop: bool
+) -> SavedChunk:
+    low, high = sharding.layout.data_bounds(len(view))
+    length = int(index.lengths[row])
+    reason = places.reasons.get(row)
+    if reason is None:
+        offset = places.found[row]
+        if low <= offset and offset + length <= high:
+            return save_chunk(view[offset : offset + length], sharding.chain, drop=drop)
+        reason = "the index does not say where it is"
+    start = min(int(index.offsets[row]), high)
+    rest = view[max(low, start) : min(start + length, high)]
+    if reason == UNCLEAR or save_chunk(rest, sharding.chain).reason is None:
+        rest = memoryview(b"")  # of another chunk, perhaps
+    return SavedChunk(rest, reason)
 
 
 def save_chunk(data: BytesLike, chain: CodecChain, *, drop: bool = False) -> SavedChunk:
@@ -123,70 +129,3 @@ def save_chunk(data: BytesLike, chain: CodecChain, *, drop: bool = False) -> Sav
     changes += [change for chunk in saved.chunks.values() for change in chunk.changes]
     changes += [f"row {row} of the index in it dropped: {reason}" for row, reason in saved.unreadable.items()]
     return SavedChunk(whole, None, changes)
-
-
-def _find_index(shard: BytesLike, sharding: PreparedSharding) -> tuple[ShardIndex, str | None, int] | None:
-    """The index, how it was found if it was not simply there, and how many bytes seem to be missing before it."""
-    layout, chain = sharding.layout, sharding.chain
-    try:
-        index = layout.index_of(shard)
-    except DataError:
-        pass
-    else:
-        low, high = layout.data_bounds(len(shard))
-        wrong = index.beyond(low, high).any()
-        if wrong and not has_checksum(layout):
-            return None  # damaged itself, or bytes are missing: nobody can tell
-        stored = index.stored()
-        lost = 0
-        if stored.any():
-            offsets, lengths = index.offsets[stored], index.lengths[stored]
-            if (offsets < 2**62).all() and (lengths < 2**62).all():
-                lost = int((offsets + lengths).max()) - high
-        return index, ("entries of the index that point outside of the shard" if wrong else None), lost
-    corrected = corrected_index(shard, layout)
-    if corrected is not None:
-        return corrected, "one damaged byte of the index was put right by its checksum", 0
-    view = memoryview(shard)
-
-    def is_sound(offset: int, length: int) -> bool:
-        return not any(True for _ in check_chunk(chain, view[offset : offset + length], deep=True))
-
-    rebuilt = rebuilt_index(shard, layout, is_sound, chain.encoded_size) if is_checked(chain) else None
-    if rebuilt is not None:
-        return rebuilt, "the index was put together from what is left of it, and from where chunks begin and end", 0
-    found = last_index(shard, layout)
-    if found is None:
-        return None
-    return (
-        found.index,
-        f"{_OLDER}: the last valid one before it ends at byte {found.end}, and what came after is lost",
-        0,
-    )
-
-
-def _places(index: ShardIndex, layout: ShardLayout, size: int, row: int, shift: int) -> list[int]:
-    """Where an inner chunk may begin: where the index says, or ``shift`` bytes before.
-
-    If bytes are missing, not where another chunk of that length would then be: a checksum does not say whose it is.
-    """
-    low, high = layout.data_bounds(size)
-    offset, length = int(index.offsets[row]), int(index.lengths[row])
-    ambiguous = bool(shift) and bool(
-        ((index.lengths == length) & (np.abs(index.offsets.astype(np.float64) - offset) == abs(shift))).any()
-    )
-    places = [offset] if shift <= 0 or not ambiguous else []
-    if shift and not ambiguous:
-        places.append(offset - shift)
-    return [place for place in places if low <= place and place + length <= high]
-
-
-def is_checked(chain: CodecChain) -> bool:
-    """Whether damage of a chunk's bytes is noticed."""
-    sharding = nested_sharding(chain)
-    own = any(_is_checked(codec) for codec in chain.compressors)
-    return own or (sharding is not None and is_checked(sharding.chain))
-
-
-def _is_checked(codec: BytesBytesCodec) -> bool:
-    return is_checksum(codec) or isinstance(codec, GzipCodec) or (isinstance(codec, ZstdCodec) and codec.checksum)

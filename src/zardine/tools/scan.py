@@ -11,12 +11,12 @@ from zardine.chunk_keys import parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.layout import prepare_layout
 from zardine.engine.source import ArraySource
-from zardine.errors import MetadataError, StoreError, UnknownExtensionError
+from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnknownExtensionError
 from zardine.json_document import Problems
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import ALL_NAMES, FORMATS, NodeMetadata, document_names, main_names, parse_documents
 from zardine.metadata.node_names import join_path
-from zardine.nodes import UNFINISHED
+from zardine.nodes import UNFINISHED, describe
 from zardine.stores.base import Store
 from zardine.tools import hidden_keys
 from zardine.tools.object_check import StoredObject
@@ -60,6 +60,14 @@ def scan(store: Store, path: str) -> Scan:
             else:
                 waiting.append(each[:-1])
     found.nodes = {path: nodes for path, nodes in sorted(found.nodes.items()) if nodes}
+    return found
+
+
+def scan_existing(store: Store, path: str) -> Scan:
+    """As :func:`scan`. Raises :class:`~zardine.errors.NodeNotFoundError` where nothing at all is stored."""
+    found = scan(store, path)
+    if not found.nodes and not found.faults and not found.notes:
+        raise NodeNotFoundError(f"nothing is stored at {describe(store, path)}")
     return found
 
 
@@ -146,7 +154,10 @@ def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, foun
             source, coordinates = next((source, where) for source, where, inside in places if inside)
             found.objects.append(StoredObject(source, key, coordinates))
         elif places:
-            message = f"a chunk at {places[0][1]} of the grid, which is outside of the array"
+            message = (
+                f"a chunk at {places[0][1]} of the grid, which is outside of the array: left by an append or resize "
+                "that was cut off, or by resize(erase=False); zardine.repair removes it"
+            )
             found.faults.append(Fault(f"/{path}", key, kind="outside", message=message))
         elif any(keys is not None and keys.decode(name, documents.ndim) is not None for keys in unfinished):
             continue  # the note about the journal says it
@@ -177,4 +188,4 @@ def _reserved(path: str, key: str, name: str) -> Fault:
     return Fault(f"/{path}", key, kind=kind, message=message)
 
 
-__all__ = ["Scan", "scan"]
+__all__ = ["Scan", "scan", "scan_existing"]

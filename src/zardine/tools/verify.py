@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each
-from zardine.errors import NodeNotFoundError
-from zardine.nodes import describe
 from zardine.places import find_place
 from zardine.settings import thread_count
 from zardine.stores.base import Store
@@ -17,7 +15,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.tools.consolidated_check import check_consolidated
 from zardine.tools.object_check import Checked, StoredObject, check_object
 from zardine.tools.report import Fault, Report
-from zardine.tools.scan import scan
+from zardine.tools.scan import scan_existing
 
 if TYPE_CHECKING:
     from zardine.arrays import Array
@@ -45,10 +43,9 @@ def verify(
     Raises :class:`~zardine.errors.NodeNotFoundError` where nothing at all is stored.
     """
     found, inner = place_of(store, path, storage_options=storage_options)
-    scanned = scan(found, inner)
-    if not scanned.nodes and not scanned.faults and not scanned.notes:
-        raise NodeNotFoundError(f"nothing is stored at {describe(found, inner)}")
+    scanned = scan_existing(found, inner)
     scanned.faults += check_consolidated(scanned.nodes)
+    scanned.faults += _store_faults(found)
     checked = check_objects(found, scanned.objects, deep=deep, progress=progress)
     return Report(
         faults=sort_faults(scanned.faults + [fault for each in checked for fault in each.faults]),
@@ -104,6 +101,12 @@ def check_objects(
 def sort_faults(faults: list[Fault]) -> tuple[Fault, ...]:
     """By node, then key, then chunk."""
     return tuple(sorted(faults, key=lambda each: (each.place, each.key or "", each.chunk or ())))
+
+
+def _store_faults(store: Store) -> list[Fault]:
+    """What is wrong with the store as a whole, where it can tell."""
+    faults = getattr(store, "faults", None)
+    return [] if faults is None else [Fault("/", kind="torn", message=each) for each in faults()]
 
 
 def _leftovers(store: Store) -> list[Fault]:

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from zardine.vectors.describing import describe_store
     from zardine.vectors.editing import (
         append_graph,
+        append_mesh,
         append_points,
         append_polylines,
+        append_skeleton,
         delete,
         move_vertices,
         set_attribute,
@@ -54,7 +56,10 @@ _HOMES = {
     "converting": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
     "cross_levels": ("read_cross_level_links",),
     "describing": ("describe_store",),
-    "editing": ("append_graph", "append_points", "append_polylines", "delete", "move_vertices", "set_attribute"),
+    "editing": (
+        *("append_graph", "append_mesh", "append_points", "append_polylines", "append_skeleton"),
+        *("delete", "move_vertices", "set_attribute"),
+    ),
     "findings": ("Finding", "Report"),
     "graphs": ("read_graph", "read_mesh", "read_skeleton", "write_graph", "write_mesh", "write_skeleton"),
     "parametric": ("ParametricObject", "read_parametric_objects", "write_parametric_objects"),
@@ -82,8 +87,10 @@ __all__ = [
     "Report",
     "Skeleton",
     "append_graph",
+    "append_mesh",
     "append_points",
     "append_polylines",
+    "append_skeleton",
     "build_pyramid",
     "delete",
     "describe_store",

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
-from zardine.errors import MetadataError, ZardineError
+from zardine.errors import CorruptionError, MetadataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.checking_arrays import check_arrays, check_fragments, check_rows
+from zardine.vectors.checking_arrays import check_arrays
+from zardine.vectors.checking_links import check_links
+from zardine.vectors.checking_objects import check_objects
+from zardine.vectors.checking_rows import check_fragments, check_rows
 from zardine.vectors.content import Content
 from zardine.vectors.documents import FORMAT_VERSION
-from zardine.vectors.findings import Finding, Report, error, warning
+from zardine.vectors.findings import NOT_ON_PURPOSE, Finding, Report, error, guarded, unexpected, warning
 from zardine.vectors.kinds import KINDS
-from zardine.vectors.level_access import Level, VectorStore
-from zardine.vectors.loading import ALL, load_cells
-from zardine.vectors.loading_links import deltas_of, load_cross_links, load_links
-from zardine.vectors.loading_objects import load_groups, load_manifests, load_tables, with_objects
-from zardine.vectors.offsets import parse_segment, signed
+from zardine.vectors.level_access import Level, VectorStore, named_levels
+from zardine.vectors.loading import dtype_of, load_cells, row_shape_of
 
 Progress = Callable[[int, int], object] | None
 
@@ -26,33 +28,29 @@ Progress = Callable[[int, int], object] | None
 def validate(path: StoreLike, *, progress: Progress = None) -> Report:
     """Check a whole store: documents, lists of chunks, rows, fragments, attributes, links, objects, groups, levels.
 
-    Reads everything. Raises only where there is no store at all; a damaged one gives findings. ``progress`` is called
-    with the number of levels done, and of all.
+    Reads everything. Raises only where there is no store at all, or it cannot be reached; a damaged one gives findings.
+    ``progress`` is called with the number of levels done, and of all.
     """
     try:
         owner = VectorStore.open(path)
     except MetadataError as fault:
         return Report((error("root-document", "", str(fault)),))
-    findings = list(_check_root(owner))
+    except NOT_ON_PURPOSE as fault:
+        return Report((error("root-document", "", unexpected(fault)),))
+    findings: list[Finding] = []
+    guarded(findings, "root-document", "", lambda: findings.extend(_check_root(owner)))
     levels: dict[int, tuple[Level, Content]] = {}
     numbers = owner.level_numbers()
     for done, number in enumerate(numbers):
-        try:
-            level = owner.level(number)
-        except ZardineError as fault:
-            findings.append(error("level-document", str(number), str(fault)))
-            continue
-        content = None
-        try:
-            findings += check_arrays(level)
-            content = _check_level(level, findings)
-        except ZardineError as fault:
-            findings.append(error("unreadable", str(number), str(fault)))
-        if content is not None:
-            levels[number] = level, content
+        level = guarded(findings, "level-document", str(number), partial(owner.level, number))
+        if level is not None:
+            guarded(findings, "unreadable", str(number), partial(check_arrays, level, findings))
+            content = guarded(findings, "unreadable", str(number), partial(_check_level, level, findings))
+            if content is not None:
+                levels[number] = level, content
         if progress is not None:
             progress(done + 1, len(numbers))
-    findings += _check_levels(owner, numbers, levels)
+    guarded(findings, "levels", "", lambda: findings.extend(_check_levels(owner, numbers, levels)))
     counts = tuple(int(content.visible().sum()) for _, content in levels.values())
     return Report(tuple(findings), counts)
 
@@ -81,105 +79,49 @@ def _check_level(level: Level, findings: list[Finding]) -> Content | None:
         findings.append(
             warning("change-unfinished", place, "a change was agreed on and not carried out; repair does that")
         )
-    if level.attributes("vertex_fragments") is None:
+    if guarded(findings, "fragments", f"{place}/vertex_fragments", lambda: level.node("vertex_fragments") is None):
         findings.append(error("fragments-missing", f"{place}/vertex_fragments", "there is no fragment index"))
-    try:
-        content = load_cells(level)
-    except ZardineError as fault:
-        findings.append(error("vertices", f"{place}/vertices", str(fault)))
+    content = guarded(findings, "vertices", f"{place}/vertices", lambda: load_cells(level, trust_count=False))
+    if content is None:
         return None
-    content = _check_objects(level, content, findings)
-    findings += check_fragments(level, content)
-    findings += check_rows(level, content)
+    content = check_objects(level, content, findings)
+    guarded(findings, "tile-claim", place, lambda: findings.extend(check_fragments(level, content)))
+    guarded(findings, "vertices", place, lambda: findings.extend(check_rows(level, content)))
     for family in ("vertex_attributes", "fragment_attributes"):
-        for name in level.names(family):
-            try:
-                wanted = {family: [name]}
-                load_cells(level, content.keys, **wanted)  # type: ignore[arg-type]
-            except ZardineError as fault:
-                findings.append(error("attribute", f"{place}/{family}/{name}", str(fault)))
-    _check_links(level, content, findings)
-    for name in level.document.block.get("arrays_present", ()):
-        if level.attributes(name) is None:
-            findings.append(warning("arrays-present", place, f"arrays_present names {name!r}, which is not there"))
+        for name in guarded(findings, "attribute", f"{place}/{family}", partial(level.names, family)) or ():
+            where = f"{place}/{family}/{name}"
+            guarded(findings, "attribute", where, partial(_check_attribute, level, content, family, name))
+    check_links(level, content, findings)
+    guarded(findings, "arrays-present", place, lambda: findings.extend(_check_present(level)))
     return content
 
 
-def _check_objects(level: Level, content: Content, findings: list[Finding]) -> Content:
-    place = f"{level.document.level}/object_index"
-    try:
-        manifests = load_manifests(level)
-        if manifests is None:
-            return content
-        content = with_objects(level, content, manifests)
-    except ZardineError as fault:
-        findings.append(error("object-index", place, str(fault)))
-        return content
-    about = level.attributes("object_index") or {}
-    ids = manifests.ids
-    if len(np.unique(ids)) != len(ids):
-        findings.append(error("object-ids", place, "an id is there more than once"))
-    if about.get("object_ids_sorted") and (np.diff(ids) < 0).any():
-        findings.append(error("object-ids", place, "object_ids_sorted is claimed, and ids do not ascend"))
-    present = int((np.diff(manifests.starts) > 0).sum())
-    for name, count in (("num_objects", len(ids)), ("num_present", present)):
-        if about.get(name) is not None and about[name] != count:
-            findings.append(error("object-count", place, f"{name} is {about[name]}; there are {count}"))
-    try:
-        load_tables(level, "object_attributes", len(ids))
-        groups = load_groups(level)
-    except ZardineError as fault:
-        findings.append(error("object-attribute", f"{level.document.level}/object_attributes", str(fault)))
-        return content
-    if groups is not None:
-        for number, members in enumerate(groups.members):
-            if not np.isin(members, ids).all():
-                where = f"{level.document.level}/groups"
-                findings.append(warning("group", where, f"group {number} names objects that do not exist"))
-    return content
-
-
-def _check_links(level: Level, content: Content, findings: list[Finding]) -> None:
-    place, root = f"{level.document.level}/links", level.owner.root
-    needs = [name for name in root.geometry_types if name in KINDS and KINDS[name].links]
-    if needs and level.document.level == 0 and level.attributes("links/0") is None:
-        findings.append(error("links-missing", place, f"a {needs[0]} has links, and none are there"))
-    try:
-        deltas = deltas_of(level)
-    except ZardineError as fault:
-        findings.append(error("links", place, str(fault)))
+def _check_attribute(level: Level, content: Content, family: str, name: str) -> None:
+    """Raise where an attribute cannot be read, or has more values than there are rows."""
+    if family == "vertex_attributes":
+        found = load_cells(level, content.keys, vertex_attributes=[name])
+        found.vertex_attributes[name].take(found.visible()).decoded()
+        counts = np.diff(content.row_starts)
+    else:
+        load_cells(level, content.keys, fragment_attributes=[name]).fragment_attributes[name].decoded()
+        counts = np.diff(content.fragments.before)
+    array = level.cells(f"{family}/{name}")
+    if array is None:
         return
-    for delta in deltas:
-        where = f"{place}/{signed(delta)}"
-        about = level.attributes(f"links/{signed(delta)}") or {}
-        try:
-            if delta == 0:
-                links = load_links(level, content, attributes=ALL)
-                width = about.get("link_width")
-                if "mesh" in root.geometry_types and isinstance(width, int) and width < 3:
-                    findings.append(error("links", where, f"faces of {width} corners"))
-                if not about.get("directed") and about.get("store", "canonical") == "canonical":
-                    _check_canonical(level, where, findings)
-            else:
-                other = level.owner.level(level.document.level + delta)
-                links = load_cross_links(level, content, load_cells(other), other, delta)
-        except ZardineError as fault:
-            findings.append(error("links", where, str(fault)))
-            continue
-        assert links is not None
-        count = len(links.endpoints)
-        if (links.endpoints < 0).any():
-            findings.append(error("links", where, "links refer to chunks that hold nothing"))
-        if about.get("store") != "duplicate" and about.get("num_links") not in (None, count):
-            findings.append(error("link-count", where, f"num_links is {about['num_links']}; there are {count}"))
+    size = dtype_of(array).itemsize * prod(row_shape_of(array))
+    for chunk, cell, count in zip(content.keys, array.read(content.keys), counts.tolist(), strict=True):
+        if len(cell) > count * size:
+            reason = f"{len(cell) // size} attribute values for {count} rows: they do not belong together"
+            raise CorruptionError(reason, array=array.array.path, chunk=tuple(chunk.tolist()))
 
 
-def _check_canonical(level: Level, place: str, findings: list[Finding]) -> None:
-    for segment in level.names("links/0"):
-        offsets = parse_segment(segment, level.rank)
-        if list(offsets) != sorted(offsets) or any(offset < (0,) * level.rank for offset in offsets):
-            reason = f"undirected links are filed under their first chunk; {segment!r} says otherwise"
-            findings.append(error("link-order", f"{place}/{segment}", reason))
+def _check_present(level: Level) -> Iterator[Finding]:
+    place = str(level.document.level)
+    for name in level.document.block.get("arrays_present", ()):
+        if not isinstance(name, str):
+            yield error("arrays-present", place, f"arrays_present names {name!r}, which is no name")
+        elif level.node(name) is None:
+            yield warning("arrays-present", place, f"arrays_present names {name!r}, which is not there")
 
 
 def _check_levels(
@@ -187,8 +129,7 @@ def _check_levels(
 ) -> Iterator[Finding]:
     if numbers != list(range(len(numbers))):
         yield error("levels", "", f"levels are numbered {numbers}, not from 0 on without gaps")
-    scales = owner.root.attributes["multiscales"][0].get("datasets") or ()
-    named = [each.get("path") for each in scales]
+    named = named_levels(owner.root)
     if named != [str(number) for number in numbers]:
         yield error("datasets", "", f"multiscales names the levels {named}; there are {numbers}")
     counts = [(number, int(content.visible().sum())) for number, (_, content) in levels.items()]

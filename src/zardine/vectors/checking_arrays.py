@@ -1,45 +1,64 @@
-"""Checking arrays of cells one by one, and the rows of vertices."""
+"""Checking arrays of cells one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import prod
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-import numpy as np
-
-from zardine.errors import DataError, ZardineError
+from zardine.errors import UnsupportedError, ZardineError
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.cell_arrays import NONEMPTY, CellArray, key_texts
-from zardine.vectors.content import Content
-from zardine.vectors.converting import cell_arrays
-from zardine.vectors.findings import Finding, error, warning
-from zardine.vectors.grids import bins_of, bins_per_chunk, chunks_of
+from zardine.vectors.findings import Finding, error, guarded, warning
 from zardine.vectors.level_access import Level
-from zardine.vectors.ragged import find_rows
+from zardine.vectors.ragged import find_rows, unique_rows
 from zardine.vectors.rebuilding import is_settled
 
 
-def check_arrays(level: Level) -> Iterator[Finding]:
+def check_arrays(level: Level, findings: list[Finding]) -> None:
     """Lists of chunks, the grid, shards, and what a conversion that was killed left."""
     number = level.document.level
     kinds: dict[tuple[str, ...], str] = {}
-    for name, array in cell_arrays(level):
+    for name, array in _arrays(level, "", findings):
         place = f"{number}/{name}"
-        yield from _check_array(place, array, level.rank)
+        guarded(findings, "array", place, lambda: findings.extend(_check_array(place, array, level.rank)))  # noqa: B023
         if array.attributes.get(NONEMPTY):
             kinds.setdefault(tuple(codec.name for codec in array.array.compressors), place)
     if len(kinds) > 1:
         told = "; ".join(f"{', '.join(codecs) or 'none'} ({place})" for codecs, place in kinds.items())
-        yield warning("compression-differs", str(number), f"the arrays are compressed in different ways: {told}")
+        findings.append(
+            warning("compression-differs", str(number), f"the arrays are compressed in different ways: {told}")
+        )
+
+
+def _arrays(level: Level, below: str, findings: list[Finding]) -> Iterator[tuple[str, CellArray]]:
+    """As :func:`~zardine.vectors.converting.cell_arrays`, and what cannot be opened is found."""
+    number = level.document.level
+    for name in guarded(findings, "array", f"{number}/{below}", lambda: level.names(below)) or ():
+        relative = f"{below}/{name}" if below else name
+        if relative in ("object_index", "object_attributes", "groups", "group_attributes"):
+            continue
+        place = f"{number}/{relative}"
+        node = guarded(findings, "array", place, lambda: level.node(relative))  # noqa: B023
+        if isinstance(node, GroupMetadata):
+            yield from _arrays(level, relative, findings)
+        elif isinstance(node, ArrayMetadata) and node.data_type.name in ("bytes", "variable_length_bytes"):
+            array = guarded(findings, "array", place, lambda: level.cells(relative))  # noqa: B023
+            if array is not None:
+                yield relative, array
 
 
 def _check_array(place: str, array: CellArray, rank: int) -> Iterator[Finding]:
     if array.rank != rank:
         yield error("grid-rank", place, f"an array of {array.rank} axes; the chunks of the level have {rank}")
         return
-    if not is_settled(array.array.store, array.array.path, array.array.metadata):
+    yield from _check_document(place, array.attributes)
+    if not _is_settled(array):
         yield warning("conversion-unfinished", place, "a conversion was interrupted; repair brings it to an end")
     try:
         found = array.found()
+    except UnsupportedError:
+        yield warning("not-listed", place, "the store cannot tell what is stored: only chunks listed are read")
+        return
     except ZardineError as fault:
         yield error("shard-index", place, str(fault))
         return
@@ -64,74 +83,23 @@ def _check_array(place: str, array: CellArray, rank: int) -> Iterator[Finding]:
     lost = listed[inside][find_rows(found, listed[inside]) < 0]
     if len(lost):
         yield error("chunk-lost", place, f"{len(lost)} chunks of {NONEMPTY} are not stored, such as {lost[0].tolist()}")
-    if len(np.unique(listed, axis=0)) != len(listed) or list(raw) != key_texts(listed):
+    if len(unique_rows(listed)[0]) != len(listed) or list(raw) != key_texts(listed):
         yield warning("manifest-order", place, f"{NONEMPTY} is not sorted as text, without repetitions")
 
 
-def check_rows(level: Level, content: Content) -> Iterator[Finding]:
-    """Positions, chunks, bins and counts."""
-    place, root = str(level.document.level), level.owner.root
-    positions, keys = content.positions, content.keys
-    visible = int(content.visible().sum())
-    if level.document.vertex_count != visible and level.document.vertex_count != len(positions):
-        kind = error if level.document.vertex_count > visible else warning  # programs forget to count what they add
-        yield kind("vertex-count", place, f"vertex_count is {level.document.vertex_count}; there are {visible}")
-    if not np.isfinite(positions).all():
-        yield error("not-finite", f"{place}/vertices", f"{int((~np.isfinite(positions)).any(axis=1).sum())} vertices")
+def _check_document(place: str, attributes: Mapping[str, Any]) -> Iterator[Finding]:
+    """What readers would have to guess of the values of an attribute."""
+    if "attributes/" not in place:
         return
-    if len(positions) == 0:
-        return
-    low, high = np.asarray(root.bounds)
-    outside = ((positions < low - _slack(low)) | (positions > high + _slack(high))).any(axis=1)
-    if outside.any():
-        yield error(
-            "bounds", f"{place}/vertices", f"{int(outside.sum())} vertices are outside of the bounds of the store"
-        )
-    shape = level.document.chunk_shape
-    own = keys[content.cell_of_rows()][:, -positions.shape[1] :]
-    stray = (chunks_of(positions, shape) != own).any(axis=1)
-    if stray.any():
-        row = int(np.flatnonzero(stray)[0])
-        yield error(
-            "outside-chunk",
-            f"{place}/vertices",
-            f"{int(stray.sum())} vertices are not in the chunk that holds them, such as {positions[row].tolist()} in "
-            f"{own[row].tolist()}: boxes may miss them",
-        )
-    yield from _check_bins(level, content)
+    for name in ("dtype", "row_shape"):
+        if name not in attributes:
+            yield error("array-document", place, f"{name} is missing: the values cannot be told")
+    if "categories" in attributes and attributes.get("encoding") != "dictionary":
+        yield error("array-document", place, "there are categories, and encoding does not say that they are used")
 
 
-def check_fragments(level: Level, content: Content) -> Iterator[Finding]:
-    """Claims about fragments."""
-    place = str(level.document.level)
-    if level.document.tiles and not content.fragments.tile:
-        yield error(
-            "tile-claim", place, "fragments_tile is claimed, but fragments do not cut each cell in pieces in order"
-        )
-    hidden = int((~content.visible()).sum())
-    if hidden:
-        yield warning("rows-hidden", f"{place}/vertex_fragments", f"{hidden} rows are part of no fragment")
-
-
-def _check_bins(level: Level, content: Content) -> Iterator[Finding]:
-    root = level.owner.root
-    if root.geometry_types != ("point_cloud",) or content.objects is not None or level.document.level:
-        return
+def _is_settled(array: CellArray) -> bool:
     try:
-        per_chunk = bins_per_chunk(root.chunk_shape, root.bin_shape)
-    except DataError:
-        return
-    place, counts = f"{level.document.level}/vertex_fragments", np.diff(content.fragments.before)
-    if (counts > prod(per_chunk)).any():
-        yield error("too-many-bins", place, f"a chunk has {int(counts.max())} fragments, and {prod(per_chunk)} bins")
-    elif (counts == prod(per_chunk)).all() and prod(per_chunk) > 1 and content.fragments.tile:
-        own = content.keys[content.cell_of_rows()][:, -content.positions.shape[1] :]
-        bins = bins_of(content.positions, own, root.chunk_shape, per_chunk)
-        stored = content.fragments.of_rows() - content.fragments.before[content.cell_of_rows()]
-        wrong = int((bins != stored).sum())
-        if wrong:
-            yield warning("outside-bin", place, f"{wrong} points are in another bin than their fragment says")
-
-
-def _slack(corner: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.abs(corner) * 1e-6
+        return is_settled(array.array.store, array.array.path, array.array.metadata)
+    except UnsupportedError:
+        return True

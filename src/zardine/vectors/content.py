@@ -109,13 +109,25 @@ class Content:
         seen[self.fragments.rows] = True
         return seen
 
-    def row_object(self) -> Ints:
-        """For each row the row number of the (last) object that it is part of, or -1."""
+    def row_object(self, among: Ints | None = None) -> Ints:
+        """For each row the row number of the object that it is part of, or -1.
+
+        Of several objects that share it, the first; ``among``: of these objects alone.
+        """
         found = np.full(len(self.positions), -1, np.int64)
         if self.objects is not None:
+            owner = row_numbers(np.diff(self.objects.starts))
+            fragments = self.objects.fragments
+            if among is not None:
+                asked = np.isin(owner, among)
+                owner, fragments = owner[asked], fragments[asked]
             found_fragment = np.full(self.fragments.count + 1, -1, np.int64)
-            found_fragment[self.objects.fragments] = row_numbers(np.diff(self.objects.starts))
-            found[self.fragments.rows] = found_fragment[self.fragments.of_rows()]
+            found_fragment[fragments[::-1]] = owner[::-1]  # what is written last counts
+            found_fragment[-1] = -1
+            of_rows = found_fragment[self.fragments.of_rows()]
+            owned = np.flatnonzero(of_rows >= 0)
+            order = owned[np.argsort(-of_rows[owned], kind="stable")]
+            found[self.fragments.rows[order]] = of_rows[order]
         return found
 
     def rows_in(self, objects: Ints) -> npt.NDArray[np.bool_]:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.nodes import update_node
+from zardine.node_changes import update_node
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.cell_arrays import NONEMPTY, CellArray, child, key_texts
-from zardine.vectors.layouts import SHARDED_NOTE, cells_metadata, shards_from
+from zardine.vectors.layouts import SHARDED_NOTE, cells_metadata, fitting_shards, shards_from
 from zardine.vectors.level_access import Level, VectorStore
 from zardine.vectors.one_writer import alone
 from zardine.vectors.rebuilding import cells_node, rebuild, reopened, settle
@@ -33,12 +34,14 @@ def shard_store(
     """Pack the cells of a store into shards of ``shard_shape`` cells (a number, or one for each axis).
 
     Every array with one cell for each chunk, on every level; with ``arrays``, those at these paths below their level.
-    What is stored so already stays untouched; ``(1, 1, 1)`` is the same as :func:`unshard_store`. Compression and
-    everything else of the documents stay as they are. Gives ``arrays_sharded``, ``chunks_packed`` and ``shard_shape``.
+    Along an axis a shard has no more cells than the grid, or 8 where the grid has fewer, so that stores can grow. What
+    is stored so already stays untouched; ``(1, 1, 1)`` is the same as :func:`unshard_store`. Compression and everything
+    else of the documents stay as they are. Gives ``arrays_sharded``, ``chunks_packed`` and ``shard_shape``.
 
     Whoever is killed in the middle leaves a store that reads complete; the next call goes on. Nobody else may write
     meanwhile. ``progress`` is called with the number of arrays done, and of all. Raises
-    :class:`~zardine.errors.DataError` for a shape that is none, before anything is changed.
+    :class:`~zardine.errors.DataError` for a shape that is none, or of more than 2^20 cells, and for ``arrays`` that
+    are not there, before anything is changed.
     """
     counts = _convert(path, shard_shape, arrays, progress)
     return {"arrays_sharded": counts[0], "chunks_packed": counts[1], "shard_shape": shard_shape}
@@ -105,12 +108,17 @@ def _convert(path: StoreLike, shard_shape: Any, arrays: Collection[str] | None, 
     wanted = [shards_from(shard_shape, each.rank, lead=each.rank > owner.root.ndim) for each in levels]
     for level in levels:
         finish(level)
-    work = [
-        (name, array, shape)
+    there = [
+        (name, array, fitting_shards(shape, array.array.shape))
         for level, shape in zip(map(owner.level, owner.level_numbers()), wanted, strict=True)
         for name, array in cell_arrays(level)
-        if arrays is None or name in arrays
     ]
+    names = None if arrays is None else {arrays} if isinstance(arrays, str) else set(arrays)
+    unknown = sorted((names or set()) - {name for name, *_ in there}, key=str)
+    if unknown:
+        known = ", ".join(sorted({name for name, *_ in there}))
+        raise DataError(f"{owner.name} has no array {unknown[0]!r} to shard; there are {known}")
+    work = [each for each in there if names is None or each[0] in names]
     if shard_shape is not None and any(wanted):
         _set_note(owner, SHARDED_NOTE)
     changed = cells = 0
@@ -125,7 +133,10 @@ def _convert(path: StoreLike, shard_shape: Any, arrays: Collection[str] | None, 
 
 
 def convert_array(array: CellArray, shard_shape: tuple[int, ...] | None) -> int | None:
-    """Store an array with other shards. Gives how many cells it has; ``None`` if it was stored so."""
+    """Store an array with other shards, as :func:`fitting_shards` gives them.
+
+    Gives how many cells it has; ``None`` if it was stored so.
+    """
     store, path = array.array.store, array.array.path
     metadata = array.array.metadata
     if array.array.shards == shard_shape:

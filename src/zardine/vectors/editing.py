@@ -1,11 +1,11 @@
-"""Adding to a store, and changing what is in it: the whole of level 0 is worked out anew and replaced at one moment.
+"""Changing what is in a store: the whole of level 0 is worked out anew and replaced at one moment.
 
-Coarser levels would no longer agree and are removed; :func:`zardine.vectors.build_pyramid` makes them again.
+Coarser levels that would no longer agree are removed; :func:`zardine.vectors.build_pyramid` makes them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -13,142 +13,38 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError, SelectionError
-from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.nodes import erase_node, load_group, update_node
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.cell_arrays import child
-from zardine.vectors.columns import Column, check_name, column_of, columns_of, join_columns
+from zardine.vectors.appending import append_graph, append_mesh, append_points, append_polylines, append_skeleton
+from zardine.vectors.coarser_levels import erase_levels
+from zardine.vectors.columns import Column, check_name, column_of
 from zardine.vectors.content import Columns, Content, Groups
-from zardine.vectors.documents import LEVEL, ROOT, ome
-from zardine.vectors.grids import chunks_of
-from zardine.vectors.kinds import KINDS
-from zardine.vectors.level_access import Level, VectorStore
-from zardine.vectors.level_plan import Grid, plan_level
-from zardine.vectors.loading import ALL, load_cells
-from zardine.vectors.loading_links import load_links
-from zardine.vectors.loading_objects import load_groups, load_manifests, with_objects
-from zardine.vectors.merging import merge
-from zardine.vectors.new_objects import new_objects, object_rows
+from zardine.vectors.level_access import Level
+from zardine.vectors.level_nodes import replaced_nodes
+from zardine.vectors.level_replacing import (
+    attributes_for,
+    kind_of,
+    load_whole,
+    open_to_change,
+    plan_whole,
+    replace_level,
+)
+from zardine.vectors.loading_objects import load_manifests
 from zardine.vectors.one_writer import alone
-from zardine.vectors.point_content import binned_points, by_object
 from zardine.vectors.positions import checked_ids, checked_positions
 from zardine.vectors.querying import Query, Where, matching_rows, wanted_objects
-from zardine.vectors.ragged import Ints, unique_rows
 from zardine.vectors.remaking import changed_vertices
-from zardine.vectors.run_content import joined_columns, joined_lines, polyline_content
-from zardine.vectors.store_writing import grid_of, level_attributes
-from zardine.vectors.transactions import finish, replace_nodes
+from zardine.vectors.transactions import replace_nodes
 
-
-@alone
-def append_points(
-    path: StoreLike,
-    positions: npt.ArrayLike,
-    *,
-    vertex_attributes: Mapping[str, Any] | None = None,
-    object_ids: npt.ArrayLike | None = None,
-    object_attributes: Mapping[str, Any] | None = None,
-) -> None:
-    """Add points to a store. Bounds and grid grow where that is needed.
-
-    Attributes that are not given for the new points, or were not there before, get fill values (NaN, 0, missing text).
-    Where the store has objects, ``object_ids`` are needed; known ids add to these objects, and ``object_attributes``
-    have a row for each distinct new id, ascending. Raises as :func:`write_points`, before anything is written.
-    """
-    level = _open(path)
-    old = load_whole(level)
-    points = checked_positions(positions, old.positions.dtype)
-    _check_rank(points, level)
-    columns = columns_of(vertex_attributes, len(points), "points")
-    if (object_ids is not None) != (old.objects is not None):
-        reason = "has objects: give object_ids" if old.objects is not None else "has no objects: leave object_ids out"
-        raise DataError(f"{level.owner.name} {reason}")
-    if old.objects is None:
-        new = binned_points(points, columns, level.document.chunk_shape, None)
-        both = merge(old, new)
-        bins = level.owner.root.bin_shape
-        joined = binned_points(both.positions, both.vertex_attributes, level.document.chunk_shape, bins)
-        replace_level(level, joined)
-        return
-    ids = checked_ids(object_ids, len(points), "object_ids")
-    distinct, row = np.unique(ids, return_inverse=True)
-    fresh = distinct[~np.isin(distinct, old.objects.ids)]
-    keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
-    objects, _ = new_objects(distinct, len(distinct), None, None, None)
-    content, _ = by_object(points, columns, keys, cell, row.reshape(-1), objects)
-    assert content.objects is not None
-    given = columns_of(object_attributes, len(fresh), "new objects (one for each distinct new id)")
-    joined = merge(old, content)
-    assert joined.objects is not None
-    if given:
-        joined = _with_new_attributes(joined, old, given)
-    replace_level(level, joined)
-
-
-@alone
-def append_polylines(
-    path: StoreLike,
-    polylines: Sequence[npt.ArrayLike],
-    *,
-    vertex_attributes: Mapping[str, Any] | None = None,
-    object_ids: npt.ArrayLike | None = None,
-    object_attributes: Mapping[str, Any] | None = None,
-) -> None:
-    """Add lines to a store of lines; ``object_ids`` are new ones (default: on from the highest).
-
-    Everything else as in :func:`append_points`.
-    """
-    level = _open(path)
-    old = load_whole(level)
-    if old.objects is None:
-        raise DataError(f"{level.owner.name} has no lines to add to")
-    whole, lengths = joined_lines(polylines, level.owner.root.ndim)
-    points = checked_positions(whole, old.positions.dtype)
-    _check_rank(points, level)
-    columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
-    ids = _new_ids(object_ids, len(lengths), old.objects.ids)
-    objects, _ = new_objects(ids, len(ids), object_attributes, None, None)
-    replace_level(level, merge(old, polyline_content(points, columns, lengths, level.document.chunk_shape, objects)))
-
-
-@alone
-def append_graph(
-    path: StoreLike,
-    positions: npt.ArrayLike,
-    links: npt.ArrayLike,
-    *,
-    vertex_attributes: Mapping[str, Any] | None = None,
-    link_attributes: Mapping[str, Any] | None = None,
-    object_ids: npt.ArrayLike | None = None,
-) -> None:
-    """Add vertices and edges, or faces, to a store of graphs or meshes; ``links`` are rows of the new vertices.
-
-    ``object_ids`` ``(N,)``: known ids add to these objects (default: all belong to one new object).
-    """
-    from zardine.vectors.content import Links
-    from zardine.vectors.graphs import _checked_links
-    from zardine.vectors.run_content import inverse
-
-    level = _open(path)
-    old = load_whole(level)
-    if old.objects is None or 0 not in old.links:
-        raise DataError(f"{level.owner.name} has no graph or mesh to add to")
-    width = old.links[0].endpoints.shape[1]
-    array = _checked_links(links, "links", 2 if width == 2 else 3)
-    points = checked_positions(positions, old.positions.dtype)
-    _check_rank(points, level)
-    if array.shape[1] != width or (len(array) and (array.min() < 0 or array.max() >= len(points))):
-        raise DataError(f"links are {width} rows of the {len(points)} new vertices each")
-    if object_ids is None:
-        object_ids = np.full(len(points), _new_ids(None, 1, old.objects.ids)[0])
-    objects, row, _ = object_rows(object_ids, len(points), None, None, None)
-    keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
-    columns = columns_of(vertex_attributes, len(points), "vertices")
-    content, order = by_object(points, columns, keys, cell, row, objects)
-    stored = inverse(order)
-    of_links = columns_of(link_attributes, len(array), "links")
-    content = content.changed(links={0: Links(stored[array] if len(array) else array, of_links)})
-    replace_level(level, merge(old, content))
+__all__ = [
+    "append_graph",
+    "append_mesh",
+    "append_points",
+    "append_polylines",
+    "append_skeleton",
+    "delete",
+    "move_vertices",
+    "set_attribute",
+]
 
 
 @alone
@@ -162,12 +58,13 @@ def delete(
 ) -> int:
     """Remove the vertices for which everything holds that is given, and links to them; gives how many there were.
 
-    At least one condition is needed; they are those of :func:`read_points`. Objects without vertices go, also from
-    groups. All attributes stay with their rows.
+    At least one condition is needed, and an empty ``where`` is none; they are those of :func:`read_points`. Objects
+    without vertices go, also from groups. All attributes stay with their rows. Raises
+    :class:`~zardine.errors.SelectionError`.
     """
-    if bbox is None and object_ids is None and group_ids is None and where is None:
+    if bbox is None and object_ids is None and group_ids is None and not where:
         raise SelectionError("say what to delete: bbox, object_ids, group_ids or where")
-    level = _open(path)
+    level = open_to_change(path)
     content = load_whole(level)
     query = Query(bbox=bbox, object_ids=object_ids, group_ids=group_ids, where=where)
     for name in where or {}:
@@ -192,14 +89,15 @@ def move_vertices(path: StoreLike, rows: npt.ArrayLike, positions: npt.ArrayLike
 
     Everything that belongs to them goes with them. Raises :class:`~zardine.errors.SelectionError` for other rows.
     """
-    level = _open(path)
+    level = open_to_change(path)
     content = load_whole(level)
     visible = np.flatnonzero(content.visible())
     numbers = checked_ids(rows, None, "rows")
     if len(numbers) and (numbers.min() < 0 or numbers.max() >= len(visible)):
         raise SelectionError(f"rows {numbers.min()} to {numbers.max()}: there are {len(visible)} vertices")
     points = checked_positions(positions, content.positions.dtype)
-    _check_rank(points, level)
+    if points.shape[1] != level.owner.root.ndim:
+        raise DataError(f"positions have {points.shape[1]} coordinates, the store has {level.owner.root.ndim} axes")
     if len(points) != len(numbers):
         raise DataError(f"{len(points)} positions for {len(numbers)} rows")
     moved = content.positions.copy()
@@ -214,9 +112,12 @@ def set_attribute(path: StoreLike, name: str, values: Any, *, kind: str = "verte
     ``values`` has a row for each, in the order in which the whole level is read: of ``"vertex"`` by
     :func:`read_points`, ``"link"`` by :func:`read_graph` or :func:`read_mesh`, ``"object"``, ``"group"`` and
     ``"fragment"`` by :func:`read_objects`, :func:`read_groups` and :func:`read_fragments`.
+
+    Nothing else is changed. Coarser levels stay, but not for ``"object"`` and ``"group"``, of whose attributes they
+    have copies.
     """
     check_name(name)
-    level = _open(path)
+    level = open_to_change(path)
     content = load_whole(level)
     if kind == "vertex":
         visible = np.flatnonzero(content.visible())
@@ -242,7 +143,26 @@ def set_attribute(path: StoreLike, name: str, values: Any, *, kind: str = "verte
         content = content.changed(groups=replace(content.groups, attributes=columns))
     else:
         raise DataError(f"{level.owner.name} has nothing of the kind {kind!r}")
-    replace_level(level, content, keep_coarser=True)
+    _replace_family(level, content, kind, name)
+
+
+def _replace_family(level: Level, content: Content, kind: str, name: str) -> None:
+    """Store what ``content`` has otherwise than the level: an attribute of one kind."""
+    owner, planned = level.owner, plan_whole(level, content)
+    nodes = [node for node in planned if _belongs(node.path, kind, name)]
+    removed = [path for path in replaced_nodes(level, {node.path for node in planned}) if _belongs(path, kind, name)]
+    if kind in ("object", "group"):
+        erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
+        level = owner.level(0)
+    replace_nodes(level, nodes, removed, attributes_for(level, content, planned))
+
+
+def _belongs(path: str, kind: str, name: str) -> bool:
+    """Whether a node is stored anew for an attribute; for one of links all links are, which sets their order."""
+    if kind == "link":
+        return path.split("/")[0] in ("links", "link_fragments", "link_attributes")
+    family = f"{kind}_attributes"
+    return path in (family, f"{family}/{name}")
 
 
 def _with_column(old: Columns, name: str, values: Any, rows: int, what: str) -> dict[str, Column]:
@@ -252,117 +172,6 @@ def _with_column(old: Columns, name: str, values: Any, rows: int, what: str) -> 
     return columns
 
 
-def load_whole(level: Level) -> Content:
-    """Everything that a level holds, but links to other levels."""
-    content = load_cells(level, vertex_attributes=ALL, fragment_attributes=ALL)
-    content = with_objects(level, content, load_manifests(level), attributes=ALL)
-    links = load_links(level, content, attributes=ALL)
-    return content.changed(links={} if links is None else {0: links}, groups=load_groups(level))
-
-
-def replace_level(level: Level, content: Content, *, keep_coarser: bool = False) -> None:
-    """Store ``content`` in the place of what level 0 holds; see the module's text."""
-    owner, root = level.owner, level.owner.root
-    if level.document.block.get("chunk_attribute_name") is not None:
-        raise DataError(f"{owner.name} is divided by an attribute: such stores can be read, not changed")
-    vertices = level.cells("vertices")
-    assert vertices is not None
-    low, high = np.asarray(root.bounds[0]), np.asarray(root.bounds[1])
-    if len(content.positions):
-        low = np.minimum(low, content.positions.min(axis=0))
-        high = np.maximum(high, content.positions.max(axis=0))
-    bounds = (tuple(low.tolist()), tuple(high.tolist()))
-    grid: Grid = grid_of(content, bounds, level.document.chunk_shape, vertices.layout)
-    if not keep_coarser:
-        _remove_coarser(owner)
-    if bounds != root.bounds:
-        _set_root(owner, {"bounds": [list(bounds[0]), list(bounds[1])]})
-    always = KINDS[root.geometry_types[0]].links if root.geometry_types and root.geometry_types[0] in KINDS else False
-    nodes = list(plan_level(content, grid, always_links=always))
-    there = {node.path for node in nodes}
-    removed = [name for name in _below(level) if name not in there and not (keep_coarser and _is_cross(name))]
-    fresh = level_attributes(content, 0, nodes)
-    block = {**level.document.block, **fresh[LEVEL]}
-    if "fragments_tile" not in fresh[LEVEL]:
-        block.pop("fragments_tile", None)
-    replace_nodes(level, nodes, removed, {**level.document.attributes, LEVEL: block})
-
-
 def _remade(level: Level, content: Content, positions: npt.NDArray[Any], kept: npt.NDArray[np.bool_]) -> Content:
-    root = level.owner.root
-    kind = root.geometry_types[0] if root.geometry_types else "point_cloud"
-    return changed_vertices(content, kind, positions, kept, level.document.chunk_shape, root.bin_shape)
-
-
-def _is_cross(relative: str) -> bool:
-    parts = relative.split("/")
-    return parts[0] == "links" and len(parts) > 1 and parts[1] != "0"
-
-
-def _below(level: Level, relative: str = "") -> list[str]:
-    found = []
-    for name in level.names(relative):
-        path = f"{relative}/{name}" if relative else name
-        node = level.node(path)
-        if isinstance(node, GroupMetadata):
-            found += [*_below(level, path), path]
-        elif isinstance(node, ArrayMetadata):
-            found.append(path)
-    return found
-
-
-def _open(path: StoreLike) -> Level:
-    owner = VectorStore.open(path, writable=True)
-    finish(owner.level(0))
-    return owner.level(0)
-
-
-def _remove_coarser(owner: VectorStore) -> None:
-    coarser = [number for number in owner.level_numbers() if number > 0]
-    for number in coarser:
-        erase_node(owner.store, child(owner.path, str(number)))
-    if coarser:
-        _set_root(owner, {}, levels=[0])
-
-
-def _set_root(owner: VectorStore, block: Mapping[str, Any], levels: Sequence[int] | None = None) -> None:
-    def change(old: GroupMetadata) -> GroupMetadata:
-        attributes = {**old.attributes, ROOT: {**old.attributes[ROOT], **block}}
-        if levels is not None:
-            scales = dict(attributes["multiscales"][0])
-            names = {str(level) for level in levels}
-            scales["datasets"] = [each for each in scales.get("datasets", ()) if each.get("path") in names]
-            attributes["multiscales"] = [scales, *attributes["multiscales"][1:]]
-            name = (attributes.get("ome") or {}).get("name", "")
-            attributes["ome"] = ome(name, scales["axes"], levels)
-        return old.with_attributes(attributes)
-
-    update_node(owner.store, owner.path, load_group(owner.store, owner.path, 3), change)
-
-
-def _check_rank(points: npt.NDArray[Any], level: Level) -> None:
-    if points.shape[1] != level.owner.root.ndim:
-        raise DataError(f"positions have {points.shape[1]} coordinates, the store has {level.owner.root.ndim} axes")
-
-
-def _new_ids(ids: npt.ArrayLike | None, count: int, known: Ints) -> Ints:
-    if ids is None:
-        return np.arange(count) + (int(known.max()) + 1 if len(known) else 0)
-    found = checked_ids(ids, count, "object_ids")
-    if np.isin(found, known).any():
-        raise DataError(f"object_ids: {int(found[np.isin(found, known)][0])} is there already")
-    return found
-
-
-def _with_new_attributes(joined: Content, old: Content, given: Mapping[str, Any]) -> Content:
-    """Attributes of the objects that ``joined`` has after those of ``old``."""
-    assert joined.objects is not None
-    assert old.objects is not None
-    count, total = len(old.objects.ids), len(joined.objects.ids)
-    columns = dict(joined.objects.attributes)
-    for name, column in given.items():
-        before = old.objects.attributes.get(name)
-        if before is None:
-            before = join_columns(name, column.take(np.zeros(0, np.int64)), None, count)
-        columns[name] = join_columns(name, before, column.decoded(), total - count)
-    return joined.changed(objects=replace(joined.objects, attributes=columns))
+    shapes = level.document.chunk_shape, level.owner.root.bin_shape
+    return changed_vertices(content, kind_of(level), positions, kept, *shapes)

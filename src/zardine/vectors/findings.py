@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
+
+from zardine.errors import ZardineError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +63,23 @@ def error(code: str, place: str, message: str) -> Finding:
 def warning(code: str, place: str, message: str) -> Finding:
     """Something to look at."""
     return Finding("warning", code, place, message)
+
+
+NOT_ON_PURPOSE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, MemoryError)
+"""What code that meets values it was not made for may raise, beside the errors of zardine."""
+
+
+def unexpected(fault: BaseException) -> str:
+    """The message for an error that nobody raised on purpose."""
+    return f"cannot be read: {type(fault).__name__}: {fault}"
+
+
+def guarded(findings: list[Finding], code: str, place: str, check: Callable[[], T]) -> T | None:
+    """What ``check`` gives; an error that it raises becomes a finding."""
+    try:
+        return check()
+    except ZardineError as fault:
+        findings.append(error(code, place, str(fault)))
+    except NOT_ON_PURPOSE as fault:
+        findings.append(error(code, place, unexpected(fault)))
+    return None

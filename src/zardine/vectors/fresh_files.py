@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 
 from zardine.buffers import BytesLike
+from zardine.errors import StoreError
 from zardine.stores.base import Store
 from zardine.stores.local import LocalStore
 
@@ -21,8 +22,15 @@ def can_write_files(store: Store) -> bool:
 
 
 def write_files(store: Store, values: Iterable[tuple[str, BytesLike]]) -> None:
-    """Write values under keys that nothing is stored under."""
+    """Write values under keys that nothing is stored under. Raises :class:`~zardine.errors.StoreError`."""
     assert isinstance(store, LocalStore)
+    try:
+        _write(store, values)
+    except OSError as error:
+        raise StoreError(f"cannot write to {store}: {error}") from error
+
+
+def _write(store: LocalStore, values: Iterable[tuple[str, BytesLike]]) -> None:
     root = str(store.root)
     made: set[str] = set()
     for key, value in values:

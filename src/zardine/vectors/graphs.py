@@ -30,6 +30,7 @@ def write_graph(
     edges: npt.ArrayLike,
     *,
     vertex_attributes: Mapping[str, Any] | None = None,
+    link_attributes: Mapping[str, Any] | None = None,
     edge_attributes: Mapping[str, Any] | None = None,
     object_ids: npt.ArrayLike | None = None,
     object_attributes: Mapping[str, Any] | None = None,
@@ -41,10 +42,11 @@ def write_graph(
     """Write vertices ``(N, D)`` and edges ``(E, 2)`` (rows of vertices, in an order that is kept) to a new store.
 
     ``object_ids`` ``(N,)``: the object of each vertex (default: all are object 0). Attributes of objects have a row for
-    each distinct id, ascending. ``options`` and errors as in :func:`write_polylines`.
+    each distinct id, ascending. ``link_attributes`` have a row for each edge; ``edge_attributes`` is another name for
+    them. ``options`` and errors as in :func:`write_polylines`.
     """
     links = _checked_links(edges, "edges", 2)
-    columns = {"vertex": vertex_attributes, "link": edge_attributes}
+    columns = {"vertex": vertex_attributes, "link": _one_of(link_attributes, edge_attributes, "edge_attributes")}
     _write(
         path,
         "graph",
@@ -65,6 +67,7 @@ def write_mesh(
     faces: npt.ArrayLike,
     *,
     vertex_attributes: Mapping[str, Any] | None = None,
+    link_attributes: Mapping[str, Any] | None = None,
     face_attributes: Mapping[str, Any] | None = None,
     object_ids: npt.ArrayLike | None = None,
     object_attributes: Mapping[str, Any] | None = None,
@@ -75,10 +78,11 @@ def write_mesh(
 ) -> None:
     """Write vertices ``(N, D)`` and faces ``(F, corners)`` of three corners or more to a new store.
 
-    The order of the corners is kept. Everything else as in :func:`write_graph`.
+    The order of the corners is kept. ``face_attributes`` is another name for ``link_attributes``. Everything else as in
+    :func:`write_graph`.
     """
     links = _checked_links(faces, "faces", 3)
-    columns = {"vertex": vertex_attributes, "link": face_attributes}
+    columns = {"vertex": vertex_attributes, "link": _one_of(link_attributes, face_attributes, "face_attributes")}
     _write(
         path,
         "mesh",
@@ -278,6 +282,12 @@ def _write(
     endpoints = stored[links] if len(links) else links
     content = content.changed(links={0: Links(endpoints, of_links)}, groups=found_groups)
     store_content(path, content, kind, chosen, settings)
+
+
+def _one_of(attributes: Any, same: Any, name: str) -> Any:
+    if attributes is not None and same is not None:
+        raise DataError(f"link_attributes and {name} are the same: give one of them")
+    return same if attributes is None else attributes
 
 
 def _checked_links(links: Any, what: str, least: int) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from operator import index as as_index
 from typing import Any
 
@@ -14,6 +15,11 @@ from zardine.codecs.zstd import ZstdCodec
 from zardine.errors import DataError, MetadataError
 from zardine.metadata.documents import ArrayMetadata
 from zardine.new_array import new_array_metadata
+
+ALWAYS = 8
+"""Cells along an axis that a shard may have however small the grid is: stores grow."""
+_MOST_CELLS = 2**20
+"""Of a shard. Its index has 16 bytes for each, and is read as a whole."""
 
 SHARDED_NOTE = (
     "Arrays with one cell for each chunk of space are sharded (Zarr v3 sharding_indexed): "
@@ -75,13 +81,30 @@ def shards_from(shard_shape: Any, rank: int, *, lead: bool = False) -> tuple[int
     return None if all(each == 1 for each in shape) else shape
 
 
+def fitting_shards(shard_shape: tuple[int, ...] | None, grid: Sequence[int]) -> tuple[int, ...] | None:
+    """``shard_shape``, cut to the grid along each axis, but not below :data:`ALWAYS`.
+
+    Raises :class:`DataError` for shards of more cells than an index is good for.
+    """
+    if shard_shape is None:
+        return None
+    shape = tuple(min(asked, max(size, ALWAYS)) for asked, size in zip(shard_shape, grid, strict=True))
+    if prod(shape) > _MOST_CELLS:
+        raise DataError(
+            f"shards of {shape} cells have {prod(shape):,}: with an index of 16 bytes for each, which every reader "
+            f"needs whole, {_MOST_CELLS:,} is the most. The grid has {tuple(grid)} cells; a shard_shape of 8 to 32 for "
+            "each axis is usual"
+        )
+    return shape
+
+
 def cells_metadata(shape: Sequence[int], layout: Layout, attributes: Mapping[str, Any]) -> ArrayMetadata:
-    """The document of an array with one cell of bytes for each chunk."""
+    """The document of an array with one cell of bytes for each chunk; shards as :func:`fitting_shards` says."""
     return new_array_metadata(
         shape=tuple(shape),
         dtype="variable_length_bytes",
         chunks=(1,) * len(shape),
-        shards=layout.shard_shape,
+        shards=fitting_shards(layout.shard_shape, shape),
         compressors=list(layout.compressors) or None,
         checksum=False,
         fill_value=b"",
@@ -89,7 +112,9 @@ def cells_metadata(shape: Sequence[int], layout: Layout, attributes: Mapping[str
     )
 
 
-def table_metadata(shape: Sequence[int], dtype: Any, chunks: Sequence[int], attributes: Mapping[str, Any]) -> Any:
+def table_metadata(
+    shape: Sequence[int], dtype: Any, chunks: Sequence[int], attributes: Mapping[str, Any], fill_value: Any = None
+) -> Any:
     """The document of an array with one element, or row, for each object or group."""
     return new_array_metadata(
         shape=tuple(shape),
@@ -97,6 +122,7 @@ def table_metadata(shape: Sequence[int], dtype: Any, chunks: Sequence[int], attr
         chunks=tuple(max(1, each) for each in chunks),
         compressors=[ZstdCodec(level=0)],
         checksum=False,
+        fill_value=fill_value,
         attributes=attributes,
     )
 
@@ -104,16 +130,21 @@ def table_metadata(shape: Sequence[int], dtype: Any, chunks: Sequence[int], attr
 def _spec(config: Any) -> tuple[Sequence[int] | None, Any]:
     grid = None
     if isinstance(config, Mapping) and "codecs" in config:
-        parts = config.get("chunk_grid")
-        grid = parts["configuration"]["chunk_shape"] if isinstance(parts, Mapping) else None
+        try:
+            grid = list(config["chunk_grid"]["configuration"]["chunk_shape"]) if config.get("chunk_grid") else None
+        except (KeyError, TypeError):
+            raise DataError(f"codec_config: a chunk_grid has a chunk_shape, not {config['chunk_grid']!r}") from None
         config = config["codecs"]
+    if not isinstance(config, (str, Mapping, Codec, Sequence)):
+        raise DataError(f"codec_config is a list of codecs, or the document of a Zarr array, not {config!r}")
     codecs = [config] if isinstance(config, (str, Mapping, Codec)) else list(config)
     inner: list[Any] = []
     for each in codecs:
         if isinstance(each, ShardingCodec):
             inner += each.codecs
         elif isinstance(each, Mapping) and each.get("name") == "sharding_indexed":
-            inner += each["configuration"].get("codecs", [])
+            configuration = each.get("configuration")
+            inner += configuration.get("codecs", []) if isinstance(configuration, Mapping) else []
         else:
             inner.append(each)
     return grid, inner

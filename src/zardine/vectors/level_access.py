@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from zardine.arrays import Array
 from zardine.engine.freshness import note_fresh
-from zardine.errors import CorruptionError, MetadataError
+from zardine.errors import CorruptionError, MetadataError, UnsupportedError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
-from zardine.nodes import child_names, describe, find_node
+from zardine.metadata.v3 import DOCUMENT_NAME
+from zardine.nodes import child_names, describe, document_key, find_node, parse_found
 from zardine.places import find_place
-from zardine.stores.base import Store
+from zardine.stores.base import Store, Version
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.cell_arrays import CellArray, child
 from zardine.vectors.documents import LevelDocument, RootDocument, parse_level, parse_root
+from zardine.vectors.steady_cells import SteadyCells
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 PENDING = "zardine_pending"
 """Attribute of a level's group: documents by path below the level (``None``: the node goes) that count already, though
@@ -30,6 +35,8 @@ class VectorStore:
     store: Store
     path: str
     root: RootDocument
+    consolidated: Mapping[str, Any] | None = None
+    """Documents by path, as the root group repeats them: asked only for names, and only where nothing can be listed."""
 
     @classmethod
     def open(cls, path: StoreLike, *, writable: bool = False) -> VectorStore:
@@ -42,7 +49,8 @@ class VectorStore:
 
         store, inner = find_place(path, mode="r+" if writable else None)
         group = load_group(store, inner, 3)
-        return cls(store, inner, parse_root(group.attributes, describe(store, inner)))
+        root = _parsed(parse_root, group.attributes, describe(store, inner))
+        return cls(store, inner, root, group.consolidated_metadata)
 
     @property
     def name(self) -> str:
@@ -50,17 +58,37 @@ class VectorStore:
         return describe(self.store, self.path)
 
     def level_numbers(self) -> list[int]:
-        """The levels that are stored, ascending."""
-        return sorted(int(name) for name in child_names(self.store, self.path) if name.isdecimal() and name.isascii())
+        """The levels that are stored, ascending; where nothing can be listed, those that the root document names."""
+        try:
+            names = self.names("")
+        except UnsupportedError:
+            names = named_levels(self.root)
+        return sorted(int(name) for name in names if name.isdecimal() and name.isascii())
+
+    def names(self, relative: str) -> list[str]:
+        """Names of what is below a node: listed, or where that is not possible, from consolidated metadata."""
+        try:
+            return list(child_names(self.store, child(self.path, relative) if relative else self.path))
+        except UnsupportedError:
+            if self.consolidated is None:
+                raise
+        prefix = f"{relative}/" if relative else ""
+        return sorted({key[len(prefix) :].split("/")[0] for key in self.consolidated if key.startswith(prefix)})
 
     def level(self, number: int) -> Level:
         """A level. Raises :class:`~zardine.errors.MetadataError` where it is missing or damaged."""
         path = child(self.path, str(number))
-        node = find_node(self.store, path, 3)
-        if not isinstance(node, GroupMetadata):
+        reading = self.store.read(document_key(path))
+        node = (
+            None if reading is None else parse_found(DOCUMENT_NAME, {DOCUMENT_NAME: reading.parts[0]}, self.store, path)
+        )
+        if reading is None or not isinstance(node, GroupMetadata):
             raise MetadataError(f"{self.name} has no level {number}; it has {self.level_numbers()}")
-        document = parse_level(node.attributes, number, self.root, self.name)
-        return Level(self, path, document, node.attributes.get(PENDING) or {})
+        document = _parsed(parse_level, node.attributes, number, self.root, self.name)
+        pending = node.attributes.get(PENDING) or {}
+        if not isinstance(pending, Mapping):
+            raise MetadataError(f"{PENDING} of level {number} of {self.name} is no table of documents")
+        return Level(self, path, document, pending, reading.version)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +99,14 @@ class Level:
     path: str
     document: LevelDocument
     pending: Mapping[str, Any]
+    version: Version | None = None
+    """Of its document, as the store counts; ``None`` where it does not."""
+
+    def is_current(self) -> bool:
+        """Whether nobody has changed the level since it was opened; conversions of its arrays are no such change."""
+        if self.version is not None:
+            return self.owner.store.version(document_key(self.path)) == self.version
+        return self.owner.level(self.document.level).document.attributes == self.document.attributes
 
     @property
     def rank(self) -> int:
@@ -86,7 +122,13 @@ class Level:
 
     def names(self, relative: str) -> list[str]:
         """Names of what is below a node (``""``: the level), sorted."""
-        found = set(child_names(self.owner.store, child(self.path, relative) if relative else self.path))
+        own = str(self.document.level)
+        try:
+            found = set(self.owner.names(f"{own}/{relative}" if relative else own))
+        except UnsupportedError:
+            if relative and self.node(relative) is None:
+                return []
+            raise
         prefix = f"{relative}/" if relative else ""
         for path, document in self.pending.items():
             if path.startswith(prefix) and "/" not in path[len(prefix) :]:
@@ -101,10 +143,26 @@ class Level:
         if not isinstance(node, ArrayMetadata):
             raise CorruptionError("a group is stored where an array of cells belongs", array=child(self.path, relative))
         array = CellArray.open(self.owner.store, child(self.path, relative), node)
-        if array is not None and array.rank != self.rank:
+        if array is None:
+            return None
+        if any(isinstance(each, bool) or abs(each) > 2**53 for each in array.origin):
+            raise CorruptionError(f"chunk_grid_origin is {array.origin}: that is no chunk", array=array.array.path)
+        if array.rank != self.rank:
             reason = f"an array of {array.rank} axes, where the level's chunks have {self.rank}"
             raise CorruptionError(reason, array=child(self.path, relative))
-        return array
+        return SteadyCells(array.array, array.origin, lambda: self._again(relative))
+
+    def _again(self, relative: str) -> CellArray | None:
+        """An array of cells by the newest documents; ``None`` where there is none, or only in another state of all."""
+        newer = self.owner.level(self.document.level)
+        if newer.document.attributes != self.document.attributes and not self._settled_as(newer):
+            return None
+        return newer.cells(relative)
+
+    def _settled_as(self, newer: Level) -> bool:
+        """Whether ``newer`` is this level, with the change carried out that was agreed on."""
+        own = {name: value for name, value in self.document.attributes.items() if name != PENDING}
+        return not newer.pending and own == dict(newer.document.attributes)
 
     def table(self, relative: str) -> Array | None:
         """An array with one row for each object or group, or ``None``."""
@@ -119,3 +177,18 @@ class Level:
         """The attributes of a node, or ``None`` where there is none."""
         node = self.node(relative)
         return None if node is None else node.attributes
+
+
+def _parsed(parse: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What ``parse`` makes of attributes; numbers that no machine type holds are damage like any other."""
+    try:
+        return parse(*args, **kwargs)
+    except (TypeError, ArithmeticError) as fault:
+        raise MetadataError(f"a document of the store is invalid: {fault}") from None
+
+
+def named_levels(root: RootDocument) -> list[str]:
+    """The paths of the levels that the root document names, as they stand there."""
+    scales = root.attributes["multiscales"][0].get("datasets")
+    entries = scales if isinstance(scales, Sequence) and not isinstance(scales, str) else ()
+    return [str(each.get("path")) for each in entries if isinstance(each, Mapping)]

@@ -18,7 +18,7 @@ from zardine.buffers import BytesLike
 from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.cell_arrays import cell_attributes
-from zardine.vectors.columns import Column
+from zardine.vectors.columns import Column, absent_value
 from zardine.vectors.content import Columns, Content, Links
 from zardine.vectors.fragment_index import encode_indexes
 from zardine.vectors.layouts import Layout, cells_metadata, table_metadata
@@ -96,7 +96,7 @@ def plan_columns(family: str, columns: Columns, starts: Ints, content: Content, 
         yield Node(family, group())
     for name, column in columns.items():
         kind = "attribute" if family == "vertex_attributes" else "fragment_attribute"
-        attributes = {"zv_array": kind, **column_attributes(name, column), **column.details}
+        attributes = {"zv_array": kind, **column_attributes(name, column), **_channels(column), **column.details}
         yield _cells(f"{family}/{name}", grid, content.keys, cut(column.values, starts), attributes)
 
 
@@ -220,10 +220,11 @@ def _plan_tables(family: str, kind: str, columns: Columns, count: int) -> Iterat
             values = np.where(np.equal(values, None), "", values).astype(np.dtypes.StringDType())  # type: ignore[call-overload]
             dtype = "string"
         about = {"zv_array": kind, "name": name, "dtype": str(dtype), "shape": list(values.shape)}
-        if kind == "object_attribute":
+        fill = absent_value(values.dtype) if kind == "object_attribute" else None
+        if fill is not None:
             about["fill_sentinel_meaning"] = "absent"
         chunks = (min(_ROWS_AT_ONCE, max(1, count)), *values.shape[1:])
-        yield Node(f"{family}/{name}", table_metadata(values.shape, dtype, chunks, about), values=values)
+        yield Node(f"{family}/{name}", table_metadata(values.shape, dtype, chunks, about, fill), values=values)
 
 
 def column_attributes(name: str, column: Column) -> dict[str, Any]:
@@ -234,6 +235,11 @@ def column_attributes(name: str, column: Column) -> dict[str, Any]:
         if column.missing is not None:
             about["_FillValue"] = column.missing
     return about
+
+
+def _channels(column: Column) -> dict[str, Any]:
+    """Names of channels: zarr-vectors takes the number of channels from them, and ``row_shape`` for a comment."""
+    return {"channel_names": [f"ch{number}" for number in range(column.row_shape[0])]} if column.row_shape else {}
 
 
 def cut(values: npt.NDArray[Any], starts: Ints) -> list[bytes]:

@@ -6,7 +6,8 @@ fragments which are not there, attributes with too few rows raise :class:`~zardi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from zardine.vectors.columns import Column, native
 from zardine.vectors.content import Content, Fragments
 from zardine.vectors.fragment_index import FragmentIndex, decode_index
 from zardine.vectors.level_access import Level
+from zardine.vectors.presence import check_all, check_empty, lost_cell, present_chunks, stored_chunks
 from zardine.vectors.ragged import Ints, find_rows, ranges, starts_of, unique_rows
 
 ALL = "all"
@@ -32,10 +34,13 @@ def load_cells(
     vertex_attributes: Names = None,
     fragment_attributes: Names = None,
     fragments: bool = True,
+    trust_count: bool = True,
 ) -> Content:
     """The rows of ``chunks`` (distinct; ``None``: of all), with the attributes that are named.
 
     ``fragments`` false leaves the fragment index out where it has nothing to say: where fragments cut cells in pieces.
+    Raises :class:`~zardine.errors.CorruptionError` for what is damaged or lost: for chunks that anything names and that
+    hold nothing, and, reading all, for fewer rows than the level counts (unless ``trust_count`` is false).
     """
     vertices = level.cells("vertices")
     if vertices is None:
@@ -43,17 +48,20 @@ def load_cells(
     index = None
     if fragments or not level.document.tiles or chunks is None:
         index = level.cells("vertex_fragments")
-    known = chunks is not None
     wanted = present_chunks(vertices, index) if chunks is None else chunks
     keys, cells = _read_present(vertices, wanted)
     dtype = dtype_of(vertices)
     width = level.owner.root.ndim
-    if not known and sum(map(len, cells)) != level.document.vertex_count * width * dtype.itemsize:
-        found = vertices.found()
-        if len(found) != len(wanted):
+    if chunks is not None:
+        check_empty(level, vertices, index, chunks[find_rows(keys, chunks) < 0])
+    elif sum(map(len, cells)) != level.document.vertex_count * width * dtype.itemsize:
+        found = stored_chunks(vertices)
+        if found is not None and len(found) != len(wanted):
             keys, cells = _read_present(vertices, found)
     counts = _row_counts(cells, width * dtype.itemsize, keys, vertices)
     starts = starts_of(counts)
+    if chunks is None and trust_count:
+        check_all(level, vertices, index, keys, int(starts[-1]))
     stored = np.frombuffer(b"".join(cells), dtype).reshape(-1, width)
     positions = stored.astype(native(dtype), copy=False)
     tile = level.document.tiles and not fragments
@@ -72,23 +80,9 @@ def load_cells(
     return content.changed(vertex_attributes=per_row, fragment_attributes=per_part)
 
 
-def present_chunks(vertices: CellArray, index: CellArray | None) -> Ints:
-    """The chunks with rows, ascending: those listed, or those found where the lists are missing or contradict."""
-    listed = vertices.listed()
-    names = vertices.attributes.get("nonempty_chunks")
-    if listed is None or (index is not None and index.attributes.get("nonempty_chunks") != names):
-        listed = vertices.found()
-        if index is not None:
-            _check_not_lost(vertices, index, listed)
-    if not vertices.inside(listed).all():
-        off = listed[~vertices.inside(listed)][0].tolist()
-        raise CorruptionError(f"nonempty_chunks names {off}, which is off the grid", array=vertices.array.path)
-    return unique_rows(listed)[0]
-
-
-def dtype_of(array: CellArray) -> np.dtype[Any]:
+def dtype_of(array: CellArray, default: str = "float32") -> np.dtype[Any]:
     """The data type of the values in its cells, little endian. Raises :class:`~zardine.errors.CorruptionError`."""
-    name = array.attributes.get("dtype", "float32")
+    name = array.attributes.get("dtype", default)
     try:
         dtype: np.dtype[Any] = np.dtype(name)
         dtype = np.dtype(f"<{dtype.kind}{dtype.itemsize}")
@@ -97,20 +91,6 @@ def dtype_of(array: CellArray) -> np.dtype[Any]:
     if dtype.kind not in "iufb":
         raise CorruptionError(f"dtype {name!r} is none that cells can have", array=array.array.path)
     return dtype
-
-
-def _check_not_lost(vertices: CellArray, index: CellArray, present: Ints) -> None:
-    """Raise where the index names rows of cells that are gone."""
-    more = unique_rows(index.found())[0]
-    more = more[find_rows(present, more) < 0]
-    for chunk, blob in zip(more, index.read(more), strict=True):
-        try:
-            lost = decode_index(blob, 2**31).rows if blob else ()
-        except DataError as error:
-            raise error.at(array=index.array.path, chunk=tuple(chunk.tolist())) from None
-        if len(lost):
-            reason = f"{len(lost)} rows that the fragment index names are lost; repair makes do with what is left"
-            raise CorruptionError(reason, array=vertices.array.path, chunk=tuple(chunk.tolist()))
 
 
 def _read_present(vertices: CellArray, wanted: Ints) -> tuple[Ints, list[bytes]]:
@@ -124,10 +104,9 @@ def _read_present(vertices: CellArray, wanted: Ints) -> tuple[Ints, list[bytes]]
     filled = np.fromiter(map(bool, cells), np.bool_, len(cells))
     listed = vertices.listed()
     if listed is not None:
-        lost = keys[~filled][find_rows(listed, keys[~filled]) >= 0]
+        lost = keys[~filled][find_rows(unique_rows(listed)[0], keys[~filled]) >= 0]
         if len(lost):
-            reason = "nonempty_chunks names this chunk, and nothing is stored for it"
-            raise CorruptionError(reason, array=vertices.array.path, chunk=tuple(lost[0].tolist()))
+            raise lost_cell(vertices, lost[0])
     return keys[filled], [cell for cell in cells if cell]
 
 
@@ -197,10 +176,8 @@ def read_column(array: CellArray, keys: Ints, counts: Ints, needed: Ints) -> Col
     Raises :class:`~zardine.errors.CorruptionError` where there are fewer.
     """
     dtype = dtype_of(array)
-    shape = tuple(array.attributes.get("row_shape") or ())
-    size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-    if size <= 0:
-        raise CorruptionError(f"row_shape {shape} is none that rows can have", array=array.array.path)
+    shape = row_shape_of(array)
+    size = dtype.itemsize * prod(shape)
     cells = array.read(keys)
     found = _row_counts(cells, size, keys, array)
     if (found < needed).any():
@@ -217,15 +194,28 @@ def read_column(array: CellArray, keys: Ints, counts: Ints, needed: Ints) -> Col
         kept = np.minimum(found, counts)
         whole[ranges(starts_of(counts)[:-1], kept)] = values[ranges(before, kept)]
         values = whole
-    return _as_column(values, array.attributes)
+    return _as_column(array, values)
 
 
-def _as_column(values: npt.NDArray[Any], attributes: Mapping[str, Any]) -> Column:
+def row_shape_of(array: CellArray) -> tuple[int, ...]:
+    """The shape of the values of a row. Raises :class:`~zardine.errors.CorruptionError`."""
+    shape = array.attributes.get("row_shape") or ()
+    if not isinstance(shape, list | tuple) or not all(type(each) is int and 0 < each < 2**31 for each in shape):
+        raise CorruptionError(f"row_shape {shape!r} is none that rows can have", array=array.array.path)
+    return tuple(shape)
+
+
+def _as_column(array: CellArray, values: npt.NDArray[Any]) -> Column:
+    attributes = array.attributes
     kept = ("ordered", "channel_names", "unit", "description", "declared_categorical")
     details = {name: attributes[name] for name in kept if name in attributes}
     if attributes.get("encoding") != "dictionary":
         return Column(values, details=details)
-    return Column(values, tuple(attributes.get("categories") or ()), attributes.get("_FillValue"), details)
+    categories, missing = attributes.get("categories") or (), attributes.get("_FillValue")
+    good = isinstance(categories, list | tuple) and all(isinstance(each, str) for each in categories)
+    if not good or (missing is not None and type(missing) is not int) or values.dtype.kind not in "iu":
+        raise CorruptionError("the categories of an attribute are damaged", array=array.array.path)
+    return Column(values, tuple(categories), missing, details)
 
 
 def _chunk_attribute(level: Level, keys: Ints, starts: Ints, wanted: Names) -> dict[str, Column]:
@@ -234,6 +224,11 @@ def _chunk_attribute(level: Level, keys: Ints, starts: Ints, wanted: Names) -> d
     if name is None or not isinstance(values, list) or (wanted != ALL and wanted is not None and name not in wanted):
         return {}
     codes = np.repeat(keys[:, 0], np.diff(starts))
-    if all(isinstance(each, str) for each in values):
+    text = all(isinstance(each, str) for each in values)
+    known = text or all(isinstance(each, bool | int | float) for each in values)
+    inside = not len(codes) or 0 <= codes.min() <= codes.max() < len(values)
+    if not isinstance(name, str) or not known or keys.shape[1] != level.owner.root.ndim + 1 or not inside:
+        raise CorruptionError(f"chunk_attribute_values does not name all values of {name!r}", array=level.path)
+    if text:
         return {name: Column(codes.astype("<i8"), tuple(values))}
     return {name: Column(np.asarray(values)[codes])}

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from zardine.errors import CorruptionError, DataError
+from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.vectors.cell_arrays import CellArray, child
-from zardine.vectors.columns import Column
+from zardine.vectors.columns import Column, column_of
 from zardine.vectors.content import Content, Links
 from zardine.vectors.level_access import Level
 from zardine.vectors.link_cells import decode_links
 from zardine.vectors.link_placement import anchors_for, restore_order
-from zardine.vectors.loading import ALL, Names, dtype_of, present_chunks, read_column
+from zardine.vectors.loading import ALL, Names, dtype_of, read_column
 from zardine.vectors.offsets import parse_delta, parse_segment, signed
+from zardine.vectors.presence import lost_cell, present_chunks
 from zardine.vectors.ragged import Ints, find_rows
+from zardine.vectors.rereading import check_current
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +30,8 @@ class _Part:
     """Chunk of each endpoint: ``(M, L, K)``."""
     rows: Ints
     columns: dict[str, Column]
+    whole: bool = False
+    """Whether it has all links of the array."""
 
 
 def deltas_of(level: Level) -> list[int]:
@@ -39,17 +43,22 @@ def load_links(level: Level, content: Content, delta: int = 0, *, attributes: Na
     """The links filed under the loaded cells; ``None`` where there is no such family.
 
     For ``delta`` 0, endpoints are rows of ``content``. Raises :class:`~zardine.errors.CorruptionError` for links to
-    rows that are not there.
+    rows that are not there, :class:`~zardine.errors.ArrayChangedError` where the level was changed since ``content``
+    was read.
     """
     about = level.attributes(f"links/{signed(delta)}")
     if about is None:
         return None
     width = _width(about, level, delta)
-    parts = _parts(level, content, delta, width, about, attributes)
+    try:
+        parts = _parts(level, content, delta, width, about, attributes)
+        _check_count(level, delta, about, parts)
+        endpoints = [_to_rows(level, content, part) for part in parts]
+    finally:  # content and links belong together: an error may only say that they are of different states
+        check_current(level)
     directed = bool(about.get("directed"))
-    endpoints = [_to_rows(level, content, part) for part in parts]
     joined = np.concatenate([np.zeros((0, width), np.int64), *endpoints])
-    columns = {name: _join([part.columns[name] for part in parts]) for name in (parts[0].columns if parts else ())}
+    columns = _joined(level, delta, parts)
     if about.get("store") == "duplicate":  # one copy for each chunk: that of the first chunk stays
         chunks = np.concatenate([np.zeros((0, width, level.rank), np.int64), *(part.cells for part in parts)])
         filed = np.concatenate([np.zeros(0, np.int64), *(_filed(content, part) for part in parts)])
@@ -57,6 +66,14 @@ def load_links(level: Level, content: Content, delta: int = 0, *, attributes: Na
         kept = filed == np.where(lowest < 0, len(content.keys), lowest).min(axis=1, initial=len(content.keys))
         joined, columns = joined[kept], {name: column.take(kept) for name, column in columns.items()}
     return Links(joined, columns, directed)
+
+
+def stored_links(level: Level, content: Content, delta: int) -> int:
+    """How many links of a family are stored, copies included, whatever it says."""
+    about = level.attributes(f"links/{signed(delta)}") or {}
+    width = _width(about, level, delta)
+    root = np.ones(level.rank, np.int64)
+    return sum(len(part.rows) for part in _parts(level, content, delta, width, about, None, (root, root)))
 
 
 def load_cross_links(level: Level, content: Content, other: Content, other_level: Level, delta: int) -> Links | None:
@@ -70,7 +87,9 @@ def load_cross_links(level: Level, content: Content, other: Content, other_level
     pad = np.ones(level.rank - len(own), np.int64)
     ratios = np.concatenate([pad, own]), np.concatenate([pad, its])
     found = [np.zeros((0, width), np.int64)]
-    for part in _parts(level, content, delta, width, about, None, ratios):
+    parts = _parts(level, content, delta, width, about, None, ratios)
+    _check_count(level, delta, about, parts)
+    for part in parts:
         first = _to_rows(level, content, _Part(part.cells[:, :1], part.rows[:, :1], {}))
         rest = _to_rows(other_level, other, _Part(part.cells[:, 1:], part.rows[:, 1:], {}))
         found.append(np.concatenate([first, rest], axis=1))
@@ -94,11 +113,16 @@ def _parts(
     attributes: Names,
     ratios: tuple[Ints, Ints] | None = None,
 ) -> list[_Part]:
-    names = level.names("link_attributes") if attributes == ALL else list(attributes or ())
+    if attributes == ALL:
+        names = level.names("link_attributes")
+    else:
+        names = [attributes] if isinstance(attributes, str) else list(attributes or ())
     parts = []
     for segment in level.names(f"links/{signed(delta)}"):
-        array = level.cells(f"links/{signed(delta)}/{segment}")
-        assert array is not None
+        place = f"links/{signed(delta)}/{segment}"
+        array = level.cells(place)
+        if array is None:
+            raise CorruptionError("there is no document for these links", array=child(level.path, place))
         offsets = parse_segment(segment, level.rank)
         if len(offsets) != width - 1:
             raise CorruptionError(f"the name of {segment!r} is none for links of {width}", array=array.array.path)
@@ -123,9 +147,13 @@ def _part(
     has_order = bool(array.attributes.get("has_perm", usual))
     present = present_chunks(array, None)
     keys = present[find_rows(content.keys, present) >= 0]
-    dtype = dtype_of(array)
+    dtype = dtype_of(array, "int64")
+    if dtype.kind not in "iu":
+        raise CorruptionError(f"dtype {dtype} is none that links can have", array=array.array.path)
     tables = []
     for chunk, blob in zip(keys, array.read(keys), strict=True):
+        if not blob:
+            raise lost_cell(array, chunk)
         try:
             tables.append(decode_links(blob, dtype, width + has_order, grouped=not plain))
         except DataError as error:
@@ -147,9 +175,21 @@ def _part(
     columns = {}
     for each in names:
         column = level.cells(f"link_attributes/{each}/{signed(delta)}/{segment}")
-        if column is not None:
-            columns[each] = read_column(column, keys, counts, counts)
-    return _Part(cells, rows, columns)
+        if column is None:
+            _check_absent(level, each, delta, segment, len(keys))
+            continue
+        columns[each] = read_column(column, keys, counts, counts)
+    return _Part(cells, rows, columns, len(keys) == len(present))
+
+
+def _check_count(level: Level, delta: int, about: Mapping[str, Any], parts: list[_Part]) -> None:
+    """Raise where a family of links, all of which were read, has fewer of them than it says."""
+    count = sum(len(part.rows) for part in parts)
+    named = about.get("num_physical_records", about.get("num_links"))
+    if isinstance(named, int) and count < named and all(part.whole for part in parts):
+        reason = f"{count} of {named} links are stored: the others are lost"
+        reason += "; repair(drop_lost=True) makes do with what is left"
+        raise CorruptionError(reason, array=child(level.path, f"links/{signed(delta)}"))
 
 
 def _to_rows(level: Level, content: Content, part: _Part) -> Ints:
@@ -171,8 +211,29 @@ def _filed(content: Content, part: _Part) -> Ints:
     return find_rows(content.keys, part.cells[:, 0])
 
 
-def _join(columns: list[Column]) -> Column:
-    first = columns[0]
-    return Column(
-        np.concatenate([each.values for each in columns]), first.categories, first.missing, dict(first.details)
-    )
+def _check_absent(level: Level, name: str, delta: int, segment: str, cells: int) -> None:
+    """Raise where an attribute should have an array beside that of links, in which it has values for some cells."""
+    family = f"link_attributes/{name}"
+    if level.node(family) is None:
+        raise SelectionError(f"{level.owner.name} has no attribute {family!r} at level {level.document.level}")
+    if cells and level.node(f"{family}/{signed(delta)}") is not None:
+        place = child(level.path, f"{family}/{signed(delta)}/{segment}")
+        raise CorruptionError("the values of an attribute of these links are missing", array=place)
+
+
+def _joined(level: Level, delta: int, parts: list[_Part]) -> dict[str, Column]:
+    """The attributes of the links of all arrays, one after the other."""
+    joined = {}
+    for name in dict.fromkeys(name for part in parts for name in part.columns):
+        own = [part.columns[name] for part in parts if name in part.columns]
+        first = own[0]
+        if len({each.row_shape for each in own}) > 1 or len({each.categories is None for each in own}) > 1:
+            place = child(level.path, f"link_attributes/{name}/{signed(delta)}")
+            raise CorruptionError("the arrays of an attribute hold values of different kinds", array=place)
+        if len({(each.categories, each.missing) for each in own}) > 1:
+            values = np.concatenate([each.decoded().astype(object) for each in own])
+            joined[name] = column_of(name, values, len(values), "links")
+            continue
+        values = np.concatenate([each.values for each in own])
+        joined[name] = Column(values, first.categories, first.missing, dict(first.details))
+    return joined

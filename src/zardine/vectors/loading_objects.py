@@ -16,6 +16,7 @@ from zardine.vectors.content import Content, Groups, Objects
 from zardine.vectors.level_access import Level
 from zardine.vectors.loading import ALL, Names
 from zardine.vectors.manifests import decode_manifests
+from zardine.vectors.presence import check_objects
 from zardine.vectors.ragged import Ints, find_rows, starts_of
 
 LAYOUTS = (None, "vlen_manifests_v1", "vlen_manifests_v2")
@@ -43,8 +44,12 @@ class Manifests:
         return Manifests(objects.ids, objects.starts, self.chunks[objects.fragments], self.fragments[objects.fragments])
 
 
-def load_manifests(level: Level) -> Manifests | None:
-    """All of them; ``None`` where the level has no objects."""
+def load_manifests(level: Level, *, trust_count: bool = True) -> Manifests | None:
+    """All of them; ``None`` where the level has no objects.
+
+    Raises :class:`~zardine.errors.CorruptionError` for what is damaged, and where there are fewer than it says (unless
+    ``trust_count`` is false).
+    """
     about = level.attributes("object_index")
     if about is None:
         return None
@@ -57,29 +62,57 @@ def load_manifests(level: Level) -> Manifests | None:
         raise CorruptionError(f"sid_ndim is {rank!r}, the chunks have {level.rank} axes", array=place)
     if about.get("layout") not in LAYOUTS:
         raise CorruptionError(f"the object index has an unknown layout {about.get('layout')!r}", array=place)
-    blobs = table[...].tolist()
-    ids_table = level.table("object_index/object_ids")
-    ids = np.arange(len(blobs)) if ids_table is None else np.asarray(ids_table[...], np.int64)
-    if len(ids) != len(blobs):
-        raise CorruptionError(f"{len(ids)} object ids for {len(blobs)} manifests", array=place)
+    blobs = _blobs(table)
+    ids = _ids(level, about.get("layout") or "", len(blobs))
     try:
-        return Manifests(ids, *decode_manifests(blobs, rank))
+        manifests = Manifests(ids, *decode_manifests(blobs, rank))
     except DataError as error:
         raise error.at(array=place) from None
+    named, present = about.get("num_present"), int((np.diff(manifests.starts) > 0).sum())
+    if trust_count and isinstance(named, int) and present < named:
+        reason = f"{named} objects are made of something, and only {present} manifests are stored: the others are lost"
+        raise CorruptionError(f"{reason}; repair(drop_lost=True) makes do with what is left", array=place)
+    return manifests
+
+
+def _ids(level: Level, layout: str, count: int) -> Ints:
+    """The id of each object; in the first layout ids are numbers of rows."""
+    place = child(level.path, "object_index/object_ids")
+    table = level.table("object_index/object_ids")
+    if table is None:
+        if layout.endswith("v2"):
+            raise CorruptionError("the object index has no ids", array=place)
+        return np.arange(count)
+    if table.dtype.kind not in "iu" or table.ndim != 1 or len(table) != count:
+        reason = f"{table.dtype} of shape {table.shape}: {count} ids are needed, one for each manifest"
+        raise CorruptionError(reason, array=place)
+    ids = np.asarray(table[...], np.int64)
+    if len(np.unique(ids)) != len(ids):
+        raise CorruptionError("an object id is there more than once, or ids are lost", array=place)
+    return ids
+
+
+def _blobs(table: Array) -> list[bytes]:
+    if table.ndim != 1 or table.metadata.data_type.name not in ("bytes", "variable_length_bytes"):
+        reason = f"a row of bytes for each is needed, not {table.metadata.data_type.name} of shape {table.shape}"
+        raise CorruptionError(reason, array=table.path)
+    blobs: list[bytes] = table[...].tolist()
+    return blobs
 
 
 def with_objects(
-    level: Level, content: Content, manifests: Manifests | None, *, attributes: Names = None, partial: bool = False
+    level: Level, content: Content, manifests: Manifests | None, *, attributes: Names = None, asked: Ints | None = None
 ) -> Content:
-    """``content`` with its objects; ``partial``: fragments of chunks that are not loaded are -1, else an error."""
+    """``content`` with its objects; ``asked``: the chunks that were to be loaded, if not all.
+
+    Fragments of other chunks are -1. Raises :class:`~zardine.errors.CorruptionError` for fragments that are lost.
+    """
     if manifests is None:
         return content
     place = child(level.path, "object_index/manifests")
     cell = find_rows(content.keys, manifests.chunks)
     known = cell >= 0
-    if not partial and not known.all():
-        chunk = manifests.chunks[~known][0].tolist()
-        raise CorruptionError(f"an object refers to chunk {chunk}, which holds nothing", array=place)
+    check_objects(level, manifests.chunks[~known], asked)
     counts = np.diff(content.fragments.before)
     numbers = manifests.fragments
     if (numbers < 0).any() or (numbers[known] >= counts[cell[known]]).any():
@@ -100,8 +133,8 @@ def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> d
         table = level.table(f"{family}/{name}")
         if table is None:
             raise SelectionError(f"{level.owner.name} has no attribute {family}/{name} at level {level.document.level}")
-        if len(table) != count:
-            reason = f"{len(table)} attribute values for {count} rows"
+        if table.ndim == 0 or len(table) != count:
+            reason = f"{table.shape} attribute values for {count} rows"
             raise CorruptionError(reason, array=table.path)
         columns[name] = _table_column(name, table)
     return columns
@@ -119,16 +152,26 @@ def load_groups(level: Level, *, attributes: Names = ALL) -> Groups | None:
     table = level.table("groups")
     if table is None:
         return None
-    blobs = table[...].tolist()
-    spans: Mapping[str, Any] = table.metadata.attributes.get("group_ranges") or {}
+    blobs = _blobs(table)
+    spans: Any = table.metadata.attributes.get("group_ranges") or {}
+    if not isinstance(spans, Mapping):
+        raise CorruptionError("group_ranges is no table of ranges", array=table.path)
     members = []
     for number, blob in enumerate(blobs):
         if len(blob) % 8:
             raise CorruptionError(f"group {number} has {len(blob)} bytes: ids have 8 each", array=table.path)
         span = spans.get(str(number))
         ids = np.frombuffer(blob, "<i8").astype(np.int64)
-        members.append(ids if span is None else np.concatenate([ids, np.arange(*span)]))
+        members.append(ids if span is None else np.concatenate([ids, _span(span, number, table)]))
     return Groups(tuple(members), load_tables(level, "group_attributes", len(members), attributes))
+
+
+def _span(span: Any, number: int, table: Array) -> Ints:
+    """The ids that an entry of ``group_ranges`` stands for."""
+    good = isinstance(span, list | tuple) and len(span) == 2
+    if not good or not all(isinstance(each, int) and abs(each) < 2**63 for each in span) or span[1] - span[0] > 2**28:
+        raise CorruptionError(f"group_ranges of group {number} is {span!r}: two numbers are needed", array=table.path)
+    return np.arange(span[0], span[1], dtype=np.int64)
 
 
 def no_objects() -> Objects:

@@ -10,23 +10,28 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.arrays import Array
+from zardine.engine.freshness import note_fresh
 from zardine.errors import CorruptionError, DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.nodes import describe, erase_node, find_node
+from zardine.metadata.formats import parse_node_json
+from zardine.nodes import describe, find_node
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.cell_arrays import child
 from zardine.vectors.layouts import table_metadata
-from zardine.vectors.level_access import VectorStore
-from zardine.vectors.level_plan import Node, group
-from zardine.vectors.node_writing import write_nodes
+from zardine.vectors.level_access import PENDING, VectorStore
+from zardine.vectors.level_plan import Node
 from zardine.vectors.one_writer import alone
 from zardine.vectors.point_content import groups_of
+from zardine.vectors.transactions import carry_out, replace_below
 
 PARAMETRIC_TYPES: Mapping[str, tuple[str, ...]] = {
     "plane": ("A", "B", "C", "D"),
     "line": ("x0", "y0", "z0", "dx", "dy", "dz"),
     "sphere": ("cx", "cy", "cz", "r"),
 }
+
+_PARTS = ("groups", "group_attributes", "object_attributes")
+"""What says something of objects, beside ``objects`` and ``names``: it goes with the objects that it is about."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +53,8 @@ def write_parametric_objects(
 ) -> None:
     """Store parametric objects in the store at ``path``, in the place of those that are there.
 
-    ``types`` names the coefficients of each type. ``groups`` are lists of numbers of objects.
+    ``types`` names the coefficients of each type. ``groups`` are lists of numbers of objects. The old ones are there
+    until one write changes to the new ones.
     Raises :class:`~zardine.errors.DataError` for unknown types, and for other than finite coefficients, as many as the
     type has.
     """
@@ -87,9 +93,13 @@ def write_parametric_objects(
         metadata = table_metadata(shape, "variable_length_bytes", shape, {"num_groups": len(members)})
         nodes.append(Node("groups", metadata, values=members))
     place = child(owner.path, "parametric")
-    erase_node(owner.store, place)
-    write_nodes(owner.store, place, nodes)
-    write_nodes(owner.store, owner.path, [Node("parametric", group({"parametric_types": numbered}))])
+    carry_out(owner.store, place)
+    old = find_node(owner.store, place, 3)
+    attributes: Mapping[str, Any] = {} if old is None else old.attributes
+    planned = {node.path for node in nodes}
+    removed = [name for name in _PARTS if name not in planned and find_node(owner.store, child(place, name), 3)]
+    changed = {**attributes, "parametric_types": numbered}
+    replace_below(owner.store, place, nodes, removed, changed, attributes)
 
 
 def read_parametric_objects(path: StoreLike) -> list[ParametricObject]:
@@ -100,7 +110,8 @@ def read_parametric_objects(path: StoreLike) -> list[ParametricObject]:
     if not isinstance(node, GroupMetadata):
         return []
     types: Mapping[str, Any] = node.attributes.get("parametric_types") or {}
-    table, names = (_table(owner, f"{place}/{name}") for name in ("objects", "names"))
+    pending = node.attributes.get(PENDING) or {}
+    table, names = (_table(owner, place, name, pending) for name in ("objects", "names"))
     if table is None:
         return []
     rows = np.asarray(table[...], np.float64)
@@ -114,6 +125,15 @@ def read_parametric_objects(path: StoreLike) -> list[ParametricObject]:
     return found
 
 
-def _table(owner: VectorStore, path: str) -> Array | None:
-    node = find_node(owner.store, path, 3)
-    return Array(owner.store, path, node) if isinstance(node, ArrayMetadata) else None
+def _table(owner: VectorStore, place: str, name: str, pending: Mapping[str, Any]) -> Array | None:
+    path = child(place, name)
+    if name in pending:
+        document = pending[name]
+        node = None if document is None else parse_node_json(document, f"the pending document of {path}")
+    else:
+        node = find_node(owner.store, path, 3)
+    if not isinstance(node, ArrayMetadata):
+        return None
+    array = Array(owner.store, path, node)
+    note_fresh(array._source)  # the document that is stored may be the old one yet
+    return array

@@ -52,7 +52,8 @@ def write_points(
     - ``positions``: ``(N, D)``, D from 1 to 4, finite. float32 and float64 stay as they are, unless ``dtype`` says.
     - ``chunk_shape``: size of a chunk in the units of the positions; left out, about 8,192 points make a chunk.
     - ``bin_shape``: divides ``chunk_shape``; within chunks, points are ordered by bins.
-    - ``shard_shape``: chunks in one stored object, along each axis or along all; ``1`` or ``None``: one.
+    - ``shard_shape``: chunks in one stored object, along each axis or along all; ``1`` or ``None``: one. Cut to the
+      grid, but not below 8.
     - ``compressor``: codecs such as ``"zstd"``; none if left out. ``codec_config``: the same as a list of codecs, or as
       a Zarr array document has it.
     - ``bounds``: lowest and highest corner, both included (default: those of the positions). ``out_of_bounds`` says

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -10,22 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError
-from zardine.metadata.documents import GroupMetadata
-from zardine.nodes import create_ancestors, erase_node, load_group, update_node
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.cell_arrays import child
+from zardine.vectors.coarser_levels import begin_level, describe_levels, end_level, erase_levels, forget_levels
 from zardine.vectors.content import Content, Fragments, Links, Objects
-from zardine.vectors.documents import ROOT, dataset, ome
-from zardine.vectors.editing import load_whole
 from zardine.vectors.grids import chunks_of
 from zardine.vectors.level_access import Level, VectorStore
 from zardine.vectors.level_plan import Grid, Node, group, plan_level, plan_links
+from zardine.vectors.level_replacing import load_whole
 from zardine.vectors.link_placement import anchors_for, place_links
-from zardine.vectors.node_writing import write_document, write_nodes
 from zardine.vectors.one_writer import alone
 from zardine.vectors.ragged import Ints, row_numbers, starts_of, unique_rows
-from zardine.vectors.store_writing import grid_of, level_attributes
+from zardine.vectors.store_writing import UNFINISHED, grid_of, level_attributes
 from zardine.vectors.transactions import finish, replace_nodes
+
+_MOST_TIMES = 64
+"""How many times larger than wanted chunks may become, so that bins divide them."""
 
 Progress = Callable[[int, int], object] | None
 
@@ -45,45 +46,79 @@ def build_pyramid(
     The bins of a level are ``coarsen`` times as large as those of the level below, along each axis; all vertices in one
     become their mean. Of the objects one in ``sparsity`` stays, chosen by ``sparsity_seed``; the others keep their ids
     and attributes, without vertices. ``chunk_scale_factors``: how many times as large chunks are (default:
-    ``coarsen``, rounded up). With ``cross_level_links`` each vertex is linked to the one that stands for it, and back.
-    Levels are stored as level 0 is: data type, shards, compression. ``progress`` is called with the number of levels
-    done, and of all.
+    ``coarsen``, or the next larger number for which bins divide chunks). With ``cross_level_links`` each vertex is
+    linked to the one that stands for it, and back. Levels are stored as level 0 is: data type, shards, compression.
+    ``progress`` is called with the number of levels done, and of all.
 
-    Raises :class:`~zardine.errors.DataError` for other factors. Old levels go first; who is killed leaves fewer levels,
-    never wrong ones.
+    Raises :class:`~zardine.errors.DataError` for other factors, and where bins would not divide chunks. Old levels go
+    first, with all links to them; who is killed leaves fewer levels, never wrong ones, and perhaps one that is
+    unfinished: it cannot be read, and whoever changes the store next removes it.
     """
     steps = [(float(a), float(b)) for a, b in factors]
     if any(not (np.isfinite(a) and a >= 1 and np.isfinite(b) and b >= 1) for a, b in steps):
         raise DataError(f"factors are pairs of numbers from 1 on, not {list(factors)!r}")
-    scales = [int(np.ceil(a)) for a, _ in steps] if chunk_scale_factors is None else list(chunk_scale_factors)
-    if len(scales) != len(steps) or any(isinstance(s, bool) or not isinstance(s, int) or s < 1 for s in scales):
+    scales = None if chunk_scale_factors is None else list(chunk_scale_factors)
+    if scales is not None and (
+        len(scales) != len(steps) or any(isinstance(s, bool) or not isinstance(s, int) or s < 1 for s in scales)
+    ):
         raise DataError(f"chunk_scale_factors are whole numbers from 1 on, one for each level, not {scales!r}")
     owner = VectorStore.open(path, writable=True)
-    base = owner.level(0)
-    if base.rank != owner.root.ndim:
+    if owner.level(0).rank != owner.root.ndim:
         raise DataError(f"{owner.name} is divided by an attribute: no coarser levels can be made of it")
-    finish(base)
-    for number in owner.level_numbers()[1:]:
-        erase_node(owner.store, child(owner.path, str(number)))
-    _describe(owner, [np.asarray(owner.root.bin_shape)])
-    fine, content = owner.level(0), load_whole(owner.level(0))
+    finish(owner.level(0))
+    ratios = _chunk_ratios(owner, [coarsen for coarsen, _ in steps], scales)
+    content = load_whole(owner.level(0))
     generator = np.random.default_rng(sparsity_seed)
-    bins, made = [np.asarray(owner.root.bin_shape)], []
-    ratio = 1
-    for number, ((coarsen, sparsity), scale) in enumerate(zip(steps, scales, strict=True), 1):
-        bins.append(bins[-1] * coarsen)
-        ratio *= scale
+    erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
+    forget_levels(owner.level(0), range(1, sys.maxsize))
+    bin_shape, made = np.asarray(owner.root.bin_shape), list[int]()
+    for number, ((coarsen, sparsity), ratio) in enumerate(zip(steps, ratios, strict=True), 1):
+        bin_shape = bin_shape * coarsen
         chunk_shape = np.asarray(owner.root.chunk_shape) * ratio
-        coarse, parent = coarsened(content, bins[-1], chunk_shape, sparsity, generator)
-        level = _store_level(owner, number, coarse, chunk_shape, sparsity)
-        _describe(owner, bins)
-        if cross_level_links:
-            _link(fine, content, level, coarse, parent)
-        fine, content = owner.level(number), coarse
+        coarse, parent = coarsened(content, bin_shape, chunk_shape, sparsity, generator)
+        try:
+            _store_level(owner, number, coarse, chunk_shape, sparsity)
+            if cross_level_links:
+                _link(owner.level(number - 1), content, owner.level(number), coarse, parent)
+            block = _root_block(owner, cross_level_links)
+            describe_levels(owner, [0, *made, number], {number: bin_shape}, block)
+            end_level(owner.level(number))
+        except BaseException:
+            with suppress(Exception):
+                erase_levels(owner, [number])
+            raise
+        content = coarse
         made.append(number)
         if progress is not None:
             progress(number, len(steps))
     return made
+
+
+def _chunk_ratios(owner: VectorStore, factors: Sequence[float], scales: Sequence[int] | None) -> list[int]:
+    """How many times as large as on level 0 the chunks of each new level are: such that bins divide them.
+
+    Raises :class:`~zardine.errors.DataError` where they cannot be.
+    """
+    root = owner.root
+    bins, found, ratio = np.asarray(root.bin_shape), list[int](), 1
+    for number, factor in enumerate(factors):
+        bins = bins * factor
+        least = ratio * (int(np.ceil(factor)) if scales is None else scales[number])
+        most = _MOST_TIMES * least if scales is None else least
+        for ratio in range(least, most + 1):
+            if _divides(bins, np.asarray(root.chunk_shape) * ratio):
+                break
+        else:
+            chunks = tuple((np.asarray(root.chunk_shape) * least).tolist())
+            reason = f"bins of {tuple(bins.tolist())} at level {number + 1} do not divide chunks of {chunks}"
+            raise DataError(f"{reason}: give other factors or chunk_scale_factors")
+        found.append(ratio)
+    return found
+
+
+def _divides(bins: npt.NDArray[np.float64], chunks: npt.NDArray[np.float64]) -> bool:
+    counts = np.rint(chunks / bins)
+    return bool((counts >= 1).all() and (np.abs(chunks / bins - counts) <= 1e-6 * counts).all())
 
 
 def coarsened(
@@ -138,35 +173,25 @@ def _followed(content: Content, objects: Objects, chosen: Ints, parent: Ints) ->
 
 def _store_level(
     owner: VectorStore, number: int, content: Content, chunk_shape: npt.NDArray[np.float64], sparsity: float
-) -> Level:
+) -> None:
     vertices = owner.level(0).cells("vertices")
     assert vertices is not None
     grid = grid_of(content, owner.root.bounds, chunk_shape.tolist(), vertices.layout)
     nodes = list(plan_level(content, grid, always_links=False))
-    path = child(owner.path, str(number))
     has_objects = content.objects is not None
-    attributes = level_attributes(
-        content,
-        number,
-        nodes,
-        object_sparsity=1 / sparsity,
-        coarsening_method="per_object",
-        parent_level=number - 1,
-        chunk_shape=chunk_shape.tolist(),
-        preserves_object_ids=has_objects or None,
-        inherited_num_objects=None if content.objects is None else len(content.objects.ids),
-        shared_fragments=has_objects or None,
-        fragments_tile=None,
-    )
-    owner.store.erase_prefix(f"{path}/")
-    try:
-        create_ancestors(owner.store, path)
-        write_nodes(owner.store, path, nodes)
-        write_document(owner.store, path, group(attributes))
-    except BaseException:
-        owner.store.erase_prefix(f"{path}/")
-        raise
-    return owner.level(number)
+    more = {
+        "object_sparsity": 1 / sparsity,
+        "coarsening_method": "per_object",
+        "parent_level": number - 1,
+        "chunk_shape": chunk_shape.tolist(),
+        "preserves_object_ids": has_objects or None,
+        "inherited_num_objects": None if content.objects is None else len(content.objects.ids),
+        "shared_fragments": has_objects or None,
+        "fragments_tile": None,
+    }
+    level = begin_level(owner, number, **more)
+    attributes = level_attributes(content, number, nodes, **more)
+    replace_nodes(level, nodes, [], {**attributes, UNFINISHED: True})
 
 
 def _link(fine: Level, content: Content, coarse: Level, other: Content, parent: Ints) -> None:
@@ -192,24 +217,9 @@ def _link(fine: Level, content: Content, coarse: Level, other: Content, parent: 
         replace_nodes(level, nodes, removed, level.document.attributes)
 
 
-def _describe(owner: VectorStore, bins: Sequence[npt.NDArray[np.float64]]) -> None:
-    """Say in the root document which levels there are."""
-
-    def change(old: GroupMetadata) -> GroupMetadata:
-        attributes: dict[str, Any] = dict(old.attributes)
-        base = bins[0].tolist()
-        scales = dict(attributes["multiscales"][0])
-        first = (scales.get("datasets") or [dataset(0, base, base)])[:1]
-        scales["datasets"] = [*first, *(dataset(n, each.tolist(), base) for n, each in enumerate(bins[1:], 1))]
-        attributes["multiscales"] = [scales]
-        name = (attributes.get("ome") or {}).get("name", "")
-        attributes["ome"] = ome(name, scales["axes"], list(range(len(bins))))
-        block = dict(attributes[ROOT])
-        if len(bins) > 1:
-            extra = ["preserved_object_ids", "shared_fragments", "multiscale_links"]
-            block["format_capabilities"] = list(dict.fromkeys([*block.get("format_capabilities", ()), *extra]))
-            block |= {"cross_level_depth": 1, "cross_level_storage": "explicit"}
-        attributes[ROOT] = block
-        return old.with_attributes(attributes)
-
-    update_node(owner.store, owner.path, load_group(owner.store, owner.path, 3), change)
+def _root_block(owner: VectorStore, linked: bool) -> dict[str, Any]:
+    """What the root document says of coarser levels."""
+    extra = ["preserved_object_ids", "shared_fragments", *(["multiscale_links"] if linked else [])]
+    old = [each for each in owner.root.block.get("format_capabilities", ()) if each != "multiscale_links"]
+    block: dict[str, Any] = {"format_capabilities": list(dict.fromkeys([*old, *extra]))}
+    return block | {"cross_level_depth": 1, "cross_level_storage": "explicit" if linked else "none"}

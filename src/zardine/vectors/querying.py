@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
@@ -10,16 +11,21 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from zardine.errors import SelectionError
+from zardine.errors import ArrayChangedError, DataError, NodeNotFoundError, SelectionError, StoreError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.cell_arrays import CellArray
+from zardine.vectors.conditions import holds
 from zardine.vectors.content import Content
 from zardine.vectors.grids import chunks_of, in_box
 from zardine.vectors.level_access import Level, VectorStore
-from zardine.vectors.loading import ALL, Names, load_cells, present_chunks
+from zardine.vectors.loading import ALL, Names, load_cells
 from zardine.vectors.loading_objects import Manifests, load_groups, load_manifests, with_objects
 from zardine.vectors.positions import checked_box, checked_ids
-from zardine.vectors.ragged import Ints, unique_rows
+from zardine.vectors.presence import present_chunks
+from zardine.vectors.ragged import Ints, find_rows, row_numbers, unique_rows
+from zardine.vectors.steady_cells import WAITS
+
+_MORE_CHUNKS = 64
 
 Where: TypeAlias = Mapping[str, Any] | None
 Box: TypeAlias = tuple[Sequence[float], Sequence[float]] | None
@@ -49,41 +55,69 @@ class Found:
     """Ascending."""
     objects: Ints | None = None
     """Rows of the objects that were found, where whole objects were looked for."""
+    wanted: Ints | None = None
+    """Rows of the objects that were asked for, by id or group."""
 
 
 def open_level(path: StoreLike, number: int) -> Level:
     """A level of the store at ``path``."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
         raise SelectionError(f"a level is a number from 0 on, not {number!r}")
     owner = VectorStore.open(path)
     if number and number not in owner.level_numbers():
         raise SelectionError(f"{owner.name} has no level {number}; it has {owner.level_numbers()}")
-    return owner.level(number)
+    return owner.level(int(number))
 
 
 def run_query(path: StoreLike, query: Query, *, fragments: bool = False, whole_objects: bool = False) -> Found:
     """The vertices that ``query`` asks for; ``fragments``: the fragment index is needed in any case.
 
     With ``whole_objects`` every object with a vertex that is found is found whole; ``bbox``, ``chunks`` and ``where``
-    choose objects then.
+    choose objects then. Where somebody changes the level meanwhile, it is read again.
     """
-    level = open_level(path, query.level)
+    for wait in WAITS:
+        level = open_level(path, query.level)
+        try:
+            found = _run(level, query, fragments, whole_objects)
+            if level.is_current():
+                return found
+        except (DataError, ArrayChangedError, NodeNotFoundError):
+            if level.is_current():
+                raise
+        time.sleep(wait)
+    raise StoreError(f"level {query.level} of {level.owner.name} changes again and again while it is read: try later")
+
+
+def _run(level: Level, query: Query, fragments: bool, whole_objects: bool) -> Found:
     manifests = load_manifests(level)
     wanted = wanted_objects(level, manifests, query)
     chosen = None if manifests is None or wanted is None else manifests.take(wanted)
     chunks = chunks_for(level, query, chosen)
+    whole = None if not whole_objects or manifests is None or chunks is None else chunks
+    if whole is not None and manifests is not None:  # with what else belongs to objects there: one look at each shard
+        more = _chunks_of_objects_in(manifests if chosen is None else chosen, whole)
+        if len(more) <= _MORE_CHUNKS + 4 * len(whole):
+            chunks, whole = more, None
     content = _load(level, chunks, query, manifests, fragments)
     rows = matching_rows(level, content, query, wanted)
     if not whole_objects or manifests is None:
-        return Found(level, content, manifests, rows)
+        return Found(level, content, manifests, rows, wanted=wanted)
     objects = content.objects_with(rows)
     if query.bbox is None and query.where is None and query.chunks is None:
         objects = np.arange(len(manifests.ids)) if wanted is None else wanted
     elif wanted is not None:
         objects = np.intersect1d(objects, wanted)
-    if chunks is not None:
+    if whole is not None:
         content = _load(level, unique_rows(manifests.take(objects).chunks)[0], query, manifests, fragments)
-    return Found(level, content, manifests, np.flatnonzero(content.rows_in(objects)), objects)
+    return Found(level, content, manifests, np.flatnonzero(content.rows_in(objects)), objects, wanted)
+
+
+def _chunks_of_objects_in(manifests: Manifests, chunks: Ints) -> Ints:
+    """All chunks of the objects that have a fragment in one of ``chunks``, and these."""
+    near = find_rows(chunks, manifests.chunks) >= 0
+    owner = row_numbers(np.diff(manifests.starts))
+    objects = np.unique(owner[near])
+    return unique_rows(np.concatenate([chunks, manifests.chunks[np.isin(owner, objects)]]))[0]
 
 
 def wanted_objects(level: Level, manifests: Manifests | None, query: Query) -> Ints | None:
@@ -113,12 +147,7 @@ def chunks_for(level: Level, query: Query, manifests: Manifests | None) -> Ints 
     if manifests is not None:
         found = unique_rows(manifests.chunks)[0]
     if query.chunks is not None:
-        given = np.asarray(list(query.chunks))
-        if given.size == 0:
-            given = np.zeros((0, level.rank), np.int64)
-        if given.ndim != 2 or given.shape[1] != level.rank or given.dtype.kind not in "iu":
-            raise SelectionError(f"chunks are rows of {level.rank} integers, not {given.dtype} of shape {given.shape}")
-        given = unique_rows(given.astype(np.int64))[0]
+        given = _given_chunks(level, query.chunks)
         found = given if found is None else _both(found, given)
     if query.bbox is not None:
         low, high = _chunk_box(level, query.bbox)
@@ -129,9 +158,25 @@ def chunks_for(level: Level, query: Query, manifests: Manifests | None) -> Ints 
     return found
 
 
+def _given_chunks(level: Level, chunks: Collection[Sequence[int]]) -> Ints:
+    try:
+        given = np.asarray(list(chunks))
+    except (TypeError, ValueError):
+        given = np.zeros(1)
+    if given.size == 0 and given.ndim < 3:
+        given = np.zeros((0, level.rank), np.int64)
+    if given.ndim != 2 or given.shape[1] != level.rank or given.dtype.kind not in "iu":
+        raise SelectionError(f"chunks are rows of {level.rank} integers, not {given.dtype} of shape {given.shape}")
+    rows: Ints = unique_rows(given.astype(np.int64))[0]
+    return rows
+
+
 def matching_rows(level: Level, content: Content, query: Query, wanted: Ints | None) -> Ints:
     """Rows of ``content`` for which all holds that ``query`` says."""
     matches = content.visible()
+    if query.chunks is not None:  # more than these may have been loaded
+        given = _given_chunks(level, query.chunks)
+        matches = matches & (find_rows(given, content.keys) >= 0)[content.cell_of_rows()]
     if query.bbox is not None:
         matches = matches & in_box(content.positions, *checked_box(query.bbox, level.owner.root.ndim))
     if wanted is not None:
@@ -139,34 +184,6 @@ def matching_rows(level: Level, content: Content, query: Query, wanted: Ints | N
     for name, condition in (query.where or {}).items():
         matches = matches & holds(content.vertex_attributes[name].decoded(), condition, name)
     return np.flatnonzero(matches)
-
-
-def holds(values: npt.NDArray[Any], condition: Any, name: str) -> npt.NDArray[np.bool_]:
-    """Where an attribute is what a user's condition says.
-
-    A function of the values that gives truth values; a ``slice(low, high)``, both ends included; a list or set of
-    values; or one value. Raises :class:`~zardine.errors.SelectionError`.
-    """
-    if isinstance(condition, Callable):  # type: ignore[arg-type]
-        found = np.asarray(condition(values))
-    elif isinstance(condition, slice):
-        found = np.ones(values.shape, np.bool_)
-        if condition.start is not None:
-            found &= np.asarray(values >= condition.start)
-        if condition.stop is not None:
-            found &= np.asarray(values <= condition.stop)
-    elif isinstance(condition, (list, tuple, set, frozenset, np.ndarray)):
-        found = np.zeros(values.shape, np.bool_)
-        for each in condition:
-            found |= np.asarray(values == each, np.bool_)
-    else:
-        found = np.asarray(values == condition)
-    if found.shape != (len(values),):
-        reason = (
-            f"where[{name!r}] gives truth values of shape {found.shape}; one for each of {len(values)} rows is needed"
-        )
-        raise SelectionError(reason)
-    return found.astype(np.bool_)
 
 
 def values_of(columns: Mapping[str, Any], rows: Ints, names: Names) -> dict[str, npt.NDArray[Any]]:
@@ -178,10 +195,10 @@ def values_of(columns: Mapping[str, Any], rows: Ints, names: Names) -> dict[str,
 
 
 def ids_of_rows(found: Found) -> npt.NDArray[np.int64] | None:
-    """The object id of each found row."""
+    """The object id of each found row: of objects that share it the first, of those that were asked for."""
     if found.manifests is None:
         return None
-    rows = found.content.row_object()[found.rows]
+    rows = found.content.row_object(found.wanted)[found.rows]
     return np.where(rows >= 0, found.manifests.ids[rows] if len(found.manifests.ids) else -1, -1)
 
 
@@ -195,7 +212,7 @@ def _load(level: Level, chunks: Ints | None, query: Query, manifests: Manifests 
     for name in query.where or {}:
         if name not in content.vertex_attributes:
             raise SelectionError(f"{level.owner.name} has no vertex attribute {name!r}")
-    return with_objects(level, content, manifests, partial=chunks is not None)
+    return with_objects(level, content, manifests, asked=chunks)
 
 
 def _present_in_box(level: Level, low: Ints, high: Ints) -> Ints | None:
@@ -209,6 +226,8 @@ def _present_in_box(level: Level, low: Ints, high: Ints) -> Ints | None:
     first = np.concatenate([origin[:lead], np.maximum(low, origin[lead:])])
     last = np.concatenate([last[:lead], np.minimum(high, last[lead:])])
     shape = np.maximum(last - first + 1, 0).tolist()
+    if (first == origin).all() and (last == origin + np.asarray(vertices.array.shape) - 1).all():
+        return None  # everything: then the number of vertices is checked as well
     if prod(shape) <= _few(vertices):
         chunks: Ints = np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=1) + first
         return chunks
@@ -240,8 +259,6 @@ def _chunk_box(level: Level, bbox: Any) -> tuple[Ints, Ints]:
 
 
 def _both(a: Ints, b: Ints) -> Ints:
-    from zardine.vectors.ragged import find_rows
-
     return a[find_rows(b, a) >= 0]
 
 

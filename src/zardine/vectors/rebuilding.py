@@ -16,7 +16,8 @@ from zardine.arrays import Array
 from zardine.engine.workers import for_each
 from zardine.errors import StoreError
 from zardine.metadata.documents import ArrayMetadata
-from zardine.nodes import describe, update_node
+from zardine.node_changes import update_node
+from zardine.nodes import describe
 from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.vectors.cell_arrays import CellArray

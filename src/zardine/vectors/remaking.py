@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import UnsupportedError
-from zardine.vectors.content import Content
+from zardine.vectors.content import Columns, Content
 from zardine.vectors.graphs import parents_of
 from zardine.vectors.merging import keep_rows, move_rows
 from zardine.vectors.point_content import binned_points
 from zardine.vectors.ragged import Ints, row_numbers
 from zardine.vectors.run_content import polyline_content, skeleton_content
 
-_LINES = ("line", "polyline", "streamline")
+LINES = ("line", "polyline", "streamline")
 
 
 def changed_vertices(
@@ -34,15 +34,29 @@ def changed_vertices(
     """
     plain = not content.links and not content.fragment_attributes
     if content.objects is None and plain:
-        columns = {name: column.take(kept) for name, column in content.vertex_attributes.items()}
-        return binned_points(positions[kept], columns, chunk_shape, bin_shape)
-    if kind not in (*_LINES, "skeleton") or content.objects is None:
+        kept = kept & content.visible()
+        made = plain_points(positions, content.vertex_attributes, kept, chunk_shape, bin_shape)
+        return made.changed(groups=content.groups)
+    if kind not in (*LINES, "skeleton") or content.objects is None:
         return move_rows(keep_rows(content, kept), positions[kept], chunk_shape)
     if content.fragment_attributes:
         raise UnsupportedError(f"the fragments of this {kind} have attributes, which would no longer fit")
     if kind == "skeleton":
         return _skeleton(content, positions, kept, chunk_shape)
     return _lines(content, positions, kept, chunk_shape)
+
+
+def plain_points(
+    positions: npt.NDArray[Any],
+    columns: Columns,
+    kept: npt.NDArray[np.bool_] | None,
+    chunk_shape: Sequence[float],
+    bin_shape: Sequence[float],
+) -> Content:
+    """Points without objects in the order of chunks and bins, without those that are not ``kept``."""
+    if kept is not None and not kept.all():
+        positions, columns = positions[kept], {name: column.take(kept) for name, column in columns.items()}
+    return binned_points(positions, columns, chunk_shape, bin_shape)
 
 
 def _lines(content: Content, positions: Any, kept: npt.NDArray[np.bool_], chunk_shape: Sequence[float]) -> Content:

@@ -6,6 +6,7 @@ What a writer that was killed leaves has no root document, and is erased by the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +25,21 @@ from zardine.vectors.kinds import KINDS
 from zardine.vectors.layouts import SHARDED_NOTE, Layout
 from zardine.vectors.level_plan import Grid, Node, group, plan_level
 from zardine.vectors.node_writing import write_document, write_nodes
+from zardine.vectors.ragged import bounds_of
 
 UNFINISHED = "zardine_unfinished"
 """Attribute of a level that is being written."""
+
+FAMILIES = (
+    "vertices",
+    "links",
+    "object_index",
+    "vertex_attributes",
+    "fragment_attributes",
+    "link_attributes",
+    "groups",
+)
+"""What ``arrays_present`` of a level names, where it is there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,53 +58,53 @@ class NewStore:
 
 
 def write_store(path: StoreLike, content: Content, new: NewStore, *, overwrite: bool = False) -> None:
-    """Write a store of one level.
+    """Write a store of one level. With ``overwrite`` an old store is there until one write changes to the new one.
 
     Raises :class:`~zardine.errors.NodeExistsError` where something is stored at ``path`` and ``overwrite`` is false.
     After an error nothing is left behind.
     """
+    from zardine.vectors.overwriting import replace_store
+
     store, inner = find_place(path, mode="a")
     kind = KINDS[new.kind]
     nodes = list(plan_level(content, new.grid, always_links=kind.links))
+    attributes, root = level_attributes(content, 0, nodes, **new.level_more), _root(store, inner, new)
+    if overwrite and replace_store(store, inner, nodes, attributes, root):
+        return
     _make_room(store, inner, overwrite)
     level = child(inner, "0")
     try:
         write_document(store, level, group({UNFINISHED: True}))
         write_nodes(store, level, nodes)
-        write_document(store, level, group(level_attributes(content, 0, nodes, **new.level_more)))
+        write_document(store, level, group(attributes))
         create_ancestors(store, inner)
-        place = describe(store, inner).rstrip("/")
-        name = place.rpartition("/")[2] if inner or store.gives_files else "vectors"
-        root = new_root(
-            name=name.removesuffix(".zv").removesuffix(".zarrvectors"),
-            chunk_shape=new.chunk_shape,
-            bin_shape=new.bin_shape,
-            bounds=new.bounds,
-            kind=new.kind,
-            convention=new.convention or kind.conventions[0],
-            axes=new.axes,
-            crs=new.crs,
-            notes=SHARDED_NOTE if new.grid.layout.shard_shape else None,
-        )
         write_document(store, inner, group(root))
     except BaseException:
-        store.erase_prefix(f"{level}/")
+        with suppress(Exception):
+            store.erase_prefix(f"{level}/")
         raise
+
+
+def _root(store: Store, path: str, new: NewStore) -> dict[str, Any]:
+    place = describe(store, path).rstrip("/")
+    name = place.rpartition("/")[2] if path or store.gives_files else "vectors"
+    return new_root(
+        name=name.removesuffix(".zv").removesuffix(".zarrvectors"),
+        chunk_shape=new.chunk_shape,
+        bin_shape=new.bin_shape,
+        bounds=new.bounds,
+        kind=new.kind,
+        convention=new.convention or KINDS[new.kind].conventions[0],
+        axes=new.axes,
+        crs=new.crs,
+        notes=SHARDED_NOTE if new.grid.layout.shard_shape else None,
+    )
 
 
 def level_attributes(content: Content, level: int, nodes: Sequence[Node], **more: Any) -> dict[str, Any]:
     """The attributes of the group of a level that is made of ``nodes``."""
-    names = (
-        "vertices",
-        "links",
-        "object_index",
-        "vertex_attributes",
-        "fragment_attributes",
-        "link_attributes",
-        "groups",
-    )
     paths = {node.path for node in nodes}
-    present = [name for name in names if name in paths]
+    present = [name for name in FAMILIES if name in paths]
     tiles = True if content.fragments.tile and len(content.positions) else None
     return new_level(level, len(content.positions), present, **{"fragments_tile": tiles, **more})
 
@@ -109,7 +122,7 @@ def checked_bounds(
     rank = positions.shape[1]
     low = high = None
     if len(positions):
-        low, high = positions.min(axis=0).astype(np.float64), positions.max(axis=0).astype(np.float64)
+        low, high = (corner.astype(np.float64) for corner in bounds_of(positions))
     if bounds is None:
         if low is None or high is None:
             raise DataError("there are no positions: give bounds=(lowest, highest corner) for an empty store")

@@ -30,6 +30,9 @@ def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt
         if len(rows[-1]) != 7:
             raise DataError(f"{source}, line {number}: number, type, x, y, z, radius and parent are needed: {line!r}")
     table = np.array(rows, np.float64).reshape(-1, 7)
+    whole = table[:, [0, 1, 6]]
+    if not (np.isfinite(whole).all() and (whole == np.rint(whole)).all() and (np.abs(whole) < 2**31).all()):
+        raise DataError(f"{source}: numbers, types and parents are whole numbers of up to 32 bits")
     ids, above = table[:, :1].astype(np.int64), table[:, 6:].astype(np.int64)
     parents = find_rows(ids, above)
     parents[above[:, 0] < 0] = -1

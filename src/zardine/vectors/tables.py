@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from zardine.arrays import Array
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.loading import ALL, load_cells
 from zardine.vectors.loading_objects import load_groups, load_manifests, load_tables
@@ -23,7 +26,12 @@ class ObjectTable:
     fragment_counts: npt.NDArray[np.int64]
     """``(O,)``: how many fragments each is made of; 0 for those that this level leaves out."""
     attributes: Arrays = field(default_factory=dict)
-    """For each object attribute ``(O,)`` or ``(O, channels)``."""
+    """For each object attribute ``(O,)`` or ``(O, channels)``.
+
+    Where an object has no value: NaN, the lowest integer of the type (without a sign the highest), ``""``.
+    """
+    present: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    """For each object attribute ``(O,)``: which objects have a value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +65,20 @@ def read_objects(path: StoreLike, *, level: int = 0) -> ObjectTable:
         return ObjectTable(none, none)
     columns = load_tables(opened, "object_attributes", len(manifests.ids))
     values = {name: column.decoded() for name, column in columns.items()}
-    return ObjectTable(manifests.ids, np.diff(manifests.starts), values)
+    present = {name: _present(opened.table(f"object_attributes/{name}"), values[name]) for name in values}
+    return ObjectTable(manifests.ids, np.diff(manifests.starts), values, present)
+
+
+def _present(table: Array | None, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which rows are not wholly the fill value, where the document says that this stands for nothing."""
+    if table is None or table.metadata.attributes.get("fill_sentinel_meaning") != "absent":
+        return np.ones(len(values), np.bool_)
+    fill = table.fill_value
+    absent: npt.NDArray[np.bool_] = np.asarray(values == fill, np.bool_)
+    if values.dtype.kind == "f" and np.isnan(fill):
+        absent = np.isnan(values)
+    rows: npt.NDArray[np.bool_] = absent.reshape(len(values), int(np.prod(values.shape[1:])))
+    return np.asarray((~rows).any(axis=1), np.bool_)
 
 
 def read_groups(path: StoreLike, *, level: int = 0) -> GroupTable:

@@ -1,0 +1,117 @@
+"""What a store has to know of fsspec's many filesystems, told by what they call themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_ROOTED: Final = ("zip", "tar", "libarchive", "reference")
+"""Filesystems whose root is a thing that the user named."""
+
+_COPYING: Final = ("simplecache", "filecache", "blockcache", "cached")
+
+_ON_A_HOST: Final = ("sftp", "ssh", "ftp", "smb", "hdfs", "arrow_hdfs", "webhdfs")
+
+_PACKAGES: Final[Mapping[str, str]] = {
+    "smbclient": "smbprotocol",
+    "gdrive_fsspec": "gdrive-fsspec",
+    "gdrivefs": "gdrive-fsspec",
+    "huggingface_hub": "huggingface-hub",
+    "lakefs_spec": "lakefs-spec",
+    "dropboxdrivefs": "dropboxdrivefs dropbox requests",
+    "libarchive": "libarchive-c",
+    "distributed": "dask distributed",
+    "fsspec_xrootd": "fsspec-xrootd",
+}
+"""What to install for a module, where it is not called as the module is."""
+
+
+def names_of(fs: Any) -> tuple[str, ...]:
+    """The schemes of the URLs that a filesystem stands for."""
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def unwrapped(fs: Any, path: str) -> tuple[Any, str]:
+    """The filesystem in which a ``DirFileSystem`` is a directory, and the path there; any other one as it is."""
+    while type(fs).__module__ == "fsspec.implementations.dirfs":
+        path = f"{fs.path}/{path.strip('/')}".rstrip("/") if fs.path else path
+        fs = fs.fs
+    return fs, path
+
+
+def is_rooted(fs: Any) -> bool:
+    """Whether the root of a filesystem is something of its own (an archive), and not all that can be reached."""
+    return any(name in _ROOTED for name in names_of(fs))
+
+
+def keeps_copies(fs: Any) -> bool:
+    """Whether a filesystem keeps copies of files that it does not compare with the files whenever they are read."""
+    return any(name in _COPYING for each in _layers(fs) for name in names_of(each))
+
+
+def forget_listings(fs: Any) -> None:
+    """Have a filesystem, and those it is made of, answer from no listing that was made before it was asked."""
+    for each in _layers(fs):
+        if getattr(each, "use_listings_cache", False) is True:
+            each.use_listings_cache = False
+        if hasattr(getattr(each, "dircache", None), "use_listings_cache"):
+            each.dircache.use_listings_cache = False
+        each.invalidate_cache()
+
+
+def _layers(fs: Any) -> Iterator[Any]:
+    seen: list[Any] = []
+    while hasattr(fs, "protocol") and not any(fs is each for each in seen):
+        seen.append(fs)
+        yield fs
+        inner = vars(fs)
+        fs = inner.get("fs", inner.get("sync_fs"))
+
+
+def shown(fs: Any, path: str) -> str:
+    """The URL of a path, with the host where that is not in the path; nothing that is secret."""
+    names = names_of(fs)
+    if any(path.startswith(f"{name}://") for name in names):
+        return path
+    if names[0] in ("file", "local"):
+        return f"{names[0]}://{path or '/'}"
+    host = getattr(fs, "host", "") if names[0] in _ON_A_HOST else ""
+    return f"{names[0]}://{f'{host}/' if host else ''}{path.strip('/')}"
+
+
+def endpoint_of(fs: Any) -> str | None:
+    """The URL of the service that a filesystem was told to talk to; ``None`` where it was told none."""
+    options = getattr(fs, "storage_options", None) or {}
+    nested = options.get("client_kwargs") or {}
+    found = options.get("endpoint_url") or nested.get("endpoint_url") or options.get("endpoint")
+    return str(found) if found else None
+
+
+def account_of(fs: Any) -> str:
+    """The storage account of a filesystem of Azure; empty for others."""
+    return str(getattr(fs, "account_name", None) or "") if names_of(fs)[0] in ("az", "abfs", "abfss") else ""
+
+
+def missing_package(url: str, error: ImportError) -> str:
+    """What to say of a URL whose filesystem cannot be imported: the command that installs what lacks."""
+    cause: BaseException | None = error
+    while cause is not None and not (isinstance(cause, ModuleNotFoundError) and cause.name):
+        cause = cause.__cause__ or cause.__context__
+    if cause is None:
+        return f"{url!r} cannot be opened: {error}"
+    module = str(getattr(cause, "name", "")).partition(".")[0]
+    package = _PACKAGES.get(module, module)
+    return f"{url!r} needs the package {module!r}, which is not installed: run pip install {package}"
+
+
+__all__ = [
+    "account_of",
+    "endpoint_of",
+    "forget_listings",
+    "is_rooted",
+    "keeps_copies",
+    "missing_package",
+    "names_of",
+    "shown",
+    "unwrapped",
+]

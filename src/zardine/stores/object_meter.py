@@ -1,0 +1,37 @@
+"""Counting the requests that an object store sends."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+
+class RequestMeter:
+    """A number that many threads add to."""
+
+    __slots__ = ("_lock", "sent")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.sent = 0
+
+    def add(self, number: int = 1) -> None:
+        """Count ``number`` requests."""
+        with self._lock:
+            self.sent += number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RequestMeter, ()  # a copy in another process counts its own
+
+
+def meter_of(store: Any) -> RequestMeter | None:
+    """The meter of a store that sends requests, also of one beneath wrappers; ``None`` where there is none."""
+    while store is not None:
+        meter = getattr(store, "meter", None)
+        if isinstance(meter, RequestMeter):
+            return meter
+        store = getattr(store, "store", None)
+    return None
+
+
+__all__ = ["RequestMeter", "meter_of"]

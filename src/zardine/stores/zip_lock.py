@@ -1,0 +1,153 @@
+"""Locks on the files of zip archives (``flock``): one process writes, and readers can tell whether one does.
+
+A file is locked under whatever name it has; whoever gets the lock of a name looks whether the name still means the file
+that is locked. The kernel drops the lock of a process that dies. On file systems without ``flock`` nothing is excluded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+try:
+    import fcntl
+except ImportError:  # there two processes can spoil an archive; the documentation says that one may write
+    fcntl = None  # type: ignore[assignment]
+
+_OPEN: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_NEW: Final = _OPEN | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_HELD: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
+_NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
+_PATIENCE: Final = 10.0
+"""Seconds for readers that look whether somebody writes, which takes them as long as reading a directory."""
+_ATTEMPTS: Final = 1000
+
+
+class HeldError(Exception):
+    """Somebody else writes to the archive."""
+
+
+def open_locked(path: str) -> int:
+    """A descriptor of the file at ``path``, made if it is missing, that this process alone may write to.
+
+    Raises :class:`HeldError` if somebody else does, ``OSError`` if the file cannot be opened or made.
+    """
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    for _ in range(_ATTEMPTS):
+        try:
+            file = os.open(path, _OPEN)
+        except FileNotFoundError:
+            made = _made(path)
+            if made is not None:
+                return made
+            continue
+        try:
+            _lock(file)
+            if _is_at(file, path):
+                return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)  # replaced while we waited
+    raise HeldError
+
+
+def new_file(path: str) -> tuple[int, str]:
+    """A new, locked file beside ``path``, as a descriptor and a name that nobody else has: see ``zip_leftovers``."""
+    name = f"{path}.{os.urandom(8).hex()}.part"
+    file = os.open(name, _NEW, 0o666)
+    try:
+        _lock(file)
+    except BaseException:
+        os.close(file)
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+    return file, name
+
+
+def unlock(file: int) -> None:
+    """Let others write, and close the file: to close it would not be enough if a forked process has a copy."""
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)
+    os.close(file)
+
+
+@contextmanager
+def no_writer(file: int) -> Generator[bool, None, None]:
+    """Whether nobody writes to the open file; if so, nobody begins to while the context lasts."""
+    free = fcntl is None or _try(file, fcntl.LOCK_SH)
+    try:
+        yield free
+    finally:
+        if free and fcntl is not None:
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _is_at(file: int, path: str) -> bool:
+    """Whether ``path`` means the open ``file``."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file))
+    except OSError:
+        return False
+
+
+def _made(path: str) -> int | None:
+    """The file at ``path``, new and locked from the first moment that others can see it; ``None`` if one is there."""
+    file, name = new_file(path)
+    try:
+        os.link(name, path)
+    except OSError as error:
+        unlock(file)
+        if isinstance(error, FileExistsError):
+            return None
+        if error.errno not in _NO_LINKS:
+            raise
+        return _made_unlocked(path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+    return file
+
+
+def _made_unlocked(path: str) -> int | None:
+    try:
+        file = os.open(path, _NEW, 0o666)
+    except FileExistsError:
+        return None
+    try:
+        _lock(file)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _lock(file: int) -> None:
+    """Have the open file alone. Readers who look whether somebody writes are waited for, writers are not."""
+    if fcntl is None:
+        return
+    end = time.monotonic() + _PATIENCE
+    while not _try(file, fcntl.LOCK_EX):
+        if not _try(file, fcntl.LOCK_SH) or time.monotonic() > end:
+            raise HeldError
+        fcntl.flock(file, fcntl.LOCK_UN)
+        time.sleep(0.001)
+
+
+def _try(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _HELD  # others: there are no locks here
+    return True
+
+
+__all__ = ["HeldError", "new_file", "no_writer", "open_locked", "unlock"]

@@ -1,0 +1,132 @@
+"""Finding the index of a shard that may be damaged. Pure.
+
+In the order in which they are trusted: the index that is there; the same with one damaged byte put right; one put
+together from what is left of it (two ways: in a shard that was written whole, and in one that was appended to); the
+last valid one before a write that was cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from zardine.buffers import BytesLike
+from zardine.codecs.chain import CodecChain
+from zardine.codecs.sharding_indexed import PreparedSharding
+from zardine.errors import DataError
+from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.layout import ShardLayout
+from zardine.sharding.recovery import has_checksum, last_index
+from zardine.sharding.torn_writes import is_torn_write
+from zardine.tools.chunk_check import check_chunk, is_checked
+from zardine.tools.chunk_ends import cut_into_chunks, ends_with_checksum
+from zardine.tools.index_correction import corrected_index
+from zardine.tools.index_merge import merged_index
+from zardine.tools.index_rebuild import NOWHERE, Cut, Pieces, rebuilt_index
+
+_BEYOND: Final = "entries of the index that point outside of the shard"
+_CORRECTED: Final = "one damaged byte of the index was put right by its checksum"
+_REBUILT: Final = "the index was put together from what is left of it, and from where chunks begin and end"
+_MERGED: Final = "the index was put together from what is left of it, and from the one before the last write"
+_COPIED: Final = "the last write was cut off before the index at the start was whole: its copy at the end counts"
+_IN_PART: Final = (
+    "the index is damaged; of its entries those are left that the one before the last write has, too: where other "
+    "chunks are is not known"
+)
+
+
+_SIMILAR: Final = 0.5
+"""Share of entries that say the same as those before in an index that was damaged; one that was cut off has fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The index that was found."""
+
+    index: ShardIndex
+    how: str | None = None
+    """How it was found, if it was not simply there."""
+    is_sound: bool = False
+    """Whether it is the one that was there, so that it is the data that does not fit where they do not fit."""
+    is_older: bool = False
+    """Whether it is the one before a write that was cut off."""
+    is_partial: bool = False
+    """Whether entries are not known."""
+
+
+def find_index(shard: BytesLike, sharding: PreparedSharding) -> Search | None:
+    """The index of a shard; ``None`` if nothing says what is where."""
+    layout, chain = sharding.layout, sharding.chain
+    try:
+        index = layout.index_of(shard)
+    except DataError:
+        pass
+    else:
+        wrong = index.beyond(*layout.data_bounds(len(shard))).any()
+        if wrong and not has_checksum(layout):
+            return None  # damaged itself, or bytes are missing: nobody can tell
+        return Search(index, _BEYOND if wrong else None, is_sound=True)
+    corrected = corrected_index(shard, layout)
+    copy = _copy_behind(shard, layout)
+    end = len(shard) - layout.index_size
+    if copy is not None and (corrected is None or not corrected.beyond(layout.index_size, end).any()):
+        return Search(copy, _COPIED, is_older=True)
+    if corrected is not None:
+        return Search(corrected, _CORRECTED)
+    is_chunk = sound_at(shard, sharding)
+    rebuilt = rebuilt_index(shard, layout, is_chunk, _cutter(shard, chain)) if is_checked(chain) else None
+    if rebuilt is not None:
+        return Search(rebuilt, _REBUILT)
+    before = last_index(shard, layout)
+    if before is None:
+        return None
+    start, _ = layout.index_bytes(len(shard))
+    if layout.index_at_start or before.end <= start:
+        merged, is_whole = merged_index(shard, layout, before, is_chunk, chain.encoded_size)
+        if is_whole:
+            return Search(merged, _MERGED)
+        if before.end == start and (merged.offsets != NOWHERE)[before.index.stored()].mean() >= _SIMILAR:
+            return Search(merged, _IN_PART, is_partial=True)
+        if not is_torn_write(shard, before, layout):
+            return Search(merged, _IN_PART, is_partial=True)
+    how = f"the last write was cut off: the index before it ends at byte {before.end}, and what came after is lost"
+    return Search(before.index, how, is_older=True)
+
+
+def _copy_behind(shard: BytesLike, layout: ShardLayout) -> ShardIndex | None:
+    """The copy at the end of the index at the start, if an edit was cut off while it wrote the one at the start."""
+    start = len(shard) - layout.index_size
+    if not layout.index_at_start or not has_checksum(layout) or start < layout.index_size:
+        return None
+    try:
+        index = decode_index(memoryview(shard)[start:], layout.index_chain)
+    except DataError:
+        return None
+    return None if index.beyond(layout.index_size, start).any() else index
+
+
+def _cutter(shard: BytesLike, chain: CodecChain) -> Cut:
+    """A function that cuts a range of the shard into chunks, if their ends can be told."""
+
+    def cut(start: int, end: int) -> Pieces | None:
+        size = chain.encoded_size
+        if size:
+            return None if (end - start) % size else [(place, size) for place in range(start, end, size)]
+        return cut_into_chunks(shard, start, end) if ends_with_checksum(chain) else None
+
+    return cut
+
+
+def sound_at(shard: BytesLike, sharding: PreparedSharding) -> Callable[[int, int], bool]:
+    """A function that says of an offset and a length whether a chunk is there."""
+    view = memoryview(shard)
+
+    def is_sound(offset: int, length: int) -> bool:
+        found = check_chunk(sharding.chain, view[offset : offset + length], deep=True)
+        return all(each.is_note for each in found)
+
+    return is_sound
+
+
+__all__ = ["Search", "find_index", "sound_at"]

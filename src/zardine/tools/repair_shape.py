@@ -1,0 +1,99 @@
+"""Removing what lies beyond the shape of an array, as an append leaves it that was cut off before the array had grown.
+
+The document is locked meanwhile, and read anew: an append that is under way is waited for, and none can begin.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+
+import numpy as np
+
+from zardine.engine.array_config import ArrayConfig
+from zardine.engine.freshness import check_fresh
+from zardine.engine.layout import prepare_layout
+from zardine.engine.source import ArraySource
+from zardine.engine.write import write_plan
+from zardine.errors import ConditionFailedError, CorruptionError
+from zardine.indexing.boxes import cut_box
+from zardine.indexing.plan import plan_grid
+from zardine.indexing.selection import GridSelection
+from zardine.nodes import document_key, load_array
+from zardine.stores.base import Reading, Store
+from zardine.tools.beyond_shape import NOTE, beyond, reaches_beyond
+from zardine.tools.kept_objects import Keeper
+from zardine.tools.object_check import StoredObject, check_object
+from zardine.tools.report import Fault, Finding
+from zardine.tools.scan import scan
+
+_MOST_BYTES = 2**26
+
+
+def remove_outside(store: Store, path: str, keeper: Keeper) -> list[Fault]:
+    """Erase stored objects outside of the grid of the array at ``path``; gives what was done."""
+    metadata = load_array(store, path)
+    actions: list[Fault] = []
+    with nullcontext() if keeper.dry_run else store.lock(document_key(path, metadata)):
+        scanned = scan(store, path)
+        for fault in scanned.faults:
+            if fault.kind != "outside" or fault.place != f"/{path}" or fault.key is None:
+                continue
+            old = store.read(fault.key)
+            if old is None:
+                continue
+            actions += keeper.keep(store, path, fault.key, old)
+            if not keeper.dry_run:
+                _erase(store, fault.key, old)
+            actions.append(replace(fault, kind="removed", message="it was outside of the array"))
+    return actions
+
+
+def clear_beyond(stored: StoredObject, keeper: Keeper) -> list[Fault]:
+    """Put the fill value where an object has other values beyond the shape; gives what was done."""
+    source, key = stored.source, stored.key
+    store, path, metadata = source.store, source.path, source.layout.metadata
+    if not reaches_beyond(source, stored.coordinates):
+        return []
+    with nullcontext() if keeper.dry_run else store.lock(document_key(path, metadata)):
+        layout = prepare_layout(load_array(store, path, metadata.zarr_format))
+        fresh = StoredObject(replace(source, layout=layout), key, stored.coordinates)
+        old = store.read(key)
+        noted = check_object(fresh, deep=True, most_bytes=_MOST_BYTES, threads=1).notes
+        if old is None or not any(note.kind == NOTE.kind for note in noted):
+            return []
+        actions = keeper.keep(store, path, key, old)
+        if not keeper.dry_run:
+            _fill(fresh)
+    return [
+        *actions,
+        fresh.fault(Finding("cleared", "values beyond the shape of the array gave way to the fill value")),
+    ]
+
+
+def _fill(stored: StoredObject) -> None:
+    source = stored.source
+    check_fresh(source, writing=True)
+    layout = source.layout
+    axes = zip(layout.grids.objects, stored.coordinates, strict=True)
+    whole = tuple(max(axis.length, axis.start(i) + axis.extent(i)) for axis, i in axes)
+    uncut = layout.with_shape(replace(layout.metadata, shape=whole))
+    target = ArraySource(source.store, source.path, uncut, ArrayConfig())
+    for box in beyond(layout.grids.objects, stored.coordinates):
+        try:
+            _put_fill(target, box)
+        except CorruptionError:  # in one of the chunks: it stays as it is
+            for part in cut_box(box, uncut.grids.chunks):
+                with suppress(CorruptionError):
+                    _put_fill(target, part)
+
+
+def _put_fill(target: ArraySource, box: GridSelection) -> None:
+    values = np.broadcast_to(target.layout.metadata.fill, box.full_shape)
+    write_plan(target, plan_grid(box, target.layout.grids), values)
+
+
+def _erase(store: Store, key: str, old: Reading) -> None:
+    if store.version(key) != old.version:  # to erase cannot be made conditional
+        raise ConditionFailedError(f"key {key!r} of {store} changed since it was read")
+    store.erase(key)

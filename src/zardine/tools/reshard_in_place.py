@@ -1,0 +1,235 @@
+"""Resharding in place: the new objects are written under keys of another encoding, which no document names yet.
+
+When all are there, and no old one has changed since, one replacement of the document names the new ones. Then the old
+ones are erased. Whoever holds the lock of the journal does this alone (where locks keep processes apart), and whatever
+was read before the lock was held counts for nothing: another process may have resharded the array meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from zardine.engine.freshness import CLOSING, is_closing
+from zardine.engine.layout import prepare_layout
+from zardine.errors import NodeExistsError, StoreError
+from zardine.metadata.documents import ArrayMetadata
+from zardine.node_changes import update_node
+from zardine.nodes import describe, load_array
+from zardine.stores.base import Store
+from zardine.tools.consolidated_update import update_consolidated
+from zardine.tools.reshard_plan import is_same, other_keys
+from zardine.tools.reshard_run import MOST_PASSES, Resharding, Run, keys_elsewhere, without_copying
+from zardine.tools.reshard_state import (
+    BegunMeanwhileError,
+    Journal,
+    about,
+    is_switched,
+    journal_key,
+    load_journal,
+    members,
+)
+from zardine.tools.verify import Progress
+
+
+class InPlace(Run):
+    """One call that changes the array where it is."""
+
+    def __init__(
+        self, store: Store, path: str, request: dict[str, Any], grace: float, restart: bool, progress: Progress | None
+    ) -> None:
+        super().__init__(store, path, request, store, path, progress)
+        self.grace, self.restart = grace, restart
+
+    def run(self) -> Resharding:
+        """Reshard."""
+        self.wanted(load_array(self.store, self.path))  # refuses what cannot be, before anything is locked
+        while True:
+            with suppress(BegunMeanwhileError), self.store.lock(journal_key(self.path)):
+                return self.locked()
+
+    def cancel(self) -> Resharding:
+        """Put back the state before, if the document names the old objects still."""
+        store, path = self.store, self.path
+        load_array(store, path)
+        with store.lock(journal_key(path)):
+            journal = load_journal(store, path)
+            metadata = load_array(store, path)
+            if journal is None:
+                return without_copying("nothing" if self.mark(metadata, closing=False) is metadata else "cancelled")
+            if is_switched(journal, metadata):
+                raise NodeExistsError(
+                    f"{describe(store, path)} has its new objects already, so it is too late to cancel: the same call "
+                    "as before erases the old ones; to go back, reshard it to what it was"
+                )
+            self.mark(metadata, closing=False)
+            self.forget(journal, keys_elsewhere(store, path, journal, metadata))
+        return without_copying("cancelled")
+
+    def locked(self) -> Resharding:
+        """Reshard, while nobody else does."""
+        store, path = self.store, self.path
+        journal = load_journal(store, path)
+        metadata = load_array(store, path)
+        if journal is None:
+            metadata = self.mark(metadata, closing=False)
+        ended = False
+        if journal is not None and is_switched(journal, metadata):
+            late = self.clean(journal)  # an earlier run had switched already
+            if late:
+                return without_copying("finished", late)
+            journal, ended = None, True
+            metadata = load_array(store, path, 3)
+        if journal is not None and self.restart:
+            metadata = self.mark(metadata, closing=False)
+            self.forget(journal, keys_elsewhere(store, path, journal, metadata))
+            journal = None
+        if is_same(metadata, self.wanted(metadata)):
+            if journal is not None:
+                self.take_up(journal, {})  # refuses
+            return without_copying("finished" if ended else "unchanged")
+        journal = self.begin(journal, metadata)
+        try:
+            while not self.switch(journal):
+                pass
+        except BaseException:
+            self.step_back(journal)
+            raise
+        late = self.clean(journal)
+        return replace(self.report(), late=late)
+
+    def begin(self, journal: Journal | None, metadata: ArrayMetadata) -> Journal:
+        """The journal to go on with; a new one is stored before anything else is."""
+        store, path = self.store, self.path
+        wanted = about(metadata, self.target(metadata))
+        if journal is None:
+            journal = Journal(wanted)
+            journal.create(store, path)
+        else:
+            self.take_up(journal, wanted)
+        if journal.phase == "beginning":
+            try:
+                self.refuse_strangers(keys_elsewhere(store, path, journal, metadata))
+            except BaseException:
+                store.erase(journal_key(path))
+                raise
+        journal.phase = "copying"
+        journal.save(store, path)
+        return journal
+
+    def refuse_strangers(self, keys: list[str]) -> None:
+        """Refuse to begin where keys of the new encoding are stored, which nobody can have meant as chunks."""
+        if keys:
+            raise NodeExistsError(
+                f"{describe(self.store, self.path)} has keys that belong to nothing, such as {keys[0]!r}, where the "
+                "new chunks are to go: see zardine.verify, and erase them"
+            )
+
+    def target(self, old: ArrayMetadata) -> ArrayMetadata:
+        """What the document is to say: under other keys, so that no new object takes the place of an old one."""
+        keys = other_keys(prepare_layout(old).keys)
+        return replace(self.wanted(old), chunk_key_encoding=keys.to_extension())
+
+    def switch(self, journal: Journal) -> bool:
+        """Copy until nothing is left to copy, then replace the document. False if it has changed meanwhile."""
+        for _ in range(MOST_PASSES):
+            old = self.current(journal)
+            if not self.copy(journal, old, self.target(old)) and journal.phase == "closing":
+                break
+            if journal.phase != "closing":
+                self.mark(old, closing=True)
+                journal.phase = "closing"
+                journal.save(self.store, self.path)
+                time.sleep(self.grace)
+        else:
+            raise StoreError(
+                f"{describe(self.store, self.path)} is written again and again by programs that do not notice that it "
+                "is being resharded: stop them, and call zardine.reshard again"
+            )
+        self.drop_beyond(journal, self.target(old))
+        journal.save(self.store, self.path)
+        switched = False
+
+        def change(now: ArrayMetadata) -> ArrayMetadata:
+            nonlocal switched
+            switched = members(now) == members(old) and now.shape == old.shape
+            new = self.target(old)
+            if not switched:
+                return now
+            return replace(
+                unmarked(now),
+                chunk_grid=new.chunk_grid,
+                chunk_key_encoding=new.chunk_key_encoding,
+                codecs=new.codecs,
+            )
+
+        update_node(self.store, self.path, old, change)
+        return switched
+
+    def mark(self, metadata: ArrayMetadata, *, closing: bool) -> ArrayMetadata:
+        """Say in the document that nobody may write, or that one may again."""
+
+        def change(now: ArrayMetadata) -> ArrayMetadata:
+            note = {CLOSING: {"must_understand": False}} if closing else {}
+            return replace(now, unknown={**unmarked(now).unknown, **note})
+
+        return metadata if is_closing(metadata) == closing else update_node(self.store, self.path, metadata, change)
+
+    def step_back(self, journal: Journal) -> None:
+        """After an error, or Ctrl-C: let others write again; leave nothing behind where nothing was made."""
+        store, path = self.store, self.path
+        metadata = load_array(store, path)
+        if is_switched(journal, metadata):
+            return
+        journal.phase = "copying"
+        try:
+            self.mark(metadata, closing=False)
+            if self.has_begun or self.resumes:
+                journal.save(store, path)
+            else:
+                store.erase(journal_key(path))
+        except StoreError:  # as where no space is left; to erase takes none
+            store.erase_values(keys_elsewhere(store, path, journal, metadata))
+            self.mark(load_array(store, path), closing=False)
+            store.erase(journal_key(path))
+
+    def current(self, journal: Journal) -> ArrayMetadata:
+        """The metadata now, which may have another shape than before, but the same chunks."""
+        metadata = load_array(self.store, self.path, 3)
+        if members(metadata)["chunk_key_encoding"] != journal.about["old"]["chunk_key_encoding"] or (
+            metadata.codecs and members(metadata)["codecs"] != journal.about["old"]["codecs"]
+        ):
+            raise NodeExistsError(
+                f"{describe(self.store, self.path)} was replaced meanwhile; restart=True forgets what was begun"
+            )
+        return metadata
+
+    def clean(self, journal: Journal) -> tuple[str, ...]:
+        """After the switch: erase what the document no longer names. Gives old keys that were written too late."""
+        store, path = self.store, self.path
+        journal.phase = "switched"
+        journal.save(store, path)
+        update_consolidated(store, path)
+        time.sleep(self.grace)
+        known = {(key, version) for sources in journal.done.values() for key, version in sources.items()}
+        old, late = keys_elsewhere(store, path, journal, load_array(store, path, 3)), []
+        prefix = f"{path}/" if path else ""
+        for key in old:
+            version = store.version(key)
+            name = key[len(prefix) :]
+            if version is not None and (name, version) not in known and (name, None) not in known:
+                late.append(key)
+        store.erase_values([key for key in old if key not in set(late)])
+        if not late:
+            store.erase(journal_key(path))
+        return tuple(late)
+
+
+def unmarked(metadata: ArrayMetadata) -> ArrayMetadata:
+    """The same without the note that the array is about to change."""
+    return replace(metadata, unknown={name: each for name, each in metadata.unknown.items() if name != CLOSING})
+
+
+__all__ = ["InPlace"]

@@ -1,0 +1,198 @@
+"""Resharding, what both ways have in common: new objects made out of old ones, until no old one has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import islice, product
+from typing import Any, Final
+
+from zardine.chunk_keys import parse_chunk_key_encoding
+from zardine.engine.array_config import ArrayConfig
+from zardine.engine.layout import prepare_layout
+from zardine.engine.read_ahead import window_bytes
+from zardine.engine.source import ArraySource
+from zardine.engine.stored import stored_objects
+from zardine.engine.workers import for_each
+from zardine.errors import NodeExistsError
+from zardine.json_document import Problems
+from zardine.metadata.documents import ArrayMetadata
+from zardine.nodes import describe
+from zardine.settings import thread_count
+from zardine.stores.base import Store
+from zardine.tools.reshard_move import count, move, object_bytes, region_of, sources_of
+from zardine.tools.reshard_plan import moves_encoded, new_metadata
+from zardine.tools.reshard_state import Journal, Sources, journal_key, key_encodings
+from zardine.tools.verify import Progress
+
+MOST_PASSES: Final = 20
+_UNKNOWN: Final[Sources] = {"": "unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Resharding:
+    """What :func:`zardine.reshard` did. False where others wrote to old objects when it was too late."""
+
+    objects: int
+    """New objects made, those of an earlier run not among them."""
+    encoded: bool
+    """Whether chunks were moved as they were encoded."""
+    passes: int
+    """How often old objects were looked at; more than two if others wrote meanwhile."""
+    late: tuple[str, ...] = ()
+    """Old objects that programs wrote after the switch, which had opened the array before. They are kept."""
+    outcome: str = "resharded"
+    """``resharded``; ``unchanged`` (it was stored so already); ``finished`` (an earlier run had left nothing to do but
+    erase old objects); ``cancelled``; ``nothing`` (there was nothing to cancel)."""
+
+    def __bool__(self) -> bool:
+        return not self.late
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON has it."""
+        return asdict(self)
+
+
+def without_copying(outcome: str, late: tuple[str, ...] = ()) -> Resharding:
+    """The report of a call that made no new objects."""
+    return Resharding(0, False, 0, late, outcome)
+
+
+class Run:
+    """One call. Objects of the array at ``store`` and ``path`` are made anew at ``target`` and ``target_path``."""
+
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        request: dict[str, Any],
+        target: Store,
+        target_path: str,
+        progress: Progress | None,
+    ) -> None:
+        self.store, self.path, self.request = store, path, request
+        self.target_store, self.target_path = target, target_path
+        self.progress = progress
+        self.made = self.passes = 0
+        self.encoded = False
+        self.resumes = False
+        self.has_begun = False
+        """Whether objects are being made by this run."""
+
+    def wanted(self, old: ArrayMetadata) -> ArrayMetadata:
+        """The metadata that the array is to have."""
+        return new_metadata(prepare_layout(old), **self.request)
+
+    def report(self) -> Resharding:
+        """What was done."""
+        return Resharding(self.made, self.encoded, self.passes)
+
+    def take_up(self, journal: Journal, wanted: dict[str, Any]) -> None:
+        """Go on with what an earlier run has begun, if that is what is ``wanted`` now."""
+        if journal.about != wanted:
+            raise NodeExistsError(
+                f"{describe(self.target_store, self.target_path)} is being resharded in another way, or that was "
+                "interrupted: call zardine.reshard as before to finish it, with restart=True to begin anew, or with "
+                "cancel=True to take it back"
+            )
+        self.resumes = True
+
+    def copy(self, journal: Journal, old: ArrayMetadata, new: ArrayMetadata) -> int:
+        """Make every new object that is not made yet of the old ones as they are now; gives how many."""
+        settings = replace(ArrayConfig(), cache=0)
+        source = ArraySource(self.store, self.path, prepare_layout(old), settings, watched=False)
+        target = ArraySource(self.target_store, self.target_path, prepare_layout(new), settings, watched=False)
+        self.encoded = moves_encoded(source.layout, target.layout)
+        if self.resumes and not self.passes:
+            _compare(journal, target)
+        stored = versions(source)
+        total, done, changed = count(target), 0, 0
+        at_once = max(1, min(thread_count(), window_bytes() // (2 * object_bytes(target))))
+
+        def work(unit: tuple[int, ...]) -> None:
+            move(source, target, unit, encoded=self.encoded)
+
+        units: Iterator[tuple[int, ...]] = product(*(range(axis.count) for axis in target.layout.grids.objects))
+        while batch := list(islice(units, 4 * at_once)):
+            todo: dict[tuple[int, ...], Sources] = {}
+            for unit in batch:
+                sources = {key: stored[key] for key in sources_of(source, target, unit) if key in stored}
+                if sources:
+                    sources[""] = str(region_of(target, unit).full_shape)
+                if journal.done.get(name_of(unit), {}) != sources:
+                    todo[unit] = sources
+            self.has_begun |= bool(todo)
+            for_each(work, list(todo), len(todo), at_once)
+            for unit, sources in todo.items():
+                journal.done[name_of(unit)] = sources
+            changed += len(todo)
+            self.made += len(todo)
+            done += len(batch)
+            if todo:
+                journal.save_sometimes(self.target_store, self.target_path)
+            if self.progress is not None:
+                self.progress(done, total)
+        self.passes += 1
+        return changed
+
+    def drop_beyond(self, journal: Journal, new: ArrayMetadata) -> None:
+        """Erase new objects that a smaller array no longer has."""
+        target = ArraySource(self.target_store, self.target_path, prepare_layout(new), ArrayConfig())
+        for name in list(journal.done):
+            unit = tuple(map(int, name.split("."))) if name else ()
+            if not is_inside(target, unit):
+                target.store.erase(target.key(unit))
+                del journal.done[name]
+
+    def forget(self, journal: Journal, keys: list[str]) -> None:
+        """Erase new objects under these ``keys``, and then the journal."""
+        journal.phase, journal.done = "copying", {}
+        journal.save(self.target_store, self.target_path)
+        self.target_store.erase_values(keys)
+        self.target_store.erase(journal_key(self.target_path))
+
+
+def _compare(journal: Journal, target: ArraySource) -> None:
+    """What is not stored is not done, and of what is stored, and not in the journal, nobody knows what it is made of.
+
+    The journal is written now and then only: a run that was killed may have made more objects than it says.
+    """
+    stored = {name_of(coordinates) for _, coordinates in stored_objects(target)}
+    for name in [name for name in journal.done if name not in stored]:
+        del journal.done[name]
+    for name in stored:
+        journal.done.setdefault(name, _UNKNOWN)
+
+
+def versions(source: ArraySource) -> Sources:
+    """The versions of all stored objects of an array, by key relative to it."""
+    prefix = f"{source.path}/" if source.path else ""
+    found = {}
+    for key, _ in stored_objects(source):
+        found[key[len(prefix) :]] = source.store.version(key)
+    return found
+
+
+def keys_elsewhere(store: Store, path: str, journal: Journal, metadata: ArrayMetadata) -> list[str]:
+    """Stored keys of chunks by the encodings of the journal, but not of the document."""
+    found: list[str] = []
+    for extension in key_encodings(journal):
+        if extension != metadata.chunk_key_encoding:
+            keys = parse_chunk_key_encoding(extension, Problems())
+            if keys is not None:
+                source = ArraySource(store, path, replace(prepare_layout(metadata), keys=keys), ArrayConfig())
+                found += [key for key, _ in stored_objects(source)]
+    return found
+
+
+def is_inside(source: ArraySource, coordinates: tuple[int, ...]) -> bool:
+    """Whether an object holds elements of the array."""
+    return all(i < axis.count for i, axis in zip(coordinates, source.layout.grids.objects, strict=True))
+
+
+def name_of(unit: tuple[int, ...]) -> str:
+    """A new object, as the journal calls it."""
+    return ".".join(map(str, unit))
+
+
+__all__ = ["Resharding", "Run"]

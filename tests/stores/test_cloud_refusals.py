@@ -1,0 +1,292 @@
+"""What services refuse, and what becomes of it: the right error, with the service's own reason, and at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+
+import zardine
+from servers import servers
+from servers.fault_proxy import FaultProxy, answer, refusal
+from zardine.errors import ConditionFailedError, StoreError
+from zardine.storage import Condition, ObjectStore
+from zardine.stores.object_urls import object_store_of_url
+from zardine.stores.resolve import resolve_store
+
+QUICK = {"max_retries": 2, "backoff": {}}
+
+
+@pytest.fixture(scope="module")
+def s3_proxy():
+    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def proxy(s3_proxy):
+    s3_proxy.reset()
+    return s3_proxy
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    return servers.new_bucket()
+
+
+def store_of(proxy, bucket, **more):
+    return object_store_of_url("s3", f"{bucket}/a", servers.s3_options(proxy.url, **{**QUICK, **more}))
+
+
+def calls(store):
+    return (
+        lambda: store.get("k"),
+        lambda: store.size("k"),
+        lambda: store.set("k", b"x"),
+        lambda: store.set("k", b"x", condition=Condition(None)),
+        lambda: store.erase("k"),
+        lambda: list(store.list()),
+        lambda: store.list_dir(""),
+    )
+
+
+# the region of a bucket
+
+
+def redirect(region: str | None) -> bytes:
+    """As S3 answers: a redirection that says where to only by the name of the region."""
+    named = {"x-amz-bucket-region": region} if region else {}
+    return refusal(301, "PermanentRedirect", "The bucket you are attempting to access must be addressed ...", **named)
+
+
+@pytest.mark.parametrize(
+    ("refused", "text"),
+    [
+        (redirect("eu-west-1"), r"is in the region 'eu-west-1': give region='eu-west-1' in storage_options"),
+        (redirect(None), r"is in another region: give region in storage_options, or AWS_REGION"),
+        (
+            refusal(
+                400, "AuthorizationHeaderMalformed", "... the region 'us-east-1' is wrong; expecting 'eu-central-1'"
+            ),
+            r"is in the region 'eu-central-1'",
+        ),
+    ],
+)
+def test_a_bucket_in_another_region(proxy, bucket, refused, text):
+    proxy.always = lambda method, path, headers: refused
+    for number, call in enumerate(calls(store_of(proxy, bucket))):
+        if number == 1 and b" 400 " in refused:
+            continue  # the answer to HEAD has no body
+        with pytest.raises(StoreError, match=text):
+            call()
+
+
+def test_a_malformed_key_is_no_region(proxy, bucket):
+    proxy.always = lambda *_: refusal(400, "AuthorizationHeaderMalformed", "a non-empty Access Key must be provided")
+    with pytest.raises(StoreError, match=r"AuthorizationHeaderMalformed \(status 400\): a non-empty Access Key"):
+        store_of(proxy, bucket).get("k")
+
+
+# the service's own words
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "text"),
+    [
+        (400, "ExpiredToken", r"ExpiredToken \(status 400\): The provided token has expired"),
+        (400, "InvalidToken", r"InvalidToken \(status 400\)"),
+        (403, "SignatureDoesNotMatch", r"forbidden \(SignatureDoesNotMatch\)"),
+        (403, "RequestTimeTooSkewed", r"forbidden \(RequestTimeTooSkewed\)"),
+        (405, "MethodNotAllowed", r"MethodNotAllowed \(status 405\)"),
+        (409, "InvalidBucketState", r"InvalidBucketState \(status 409\)"),
+        (412, "SomethingElse", r"SomethingElse \(status 412\)|it changed since it was read"),
+    ],
+)
+def test_the_code_and_the_message_are_told(proxy, bucket, status, code, text):
+    proxy.always = lambda *_: refusal(status, code, "The provided\n token has expired")
+    store = store_of(proxy, bucket)
+    for number, call in enumerate(calls(store)):
+        if number == 1:
+            continue  # the answer to HEAD has no body
+        proxy.requests.clear()
+        with pytest.raises(StoreError, match=text) as caught:
+            call()
+        assert "xml" not in str(caught.value)
+        assert len(proxy.requests) <= 2
+        assert isinstance(caught.value, ConditionFailedError) == (status == 412 and number == 3)
+
+
+# 409 and 412 that are not another writer
+
+
+def test_a_leased_blob_is_an_error_at_once():
+    container = servers.new_container()
+    options = servers.azure_options()
+    array = zardine.create_array(
+        f"az://{container}/a", shape=(8,), chunks=(2,), shards=(8,), dtype="i4", storage_options=options
+    )
+    array[...] = 1
+    servers.azure_request(
+        "PUT", f"{container}/a/c/0", "comp=lease", x_ms_lease_action="acquire", x_ms_lease_duration="-1"
+    )
+    store = array.store
+    servers.azure().log()
+    begin = time.monotonic()
+    reason = "(LeaseIdMissing.*412|no lease ID was specified)"
+    for call in (
+        lambda: array.__setitem__(0, 5),
+        lambda: store.set("c/0", b"x"),
+        lambda: store.set("c/0", b"x", condition=Condition(store.version("c/0"))),
+        lambda: store.erase("c/0"),
+        lambda: store.erase_prefix("c/"),
+    ):
+        with pytest.raises(StoreError, match=reason) as caught:
+            call()
+        assert not isinstance(caught.value, ConditionFailedError)
+    assert len(servers.azure().log()) < 15
+    assert time.monotonic() - begin < 2
+    assert array[...].tolist() == [1] * 8
+    with pytest.raises(ConditionFailedError):
+        store.set("c/0", b"x", condition=Condition(None))  # a blob that is there: lease or not, this is a lost race
+
+
+@pytest.mark.parametrize("code", ["ConditionalRequestConflict", "OperationAborted"])
+def test_a_request_that_met_another_is_made_again(proxy, bucket, code):
+    store = store_of(proxy, bucket, max_retries=4)
+    version = store.set(code, b"old")
+    proxy.matching = lambda method, path: method == "PUT"
+    conflict = refusal(409, code, "The conditional request cannot succeed due to a conflicting operation")
+    for condition in (Condition(version), None):
+        proxy.faults = [conflict] * 2
+        new = store.set(code, b"new", condition=condition)
+        assert (store.get(code), store.version(code)) == (b"new", new)
+    proxy.faults = [conflict]
+    assert store.set(f"{code}/k", b"new", condition=Condition(None)) is not None
+    proxy.faults = [conflict] * 100
+    proxy.requests.clear()
+    with pytest.raises(ConditionFailedError):
+        store.set(code, b"newer", condition=Condition(new))
+    assert len([each for each in proxy.requests if each.startswith("PUT")]) < 40
+    with pytest.raises(StoreError, match=f"{code}.*conflicting"):
+        store.set(code, b"newer")
+
+
+# services without conditional puts
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_service_without_conditional_puts_is_told_of_once(bucket):
+    """It answers 501, which obstore would ask for again and again: once is enough, for all stores of the process."""
+    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
+    proxy.always = lambda method, path, headers: (
+        refusal(501, "NotImplemented", "A header you provided implies functionality that is not implemented")
+        if "if-match" in headers or "if-none-match" in headers
+        else None
+    )
+    options = servers.s3_options(proxy.url)
+    begin = time.monotonic()
+    with pytest.warns(UserWarning, match="no conditional writes"):
+        array = zardine.create_array(
+            f"s3://{bucket}/501", shape=(4,), chunks=(2,), shards=(4,), dtype="i4", storage_options=options
+        )
+    array[0] = 1  # no second warning, which would be an error
+    array[3] = 2
+    assert array[...].tolist() == [1, 0, 0, 2]
+    asked = [each for each in proxy.headers if "if-match" in each or "if-none-match" in each]
+    assert len(asked) == 1
+    for number in range(5):
+        with pytest.warns(UserWarning, match="no conditional writes"):
+            zardine.open_array(f"s3://{bucket}/501", mode="r+", storage_options=options)[number % 4] = number
+    assert array[...].tolist() == [4, 1, 2, 3]
+    asked = [each for each in proxy.headers if "if-match" in each or "if-none-match" in each]
+    assert len(asked) == 1
+    assert time.monotonic() - begin < 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        store = store_of(proxy, bucket)
+        version = store.set("k", b"1", condition=Condition(None))
+        with pytest.raises(ConditionFailedError):
+            store.set("k", b"2", condition=Condition(None))
+        assert store.set("k", b"2", condition=Condition(version)) != version
+    proxy.close()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("fault", ["drop", "drop_after", 503, "503_after", 500])
+def test_a_fault_at_the_first_conditional_put_is_not_taken_for_that(bucket, fault):
+    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
+    store = store_of(proxy, bucket)
+    proxy.matching = lambda method, path: method == "PUT"
+    proxy.faults = [fault]
+    first = store.set(f"first/{fault}", b"1", condition=Condition(None))
+    assert store.version(f"first/{fault}") == first
+    with pytest.raises(ConditionFailedError):
+        store.set(f"first/{fault}", b"2", condition=Condition(None))
+    proxy.close()
+
+
+# endpoints that are none
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["localhost:9000", "//host", "http://", "ftp://host", "http://a b", "http://x:99999"]
+)
+@pytest.mark.parametrize("service", ["s3", "gs", "az"])
+def test_an_endpoint_without_a_scheme(service, endpoint, capfd):
+    more = {"account_name": "x", "anon": True} if service == "az" else {"anon": True}
+    with pytest.raises(StoreError, match=r"URL of a service, such as 'http://localhost:9000'"):
+        zardine.open(f"{service}://bucket/a", storage_options={"endpoint_url": endpoint, **more})
+    assert "panicked" not in capfd.readouterr().err
+
+
+def test_an_endpoint_in_the_environment(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
+    with pytest.raises(StoreError, match=r"AWS_ENDPOINT_URL is the URL of a service"):
+        zardine.open("s3://bucket/a", storage_options={"anon": True})
+    monkeypatch.setenv("AWS_ENDPOINT_URL", servers.s3().url)
+    bucket = servers.new_bucket()
+    store = resolve_store(f"s3://{bucket}/a", storage_options={"key": "a", "secret": "b"})[0]
+    store.set("k", b"x")
+    assert store.get("k") == b"x"
+
+
+def test_an_endpoint_on_the_command_line():
+    command = [sys.executable, "-m", "zardine", "info", "s3://b/a", "--storage-option", "endpoint_url=localhost:9000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "URL of a service" in done.stderr
+    assert "panicked" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_panic_of_obstore_is_an_error_of_ours():
+    inner = servers.package("obstore.store").S3Store("b", endpoint="localhost:9000", skip_signature=True, region="x")
+    with pytest.raises(StoreError, match=r"obstore broke down.*endpoint"):
+        ObjectStore(inner).get("k")
+
+
+@pytest.mark.parametrize("name", ["b b", "b\tc", "..", ".", "b\n"])
+def test_buckets_that_cannot_be(name):
+    with pytest.raises(StoreError, match="names no bucket"):
+        zardine.open(f"s3://{name}/a", storage_options=servers.s3_options())
+
+
+def test_credentials_in_a_url_are_refused_and_not_shown():
+    for url in ("s3://AKIA:S3cret@bucket/a", "gs://me:S3cret@bucket/a", "s3://AKIA:S3cret@bucket/a.zip"):
+        with pytest.raises(StoreError, match="given in storage_options") as caught:
+            zardine.open(url)
+        assert "S3cret" not in str(caught.value)
+
+
+# answers that are none
+
+
+def test_a_service_that_is_a_web_site(proxy, bucket):
+    page = b"<!DOCTYPE html><html><body>log in</body></html>"
+    proxy.always = lambda *_: answer(200, page, etag='"x"', last_modified="Wed, 21 Oct 2015 07:28:00 GMT")
+    with pytest.raises(zardine.errors.MetadataError, match="HTML page"):
+        zardine.open(f"s3://{bucket}/a", mode="r", storage_options=servers.s3_options(proxy.url))

@@ -1,0 +1,87 @@
+"""What opening costs where there is no document to answer: in the server's own log, and over a slow line."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import zardine
+from servers import servers
+from servers.fault_proxy import FaultProxy
+from zardine.engine import freshness
+from zardine.errors import ArrayChangedError, ArrayNotFoundError, NodeNotFoundError
+from zardine.stores.object_urls import object_store_of_url
+
+CHILDREN = 40
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """A group of many arrays without consolidated metadata, an implied group, and many keys that are no nodes."""
+    name = servers.new_bucket()
+    store = object_store_of_url("s3", name, servers.s3_options())
+    group = zardine.open_group(store, path="group", mode="w")
+    for i in range(CHILDREN):
+        group.create_array(f"a{i:02}", shape=(4,), chunks=(2,), dtype="f4")
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda i: store.set(f"other/{i % 5}/{i}", b"x"), range(1500)))
+        list(pool.map(lambda i: store.set(f"implied/deep/a/c/{i}", b"x"), range(1500)))
+    zardine.create_array(store, name="implied/deep/a", shape=(1500,), chunks=(1,), dtype="i1")
+    store.erase("implied/zarr.json")
+    store.erase("implied/deep/zarr.json")
+    servers.s3().log()
+    return name
+
+
+def asked() -> list[str]:
+    return [" ".join(line.split()[:2]) for line in servers.s3().log()]
+
+
+def test_nothing_is_asked_for_twice_where_nothing_is(bucket):
+    for call, error in ((zardine.open, NodeNotFoundError), (zardine.open_array, ArrayNotFoundError)):
+        with pytest.raises(error):
+            call(f"s3://{bucket}/other", mode="r", storage_options=servers.s3_options())
+        requests = asked()
+        documents = [request for request in requests if "list-type" not in request]
+        assert 0 < len(documents) == len(set(documents)) <= 8
+        assert len(requests) - len(documents) <= 6  # the folder and the five in it, a page each
+
+
+def test_an_implied_group_is_found_without_listing_chunks(bucket):
+    group = zardine.open(f"s3://{bucket}/implied", mode="r", storage_options=servers.s3_options())
+    assert isinstance(group, zardine.Group)
+    assert len([request for request in asked() if "list-type" in request]) == 3
+
+
+def test_a_group_is_one_request(bucket):
+    for call in (zardine.open, zardine.open_group):
+        group = call(f"s3://{bucket}/group", mode="r", zarr_format=3, storage_options=servers.s3_options())
+        assert len(asked()) == 1
+        assert isinstance(group, zardine.Group)
+
+
+def test_members_are_asked_for_at_the_same_time(bucket):
+    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
+    group = zardine.open_group(f"s3://{bucket}/group", mode="r", storage_options=servers.s3_options(proxy.url))
+    proxy.latency, proxy.most_under_way = 0.1, 0
+    assert [name for name, _ in group.arrays()] == [f"a{i:02}" for i in range(CHILDREN)]
+    assert proxy.most_under_way >= CHILDREN
+    proxy.close()
+
+
+def test_a_known_shard_is_one_request_however_long_after(bucket, monkeypatch):
+    root, options = f"s3://{bucket}/long", servers.s3_options()
+    array = zardine.create_array(root, shape=(16,), chunks=(2,), shards=(8,), dtype="i4", storage_options=options)
+    array[...] = range(16)
+    array = zardine.open_array(root, mode="r", zarr_format=3, storage_options=options)
+    assert array[0] == 0
+    monkeypatch.setattr(freshness, "LEASE", 0.0)
+    asked()
+    assert array[3] == 3
+    assert asked() == [f"GET /{bucket}/long/c/0"]
+    assert array[9] == 9  # a shard that was not read before: the array may have been resharded
+    assert sorted(set(asked())) == [f"GET /{bucket}/long/c/1", f"GET /{bucket}/long/zarr.json"]
+    zardine.reshard(root, shards=(16,), grace=0, storage_options=options)
+    with pytest.raises(ArrayChangedError):
+        array[3]

@@ -1,0 +1,146 @@
+"""Any geometry, any layout, any edits one after the other: all reads are those of plain NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vectors.geometry_samples import links, rows
+from zardine import vectors
+from zardine.storage import MemoryStore
+from zardine.vectors import appending
+
+KINDS = ("points", "objects", "graph", "mesh", "skeleton", "lines")
+
+
+@dataclass
+class Model:
+    """What a store should hold; each vertex has a number of its own, ``n``."""
+
+    positions: np.ndarray[Any, Any]
+    n: np.ndarray[Any, Any]
+    owner: np.ndarray[Any, Any]
+    ends: np.ndarray[Any, Any]
+    """Links, by ``n``; of skeletons child and parent, of lines neighbours."""
+
+
+def fresh(rng: np.random.Generator, kind: str, first: int, id_: int) -> Model:
+    """Some vertices, all of one new object, and links between them as ``kind`` has them."""
+    count = int(rng.integers(3, 12))
+    points = rng.uniform(-20, 20, (count, 2))
+    n = np.arange(first, first + count)
+    width = 3 if kind == "mesh" else 2
+    if kind in ("graph", "mesh"):
+        ends = n[rng.integers(0, count, (int(rng.integers(0, 9)), width))]
+    elif kind == "skeleton":
+        above = np.array([0, *(rng.integers(0, i) for i in range(1, count))])
+        ends = np.stack([n[1:], n[above[1:]]], axis=1)
+    elif kind == "lines":
+        ends = np.stack([n[:-1], n[1:]], axis=1)
+    else:
+        ends = np.zeros((0, 2), np.int64)
+    return Model(points, n, np.full(count, id_), ends)
+
+
+def store_it(store: MemoryStore, kind: str, new: Model, layout: dict[str, Any] | None) -> None:
+    """Write a new store, or (``layout`` is None) add to one."""
+    local = new.ends - new.n[0]
+    options: dict[str, Any] = {"vertex_attributes": {"n": new.n}, **(layout or {})}
+    above = np.full(len(new.n), -1)
+    if kind == "skeleton":
+        above[local[:, 0]] = local[:, 1]
+    ids = {} if kind in ("points", "lines") else {"object_ids": new.owner}
+    one = {"object_ids": new.owner[:1]}
+    calls: dict[str, Any] = {
+        "points": (vectors.write_points, vectors.append_points, (), ids),
+        "objects": (vectors.write_points, vectors.append_points, (), ids),
+        "graph": (vectors.write_graph, vectors.append_graph, (local,), ids),
+        "mesh": (vectors.write_mesh, appending.append_mesh, (local,), ids),
+        "skeleton": (vectors.write_skeleton, appending.append_skeleton, (above,), ids),
+        "lines": (vectors.write_polylines, vectors.append_polylines, (), one),
+    }
+    write, append, more, named = calls[kind]
+    positions: Any = [new.positions] if kind == "lines" else new.positions
+    (append if layout is None else write)(store, positions, *more, **named, **options)
+
+
+def without(kind: str, model: Model, gone: np.ndarray[Any, Any]) -> Model:
+    """The vertices that are not ``gone``; neighbours of one that goes become neighbours in lines."""
+    kept = ~gone
+    ends = model.ends[np.isin(model.ends, model.n[kept]).all(axis=1)]
+    left = Model(model.positions[kept], model.n[kept], model.owner[kept], ends)
+    if kind == "lines":
+        same = left.owner[1:] == left.owner[:-1]
+        left.ends = np.stack([left.n[:-1], left.n[1:]], axis=1)[same]
+    return left
+
+
+def check(store: MemoryStore, kind: str, model: Model) -> None:
+    found = vectors.read_points(store)
+    assert rows(found.positions, found.attributes["n"]) == rows(model.positions, model.n)
+    if kind != "points":
+        assert rows(found.attributes["n"], found.object_ids) == rows(model.n, model.owner)
+    assert "twice" not in found.attributes or (found.attributes["twice"] == found.attributes["n"] * 2).any()
+    box = ([-7, -20], [12, 9])
+    some = ((model.positions >= box[0]) & (model.positions <= box[1])).all(axis=1)
+    assert rows(vectors.read_points(store, bbox=box).attributes["n"]) == rows(model.n[some])
+    place = np.zeros(int(model.n.max(initial=0)) + 1, np.int64)
+    place[model.n] = np.arange(len(model.n))
+    wanted = links(model.positions, place[model.ends])
+    if kind in ("graph", "skeleton"):
+        graph = vectors.read_graph(store)
+        assert links(graph.positions, graph.edges) == wanted
+    elif kind == "mesh":
+        mesh = vectors.read_mesh(store)
+        assert links(mesh.positions, mesh.faces) == wanted
+    elif kind == "lines":
+        lines = vectors.read_polylines(store)
+        assert lines.object_ids.tolist() == list(dict.fromkeys(model.owner.tolist()))
+        assert lines.attributes["n"].tolist() == model.n.tolist()
+        assert lines.positions.tolist() == model.positions.tolist()
+    assert vectors.validate(store).findings == ()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(KINDS),
+    st.sampled_from([7.0, 50.0]),
+    st.sampled_from([None, 2]),
+    st.lists(st.sampled_from(["append", "delete", "move", "set", "pyramid", "reshard"]), min_size=1, max_size=4),
+)
+def test_edits(seed: int, kind: str, chunk: float, shards: int | None, steps: list[str]) -> None:
+    rng = np.random.default_rng(seed)
+    model = fresh(rng, kind, 0, 0)
+    store = MemoryStore()
+    store_it(store, kind, model, {"chunk_shape": chunk, "shard_shape": shards})
+    for number, step in enumerate(steps, 1):
+        if step == "append":
+            new = fresh(rng, kind, number * 100, number)
+            store_it(store, kind, new, None)
+            model = Model(
+                *(np.concatenate([a, b]) for a, b in zip(vars(model).values(), vars(new).values(), strict=True))
+            )
+        elif step == "delete":
+            wanted = rng.choice(model.n, len(model.n) // 3, replace=False)
+            assert vectors.delete(store, where={"n": wanted.tolist()}) == len(wanted)
+            model = without(kind, model, np.isin(model.n, wanted))
+        elif step == "move":
+            order = vectors.read_points(store).attributes["n"]
+            which = rng.choice(len(order), len(order) // 2, replace=False)
+            to = rng.uniform(-30, 30, (len(which), 2))
+            vectors.move_vertices(store, which, to)
+            place = {n: i for i, n in enumerate(model.n.tolist())}
+            model.positions = model.positions.copy()
+            model.positions[[place[n] for n in order[which].tolist()]] = to
+        elif step == "set":
+            vectors.set_attribute(store, "twice", vectors.read_points(store).attributes["n"] * 2)
+        elif step == "pyramid":
+            vectors.build_pyramid(store)
+        else:
+            vectors.reshard(store, None if vectors.is_sharded(store) else 3)
+        check(store, kind, model)

@@ -1,0 +1,199 @@
+"""What is lost is an error that names it, whoever asks; and ``repair`` does not hide it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vectors.stores_of_all_kinds import WRITERS, positions, read_all, store_of
+from zardine import vectors
+from zardine.errors import CorruptionError
+from zardine.storage import MemoryStore
+
+SMALL = ([-30, -30, -30], [-21, -21, -21])
+"""A box within the chunk (-2, -2, -2)."""
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zardine.vectors.steady_cells.WAITS", (0.0,))
+
+
+def erase(store: MemoryStore, prefix: str) -> int:
+    keys = [key for key in store.list() if key.startswith(prefix)]
+    for key in keys:
+        store.erase(key)
+    return len(keys)
+
+
+def relist(store: MemoryStore, node: str, keys: list[str] | None) -> None:
+    document = json.loads(bytes(store.get(f"{node}/zarr.json") or b""))
+    document["attributes"].pop("nonempty_chunks")
+    if keys is not None:
+        document["attributes"]["nonempty_chunks"] = keys
+    store.set(f"{node}/zarr.json", json.dumps(document).encode())
+
+
+def one_cell_of(store: MemoryStore, node: str) -> str:
+    return next(key for key in sorted(store.list()) if key.startswith(f"{node}/") and "/c/" in key)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("shard", [None, 8])
+def test_lost_vertices(kind: str, listed: bool, shard: int | None) -> None:
+    store = store_of(kind, shard_shape=shard)
+    filled = next(iter(vectors.read_fragments(store).chunks.tolist()))
+    assert erase(store, "0/vertices/c/")
+    if not listed:
+        for node in ("0/vertices", "0/vertex_fragments"):
+            relist(store, node, None)
+    low = np.array(filled) * 20.0
+    for query in ({}, {"chunks": [filled]}, {"bbox": (low, low + 19)}, {"bbox": ([-99] * 3, [99] * 3)}):
+        with pytest.raises(CorruptionError, match=r"lost|stored"):
+            read_all(store, kind, **query)
+    assert not vectors.validate(store).ok
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_emptied_vertices(kind: str) -> None:
+    """As a conversion of the reference package leaves them that was killed after it had deleted the array."""
+    store = store_of(kind)
+    filled = next(iter(vectors.read_fragments(store).chunks.tolist()))
+    erase(store, "0/vertices/c/")
+    relist(store, "0/vertices", [])
+    for query in ({}, {"chunks": [filled]}, {"bbox": SMALL}):
+        with pytest.raises(CorruptionError, match="lost"):
+            read_all(store, kind, **query)
+    assert vectors.repair(store) == []
+    erase(store, "0/vertex_fragments/c/")
+    relist(store, "0/vertex_fragments", [])
+    for query in ({}, {"chunks": [filled]}, {"bbox": SMALL}):
+        with pytest.raises(CorruptionError, match="lost"):
+            read_all(store, kind, **query)
+    assert not vectors.validate(store).ok
+    assert vectors.repair(store) == []
+    assert not vectors.validate(store).ok
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_cell_that_one_of_both_lists_forgot(kind: str) -> None:
+    store = store_of(kind)
+    lost = one_cell_of(store, "0/vertices")
+    listed = json.loads(bytes(store.get("0/vertices/zarr.json") or b""))["attributes"]["nonempty_chunks"]
+    store.erase(lost)
+    fewer = [key for key in listed if [int(n) + 2 for n in key.split(".")] != [int(n) for n in lost.split("/")[3:]]]
+    assert len(fewer) == len(listed) - 1
+    relist(store, "0/vertices", fewer)
+    chunk = [int(n) - 2 for n in lost.split("/")[3:]]
+    low = np.array(chunk) * 20.0
+    for query in ({}, {"chunks": [chunk]}, {"bbox": (low, low + 19)}):
+        with pytest.raises(CorruptionError, match="lost"):
+            read_all(store, kind, **query)
+    assert not vectors.validate(store).ok
+    vectors.repair(store)
+    assert not vectors.validate(store).ok
+    with pytest.raises(CorruptionError, match="lost"):
+        read_all(store, kind)
+
+
+def test_lists_that_are_wrong_in_the_same_way() -> None:
+    """All that a box can then notice is the number of vertices, if it is over the whole grid."""
+    store = store_of("points")
+    lost = one_cell_of(store, "0/vertices")
+    key = ".".join(str(int(n) - 2) for n in lost.split("/")[3:])
+    for node in ("0/vertices", "0/vertex_fragments"):
+        listed = json.loads(bytes(store.get(f"{node}/zarr.json") or b""))["attributes"]["nonempty_chunks"]
+        relist(store, node, [each for each in listed if each != key])
+    box = ([-99] * 3, [99] * 3)
+    assert len(vectors.read_points(store, bbox=box)) == len(vectors.read_points(store)) == len(positions())
+    store.erase(lost)
+    store.erase(lost.replace("vertices", "vertex_fragments"))
+    for query in ({}, {"bbox": box}):
+        with pytest.raises(CorruptionError, match="lost"):
+            vectors.read_points(store, **query)
+
+
+@pytest.mark.parametrize("kind", ["graph", "skeleton", "mesh"])
+@pytest.mark.parametrize("emptied", [False, True])
+def test_lost_links(kind: str, emptied: bool) -> None:
+    store = store_of(kind)
+    lost = one_cell_of(store, "0/links/0")  # links between one chunk and another
+    store.erase(lost)
+    if emptied:
+        node = lost.rpartition("/c/")[0]
+        erase(store, f"{node}/c/")
+        relist(store, node, [])
+    with pytest.raises(CorruptionError, match="lost"):
+        read_all(store, kind)
+    assert not vectors.validate(store).ok
+    vectors.repair(store)
+    assert not vectors.validate(store).ok
+    vectors.repair(store, drop_lost=True)
+    assert vectors.validate(store).ok, vectors.validate(store).findings
+    assert read_all(store, kind)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_dropping_what_is_lost_leaves_the_rest(kind: str) -> None:
+    store = store_of(kind)
+    store.erase(one_cell_of(store, "0/vertex_attributes/n"))
+    assert not vectors.validate(store).ok
+    vectors.repair(store)
+    assert not vectors.validate(store).ok
+    with pytest.raises(CorruptionError):
+        read_all(store, kind)
+    assert any("filled up" in line for line in vectors.repair(store, drop_lost=True))
+    assert vectors.validate(store).ok
+
+
+def test_lost_manifests_and_ids() -> None:
+    for node in ("manifests", "object_ids"):
+        store = store_of("polylines")
+        assert erase(store, f"0/object_index/{node}/c/")
+        queries: list[dict[str, Any]] = [{}, {"object_ids": [10]}]
+        for query in queries:
+            with pytest.raises(CorruptionError, match="lost"):
+                vectors.read_polylines(store, **query)
+        assert "object-index" in vectors.validate(store).codes
+    store = store_of("polylines")
+    erase(store, "0/object_index/object_ids/")
+    assert "object-index" in vectors.validate(store).codes
+    store = store_of("polylines")
+    erase(store, "0/groups/c/")
+    assert "values-absent" in vectors.validate(store).codes
+
+
+def test_an_index_of_links_that_is_missing_or_cut() -> None:
+    for what in ("missing", "cut"):
+        store = store_of("graph", chunk_shape=40)
+        if what == "missing":
+            erase(store, "0/link_fragments/")
+        else:
+            key = one_cell_of(store, "0/link_fragments")
+            store.set(key, bytes(store.get(key) or b"")[:-9])
+        assert "link-fragments" in vectors.validate(store).codes
+
+
+def test_claims_that_are_false() -> None:
+    store = store_of("graph")
+    document = json.loads(bytes(store.get("zarr.json") or b""))
+    document["attributes"]["zarr_vectors"]["links_convention"] = "implicit_sequential"
+    store.set("zarr.json", json.dumps(document).encode())
+    assert "convention" in vectors.validate(store).codes
+    store = MemoryStore()
+    vectors.write_points(store, positions(), chunk_shape=20, object_ids=np.arange(40) % 3)
+    from zardine.vectors.fragment_index import encode_indexes
+
+    key = one_cell_of(store, "0/vertex_fragments")
+    blob = bytes(store.get(key) or b"")[8:]
+    from zardine.vectors.fragment_index import decode_index
+
+    index = decode_index(blob, 2**20)
+    turned = encode_indexes(np.array([0, 1]), np.array([len(index.rows)]), index.rows[::-1].copy())[0]
+    store.set(key, (1).to_bytes(4, "little") + len(turned).to_bytes(4, "little") + turned)
+    codes = vectors.validate(store).codes
+    assert len(index.rows) < 2 or "tile-claim" in codes
