@@ -1,4 +1,8 @@
-"""Closing large files that have no name any more: freeing their memory takes milliseconds nobody should wait for."""
+"""Closing files that have no name any more in another thread.
+
+Closing frees such a file, and waits until the disk has written what was still on its way there: a millisecond or more for
+a document that was replaced shortly after it was made, as by one append after the other.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import os
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 
-_LARGE = 2**20
 _MOST = 8
 """Files that wait to be closed; beyond that, closing is not put off."""
 
@@ -56,9 +59,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def close_late(file: int) -> None:
-    """Close ``file``; in another thread if it is large and has lost its name, so that closing frees it."""
-    status = os.fstat(file)
-    if status.st_nlink == 0 and status.st_size >= _LARGE:
+    """Close ``file``; in another thread if it has lost its name, so that closing frees it."""
+    if os.fstat(file).st_nlink == 0:
         _closer.close(file)
     else:
         os.close(file)
