@@ -100,7 +100,7 @@ def test_shards_of_the_source_are_kept() -> None:
 
 
 def test_large_chunks_are_cut_and_shards_hold_few_enough() -> None:
-    from zardine.tools.convert_chunks import inner_chunks, shard_shape
+    from zardine.tools.converting.chunks import inner_chunks, shard_shape
 
     assert inner_chunks((1000, 1000), 4) == (1000, 1000)  # 4 MB
     assert inner_chunks((2048, 2048), 4) == (512, 512)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import zardine
 from zardine.storage import MemoryStore, WrapperStore
-from zardine.tools.convert_work import Members, plan_work
+from zardine.tools.converting.work import Members, plan_work
 
 
 @st.composite

@@ -12,6 +12,7 @@ import pytest
 import zardine
 from tools.test_repair import VALUES, make, read_by_others
 from zardine.errors import ArrayChangedError, CorruptionError, NodeExistsError, UnsupportedError
+from zardine.tools.resharding import state
 
 SHAPES = [((20, 20), None), ((4, 5), None), (None, None), ((20, 20), (5, 4)), (None, (7, 9)), ("auto", None)]
 
@@ -242,16 +243,15 @@ def test_a_resumed_run_does_not_begin_anew(tmp_path: Path) -> None:
     inner = zardine.storage.MemoryStore()
     zardine.create_array(inner, shape=1000, chunks=1, shards=2, dtype="i4")[...] = np.arange(1000)
     store = Failing(inner)
-    from zardine.tools import reshard_state
 
-    old, reshard_state._PAUSE = reshard_state._PAUSE, 0.0
+    old, state._PAUSE = state._PAUSE, 0.0
     try:
         store.left = 150
         with pytest.raises(InterruptedHereError):
             in_place(store, shards=(10,))
         done = in_place(inner, shards=(10,))
     finally:
-        reshard_state._PAUSE = old
+        state._PAUSE = old
     assert done.objects < 60
     np.testing.assert_array_equal(zardine.open_array(inner)[...], np.arange(1000))
 

@@ -169,7 +169,7 @@ def test_interrupted_where_there_is_nothing_to_make(tmp_path: Path, monkeypatch:
             zardine.open_array(path)[0, 0] = 1
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("zardine.tools.reshard_in_place.time.sleep", interrupt)
+    monkeypatch.setattr("zardine.tools.resharding.in_place.time.sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
         in_place(path, shards=(20, 20))
     assert files(path) == {"zarr.json"}
@@ -185,7 +185,7 @@ def test_interrupted_before_anything_was_made(tmp_path: Path, monkeypatch: pytes
     def interrupt(*args: Any, **kwargs: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("zardine.tools.reshard_run.versions", interrupt)
+    monkeypatch.setattr("zardine.tools.resharding.run.versions", interrupt)
     with pytest.raises(KeyboardInterrupt):
         in_place(path, shards=(20, 20))
     assert files(path) == before

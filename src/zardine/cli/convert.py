@@ -15,7 +15,7 @@ from zardine.cli.options import json_option, path_argument, quiet_option, storag
 
 if TYPE_CHECKING:
     from zardine.tools.convert import Conversion
-    from zardine.tools.convert_metadata import InPlace
+    from zardine.tools.converting.metadata import InPlace
 
 
 @click.command(cls=Command)
@@ -66,7 +66,7 @@ def convert(
     """
     from zardine.cli.progress import progress
     from zardine.tools.convert import Conversion, check_in_place, prepare_conversion, prepare_metadata, warn_of_remarks
-    from zardine.tools.convert_options import ConvertOptions
+    from zardine.tools.converting.options import ConvertOptions
 
     if (dst is None) != metadata_only:
         raise ArgumentError("Give DST, or --metadata-only, which works in SRC." if dst is None else _NO_TARGET)

@@ -10,8 +10,8 @@ from zardine.cli.output import Row, clean, counted
 if TYPE_CHECKING:
     from zardine.metadata.formats import NodeMetadata
     from zardine.tools.convert import Conversion
-    from zardine.tools.convert_metadata import InPlace
-    from zardine.tools.convert_plan import NodePlan
+    from zardine.tools.converting.metadata import InPlace
+    from zardine.tools.converting.plan import NodePlan
 
 
 def conversion_facts(conversion: Conversion | InPlace) -> dict[str, Any]:

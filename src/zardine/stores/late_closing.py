@@ -1,7 +1,7 @@
 """Closing files that have no name any more in another thread.
 
-Closing frees such a file, and waits until the disk has written what was still on its way there: a millisecond or more for
-a document that was replaced shortly after it was made, as by one append after the other.
+Closing frees such a file, and waits until the disk has written what was still on its way there: a millisecond or more
+for a document that was replaced shortly after it was made, as by one append after the other.
 """
 
 from __future__ import annotations

@@ -24,16 +24,16 @@ from zardine.nodes import describe, load_node
 from zardine.places import find_place, overlap
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
-from zardine.tools.convert_attributes import reads_fill_as_missing
-from zardine.tools.convert_data import Progress, convert_array
-from zardine.tools.convert_metadata import InPlace, prepare_in_place
-from zardine.tools.convert_options import ConvertOptions, is_for
-from zardine.tools.convert_plan import NodePlan, Planned, document_text, plan_nodes
-from zardine.tools.convert_state import Place, fingerprint
-from zardine.tools.convert_to_older import array_to_older
-from zardine.tools.convert_to_v3 import array_to_v3
-from zardine.tools.convert_verify import compare_array
-from zardine.tools.convert_work import ArrayWork, plan_work
+from zardine.tools.converting.attributes import reads_fill_as_missing
+from zardine.tools.converting.data import Progress, convert_array
+from zardine.tools.converting.metadata import InPlace, prepare_in_place
+from zardine.tools.converting.options import ConvertOptions, is_for
+from zardine.tools.converting.plan import NodePlan, Planned, document_text, plan_nodes
+from zardine.tools.converting.state import Place, fingerprint
+from zardine.tools.converting.to_older import array_to_older
+from zardine.tools.converting.to_v3 import array_to_v3
+from zardine.tools.converting.verify import compare_array
+from zardine.tools.converting.work import ArrayWork, plan_work
 from zardine.tools.source_nodes import read_nodes
 from zardine.tools.verify import place_of
 

@@ -19,7 +19,7 @@ from zardine.tools.kept_objects import Keeper
 from zardine.tools.object_check import StoredObject
 from zardine.tools.repair_shape import clear_beyond, remove_outside
 from zardine.tools.report import Fault, Finding, Repairs
-from zardine.tools.salvage import SavedChunk, SavedShard, save_chunk, save_shard
+from zardine.tools.salvage.save import SavedChunk, SavedShard, save_chunk, save_shard
 from zardine.tools.scan import Scan, scan, scan_existing
 from zardine.tools.verify import Progress, check_objects, place_of, sort_faults
 

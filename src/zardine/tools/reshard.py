@@ -10,10 +10,10 @@ from zardine.engine.freshness import LEASE
 from zardine.places import find_place, overlap
 from zardine.stores.resolve import StoreLike
 from zardine.tools.consolidated_update import outermost
-from zardine.tools.reshard_elsewhere import Elsewhere
-from zardine.tools.reshard_in_place import InPlace
-from zardine.tools.reshard_plan import SAME
-from zardine.tools.reshard_run import Resharding
+from zardine.tools.resharding.elsewhere import Elsewhere
+from zardine.tools.resharding.in_place import InPlace
+from zardine.tools.resharding.plan import SAME
+from zardine.tools.resharding.run import Resharding
 from zardine.tools.verify import Progress, place_of
 
 if TYPE_CHECKING:

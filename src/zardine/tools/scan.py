@@ -21,7 +21,7 @@ from zardine.stores.base import Store
 from zardine.tools import hidden_keys
 from zardine.tools.object_check import StoredObject
 from zardine.tools.report import Fault
-from zardine.tools.reshard_state import key_encodings, load_journal
+from zardine.tools.resharding.state import key_encodings, load_journal
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from zardine.metadata.formats import NodeMetadata, document_names, to_documents
 from zardine.metadata.node_names import join_path
 from zardine.nodes import UNFINISHED, create_ancestors, describe, erase_node, find_node, taken
 from zardine.stores.base import Condition, Store
-from zardine.tools.convert_plan import NodePlan, document_text
+from zardine.tools.converting.plan import NodePlan, document_text
 
 
 @dataclass(frozen=True, slots=True)

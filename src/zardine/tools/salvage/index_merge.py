@@ -18,8 +18,8 @@ from zardine.buffers import BytesLike
 from zardine.sharding.index import EMPTY, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.recovery import FoundIndex
-from zardine.tools.chunk_places import IsSound
-from zardine.tools.index_rebuild import NOWHERE, has_stored_checksum
+from zardine.tools.salvage.chunk_places import IsSound
+from zardine.tools.salvage.index_rebuild import NOWHERE, has_stored_checksum
 
 UInts = npt.NDArray[np.uint64]
 
@@ -32,8 +32,8 @@ def merged_index(
 ) -> tuple[ShardIndex, bool]:
     """The last index, put together from what is left of it and from the one ``before``; and whether it is all of it.
 
-    Entries that are not known point to :data:`~zardine.tools.index_rebuild.NOWHERE`. The encoded index is its entries
-    as little-endian words, and a checksum; ``encoded_size`` is what every chunk takes, if they take the same.
+    Entries that are not known point to :data:`~zardine.tools.salvage.index_rebuild.NOWHERE`. The encoded index is its
+    entries as little-endian words, and a checksum; ``encoded_size`` is what every chunk takes, if they take the same.
     """
     start, size = layout.index_bytes(len(shard))
     high = layout.data_bounds(len(shard))[1]

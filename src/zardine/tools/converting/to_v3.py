@@ -18,11 +18,11 @@ from zardine.json_document import Extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.new_array import new_array_metadata
 from zardine.stores.memory import MemoryStore
-from zardine.tools.convert_attributes import names_to_member, strict_attributes
-from zardine.tools.convert_chunks import inner_chunks, shard_shape
-from zardine.tools.convert_codecs import chosen_codecs, has_shards, is_exact, rewritten
-from zardine.tools.convert_options import ConvertOptions, is_word
-from zardine.tools.convert_plan import NodePlan, Planned, other_members
+from zardine.tools.converting.attributes import names_to_member, strict_attributes
+from zardine.tools.converting.chunks import inner_chunks, shard_shape
+from zardine.tools.converting.codecs import chosen_codecs, has_shards, is_exact, rewritten
+from zardine.tools.converting.options import ConvertOptions, is_word
+from zardine.tools.converting.plan import NodePlan, Planned, other_members
 
 _TEXT = "string"
 

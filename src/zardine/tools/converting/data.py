@@ -13,7 +13,7 @@ from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each
 from zardine.errors import EncodeError
 from zardine.settings import thread_count
-from zardine.tools.convert_work import ArrayWork, Coordinates, Members, Region, stored_members
+from zardine.tools.converting.work import ArrayWork, Coordinates, Members, Region, stored_members
 
 Advance = Callable[[int], None]
 

@@ -14,7 +14,7 @@ from zardine.codecs.v2_filters import V2Compressor, V2Filters
 from zardine.json_document import JSON
 from zardine.metadata.documents import OlderForm
 from zardine.metadata.v2_dtypes import dtype_to_json
-from zardine.tools.convert_options import ConvertOptions, is_word
+from zardine.tools.converting.options import ConvertOptions, is_word
 
 _CORE = ("blosc", "gzip", "zstd")
 """Compressors that every program for Zarr v3 has."""

@@ -11,10 +11,10 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.places import is_within
 from zardine.stores.memory import MemoryStore
-from zardine.tools.convert_attributes import names_to_member, strict_attributes
-from zardine.tools.convert_codecs import accepted, is_dated, unfit
-from zardine.tools.convert_plan import NodePlan, Planned, document_text, other_members, plan_nodes
-from zardine.tools.convert_to_v3 import explain_type
+from zardine.tools.converting.attributes import names_to_member, strict_attributes
+from zardine.tools.converting.codecs import accepted, is_dated, unfit
+from zardine.tools.converting.plan import NodePlan, Planned, document_text, other_members, plan_nodes
+from zardine.tools.converting.to_v3 import explain_type
 
 
 def plan_in_place(nodes: Mapping[str, NodeMetadata]) -> tuple[NodePlan, ...]:

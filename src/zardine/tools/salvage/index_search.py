@@ -17,13 +17,13 @@ from zardine.codecs.sharding_indexed import PreparedSharding
 from zardine.errors import DataError
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
-from zardine.sharding.recovery import has_checksum, last_index
-from zardine.sharding.torn_writes import is_torn_write
+from zardine.sharding.recovery import FoundIndex, has_checksum, last_index
+from zardine.sharding.torn_writes import is_torn_write, is_unfinished
 from zardine.tools.chunk_check import check_chunk, is_checked
-from zardine.tools.chunk_ends import cut_into_chunks, ends_with_checksum
-from zardine.tools.index_correction import corrected_index
-from zardine.tools.index_merge import merged_index
-from zardine.tools.index_rebuild import NOWHERE, Cut, Pieces, rebuilt_index
+from zardine.tools.salvage.chunk_ends import cut_into_chunks, ends_with_checksum
+from zardine.tools.salvage.index_correction import corrected_index
+from zardine.tools.salvage.index_merge import merged_index
+from zardine.tools.salvage.index_rebuild import NOWHERE, Cut, Pieces, rebuilt_index
 
 _BEYOND: Final = "entries of the index that point outside of the shard"
 _CORRECTED: Final = "one damaged byte of the index was put right by its checksum"
@@ -67,6 +67,9 @@ def find_index(shard: BytesLike, sharding: PreparedSharding) -> Search | None:
         if wrong and not has_checksum(layout):
             return None  # damaged itself, or bytes are missing: nobody can tell
         return Search(index, _BEYOND if wrong else None, is_sound=True)
+    before = last_index(shard, layout)
+    if before is not None and is_unfinished(shard, layout):
+        return _older(before)
     corrected = corrected_index(shard, layout)
     copy = _copy_behind(shard, layout)
     end = len(shard) - layout.index_size
@@ -78,7 +81,6 @@ def find_index(shard: BytesLike, sharding: PreparedSharding) -> Search | None:
     rebuilt = rebuilt_index(shard, layout, is_chunk, _cutter(shard, chain)) if is_checked(chain) else None
     if rebuilt is not None:
         return Search(rebuilt, _REBUILT)
-    before = last_index(shard, layout)
     if before is None:
         return None
     start, _ = layout.index_bytes(len(shard))
@@ -90,6 +92,10 @@ def find_index(shard: BytesLike, sharding: PreparedSharding) -> Search | None:
             return Search(merged, _IN_PART, is_partial=True)
         if not is_torn_write(shard, before, layout):
             return Search(merged, _IN_PART, is_partial=True)
+    return _older(before)
+
+
+def _older(before: FoundIndex) -> Search:
     how = f"the last write was cut off: the index before it ends at byte {before.end}, and what came after is lost"
     return Search(before.index, how, is_older=True)
 

@@ -1,7 +1,7 @@
 """Getting out of a damaged object what is readable in it. Pure.
 
 An inner chunk counts as readable where the index, and what is left of the shard, say that it is, and where it decodes.
-Where bytes of the shard are missing, :mod:`zardine.tools.chunk_places` says what that means.
+Where bytes of the shard are missing, :mod:`zardine.tools.salvage.chunk_places` says what that means.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from zardine.codecs.sharding_indexed import PreparedSharding
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.tools.chunk_check import check_chunk, is_checked, nested_sharding
-from zardine.tools.chunk_places import UNCLEAR, Places, find_places, missing_bytes
-from zardine.tools.index_search import find_index, sound_at
+from zardine.tools.salvage.chunk_places import UNCLEAR, Places, find_places, missing_bytes
+from zardine.tools.salvage.index_search import find_index, sound_at
 
 _UNCHECKED = "bytes of the shard are missing, and without checksums nobody can tell of which inner chunks"
 

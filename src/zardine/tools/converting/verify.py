@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from zardine.engine.workers import for_each
 from zardine.errors import Problem
-from zardine.tools.convert_data import Advance, at_once, read, read_source
-from zardine.tools.convert_work import ArrayWork, Coordinates
+from zardine.tools.converting.data import Advance, at_once, read, read_source
+from zardine.tools.converting.work import ArrayWork, Coordinates
 
 _MOST = 20
 """Problems of an array that are listed."""

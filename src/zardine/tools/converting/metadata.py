@@ -16,11 +16,11 @@ from zardine.metadata.v3 import DOCUMENT_NAME, parse_node
 from zardine.nodes import describe
 from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store
 from zardine.stores.wrapper import WrapperStore
-from zardine.tools.convert_data import Progress
-from zardine.tools.convert_in_place import is_changed, plan_in_place
-from zardine.tools.convert_plan import NodePlan, consolidated
-from zardine.tools.convert_verify import compare_array
-from zardine.tools.convert_work import ArrayWork, plan_work
+from zardine.tools.converting.data import Progress
+from zardine.tools.converting.in_place import is_changed, plan_in_place
+from zardine.tools.converting.plan import NodePlan, consolidated
+from zardine.tools.converting.verify import compare_array
+from zardine.tools.converting.work import ArrayWork, plan_work
 from zardine.tools.source_nodes import read_nodes
 
 

@@ -20,9 +20,9 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes import describe
 from zardine.settings import thread_count
 from zardine.stores.base import Store
-from zardine.tools.reshard_move import count, move, object_bytes, region_of, sources_of
-from zardine.tools.reshard_plan import moves_encoded, new_metadata
-from zardine.tools.reshard_state import Journal, Sources, journal_key, key_encodings
+from zardine.tools.resharding.move import count, move, object_bytes, region_of, sources_of
+from zardine.tools.resharding.plan import moves_encoded, new_metadata
+from zardine.tools.resharding.state import Journal, Sources, journal_key, key_encodings
 from zardine.tools.verify import Progress
 
 MOST_PASSES: Final = 20

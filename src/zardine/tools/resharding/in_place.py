@@ -20,9 +20,9 @@ from zardine.node_changes import update_node
 from zardine.nodes import describe, load_array
 from zardine.stores.base import Store
 from zardine.tools.consolidated_update import update_consolidated
-from zardine.tools.reshard_plan import is_same, other_keys
-from zardine.tools.reshard_run import MOST_PASSES, Resharding, Run, keys_elsewhere, without_copying
-from zardine.tools.reshard_state import (
+from zardine.tools.resharding.plan import is_same, other_keys
+from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, keys_elsewhere, without_copying
+from zardine.tools.resharding.state import (
     BegunMeanwhileError,
     Journal,
     about,

@@ -25,10 +25,10 @@ from zardine.metadata.v2_fill_values import fill_to_json
 from zardine.new_array import parse_key_encoding
 from zardine.new_older_array import numcodecs_json
 from zardine.stores.memory import MemoryStore
-from zardine.tools.convert_attributes import names_to_attribute, reads_fill_as_missing, strict_attributes
-from zardine.tools.convert_codecs import has_shards, is_exact, without_checksum
-from zardine.tools.convert_options import ConvertOptions, is_word
-from zardine.tools.convert_plan import NodePlan, Planned, bits, other_members
+from zardine.tools.converting.attributes import names_to_attribute, reads_fill_as_missing, strict_attributes
+from zardine.tools.converting.codecs import has_shards, is_exact, without_checksum
+from zardine.tools.converting.options import ConvertOptions, is_word
+from zardine.tools.converting.plan import NodePlan, Planned, bits, other_members
 
 
 def array_to_older(path: str, metadata: ArrayMetadata, options: ConvertOptions, *, complete: bool = False) -> Planned:

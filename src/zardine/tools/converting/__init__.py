@@ -1,0 +1,1 @@
+"""How arrays of any version become arrays of another one."""

@@ -1,0 +1,1 @@
+"""How an array gets other shards while it stays readable."""

@@ -1,0 +1,1 @@
+"""Getting out of a damaged shard what is readable in it. Pure."""
