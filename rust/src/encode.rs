@@ -7,7 +7,8 @@ use crate::pipeline::Pipeline;
 use crate::read_space::ReadSpace;
 use crate::scratch::Scratch;
 use crate::sources::{Source, fetch_one};
-use crate::steps::{Encoders, sum};
+use crate::steps::encoders::Encoders;
+use crate::steps::sum;
 use crate::strided_memory::StridedMemory;
 use crate::transfer::{Direction, Sides, Transfer};
 use crate::workers::{Batches, Failures};
@@ -79,7 +80,8 @@ impl<'a> Encode<'a> {
             (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
         let batches = Batches::new(sizes, self.threads);
         let raw = self.pipeline.steps.compressor.is_none();
-        let states = batches.run(Space::default, |space, range| {
+        let start = || Space { encoders: Encoders::kept(), ..Space::default() };
+        let states = batches.run(start, |space, range| {
             for job in range {
                 failures.watch(job, || {
                     let chunk = if raw { self.look(job, space)? } else { self.compress(job, space)? };
@@ -98,6 +100,9 @@ impl<'a> Encode<'a> {
                 chunks[job] = chunk;
             }
             pieces.push(state.pieces);
+            if number == 0 {
+                state.encoders.keep(); // of the calling thread
+            }
         }
         let (mut offsets, mut lengths) = (Vec::with_capacity(chunks.len()), Vec::with_capacity(chunks.len()));
         let mut nbytes = 0usize;

@@ -118,7 +118,17 @@ pub struct Deflater(Option<(i32, NonNull<sys::libdeflate_compressor>)>);
 // SAFETY: libdeflate's objects have no ties to a thread.
 unsafe impl Send for Deflater {}
 
+/// From this level on libdeflate takes megabytes.
+const LARGE_LEVEL: i32 = 10;
+
 impl Deflater {
+    /// Let go of what takes megabytes.
+    pub fn shrink(&mut self) {
+        if self.0.is_some_and(|(level, _)| level >= LARGE_LEVEL) {
+            self.free();
+        }
+    }
+
     /// Append one gzip member to `target`, which has room for it.
     pub fn compress(&mut self, content: &[u8], level: i32, target: &mut Vec<u8>) -> Outcome {
         let deflater = match self.0 {

@@ -2,6 +2,7 @@
 
 pub mod blosc;
 pub mod blosc_streams;
+pub mod encoders;
 pub mod gzip;
 pub mod shuffle;
 pub mod sum;
@@ -10,6 +11,7 @@ pub mod zstd_frames;
 
 use crate::Outcome;
 use crate::scratch::Scratch;
+use crate::steps::encoders::Encoders;
 
 pub enum Compressor {
     Gzip { level: i32 },
@@ -33,13 +35,6 @@ pub struct Decoders {
     pub gzip: gzip::Inflater,
     /// A block before its bytes are put back in order.
     pub block: Scratch,
-}
-
-/// What encoding needs again and again. One for each thread.
-#[derive(Default)]
-pub struct Encoders {
-    zstd: zstd::Encoder,
-    gzip: gzip::Deflater,
 }
 
 impl Steps {

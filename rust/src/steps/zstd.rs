@@ -61,6 +61,13 @@ fn decompress_stream(context: &mut DCtx, frame: &[u8], room: &mut [u8]) -> Outco
 pub struct Encoder(Option<(i32, bool, CCtx<'static>)>);
 
 impl Encoder {
+    /// Let go of what takes more than `most` bytes.
+    pub fn shrink(&mut self, most: usize) {
+        if self.0.as_ref().is_some_and(|(_, _, context)| context.sizeof() > most) {
+            self.0 = None;
+        }
+    }
+
     /// Append one frame to `target`, which has room for it.
     pub fn compress(&mut self, content: &[u8], level: i32, checksum: bool, target: &mut Vec<u8>) -> Outcome {
         let context = match &mut self.0 {
