@@ -57,26 +57,35 @@ def points_of(calls: list[str]) -> list[Point]:
     return [Point(at, name, part) for at, name in enumerate(calls) for part in (None, *PARTS.get(name, ()))]
 
 
-def watch_calls(before: Callable[[str, Callable[..., Any], tuple[Any, ...]], None]) -> None:
-    """From now on have ``before`` called with name, function and arguments of each of :data:`CALLS`."""
+Instead = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+"""Gets the name, the function and the arguments of a call, and is to make it and give its result."""
+
+
+def watch_calls(instead: Instead, put: Callable[[Any, str, Any], None] = setattr, more: tuple[str, ...] = ()) -> None:
+    """From now on have ``instead`` called for each of :data:`CALLS`, and ``more``; ``put`` puts wrappers in place."""
 
     def wrapper(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if name != "open" or (len(args) > 1 and args[1] & os.O_CREAT):
-                before(name, call, args)
+            if name != "open" or name in more or (len(args) > 1 and args[1] & os.O_CREAT):
+                return instead(name, call, args, kwargs)
             return call(*args, **kwargs)
 
         return wrapped
 
-    for name in CALLS:
+    for name in dict.fromkeys((*CALLS, *more)):
         if hasattr(os, name):
-            setattr(os, name, wrapper(name, getattr(os, name)))
+            put(os, name, wrapper(name, getattr(os, name)))
 
 
 def record_calls() -> list[str]:
     """The names of the calls that this process makes from now on; the list grows."""
     names: list[str] = []
-    watch_calls(lambda name, call, args: names.append(name))
+
+    def instead(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        names.append(name)
+        return call(*args, **kwargs)
+
+    watch_calls(instead)
     return names
 
 
@@ -84,15 +93,16 @@ def kill_at(point: Point) -> None:
     """Let this process die there."""
     done = 0
 
-    def before(name: str, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def instead(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nonlocal done
         if done == point.at:
             if point.part is not None:
                 do_part(name, call, args, point.part)
             os.kill(os.getpid(), signal.SIGKILL)
         done += 1
+        return call(*args, **kwargs)
 
-    watch_calls(before)
+    watch_calls(instead)
 
 
 def do_part(name: str, call: Callable[..., Any], args: tuple[Any, ...], part: str) -> None:

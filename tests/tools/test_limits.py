@@ -82,7 +82,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)  # files that were replaced are closed late
 
 
 def fill_up(folder: Path, left: int) -> Path:

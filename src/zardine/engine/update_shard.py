@@ -3,8 +3,8 @@
 Three ways, chosen at run time (sharding codec 1.0, "Binary shard format"):
 
 - *rewrite*: a new object replaces the old one atomically. Possible everywhere.
-- *append*: the new chunks and a new index go behind what is there, in one write; nothing old is overwritten. A reader
-  that comes in between, or a crash, finds an end that is no index: then the index before counts, see
+- *append*: the new chunks and a new index go behind what is there; nothing old is overwritten. A reader that comes in
+  between, or a crash, finds an end that is no index: then the index before counts, see
   :mod:`zardine.sharding.recovery`. Where the index is at the start, it is written there after its copy at the end.
 - *in_place*: as *append*, but a chunk that is not longer than its old one takes its place. A crash meanwhile leaves a
   chunk that its checksum tells to be torn.
@@ -13,21 +13,20 @@ Three ways, chosen at run time (sharding codec 1.0, "Binary shard format"):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.change import Change
+from zardine.engine.file_edit import Chunks, edit_file, plan_edit, wastes
 from zardine.engine.file_index import index_to_edit
 from zardine.engine.held_change import HeldChange
 from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.old_chunks import OldChunks, chunks_of_shard
 from zardine.engine.read import row_batches
 from zardine.engine.workers import for_each
-from zardine.sharding.index import EMPTY, ShardIndex, empty_index, encode_index
+from zardine.sharding.index import ShardIndex, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.sharding.recovery import has_checksum
@@ -35,8 +34,6 @@ from zardine.stores.base import Condition, EditableFile, FilePart, Reading
 
 Ints = npt.NDArray[np.int64]
 AnyChange = Change | HeldChange
-Chunks = dict[int, BytesLike | None]
-"""New encoded inner chunks by their row in the index; ``None`` for those that become empty."""
 
 
 def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints) -> None:
@@ -61,7 +58,7 @@ def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints) -> None:
     if any(chunk is not None for chunk in merged):
         store.set(key, layout.assemble(merged, _order(change, layout, old.index)), condition=condition_of(reading))
     elif reading is not None and store.lock_is_exclusive:
-        store.erase(key)
+        store.erase_version(key, reading.version)
     elif reading is not None:  # to erase cannot be made conditional: another writer's chunks could go with it
         store.set(key, layout.assemble(merged), condition=condition_of(reading))
 
@@ -84,19 +81,6 @@ def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
     return chunks
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Edit:
-    """Where the chunks of an edit go in the file, and the index afterwards."""
-
-    index: ShardIndex
-    placed: list[tuple[int, BytesLike]]
-    """Offset and bytes of what is written over old chunks."""
-    appended: list[BytesLike]
-    """What goes to the end of the file, one after the other."""
-    moved: bool
-    """Whether the index has to be written."""
-
-
 def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: EditableFile) -> None:
     source, key = change.source, change.key
     index, is_whole = index_to_edit(layout, file)
@@ -104,18 +88,17 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
     strategy = source.config.write_strategy
     edit = None
     if strategy != "rewrite" and has_checksum(layout):
-        edit = _plan_edit(index, new, file.size, in_place=strategy == "in_place", is_whole=is_whole)
-        if _wastes(edit, layout, file, source.config.most_unused):
+        edit = plan_edit(index, new, file.size, in_place=strategy == "in_place", is_whole=is_whole)
+        if wastes(edit, layout, file, source.config.most_unused):
             edit = None
     if all(chunk is None for chunk in new.values()) and not _others_stored(index, new):
-        file.settle()  # looks whether another program has replaced it
-        source.store.erase(key)
+        source.store.erase_version(key, file.version)
         INDEXES.drop(source.cache_space, key)
     elif edit is None:
         _rewrite_file(change, layout, index, new, file)
         INDEXES.drop(source.cache_space, key)
     else:
-        _edit_file(layout, edit, file)
+        edit_file(layout, edit, file)
         # EMPTY becomes MISSING
         known = KnownIndex(edit.index.offsets.astype(np.int64), edit.index.lengths.astype(np.int64), file.version)
         INDEXES.put(source.cache_space, key, known)
@@ -126,72 +109,6 @@ def _others_stored(index: ShardIndex, new: Chunks) -> bool:
     stored = index.stored()
     stored[list(new)] = False
     return bool(stored.any())
-
-
-def _plan_edit(index: ShardIndex, new: Chunks, size: int, *, in_place: bool, is_whole: bool) -> _Edit:
-    after = ShardIndex(index.offsets.copy(), index.lengths.copy())
-    room = _room(index) if in_place else None
-    placed: list[tuple[int, BytesLike]] = []
-    appended: list[BytesLike] = []
-    for row, chunk in new.items():
-        if chunk is None:
-            after.offsets[row] = after.lengths[row] = EMPTY
-        elif room is not None and len(chunk) <= room[row]:
-            placed.append((int(index.offsets[row]), chunk))
-            after.lengths[row] = len(chunk)
-        else:
-            after.offsets[row], after.lengths[row] = size, len(chunk)
-            appended.append(chunk)
-            size += len(chunk)
-    moved = bool((after.offsets != index.offsets).any() or (after.lengths != index.lengths).any())
-    return _Edit(after, placed, appended, moved or not is_whole)
-
-
-def _room(index: ShardIndex) -> Ints:
-    """For each row, the bytes that only its chunk takes; -1 where it has none, or shares them."""
-    room = np.full(len(index), -1, np.int64)
-    rows = np.flatnonzero(index.stored())
-    order = rows[np.lexsort((index.lengths[rows], index.offsets[rows]))]
-    offsets, lengths = index.offsets[order].astype(np.int64), index.lengths[order].astype(np.int64)
-    ends = np.maximum.accumulate(offsets + lengths) if len(order) else offsets
-    alone = np.ones(len(order), np.bool_)
-    shared = ends[:-1] > offsets[1:]
-    alone[:-1] &= ~shared
-    alone[1:] &= ~shared
-    room[order[alone]] = lengths[alone]
-    return room
-
-
-def _wastes(edit: _Edit, layout: ShardLayout, file: EditableFile, most: float) -> bool:
-    """Whether more than the share ``most`` of the file would be unused."""
-    size = file.size + sum(map(len, edit.appended)) + (0 if layout.index_at_start else layout.index_size)
-    stored = edit.index.stored()
-    used = int(edit.index.lengths[stored].sum()) + layout.index_size
-    return bool(edit.appended or edit.moved) and size - used > most * size
-
-
-def _edit_file(layout: ShardLayout, edit: _Edit, file: EditableFile) -> None:
-    size = file.size
-    replaceable = True
-    try:
-        for offset, chunk in edit.placed:
-            file.write_at(offset, [chunk])
-        if edit.moved:
-            encoded = encode_index(edit.index, layout.index_chain)
-            file.write_at(size, [*edit.appended, encoded])
-            if layout.index_at_start:
-                file.order()
-                replaceable = False  # from here on the copy at the end may be all there is
-                file.write_at(0, [encoded])
-                file.order()
-                file.truncate(file.size - layout.index_size)
-    except OSError:
-        with suppress(OSError):
-            if replaceable:
-                file.truncate(size)
-            file.settle()
-        raise
-    file.settle()
 
 
 def _rewrite_file(change: AnyChange, layout: ShardLayout, index: ShardIndex, new: Chunks, file: EditableFile) -> None:

@@ -132,8 +132,10 @@ def _write_chunk(change: AnyChange) -> None:
             encoded = change.encode(0, None if old is None else old.parts[0], covered)
         if encoded is not None:
             store.set(key, encoded, condition=None if covered else condition_of(old))
-        elif covered or (old is not None and store.lock_is_exclusive):
+        elif covered:
             store.erase(key)
+        elif old is not None and store.lock_is_exclusive:
+            store.erase_version(key, old.version)
         elif old is not None:  # to erase cannot be made conditional: another writer's values could go with it
             config = replace(change.source.config, write_empty_chunks=True)
             kept = replace(change, source=change.source.with_config(config)).encode(0, old.parts[0], False)

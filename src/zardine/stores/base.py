@@ -161,6 +161,16 @@ class Store(ABC):
     def erase(self, key: str) -> None:
         """Remove ``key`` if it is there."""
 
+    def erase_version(self, key: str, version: Version | None) -> None:
+        """Remove ``key`` if it has this version, else :class:`~zardine.errors.ConditionFailedError`.
+
+        For who holds :meth:`lock` where that is exclusive: programs that take no locks are noticed by the version.
+        ``None`` where the store has no versions: then this is :meth:`erase`.
+        """
+        if version is not None and self.version(key) != version:
+            raise ConditionFailedError(f"key {key!r} of {self} changed since it was read; it was not erased")
+        self.erase(key)
+
     def erase_values(self, keys: Iterable[str]) -> None:
         """Remove several keys."""
         self._check_writable()

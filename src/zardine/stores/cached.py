@@ -120,6 +120,12 @@ class CachedStore(WrapperStore):
         super().erase(key)
         self._entries.drop(key)
 
+    def erase_version(self, key: str, version: Version | None) -> None:
+        try:
+            super().erase_version(key, version)
+        finally:
+            self._entries.drop(key)
+
     def erase_values(self, keys: Iterable[str]) -> None:
         names = list(keys)
         super().erase_values(names)

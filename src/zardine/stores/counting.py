@@ -122,6 +122,10 @@ class CountingStore(WrapperStore):
         self._count((key,), erases=1)
         super().erase(key)
 
+    def erase_version(self, key: str, version: Version | None) -> None:
+        self._count((key,), erases=1)
+        super().erase_version(key, version)
+
     def erase_values(self, keys: Iterable[str]) -> None:
         names = list(keys)
         self._count(names, erases=len(names))

@@ -54,7 +54,7 @@ class FileLock(KeyedLock):
             if self._entry.depth == 1:
                 self._lock_file()
             else:
-                self.status = self._look()
+                self.status = self.look()
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -73,11 +73,8 @@ class FileLock(KeyedLock):
         if self._entry.depth > 1:
             self._lock(os.dup(file))
 
-    def appeared(self) -> bool:
-        """Whether the name, missing when it was locked, means a file now (a link to nowhere does not)."""
-        return self._look() is not None
-
-    def _look(self) -> os.stat_result | None:
+    def look(self) -> os.stat_result | None:
+        """What the name means now, which programs that take no locks may have changed (a link to nowhere: nothing)."""
         try:
             return os.stat(self._file_name, dir_fd=self._directory)
         except FileNotFoundError:
@@ -88,23 +85,23 @@ class FileLock(KeyedLock):
             try:
                 file = os.open(self._file_name, _OPEN | os.O_RDONLY, dir_fd=self._directory)
             except FileNotFoundError:
-                if self._look() is None:
+                if self.look() is None:
                     return
                 continue  # just made
             except OSError:  # not for us to open, so not to lock either
-                self.status = self._look()
+                self.status = self.look()
                 return
             held = os.fstat(file)
             if owners.get((held.st_dev, held.st_ino)) == threading.get_ident():
                 os.close(file)  # we hold it by another name of it (a hard link); waiting for us would never end
-                self.status = self._look()
+                self.status = self.look()
                 return
             if not stat.S_ISREG(held.st_mode):
                 os.close(file)
-                self.status = self._look()
+                self.status = self.look()
                 return
             locked = self._lock(file) or self._lock_for_writing()
-            self.status = self._look()
+            self.status = self.look()
             if not locked or (self.status is not None and os.path.samestat(self.status, held)):
                 return
             self._unlock(self._entry.files[-1])

@@ -163,6 +163,12 @@ class LocalStore(Store):
         raise StoreError(f"cannot write key {key!r} of {self}: its directory goes away as often as it is made")
 
     def erase(self, key: str) -> None:
+        self._erase(key, None)
+
+    def erase_version(self, key: str, version: Version | None) -> None:
+        self._erase(key, None if version is None else Condition(version))
+
+    def _erase(self, key: str, condition: Condition | None) -> None:
         check_file_key(key)
         self._check_writable("erase from")
         prefix, _, name = key.rpartition("/")
@@ -170,6 +176,7 @@ class LocalStore(Store):
             with self._directory(prefix) as directory, FileLock(directory, name) as lock:
                 if lock.status is not None and stat.S_ISDIR(lock.status.st_mode):
                     return
+                self._check_last(lock, key, condition)
                 os.unlink(name, dir_fd=directory)
                 if self._durable:
                     os.fsync(directory)
@@ -193,6 +200,8 @@ class LocalStore(Store):
             if not name:
                 with self._directory("") as directory:
                     file_tree.clear(directory)
+                    if self._durable:
+                        os.fsync(directory)
                 return
             above, _, last = name.rpartition("/")
             with self._directory(above) as directory:
@@ -270,6 +279,8 @@ class LocalStore(Store):
             return None
         try:
             fd = os.open(name, _EDIT, dir_fd=directory)
+        except FileNotFoundError:
+            self._lost(key)  # removed just now
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EACCES, errno.EPERM, errno.ETXTBSY):
                 return None  # a link, or a file that may be replaced but not changed
@@ -279,8 +290,9 @@ class LocalStore(Store):
             os.close(fd)
             self._lost(key)
 
-        def settle(fd: int) -> Version:
-            version = self._settle(fd)
+        def settle() -> Version:
+            stamp(fd)
+            version = version_of(os.fstat(fd))
             try:
                 replaced = not os.path.samestat(os.stat(name, dir_fd=directory), status)
             except FileNotFoundError:
@@ -397,13 +409,9 @@ class LocalStore(Store):
                 view = memoryview(data)
                 while done < len(data):
                     done += os.write(file, view[done : done + _MOST])
-        self._settle(file)
-
-    def _settle(self, file: int) -> Version:
         stamp(file)
         if self._durable:
             os.fsync(file)
-        return version_of(os.fstat(file))
 
     def _place(
         self, directory: int, temporary: str, file: int, name: str, key: str, condition: Condition | None
@@ -413,22 +421,29 @@ class LocalStore(Store):
             old = lock.status
             if old is not None and stat.S_ISDIR(old.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "it is a prefix of other keys (a directory)")
-            if condition is not None and (None if old is None else version_of(old)) != condition.version:
-                self._lost(key)
             lock.moves_to(file)
             if old is not None:
                 mode = stat.S_IMODE(old.st_mode)
                 if mode != stat.S_IMODE(os.fstat(file).st_mode):
                     with contextlib.suppress(OSError):
                         os.fchmod(file, mode)
-            elif self._link(directory, temporary, name):
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary, dir_fd=directory)
-                return os.fstat(file)
-            elif lock.appeared():
-                return None
+            self._check_last(lock, key, condition)
+            if old is None:
+                if self._link(directory, temporary, name):
+                    with contextlib.suppress(OSError):
+                        os.unlink(temporary, dir_fd=directory)
+                    return os.fstat(file)
+                if lock.look() is not None:
+                    return None
             os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
             return os.fstat(file)
+
+    def _check_last(self, lock: FileLock, key: str, condition: Condition | None) -> None:
+        """Look whether a condition holds: the last call before the one that gives or takes the name."""
+        if condition is not None:
+            now = lock.look()
+            if (None if now is None else version_of(now)) != condition.version:
+                self._lost(key)
 
     def _link(self, directory: int, temporary: str, name: str) -> bool:
         """Whether the new name could be made; not if it exists, or where files cannot have two names."""

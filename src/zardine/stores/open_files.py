@@ -104,14 +104,12 @@ class EditableFile(OpenFile):
     Nothing of what is done here is atomic. Whoever edits sees to it that readers can tell at any moment what is whole.
     """
 
-    __slots__ = ("_durable", "_settle")
+    __slots__ = ("_settle", "durable")
 
-    def __init__(
-        self, fd: int, size: int, version: Version, settle: Callable[[int], Version], *, durable: bool
-    ) -> None:
+    def __init__(self, fd: int, size: int, version: Version, settle: Callable[[], Version], *, durable: bool) -> None:
         super().__init__(fd, size, version)
         self._settle = settle
-        self._durable = durable
+        self.durable = durable
 
     def write_at(self, offset: int, parts: Sequence[BytesLike]) -> None:
         """Write ``parts`` one after the other from ``offset`` on. A failure leaves what was written so far."""
@@ -132,15 +130,15 @@ class EditableFile(OpenFile):
 
     def order(self) -> None:
         """What was written so far reaches the disk before anything that follows, if the store promises durability."""
-        if self._durable:
+        if self.durable:
             os.fsync(self.fd)
 
     def settle(self) -> Version:
-        """Say that the edit is done; gives the new version. It is on the disk if the store promises that.
+        """Say that the edit is done; gives the new version. What matters of it must be on the disk: see :meth:`order`.
 
         Raises :class:`~zardine.errors.ConditionFailedError` if another program replaced the file meanwhile.
         """
-        self.version = self._settle(self.fd)
+        self.version = self._settle()
         return self.version
 
 

@@ -95,6 +95,11 @@ class WrapperStore(Store):
         self._check_writable("erase from")
         self._store.erase(inner)
 
+    def erase_version(self, key: str, version: Version | None) -> None:
+        inner = self._key(key)
+        self._check_writable("erase from")
+        self._store.erase_version(inner, version)
+
     def erase_values(self, keys: Iterable[str]) -> None:
         self._check_writable("erase from")
         self._store.erase_values([self._key(key) for key in keys])

@@ -236,6 +236,17 @@ class StoreConformance:
         store.set("b", b"where a prefix was")
         assert store.get("b") == b"where a prefix was"
 
+    def test_erase_version(self) -> None:
+        store = self.make_store()
+        old = store.set("a/b", b"old")
+        if self.versions:
+            store.set("a/b", b"new")
+            with pytest.raises(ConditionFailedError):
+                store.erase_version("a/b", old)
+            assert store.get("a/b") == b"new"
+        store.erase_version("a/b", store.version("a/b"))
+        assert not store.exists("a/b")
+
     def test_erase_prefix(self) -> None:
         store = self.make_store()
         keys = ["a.b", "a/b", "a/c/d", "a/c/e/f", "a0", "aa/b", "b/a/b"]

@@ -187,9 +187,7 @@ class _Repair:
                 store.set(key, layout.assemble([None] * layout.count), condition=Condition(old.version))
                 self._act("repaired", message)
                 return
-            if store.version(key) != old.version:  # to erase cannot be made conditional
-                raise ConditionFailedError(f"key {key!r} of {store} changed since it was read")
-            store.erase(key)
+            store.erase_version(key, old.version)
         self._act("repaired", message)
 
 

@@ -15,12 +15,12 @@ from zardine.engine.freshness import check_fresh
 from zardine.engine.layout import prepare_layout
 from zardine.engine.source import ArraySource
 from zardine.engine.write import write_plan
-from zardine.errors import ConditionFailedError, CorruptionError
+from zardine.errors import CorruptionError
 from zardine.indexing.boxes import cut_box
 from zardine.indexing.plan import plan_grid
 from zardine.indexing.selection import GridSelection
 from zardine.nodes import document_key, load_array
-from zardine.stores.base import Reading, Store
+from zardine.stores.base import Store
 from zardine.tools.beyond_shape import NOTE, beyond, reaches_beyond
 from zardine.tools.kept_objects import Keeper
 from zardine.tools.object_check import StoredObject, check_object
@@ -44,7 +44,7 @@ def remove_outside(store: Store, path: str, keeper: Keeper) -> list[Fault]:
                 continue
             actions += keeper.keep(store, path, fault.key, old)
             if not keeper.dry_run:
-                _erase(store, fault.key, old)
+                store.erase_version(fault.key, old.version)
             actions.append(replace(fault, kind="removed", message="it was outside of the array"))
     return actions
 
@@ -91,9 +91,3 @@ def _fill(stored: StoredObject) -> None:
 def _put_fill(target: ArraySource, box: GridSelection) -> None:
     values = np.broadcast_to(target.layout.metadata.fill, box.full_shape)
     write_plan(target, plan_grid(box, target.layout.grids), values)
-
-
-def _erase(store: Store, key: str, old: Reading) -> None:
-    if store.version(key) != old.version:  # to erase cannot be made conditional
-        raise ConditionFailedError(f"key {key!r} of {store} changed since it was read")
-    store.erase(key)
