@@ -252,7 +252,7 @@ def test_conditions_that_never_hold_end_in_an_error(monkeypatch: pytest.MonkeyPa
                 return super().set(key, value, condition=condition)
             raise ConditionFailedError("never")
 
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setattr("zardine.stores.attempts.PATIENCE", 0.2)
     array = zardine.create_array(Stubborn(MemoryStore()), shape=(4,), dtype="i4", chunks=(2,), shards=(4,))
     with pytest.raises(ConditionFailedError, match="never"):
         array[0] = 1
