@@ -1,56 +1,91 @@
-"""Closing files that have no name any more in another thread.
+"""Closing files that have no name any more in other threads.
 
 Closing frees such a file, and waits until the disk has written what was still on its way there: a millisecond or more
-for a document that was replaced shortly after it was made, as by one append after the other.
+for a document or shard that was replaced shortly after it was made, as by one append after the other. Several threads,
+since they only wait.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
-from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from collections import deque
+from threading import Condition, Lock, Thread
+from typing import Final
 
-_MOST = 8
+_MOST: Final = 64
 """Files that wait to be closed; beyond that, closing is not put off."""
+
+_THREADS: Final = 8
+_IDLE: Final = 0.5
+"""Seconds after which a thread ends that has nothing to close."""
+
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
 
 
 class _Closer:
-    """One thread, started when first needed, that ends when there is nothing left to close."""
+    """Threads, started when needed, that end when there is nothing left to close."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._files: SimpleQueue[int] = SimpleQueue()
-        self._running = False
+        self._work, self._done = Condition(self._lock), Condition(self._lock)
+        self._files: deque[int] = deque()
+        self._threads = self._idle = self._closing = self._closed = 0
 
     def close(self, file: int) -> None:
         with self._lock:
-            if self._files.qsize() < _MOST:
-                self._files.put(file)
-                if not self._running:
-                    try:
-                        Thread(target=self._run, name="zardine-close", daemon=True).start()
-                        self._running = True
-                    except RuntimeError:  # the interpreter is shutting down
-                        self._files.get()
-                        os.close(file)
+            if len(self._files) < _MOST and self._has_thread():
+                self._files.append(file)
+                self._work.notify()
                 return
         os.close(file)
 
-    def _run(self) -> None:
-        while True:
-            try:
-                os.close(self._files.get(timeout=0.5))
-            except Empty:
-                with self._lock:
-                    if self._files.empty():
-                        self._running = False
-                        return
+    def finish(self) -> bool:
+        """Wait until all are closed; whether any were since this was asked last."""
+        with self._lock:
+            while self._files or self._closing:
+                self._done.wait()
+            some, self._closed = self._closed > 0, 0
+            return some
 
     def forget(self) -> None:
         """In a forked child, whose copies are closed here."""
-        files, self._lock, self._files, self._running = self._files, Lock(), SimpleQueue(), False
-        while not files.empty():
-            os.close(files.get())
+        files = self._files
+        self.__init__()  # type: ignore[misc]
+        for file in files:
+            os.close(file)
+
+    def _has_thread(self) -> bool:
+        """Whether one will close another file, started now if all are busy."""
+        if self._idle <= len(self._files) and self._threads < _THREADS:
+            try:
+                Thread(target=self._run, name="zardine-close", daemon=True).start()
+                self._threads += 1
+            except RuntimeError:  # the interpreter is shutting down
+                return False
+        return True
+
+    def _run(self) -> None:
+        while (file := self._next()) is not None:
+            with contextlib.suppress(OSError):
+                os.close(file)
+            with self._lock:
+                self._closing -= 1
+                self._closed += 1
+                self._done.notify_all()
+
+    def _next(self) -> int | None:
+        with self._lock:
+            self._idle += 1
+            while not self._files:
+                if not self._work.wait(_IDLE) and not self._files:
+                    self._idle -= 1
+                    self._threads -= 1
+                    return None
+            self._idle -= 1
+            self._closing += 1
+            return self._files.popleft()
 
 
 _closer = _Closer()
@@ -66,4 +101,9 @@ def close_late(file: int) -> None:
         os.close(file)
 
 
-__all__ = ["close_late"]
+def made_room(error: OSError) -> bool:
+    """Whether a call that failed for want of room may succeed now, since files were closed late."""
+    return error.errno in _NO_ROOM and _closer.finish()
+
+
+__all__ = ["close_late", "made_room"]

@@ -32,6 +32,7 @@ from zardine.stores.file_lock import FileLock
 from zardine.stores.file_names import check_file_key, temporary_name
 from zardine.stores.file_uri import is_file_uri, path_of_uri, uri_of_path
 from zardine.stores.file_version import stamp, version_of
+from zardine.stores.late_closing import made_room
 from zardine.stores.open_files import EditableFile, FilePart, copy_part
 
 if TYPE_CHECKING:
@@ -158,8 +159,13 @@ class LocalStore(Store):
         if condition is not None and self.version(key) != condition.version:
             self._lost(key)
         for _ in range(_ATTEMPTS):
-            with contextlib.suppress(FileNotFoundError):  # the directory was erased while we wrote into it: again
+            try:
                 return self._set(key, pieces, condition)
+            except FileNotFoundError:  # the directory was erased while we wrote into it: again
+                continue
+            except StoreError as error:
+                if not made_room(error):
+                    raise
         raise StoreError(f"cannot write key {key!r} of {self}: its directory goes away as often as it is made")
 
     def erase(self, key: str) -> None:

@@ -12,6 +12,7 @@ from typing import Final, Self
 from zardine.buffers import BytesLike
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
 from zardine.stores.file_version import version_of
+from zardine.stores.late_closing import made_room
 
 try:
     import fcntl
@@ -115,7 +116,12 @@ class EditableFile(OpenFile):
         """Write ``parts`` one after the other from ``offset`` on. A failure leaves what was written so far."""
         views = [memoryview(part).cast("B") for part in parts if len(part)]
         while views:
-            done = os.pwritev(self.fd, views[:_MOST_PARTS], offset)
+            try:
+                done = os.pwritev(self.fd, views[:_MOST_PARTS], offset)
+            except OSError as error:
+                if made_room(error):
+                    continue
+                raise
             offset += done
             self.size = max(self.size, offset)
             while views and done >= len(views[0]):
