@@ -37,6 +37,8 @@ def _objects() -> dict[str, Any]:
 
 def points(store: Any, **layout: Any) -> None:
     vectors.write_points(store, positions(), vertex_attributes=_vertex_attributes(), **layout)
+    ball = vectors.ParametricObject("sphere", np.arange(1.0, 5), "ball")
+    vectors.write_parametric_objects(store, [ball, vectors.ParametricObject("line", np.arange(6.0))], groups=[[0]])
 
 
 def points_of_objects(store: Any, **layout: Any) -> None:
@@ -70,6 +72,12 @@ def mesh(store: Any, **layout: Any) -> None:
     vectors.write_mesh(store, positions(), faces, **more, **layout)
 
 
+def at_once(monkeypatch: Any) -> None:
+    """Let readers not wait for writers that may be at work: what is wrong in these tests stays wrong."""
+    for module in ("steady_cells", "steady_tables", "rereading", "checking", "parametric"):
+        monkeypatch.setattr(f"zardine.vectors.{module}.WAITS", (0.0,))
+
+
 WRITERS: dict[str, Callable[..., None]] = {
     each.__name__: each for each in (points, points_of_objects, polylines, graph, skeleton, mesh)
 }
@@ -99,6 +107,7 @@ def read_all(store: Any, kind: str, **query: Any) -> dict[str, list[Any]]:
         found["objects"] = vectors.read_objects(store)
         found["groups"] = vectors.read_groups(store)
         found["fragments"] = vectors.read_fragments(store)
+        found |= {f"parametric {n}": each for n, each in enumerate(vectors.read_parametric_objects(store))}
     return {name: _lists(value) for name, value in found.items()}
 
 

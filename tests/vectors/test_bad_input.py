@@ -11,7 +11,7 @@ import pytest
 
 from vectors.geometry_samples import values
 from zardine import vectors
-from zardine.errors import ChunkDecodeError, DataError, MetadataError, SelectionError, ZardineError
+from zardine.errors import ChunkDecodeError, DataError, MetadataError, NodeNotFoundError, SelectionError, ZardineError
 from zardine.storage import MemoryStore
 from zardine.vectors.fragment_index import decode_index, encode_indexes
 from zardine.vectors.link_cells import decode_links
@@ -80,6 +80,48 @@ def test_links_that_cannot_be_written() -> None:
         vectors.write_polylines(store, [P, P], object_ids=[1, 1], chunk_shape=5)
     with pytest.raises(TypeError, match="chunk_shapes"):
         vectors.write_polylines(store, [P], chunk_shapes=5)
+    assert values(store) == {}
+
+
+OTHERS: tuple[Any, ...] = (0, 1.5, True, object(), len, slice(0, 1), np.array(3))
+WRONG_OPTIONS: dict[str, tuple[Any, ...]] = {
+    "chunk_shape": ("x", [], [1, 2], -1, np.inf, [np.nan] * 3, {}),
+    "shard_shape": ("x", [], [1, 2], -1, 1.5, True, [0] * 3, {}),
+    "compressor": ("x", 3, {"name": "x"}, ["zstd", 3]),
+    "codec_config": ("x", 3, {"name": "x"}, {"codecs": 3}),
+    "bounds": (*OTHERS, "x", [0, [1]], ([0] * 2, [1] * 2), ([0] * 3, [np.nan] * 3), ([9] * 3, [0] * 3)),
+    "vertex_attributes": (*OTHERS, "x", [1], {1: [0] * 4}, {"c": [0] * 4}, {"a": [0] * 5}, {"a": [1j] * 4}),
+    "object_attributes": (*OTHERS, "x", [1], {"a": [0] * 9}, np.zeros(4)),
+    "group_attributes": (*OTHERS, "x", [1], {"a": [0] * 9}, np.zeros(4)),
+    "object_ids": (*OTHERS, "x", [0, [1]], [0] * 9, [1.5] * 4, [2**63] * 4, [None] * 4),
+    "groups": (*OTHERS, [0], [[0.5]], [["a"]], [None], [[99]], {1: [0]}, {"a": [0]}),
+    "dtype": (0, "x", "f2", "i4", np.int32, object(), [[]], len),
+    "axes": (*OTHERS, "x", ["x"] * 3, [1, 2, 3], ["x", "y"], [None] * 3),
+    "crs": (*OTHERS, "EPSG:4326", [1]),
+    "bin_shape": ("x", 3, 1e-5, 1e-320, [1, 2], 0, np.nan),
+}
+
+
+@pytest.mark.parametrize("name", ["points", "polylines", "lines", "graph", "mesh", "skeleton"])
+def test_wrong_options_of_writers(name: str) -> None:
+    ways: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+        "points": (vectors.write_points, (P,)),
+        "polylines": (vectors.write_polylines, ([P[:1], P[1:]],)),
+        "lines": (vectors.write_lines, (P.reshape(2, 2, 3),)),
+        "graph": (vectors.write_graph, (P, [[0, 1]])),
+        "mesh": (vectors.write_mesh, (P, [[0, 1, 2]])),
+        "skeleton": (vectors.write_skeleton, (P, [-1, 0, 1, 2])),
+    }
+    write, given = ways[name]
+    store = MemoryStore()
+    for option, wrong in WRONG_OPTIONS.items():
+        for value in wrong if option != "bin_shape" or name == "points" else ():
+            with pytest.raises(DataError):
+                write(store, *given, **{"chunk_shape": 20, option: value})
+    for place in range(len(given)):
+        for value in (*OTHERS, "x", [0, [1]], None, np.zeros((2, 3), complex), [["a"] * 3]):
+            with pytest.raises(DataError):
+                write(store, *given[:place], value, *given[place + 1 :], chunk_shape=20)
     assert values(store) == {}
 
 
@@ -186,6 +228,8 @@ def vectors_report(path: str) -> None:
 def test_a_directory_that_is_no_store(tmp_path: Any) -> None:
     with pytest.raises(ZardineError):
         vectors.read_points(str(tmp_path / "nothing"))
+    with pytest.raises(NodeNotFoundError):
+        vectors.validate(str(tmp_path / "nothing"))
     import zardine
 
     zardine.create_group(str(tmp_path / "plain.zarr"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from vectors.geometry_samples import copy_of
-from vectors.stores_of_all_kinds import WRITERS, read_all, store_of
+from vectors.stores_of_all_kinds import WRITERS, at_once, read_all, store_of
 from zardine import vectors
 from zardine.errors import ZardineError
 from zardine.storage import MemoryStore
@@ -83,7 +83,7 @@ def _changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 def test_validate_never_raises_and_finds_what_changes_the_answer(
     kind: str, layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zardine.vectors.steady_cells.WAITS", (0.0,))
+    at_once(monkeypatch)
     store = store_of(kind, **LAYOUTS[layout])
     whole = read_all(store, kind)
     assert vectors.validate(store).findings == ()
@@ -102,15 +102,47 @@ def test_validate_never_raises_and_finds_what_changes_the_answer(
         except Exception as fault:
             raise AssertionError(f"{told}: validate raised") from fault
         assert not any("cannot be read: " in each.message for each in report.findings), (told, report.errors)
-        try:
-            answer = read_all(bad, kind)
-        except ZardineError:
+        answer = _answer(bad, kind, told)
+        if answer is None:
             assert report.errors, f"{told}: readers refuse it, and validate finds nothing"
-            continue
-        except Exception as fault:
-            raise AssertionError(f"{told}: a reader raised") from fault
-        if answer != whole and not _is_another_value(what, layout):
+        elif answer != whole and not _is_another_value(what, layout):
             assert report.findings, f"{told}: another answer, and validate finds nothing"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", WRITERS)
+def test_repair_hides_no_loss(kind: str, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It raises for documents only and breaks nothing; what it mends is as it was, or a line says what it filled up."""
+    at_once(monkeypatch)
+    store = store_of(kind, **LAYOUTS[layout])
+    whole = read_all(store, kind)
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    cases = list(damaged(store, seed))
+    for number in np.random.default_rng(seed).permutation(len(cases))[: SOME // 3].tolist():
+        what, bad = cases[number]
+        told = f"{kind}, {layout}, seed {seed}: {what}"
+        before = _answer(bad, kind, told)
+        try:
+            lines = vectors.repair(bad)
+        except ZardineError as fault:
+            if "zarr.json" not in what:
+                raise AssertionError(f"{told}: repair raised") from fault
+            lines = []
+        after = _answer(bad, kind, told)
+        assert before != whole or after == whole, f"{told}: {lines}"
+        if before is None and after is not None and after != whole:
+            assert any("filled up" in line for line in lines), f"{told}: {lines}"
+        assert after is not None or not vectors.validate(bad).ok, f"{told}: {lines}"
+
+
+def _answer(store: MemoryStore, kind: str, told: str) -> dict[str, list[Any]] | None:
+    """What readers give; ``None`` where they refuse."""
+    try:
+        return read_all(store, kind)
+    except ZardineError:
+        return None
+    except Exception as fault:
+        raise AssertionError(f"{told}: a reader raised") from fault
 
 
 def _is_another_value(what: str, layout: str) -> bool:

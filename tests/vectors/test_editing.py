@@ -312,3 +312,39 @@ def test_nodes_and_attributes_of_others_stay() -> None:
     assert zardine.open_group(store, path="0/geometry_index").attrs["theirs"] == 1
     for name in ("0/vertices", "0/object_attributes/w", "0/object_index"):
         assert zardine.open(store, path=name, mode="r").attrs["unit"] == "mm"
+
+
+def test_what_new_objects_are_not_given_is_absent() -> None:
+    """Not zero, which would be a value."""
+    store, line = MemoryStore(), np.zeros((2, 3))
+    given = {"count": [4, 0], "size": [1.5, 2.5], "name": ["a", "b"], "flag": np.array([1, 2], "u1")}
+    vectors.write_polylines(store, [line, line + 1], chunk_shape=5, object_attributes=given)
+    vectors.append_polylines(store, [line + 2])
+    vectors.append_polylines(store, [line + 3], object_attributes={"new": [7], "count": [0]})
+    found = vectors.read_objects(store)
+    assert {name: each.tolist() for name, each in found.present.items()} == {
+        "count": [True, True, False, True],
+        "size": [True, True, False, False],
+        "name": [True, True, False, False],
+        "flag": [True, True, False, False],
+        "new": [False, False, False, True],
+    }
+    store = MemoryStore()
+    vectors.write_points(store, line, chunk_shape=5, object_ids=[1, 2])
+    vectors.append_points(store, line, object_ids=[2, 3], object_attributes={"count": [0]})
+    assert vectors.read_objects(store).present["count"].tolist() == [False, False, True]
+
+
+def test_attributes_of_appended_links_have_both_names() -> None:
+    for name in ("link_attributes", "edge_attributes"):
+        store = MemoryStore()
+        vectors.write_graph(store, np.eye(3), [[0, 1]], chunk_shape=5, edge_attributes={"w": [1]})
+        vectors.append_graph(store, np.eye(3), [[0, 1]], **{name: {"w": [2]}})
+        assert sorted(vectors.read_graph(store).edge_attributes["w"].tolist()) == [1, 2]
+    for name in ("link_attributes", "face_attributes"):
+        store = MemoryStore()
+        vectors.write_mesh(store, np.eye(3), [[0, 1, 2]], chunk_shape=5, face_attributes={"w": [1]})
+        vectors.append_mesh(store, np.eye(3), [[0, 1, 2]], **{name: {"w": [2]}})
+        assert sorted(vectors.read_mesh(store).face_attributes["w"].tolist()) == [1, 2]
+    with pytest.raises(DataError, match="give one of them"):
+        vectors.append_mesh(store, np.eye(3), [[0, 1, 2]], face_attributes={"w": [2]}, link_attributes={"w": [2]})

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vectors.stores_of_all_kinds import WRITERS, positions, read_all, store_of
+from vectors.geometry_samples import rows
+from vectors.stores_of_all_kinds import WRITERS, at_once, positions, read_all, store_of
 from zardine import vectors
 from zardine.errors import CorruptionError
 from zardine.storage import MemoryStore
@@ -18,8 +19,8 @@ SMALL = ([-30, -30, -30], [-21, -21, -21])
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zardine.vectors.steady_cells.WAITS", (0.0,))
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once(monkeypatch)
 
 
 def erase(store: MemoryStore, prefix: str) -> int:
@@ -150,6 +151,84 @@ def test_dropping_what_is_lost_leaves_the_rest(kind: str) -> None:
     assert vectors.validate(store).ok
 
 
+@pytest.mark.parametrize("kind", WRITERS)
+def test_chunks_that_only_an_attribute_still_names(kind: str) -> None:
+    store = store_of(kind)
+    lost = one_cell_of(store, "0/vertices")
+    chunk = [int(n) - 2 for n in lost.split("/")[3:]]
+    count = int(vectors.read_fragments(store).vertex_counts.sum())
+    fewer = count - len(vectors.read_points(store, chunks=[chunk], attributes=None))
+    for node in ("0/vertices", "0/vertex_fragments"):
+        store.erase(lost.replace("0/vertices", node))
+        listed = json.loads(bytes(store.get(f"{node}/zarr.json") or b""))["attributes"]["nonempty_chunks"]
+        relist(store, node, [each for each in listed if each != ".".join(map(str, chunk))])
+    document = json.loads(bytes(store.get("0/zarr.json") or b""))
+    document["attributes"]["zarr_vectors_level"]["vertex_count"] = fewer
+    store.set("0/zarr.json", json.dumps(document).encode())
+    low = np.array(chunk) * 20.0
+    for query in ({}, {"chunks": [chunk]}, {"bbox": (low, low + 19)}):
+        with pytest.raises(CorruptionError, match="lost"):
+            read_all(store, kind, **query)
+    assert not vectors.validate(store).ok
+    vectors.repair(store)
+    assert not vectors.validate(store).ok
+    assert any("forgot the values" in line for line in vectors.repair(store, drop_lost=True))
+    assert vectors.validate(store).ok, vectors.validate(store).errors
+    assert len(vectors.read_points(store)) == fewer
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("shard", [None, 2])
+def test_lost_fragments(kind: str, shard: int | None) -> None:
+    store = store_of(kind, shard_shape=shard)
+    whole = rows(vectors.read_points(store).positions)
+    store.erase(one_cell_of(store, "0/vertex_fragments"))
+    with pytest.raises(CorruptionError):
+        read_all(store, kind)
+    vectors.repair(store)
+    assert not vectors.validate(store).ok
+    assert any("whose fragments are lost" in line for line in vectors.repair(store, drop_lost=True))
+    assert vectors.validate(store).ok, vectors.validate(store).errors
+    left = rows(vectors.read_points(store).positions)
+    assert left == whole if kind == "points" else len(left) < len(whole)
+    assert read_all(store, kind)
+
+
+def test_lost_values_of_links() -> None:
+    store = store_of("graph")
+    store.erase(one_cell_of(store, "0/link_attributes/w/0"))
+    with pytest.raises(CorruptionError):
+        vectors.read_graph(store)
+    vectors.repair(store)
+    assert not vectors.validate(store).ok
+    assert any("filled up" in line for line in vectors.repair(store, drop_lost=True))
+    assert vectors.validate(store).ok
+    weights = vectors.read_graph(store).edge_attributes["w"]
+    assert np.isnan(weights).any()
+    assert len(weights) == 60
+
+
+def test_lost_parametric_objects() -> None:
+    for what, found in (("objects/c/", "parametric"), ("objects/", "parametric"), ("names/c/", "values-absent")):
+        store = store_of("points")
+        assert erase(store, f"parametric/{what}")
+        assert found in vectors.validate(store).codes
+        if found == "parametric":
+            with pytest.raises(CorruptionError):
+                vectors.read_parametric_objects(store)
+
+
+def test_repair_does_what_it_can_and_says_what_it_cannot() -> None:
+    store = store_of("graph")
+    key = one_cell_of(store, "0/vertex_attributes/n")
+    store.set(key, bytes(store.get(key) or b"")[:-3])
+    relist(store, "0/vertex_attributes/rgb", None)
+    told = vectors.repair(store)
+    assert any(line.startswith("0: left as it is: ") and "vertex_attributes/n" in line for line in told)
+    assert any(line.startswith("0/vertex_attributes/rgb: nonempty_chunks names") for line in told)
+    assert {each.place for each in vectors.validate(store).errors} == {"0/vertex_attributes/n"}
+
+
 def test_lost_manifests_and_ids() -> None:
     for node in ("manifests", "object_ids"):
         store = store_of("polylines")
@@ -159,12 +238,20 @@ def test_lost_manifests_and_ids() -> None:
             with pytest.raises(CorruptionError, match="lost"):
                 vectors.read_polylines(store, **query)
         assert "object-index" in vectors.validate(store).codes
+    store = MemoryStore()
+    vectors.write_points(store, positions(), chunk_shape=20, object_ids=[7] * 40)
+    assert erase(store, "0/object_index/object_ids/c/")  # one id, of which an array of zeros would be another one
+    with pytest.raises(CorruptionError, match="lost"):
+        vectors.read_points(store, attributes=None)
     store = store_of("polylines")
     erase(store, "0/object_index/object_ids/")
     assert "object-index" in vectors.validate(store).codes
-    store = store_of("polylines")
-    erase(store, "0/groups/c/")
-    assert "values-absent" in vectors.validate(store).codes
+    for node in ("groups", "group_attributes/label", "object_attributes/size"):
+        store = store_of("polylines")
+        assert erase(store, f"0/{node}/c/")
+        assert [(each.code, each.place) for each in vectors.validate(store).findings] == [
+            ("values-absent", f"0/{node}")
+        ]
 
 
 def test_an_index_of_links_that_is_missing_or_cut() -> None:

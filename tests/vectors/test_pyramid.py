@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -152,3 +154,28 @@ def test_parametric_objects() -> None:
     with pytest.raises(DataError):
         vectors.write_parametric_objects(store, [vectors.ParametricObject("sphere", np.array([1.0]))])
     assert len(vectors.read_parametric_objects(store)) == 2
+
+
+def test_readers_do_not_know_levels_that_are_unfinished() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, np.random.default_rng(0).uniform(0, 40, (50, 3)), chunk_shape=10)
+    vectors.build_pyramid(store, factors=[(2, 1), (2, 1)])
+    document = json.loads(bytes(store.get("2/zarr.json") or b""))
+    document["attributes"]["zardine_unfinished"] = True
+    store.set("2/zarr.json", json.dumps(document).encode())
+    readers: list[Callable[..., Any]] = [vectors.read_points, vectors.read_fragments, vectors.read_objects]
+    for read in readers:
+        with pytest.raises(SelectionError, match=r"being made or removed.*there are \[0, 1\]"):
+            read(store, level=2)
+    with pytest.raises(SelectionError, match="being made"):
+        vectors.read_cross_level_links(store, 1, 1)
+    with pytest.raises(SelectionError, match=r"has no level 3; it has \[0, 1\]"):
+        vectors.read_points(store, level=3)
+    assert [each["level"] for each in vectors.describe_store(store)["levels"]] == [0, 1]
+    assert not any(name.startswith("2/") for name in vectors.get_shard_info(store))
+    report = vectors.validate(store)
+    assert report.vertex_counts == (50, len(vectors.read_points(store, level=1)))
+    assert "level-unfinished" in report.codes
+    vectors.repair(store)
+    assert vectors.validate(store).findings == ()
+    assert not [key for key in store.list() if key.startswith("2/")]

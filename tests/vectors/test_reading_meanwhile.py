@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from vectors.stores_of_all_kinds import WRITERS, read_all, store_of
 from zardine import vectors
+from zardine.errors import SelectionError, UnsupportedError
 from zardine.storage import CountingStore, LocalStore
 
 
@@ -39,6 +41,106 @@ def test_readers_during_conversions(kind: str, tmp_path: Path) -> None:
         other.join(60)
 
 
+MANY = 60
+
+
+def _places(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.stack([numbers % 50, numbers * 7 % 50, numbers * 13 % 50], axis=1).astype("f8")
+
+
+def _write(path: str, kind: str, version: int, chunk: float) -> None:
+    number = np.arange(MANY)
+    told: dict[str, Any] = {"chunk_shape": chunk, "overwrite": True, "object_ids": number % 5}
+    columns: dict[str, Any] = {"n": number, "version": np.full(MANY, version)}
+    if kind == "points":
+        vectors.write_points(path, _places(number), vertex_attributes=columns, **told)
+    elif kind == "graph":
+        edges = np.stack([number, (number + 1) % MANY], axis=1)
+        vectors.write_graph(
+            path, _places(number), edges, vertex_attributes=columns, edge_attributes={"w": number}, **told
+        )
+    else:
+        told |= {"object_ids": range(6), "object_attributes": {"version": [version] * 6}}
+        vectors.write_polylines(path, np.split(_places(number), 6), vertex_attributes=columns, **told)
+
+
+def _append(path: str, kind: str, version: int) -> None:
+    number = np.arange(MANY, MANY + 10)
+    columns = {"n": number, "version": np.full(10, version)}
+    if kind == "points":
+        vectors.append_points(path, _places(number), vertex_attributes=columns, object_ids=[9] * 10)
+    elif kind == "graph":
+        edges, ids = np.stack([np.arange(9), np.arange(1, 10)], axis=1), [9] * 10
+        weights = {"w": number[:-1]}
+        vectors.append_graph(
+            path, _places(number), edges, vertex_attributes=columns, edge_attributes=weights, object_ids=ids
+        )
+    else:
+        objects = {"object_ids": [9], "object_attributes": {"version": [version]}}
+        vectors.append_polylines(path, [_places(number)], vertex_attributes=columns, **objects)
+
+
+def _edit(path: str, kind: str, stop: Any) -> None:
+    version = 0
+    while not stop.is_set():
+        version += 1
+        for change in (
+            lambda: vectors.set_attribute(path, "version", np.full(MANY, version)),  # noqa: B023
+            lambda: kind == "polylines" and vectors.set_attribute(path, "version", np.full(6, version), kind="object"),  # noqa: B023
+            lambda: _append(path, kind, version),  # noqa: B023
+            lambda: vectors.build_pyramid(path),
+            lambda: vectors.reshard(path, 4 if version % 2 else None),  # noqa: B023
+            lambda: vectors.delete(path, object_ids=[9]),
+            lambda: _write(path, kind, version, 13 if version % 2 else 20),  # noqa: B023
+        ):
+            change()
+            time.sleep(0.15)  # readers that are slower than changes follow each other have to give up
+
+
+@pytest.mark.parametrize("kind", ["points", "graph", "polylines"])
+def test_readers_during_edits(kind: str, tmp_path: Path) -> None:
+    """Every answer is that of one state: as many vertices, one version of the attribute, links of these vertices."""
+    path = str(tmp_path / "a.zv")
+    _write(path, kind, 0, 20)
+    context = multiprocessing.get_context("fork")
+    stop = context.Event()
+    other = context.Process(target=_edit, args=(path, kind, stop))
+    other.start()
+    seen, read = set(), getattr(vectors, f"read_{kind}")
+    try:
+        ends = time.monotonic() + 6
+        while time.monotonic() < ends:
+            found = read(path)
+            number, version = found.attributes["n"], set(found.attributes["version"].tolist())
+            assert sorted(number.tolist()) == list(range(len(number)))
+            assert len(number) in (MANY, MANY + 10)
+            assert np.array_equal(found.positions, _places(number))
+            assert len(version) == 1
+            if kind == "graph":
+                assert len(found.edges) == (MANY if len(number) == MANY else MANY + 9)
+                assert np.array_equal(number[found.edges[:, 0]], found.edge_attributes["w"])
+            elif kind == "polylines":
+                assert found.object_ids.tolist() == [*range(6), *([9] if len(number) > MANY else [])]
+                assert len(set(found.object_attributes["version"].tolist())) == 1
+            some = read(path, bbox=([0] * 3, [30] * 3)).attributes["n"]
+            inside = (_places(np.arange(MANY)) <= 30).all(axis=1)
+            assert kind == "polylines" or np.flatnonzero(inside).tolist() == sorted(some[some < MANY].tolist())
+            assert len(vectors.read_objects(path).ids) in (5, 6, 7)
+            assert vectors.read_fragments(path).vertex_counts.sum() in (MANY, MANY + 10)
+            try:
+                assert len(vectors.read_points(path, level=1, attributes=None)) > 0
+                assert len(vectors.read_cross_level_links(path, 0)) in (MANY, MANY + 10)
+            except SelectionError:  # the level is not there at the moment
+                pass
+            seen |= {(len(number), *version)}
+    finally:
+        stop.set()
+        other.join(60)
+    assert other.exitcode == 0
+    assert len(seen) > 1
+    assert vectors.validate(path).ok
+
+
 SELECTIONS: dict[str, dict[str, Any]] = {
     "all": {},
     "box": {"bbox": ([-30] * 3, [5] * 3)},
@@ -61,6 +163,10 @@ def test_one_shard_costs_two_requests_an_array(kind: str, selection: str) -> Non
     asked = {key: count for key, count in store.counts.keys.items() if "/c/" in key}
     assert any("vertices" in key for key in asked)
     assert max(asked.values()) <= 2, asked
+
+
+def _unlisted(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document["attributes"].items() if name != "nonempty_chunks"}
 
 
 def test_a_consolidated_store_behind_a_web_server(tmp_path: Path) -> None:
@@ -94,6 +200,20 @@ def test_a_consolidated_store_behind_a_web_server(tmp_path: Path) -> None:
         here = vectors.read_points(str(tmp_path / "points_of_objects"), attributes=["n"], object_ids=[11])
         assert np.array_equal(plain.attributes["n"], here.attributes["n"])
         assert len(vectors.read_points(f"{url}/points_of_objects", level=1, attributes=None)) > 0
+        with pytest.raises(UnsupportedError, match="consolidate_metadata"):
+            vectors.read_points(f"{url}/points_of_objects")
+        for node in ("vertices", "vertex_fragments"):
+            file = tmp_path / "points_of_objects" / "0" / node / "zarr.json"
+            file.write_text(json.dumps({**(told := json.loads(file.read_text())), "attributes": _unlisted(told)}))
+        small = ([-30] * 3, [30] * 3)
+        with pytest.raises(UnsupportedError, match=r"nonempty_chunks.*repair"):
+            vectors.read_points(f"{url}/points_of_objects", attributes=["n"])
+        few = vectors.read_points(f"{url}/points_of_objects", attributes=["n"], chunks=[(0, 0, 0), (-1, 0, 0)])
+        assert sorted(few.attributes["n"]) == sorted(
+            vectors.read_points(str(tmp_path / "points_of_objects"), chunks=[(0, 0, 0), (-1, 0, 0)]).attributes["n"]
+        )
+        vectors.repair(str(tmp_path / "points_of_objects"))
+        assert len(vectors.read_points(f"{url}/points_of_objects", attributes=["n"], bbox=small)) == 40
     finally:
         server.shutdown()
 

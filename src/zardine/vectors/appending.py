@@ -16,7 +16,7 @@ from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.columns import columns_of, join_columns
 from zardine.vectors.content import Content, Links
-from zardine.vectors.graphs import _checked_links
+from zardine.vectors.graphs import checked_links, one_of
 from zardine.vectors.grids import chunks_of
 from zardine.vectors.level_access import Level
 from zardine.vectors.level_replacing import kind_of, load_whole, open_to_change, replace_level
@@ -49,7 +49,8 @@ def append_points(
 ) -> None:
     """Add points to a store of points. Bounds and grid grow where that is needed.
 
-    Attributes that are not given for the new points, or were not there before, get fill values (NaN, 0, missing text).
+    Attributes that are not given for the new points, or were not there before, get fill values (NaN, 0, missing text);
+    those of objects are absent (NaN, the lowest integer or, without a sign, the highest, ``""``).
     Where the store has objects, ``object_ids`` are needed; known ids add to these objects, and ``object_attributes``
     have a row for each distinct new id, ascending. Raises as :func:`write_points`, and
     :class:`~zardine.errors.DataError` for a store of another geometry, before anything is written.
@@ -118,16 +119,16 @@ def append_graph(
     *,
     vertex_attributes: Mapping[str, Any] | None = None,
     link_attributes: Mapping[str, Any] | None = None,
+    edge_attributes: Mapping[str, Any] | None = None,
     object_ids: npt.ArrayLike | None = None,
 ) -> None:
     """Add vertices and edges to a store of graphs, or faces to one of meshes; ``links`` are rows of the new vertices.
 
-    ``object_ids`` ``(N,)``: known ids add to these objects (default: all belong to one new object). Everything else as
-    in :func:`append_points`.
+    ``object_ids`` ``(N,)``: known ids add to these objects (default: all belong to one new object).
+    ``edge_attributes`` is another name for ``link_attributes``. Everything else as in :func:`append_points`.
     """
-    _append_links(
-        path, "append_graph", ("graph", "mesh"), positions, links, vertex_attributes, link_attributes, object_ids
-    )
+    given = one_of(link_attributes, edge_attributes, "edge_attributes")
+    _append_links(path, "append_graph", ("graph", "mesh"), positions, links, vertex_attributes, given, object_ids)
 
 
 @alone
@@ -137,14 +138,16 @@ def append_mesh(
     faces: npt.ArrayLike,
     *,
     vertex_attributes: Mapping[str, Any] | None = None,
+    link_attributes: Mapping[str, Any] | None = None,
     face_attributes: Mapping[str, Any] | None = None,
     object_ids: npt.ArrayLike | None = None,
 ) -> None:
     """Add vertices and faces, with as many corners as those that are there, to a store of meshes.
 
-    Everything else as in :func:`append_graph`.
+    ``face_attributes`` is another name for ``link_attributes``. Everything else as in :func:`append_graph`.
     """
-    _append_links(path, "append_mesh", ("mesh",), positions, faces, vertex_attributes, face_attributes, object_ids)
+    given = one_of(link_attributes, face_attributes, "face_attributes")
+    _append_links(path, "append_mesh", ("mesh",), positions, faces, vertex_attributes, given, object_ids)
 
 
 @alone
@@ -188,7 +191,7 @@ def _append_links(
     if 0 not in old.links:
         raise DataError(f"{level.owner.name} has no links to add to")
     width = old.links[0].endpoints.shape[1]
-    array = _checked_links(links, "links", 2 if width == 2 else 3)
+    array = checked_links(links, "links", 2 if width == 2 else 3)
     if len(array) == 0:
         array = np.zeros((0, width), np.int64)
     points = _points(positions, level, old)
@@ -251,6 +254,6 @@ def _with_new_attributes(joined: Content, old: Content, given: Mapping[str, Any]
     for name, column in given.items():
         before = old.objects.attributes.get(name)
         if before is None:
-            before = join_columns(name, column.take(np.zeros(0, np.int64)), None, count)
-        columns[name] = join_columns(name, before, column.decoded(), total - count)
+            before = join_columns(name, column.take(np.zeros(0, np.int64)), None, count, of_objects=True)
+        columns[name] = join_columns(name, before, column.decoded(), total - count, of_objects=True)
     return joined.changed(objects=replace(joined.objects, attributes=columns))

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from zardine.arrays import Array
 from zardine.engine.freshness import note_fresh
-from zardine.errors import ContainsGroupError, CorruptionError
+from zardine.errors import ContainsGroupError, CorruptionError, UnsupportedError
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
-from zardine.nodes import find_node
+from zardine.nodes import describe, find_node
 from zardine.stores.base import Store
 from zardine.vectors.cell_objects import find_cells, read_files
 from zardine.vectors.layouts import Layout
@@ -69,8 +69,18 @@ class CellArray:
         return parse_keys(self.attributes.get(NONEMPTY), self.rank)
 
     def found(self) -> Ints:
-        """The chunks whose cells are stored, by looking: at keys, and at the indexes of shards."""
-        chunks: Ints = find_cells(self.array) + np.asarray(self.origin)
+        """The chunks whose cells are stored, by looking: at keys, and at the indexes of shards.
+
+        Raises :class:`~zardine.errors.UnsupportedError` where the store, a web server, does not tell.
+        """
+        try:
+            chunks: Ints = find_cells(self.array) + np.asarray(self.origin)
+        except UnsupportedError:
+            place = describe(self.array.store, self.array.path)
+            raise UnsupportedError(
+                f"which chunks of {place} are stored cannot be told: its {NONEMPTY} is missing or contradicts another, "
+                "and nothing can be listed here; zardine.vectors.repair(...) where the store lies adds it"
+            ) from None
         return chunks
 
     def inside(self, chunks: Ints) -> npt.NDArray[np.bool_]:
@@ -102,7 +112,8 @@ def origin_of(attributes: Mapping[str, Any], rank: int, path: str = "") -> tuple
     origin = attributes.get(ORIGIN)
     if origin is None:
         return (0,) * rank
-    if not isinstance(origin, Sequence) or len(origin) != rank or not all(isinstance(each, int) for each in origin):
+    good = isinstance(origin, Sequence) and len(origin) == rank
+    if not good or not all(type(each) is int and abs(each) <= 2**53 for each in origin):
         raise CorruptionError(f"{ORIGIN} is {origin!r}: {rank} integers are needed", array=path)
     return tuple(origin)
 

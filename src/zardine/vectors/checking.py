@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -9,7 +10,9 @@ from math import prod
 
 import numpy as np
 
-from zardine.errors import CorruptionError, MetadataError
+from zardine.errors import CorruptionError, MetadataError, NodeNotFoundError, StoreError
+from zardine.nodes import describe
+from zardine.places import find_place
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.checking_arrays import check_arrays
 from zardine.vectors.checking_links import check_links
@@ -19,8 +22,11 @@ from zardine.vectors.content import Content
 from zardine.vectors.documents import FORMAT_VERSION
 from zardine.vectors.findings import NOT_ON_PURPOSE, Finding, Report, error, guarded, unexpected, warning
 from zardine.vectors.kinds import KINDS
-from zardine.vectors.level_access import Level, VectorStore, named_levels
+from zardine.vectors.level_access import NEXT, UNFINISHED, Level, VectorStore, named_levels
 from zardine.vectors.loading import dtype_of, load_cells, row_shape_of
+from zardine.vectors.parametric import check_parametric
+from zardine.vectors.steady_cells import WAITS
+from zardine.vectors.store_states import state_of
 
 Progress = Callable[[int, int], object] | None
 
@@ -28,11 +34,28 @@ Progress = Callable[[int, int], object] | None
 def validate(path: StoreLike, *, progress: Progress = None) -> Report:
     """Check a whole store: documents, lists of chunks, rows, fragments, attributes, links, objects, groups, levels.
 
-    Reads everything. Raises only where there is no store at all, or it cannot be reached; a damaged one gives findings.
-    ``progress`` is called with the number of levels done, and of all.
+    Reads everything; anew, a few times, where it finds something and somebody changed the store meanwhile. Raises only
+    where there is no store at all, or it cannot be reached, or never stays the same for long enough; a damaged one
+    gives findings. ``progress`` is called with the number of levels done, and of all.
     """
+    before = state_of(path)
+    for wait in WAITS:
+        report = _report(path, progress)
+        if not report.findings:
+            return report
+        after = state_of(path)
+        if after == before:
+            return report
+        time.sleep(wait)
+        before = after
+    raise StoreError(f"{describe(*find_place(path))} changes again and again while it is checked: try later")
+
+
+def _report(path: StoreLike, progress: Progress) -> Report:
     try:
         owner = VectorStore.open(path)
+    except NodeNotFoundError:
+        raise
     except MetadataError as fault:
         return Report((error("root-document", "", str(fault)),))
     except NOT_ON_PURPOSE as fault:
@@ -43,13 +66,14 @@ def validate(path: StoreLike, *, progress: Progress = None) -> Report:
     numbers = owner.level_numbers()
     for done, number in enumerate(numbers):
         level = guarded(findings, "level-document", str(number), partial(owner.level, number))
-        if level is not None:
+        if level is not None and not _is_being_changed(level, findings):
             guarded(findings, "unreadable", str(number), partial(check_arrays, level, findings))
             content = guarded(findings, "unreadable", str(number), partial(_check_level, level, findings))
             if content is not None:
                 levels[number] = level, content
         if progress is not None:
             progress(done + 1, len(numbers))
+    guarded(findings, "parametric", "parametric", lambda: check_parametric(owner, findings))
     guarded(findings, "levels", "", lambda: findings.extend(_check_levels(owner, numbers, levels)))
     counts = tuple(int(content.visible().sum()) for _, content in levels.values())
     return Report(tuple(findings), counts)
@@ -70,6 +94,20 @@ def _check_root(owner: VectorStore) -> Iterator[Finding]:
             yield error("convention", "", f"links_convention {root.links_convention!r} does not go with {name}")
     if not owner.level_numbers():
         yield error("no-level", "", "there is no level")
+
+
+def _is_being_changed(level: Level, findings: list[Finding]) -> bool:
+    """Whether a level is none at all for readers, as a writer that was killed left it, or one that is at work."""
+    place = str(level.document.level)
+    if NEXT in level.document.attributes:
+        reason = "another store takes the place of this one; if no writer is at work, one was killed: see repair"
+        findings.append(error("replacement-unfinished", place, reason))
+        return True
+    if level.document.level and UNFINISHED in level.document.attributes:
+        reason = "the level is being made or removed, and no reader knows it; if no writer is at work: see repair"
+        findings.append(warning("level-unfinished", place, reason))
+        return True
+    return False
 
 
 def _check_level(level: Level, findings: list[Finding]) -> Content | None:
@@ -99,11 +137,11 @@ def _check_level(level: Level, findings: list[Finding]) -> Content | None:
 def _check_attribute(level: Level, content: Content, family: str, name: str) -> None:
     """Raise where an attribute cannot be read, or has more values than there are rows."""
     if family == "vertex_attributes":
-        found = load_cells(level, content.keys, vertex_attributes=[name])
+        found = load_cells(level, vertex_attributes=[name], trust_count=False)
         found.vertex_attributes[name].take(found.visible()).decoded()
         counts = np.diff(content.row_starts)
     else:
-        load_cells(level, content.keys, fragment_attributes=[name]).fragment_attributes[name].decoded()
+        load_cells(level, fragment_attributes=[name], trust_count=False).fragment_attributes[name].decoded()
         counts = np.diff(content.fragments.before)
     array = level.cells(f"{family}/{name}")
     if array is None:
@@ -127,9 +165,11 @@ def _check_present(level: Level) -> Iterator[Finding]:
 def _check_levels(
     owner: VectorStore, numbers: list[int], levels: dict[int, tuple[Level, Content]]
 ) -> Iterator[Finding]:
+    unfinished = [number for number in numbers if number and owner.is_unfinished(number)]
+    numbers = [number for number in numbers if number not in unfinished]
     if numbers != list(range(len(numbers))):
         yield error("levels", "", f"levels are numbered {numbers}, not from 0 on without gaps")
-    named = named_levels(owner.root)
+    named = [name for name in named_levels(owner.root) if name not in map(str, unfinished)]
     if named != [str(number) for number in numbers]:
         yield error("datasets", "", f"multiscales names the levels {named}; there are {numbers}")
     counts = [(number, int(content.visible().sum())) for number, (_, content) in levels.items()]

@@ -16,10 +16,11 @@ from zardine.vectors.fragment_index import decode_index
 from zardine.vectors.kinds import KINDS
 from zardine.vectors.level_access import Level
 from zardine.vectors.link_cells import decode_links
-from zardine.vectors.loading import ALL, dtype_of, load_cells
+from zardine.vectors.loading import dtype_of, load_cells
 from zardine.vectors.loading_links import deltas_of, load_cross_links, load_links
 from zardine.vectors.offsets import parse_segment, segment_of, signed
 from zardine.vectors.presence import stored_chunks
+from zardine.vectors.questions import ALL
 from zardine.vectors.ragged import Ints, find_rows, unique_rows
 
 

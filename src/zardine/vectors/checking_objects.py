@@ -87,3 +87,5 @@ def _check_groups(level: Level, manifests: Manifests, findings: list[Finding]) -
     for column in groups.attributes.values():
         column.decoded()
     _check_chunks(level, "groups", findings)
+    for name in groups.attributes:
+        _check_chunks(level, f"group_attributes/{name}", findings)

@@ -16,22 +16,15 @@ import numpy.typing as npt
 from zardine.errors import ZardineError
 from zardine.metadata.documents import GroupMetadata
 from zardine.node_changes import update_node
-from zardine.nodes import child_names, find_node, load_group
+from zardine.nodes import child_names, load_group
 from zardine.vectors.cell_arrays import child
 from zardine.vectors.documents import LEVEL, ROOT, dataset, new_level, ome
-from zardine.vectors.level_access import PENDING, Level, VectorStore
+from zardine.vectors.level_access import PENDING, UNFINISHED, Level, VectorStore
 from zardine.vectors.level_nodes import links_between, nodes_below, with_empty_groups
 from zardine.vectors.level_plan import group
 from zardine.vectors.node_writing import write_document
 from zardine.vectors.offsets import parse_delta
-from zardine.vectors.store_writing import UNFINISHED
 from zardine.vectors.transactions import finish, replace_nodes
-
-
-def is_unfinished(owner: VectorStore, number: int) -> bool:
-    """Whether a level is being made or removed, or was when the writer was killed."""
-    node = find_node(owner.store, child(owner.path, str(number)), 3)
-    return isinstance(node, GroupMetadata) and UNFINISHED in node.attributes
 
 
 def begin_level(owner: VectorStore, number: int, **more: Any) -> Level:
@@ -60,7 +53,7 @@ def erase_levels(owner: VectorStore, numbers: Collection[int]) -> None:
         return
     there = owner.level_numbers()
     for number in there:
-        if number not in numbers and not is_unfinished(owner, number):
+        if number not in numbers and not owner.is_unfinished(number):
             forget_levels(owner.level(number), numbers)
     for number in sorted(set(numbers) & set(there), reverse=True):
         _hollow(owner, number, {})
@@ -74,7 +67,7 @@ def erase_levels(owner: VectorStore, numbers: Collection[int]) -> None:
 def erase_unfinished(owner: VectorStore) -> None:
     """Remove what a killed writer left of levels above 0."""
     numbers = owner.level_numbers()
-    unfinished = [number for number in numbers if number > 0 and is_unfinished(owner, number)]
+    unfinished = [number for number in numbers if number > 0 and owner.is_unfinished(number)]
     scales = owner.root.attributes["multiscales"][0].get("datasets") or ()
     named = [str(each.get("path")) for each in scales]
     gone = [int(name) for name in named if name.isdecimal() and name != "0" and int(name) not in numbers]

@@ -152,9 +152,14 @@ def _is_unicode(text: str) -> bool:
 
 def columns_of(given: Mapping[str, Any] | None, rows: int, what: str) -> dict[str, Column]:
     """A column for each of a user's attributes. Raises as :func:`column_of`."""
+    return {name: column_of(name, values, rows, what) for name, values in (checked_mapping(given) or {}).items()}
+
+
+def checked_mapping(given: Any) -> Mapping[str, Any] | None:
+    """A user's attributes, if that can be any. Raises :class:`~zardine.errors.DataError`."""
     if given is not None and not isinstance(given, Mapping):
         raise DataError(f"attributes are a mapping of names to values, not {type(given).__name__}")
-    return {name: column_of(name, values, rows, what) for name, values in (given or {}).items()}
+    return given
 
 
 def _text_column(name: str, array: npt.NDArray[Any]) -> Column:

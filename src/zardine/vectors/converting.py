@@ -76,7 +76,7 @@ def get_shard_info(path: StoreLike) -> dict[str, dict[str, Any]]:
     """For each array of cells, by its path: ``shard_shape``, ``grid_shape``, ``chunks`` and ``compressors``."""
     owner = VectorStore.open(path)
     found: dict[str, dict[str, Any]] = {}
-    for number in owner.level_numbers():
+    for number in owner.finished_levels():
         level = owner.level(number)
         for name, array in cell_arrays(level):
             found[f"{number}/{name}"] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from zardine.errors import SelectionError
+from zardine.errors import ArrayChangedError, SelectionError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.level_access import VectorStore
+from zardine.vectors.level_access import Level
 from zardine.vectors.loading import load_cells
 from zardine.vectors.loading_links import load_cross_links
-from zardine.vectors.querying import open_level
+from zardine.vectors.rereading import open_level, read_steadily
 
 
 def read_cross_level_links(path: StoreLike, level: int, delta: int = 1) -> npt.NDArray[np.int64]:
@@ -19,15 +19,22 @@ def read_cross_level_links(path: StoreLike, level: int, delta: int = 1) -> npt.N
     Rows count the vertices in the order in which :func:`read_points` gives a whole level. Raises
     :class:`~zardine.errors.SelectionError` where there are no such levels or links.
     """
-    own = open_level(path, level)
-    owner: VectorStore = own.owner
-    if delta == 0 or level + delta not in owner.level_numbers():
-        raise SelectionError(f"{owner.name} has no level {level + delta} beside level {level}")
-    other = owner.level(level + delta)
+    if isinstance(delta, bool) or not isinstance(delta, int | np.integer) or delta == 0:
+        raise SelectionError(f"delta is a number of levels up or down, not {delta!r}")
+    return read_steadily(path, level, lambda own: _read(path, own, int(delta)))
+
+
+def _read(path: StoreLike, own: Level, delta: int) -> npt.NDArray[np.int64]:
+    level = own.document.level
+    if level + delta < 0:
+        raise SelectionError(f"{own.owner.name} has no level {level + delta}")
+    other = open_level(path, level + delta)
     content, its = load_cells(own), load_cells(other)
     links = load_cross_links(own, content, its, other, delta)
     if links is None:
-        raise SelectionError(f"{owner.name} has no links from level {level} to level {level + delta}")
+        raise SelectionError(f"{own.owner.name} has no links from level {level} to level {level + delta}")
+    if not other.is_current():
+        raise ArrayChangedError(f"level {level + delta} of {own.owner.name} was changed while it was read")
     found = links.endpoints.copy()
     for column, each in ((0, content), (1, its)):
         number = np.full(len(each.positions) + 1, -1, np.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.coarser_levels import is_unfinished
 from zardine.vectors.level_access import Level, VectorStore
 
 
@@ -28,7 +27,7 @@ def describe_store(path: StoreLike) -> dict[str, Any]:
         "bin_shape": list(root.bin_shape),
         "links_convention": root.links_convention,
         "notes": root.attributes.get("notes"),
-        "levels": [_level(owner.level(number)) for number in owner.level_numbers() if not is_unfinished(owner, number)],
+        "levels": [_level(owner.level(number)) for number in owner.finished_levels()],
     }
 
 

@@ -165,6 +165,8 @@ def new_root(
     }
     if bin_shape is not None:
         block["base_bin_shape"] = _floats(bin_shape)
+    if crs is not None and not isinstance(crs, Mapping):
+        raise DataError(f"crs is a table of what describes a coordinate reference system, not {crs!r}")
     if crs is not None:
         block["crs"] = dict(crs)
     plain = [dict(axis) for axis in axes]
@@ -223,7 +225,12 @@ def plain_axes(axes: Any, rank: int) -> list[dict[str, Any]]:
         if rank > len(AXIS_NAMES):
             raise DataError(f"positions of {rank} axes need names: axes=(...)")
         axes = AXIS_NAMES[:rank]
-    found = [{"name": each, "type": "space"} if isinstance(each, str) else {"type": "space", **each} for each in axes]
+    try:
+        found = [
+            {"name": each, "type": "space"} if isinstance(each, str) else {"type": "space", **each} for each in axes
+        ]
+    except TypeError:
+        raise DataError(f"axes are names, or tables with a name, not {axes!r}") from None
     names = [each.get("name") for each in found]
     if len(found) != rank or len(set(names)) != rank or not all(isinstance(name, str) and name for name in names):
         raise DataError(f"axes {names} do not name the {rank} axes of the positions")

@@ -31,7 +31,8 @@ from zardine.vectors.level_replacing import (
 from zardine.vectors.loading_objects import load_manifests
 from zardine.vectors.one_writer import alone
 from zardine.vectors.positions import checked_ids, checked_positions
-from zardine.vectors.querying import Query, Where, matching_rows, wanted_objects
+from zardine.vectors.querying import matching_rows, wanted_objects
+from zardine.vectors.questions import Query, Where
 from zardine.vectors.remaking import changed_vertices
 from zardine.vectors.transactions import replace_nodes
 
@@ -64,10 +65,10 @@ def delete(
     """
     if bbox is None and object_ids is None and group_ids is None and not where:
         raise SelectionError("say what to delete: bbox, object_ids, group_ids or where")
+    query = Query(bbox=bbox, object_ids=object_ids, group_ids=group_ids, where=where).checked()
     level = open_to_change(path)
     content = load_whole(level)
-    query = Query(bbox=bbox, object_ids=object_ids, group_ids=group_ids, where=where)
-    for name in where or {}:
+    for name in query.where or {}:
         if name not in content.vertex_attributes:
             raise SelectionError(f"{level.owner.name} has no vertex attribute {name!r}")
     gone = matching_rows(level, content, query, wanted_objects(level, load_manifests(level), query))

@@ -13,13 +13,15 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.columns import Column, columns_of
 from zardine.vectors.content import Content, Links
 from zardine.vectors.grids import chunks_of
-from zardine.vectors.loading import ALL, Names
+from zardine.vectors.level_access import Level
 from zardine.vectors.loading_links import load_links
 from zardine.vectors.new_objects import StoreOptions, object_rows, prepare, store_content
 from zardine.vectors.point_content import by_object
-from zardine.vectors.positions import checked_positions
-from zardine.vectors.querying import Found, Query, Where, ids_of_rows, run_query, values_of
+from zardine.vectors.positions import checked_positions, plain_array
+from zardine.vectors.querying import Found, ids_of_rows, run_query, values_of
+from zardine.vectors.questions import ALL, Names, Query, Where, checked_names
 from zardine.vectors.ragged import Ints, unique_rows
+from zardine.vectors.rereading import read_steadily
 from zardine.vectors.results import Graph, Mesh, Skeleton
 from zardine.vectors.run_content import inverse, skeleton_content
 
@@ -45,8 +47,8 @@ def write_graph(
     each distinct id, ascending. ``link_attributes`` have a row for each edge; ``edge_attributes`` is another name for
     them. ``options`` and errors as in :func:`write_polylines`.
     """
-    links = _checked_links(edges, "edges", 2)
-    columns = {"vertex": vertex_attributes, "link": _one_of(link_attributes, edge_attributes, "edge_attributes")}
+    links = checked_links(edges, "edges", 2)
+    columns = {"vertex": vertex_attributes, "link": one_of(link_attributes, edge_attributes, "edge_attributes")}
     _write(
         path,
         "graph",
@@ -81,8 +83,8 @@ def write_mesh(
     The order of the corners is kept. ``face_attributes`` is another name for ``link_attributes``. Everything else as in
     :func:`write_graph`.
     """
-    links = _checked_links(faces, "faces", 3)
-    columns = {"vertex": vertex_attributes, "link": _one_of(link_attributes, face_attributes, "face_attributes")}
+    links = checked_links(faces, "faces", 3)
+    columns = {"vertex": vertex_attributes, "link": one_of(link_attributes, face_attributes, "face_attributes")}
     _write(
         path,
         "mesh",
@@ -116,7 +118,7 @@ def write_skeleton(
     """
     settings = StoreOptions.of(options)
     points = checked_positions(positions, dtype)
-    found = np.asarray(parents)
+    found = plain_array(parents, "parents")
     if found.shape != (len(points),) or found.dtype.kind not in "iu":
         raise DataError(f"parents are {len(points)} integers, not {found.dtype} of shape {found.shape}")
     above = found.astype(np.int64)
@@ -158,14 +160,9 @@ def read_graph(
         chunks=chunks,
         where=where,
         attributes=attributes,
-    )
-    found = run_query(path, query, fragments=True)
-    if found.level.owner.root.geometry_types[:1] == ("skeleton",):
-        skeleton = _skeleton(found, attributes)
-        edges = skeleton.edges
-        return Graph(skeleton.positions, edges, skeleton.attributes, {}, skeleton.object_ids)
-    links, columns = _links(found, 2, edge_attributes)
-    return Graph(_positions(found), links, _values(found, attributes), columns, ids_of_rows(found))
+    ).checked()
+    of_edges = checked_names(edge_attributes, "edge_attributes")
+    return read_steadily(path, level, lambda opened: _graph(opened, query, of_edges))
 
 
 def read_mesh(
@@ -192,10 +189,9 @@ def read_mesh(
         chunks=chunks,
         where=where,
         attributes=attributes,
-    )
-    found = run_query(path, query, fragments=True)
-    links, columns = _links(found, 3, face_attributes)
-    return Mesh(_positions(found), links, _values(found, attributes), columns, ids_of_rows(found))
+    ).checked()
+    of_faces = checked_names(face_attributes, "face_attributes")
+    return read_steadily(path, level, lambda opened: _mesh(opened, query, of_faces))
 
 
 def read_skeleton(
@@ -223,14 +219,8 @@ def read_skeleton(
         chunks=chunks,
         where=where,
         attributes=attributes,
-    )
-    found = run_query(path, query, fragments=True)
-    skeleton = _skeleton(found, attributes)
-    offset = found.level.owner.root.block.get("coordinate_offset")
-    if not world or offset is None:
-        return skeleton
-    moved = skeleton.positions.astype(np.float64) + np.asarray(offset, np.float64)
-    return Skeleton(moved, skeleton.parents, skeleton.attributes, skeleton.object_ids)
+    ).checked()
+    return read_steadily(path, level, lambda opened: _in_space(opened, query, world))
 
 
 def parents_of(content: Content, links: Links | None) -> Ints:
@@ -284,14 +274,16 @@ def _write(
     store_content(path, content, kind, chosen, settings)
 
 
-def _one_of(attributes: Any, same: Any, name: str) -> Any:
+def one_of(attributes: Any, same: Any, name: str) -> Any:
+    """The attributes of links, which may be given by either of two names. Raises :class:`DataError` for both."""
     if attributes is not None and same is not None:
         raise DataError(f"link_attributes and {name} are the same: give one of them")
     return same if attributes is None else attributes
 
 
-def _checked_links(links: Any, what: str, least: int) -> Ints:
-    array = np.asarray(links)
+def checked_links(links: Any, what: str, least: int) -> Ints:
+    """Edges ``(E, 2)``, or faces of ``least`` 3 corners or more. Raises :class:`~zardine.errors.DataError`."""
+    array = plain_array(links, what)
     if array.size == 0 and array.ndim < 2:
         array = np.zeros((0, least), np.int64)
     good = array.ndim == 2 and (array.shape[1] == 2 if least == 2 else 3 <= array.shape[1] <= 12)
@@ -312,6 +304,30 @@ def _links(found: Found, width: int, names: Names) -> tuple[Ints, dict[str, npt.
     kept = np.flatnonzero((endpoints >= 0).all(axis=1))
     columns: Mapping[str, Column] = links.attributes
     return endpoints[kept], {name: column.take(kept).decoded() for name, column in columns.items()}
+
+
+def _graph(level: Level, query: Query, of_edges: Names) -> Graph:
+    found = run_query(level, query, fragments=True)
+    if level.owner.root.geometry_types[:1] == ("skeleton",):
+        skeleton = _skeleton(found, query.attributes)
+        return Graph(skeleton.positions, skeleton.edges, skeleton.attributes, {}, skeleton.object_ids)
+    links, columns = _links(found, 2, of_edges)
+    return Graph(_positions(found), links, _values(found, query.attributes), columns, ids_of_rows(found))
+
+
+def _mesh(level: Level, query: Query, of_faces: Names) -> Mesh:
+    found = run_query(level, query, fragments=True)
+    links, columns = _links(found, 3, of_faces)
+    return Mesh(_positions(found), links, _values(found, query.attributes), columns, ids_of_rows(found))
+
+
+def _in_space(level: Level, query: Query, world: bool) -> Skeleton:
+    skeleton = _skeleton(run_query(level, query, fragments=True), query.attributes)
+    offset = level.owner.root.block.get("coordinate_offset")
+    if not world or offset is None:
+        return skeleton
+    moved = skeleton.positions.astype(np.float64) + np.asarray(offset, np.float64)
+    return Skeleton(moved, skeleton.parents, skeleton.attributes, skeleton.object_ids)
 
 
 def _skeleton(found: Found, attributes: Names) -> Skeleton:

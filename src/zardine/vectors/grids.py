@@ -32,6 +32,8 @@ def chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> Ints
 def bins_per_chunk(chunk_shape: Sequence[float], bin_shape: Sequence[float]) -> tuple[int, ...]:
     """How many bins a chunk has along each axis. Raises :class:`DataError` unless they divide it evenly."""
     ratios = tuple(a / b for a, b in zip(chunk_shape, bin_shape, strict=True))
+    if max(ratios, default=0) > 2**31:
+        raise DataError(f"chunks of {tuple(chunk_shape)} have too many bins of {tuple(bin_shape)}")
     counts = tuple(round(ratio) for ratio in ratios)
     if any(count < 1 or abs(ratio - count) > 1e-6 * count for ratio, count in zip(ratios, counts, strict=True)):
         raise DataError(f"bins of {tuple(bin_shape)} do not divide chunks of {tuple(chunk_shape)} evenly")

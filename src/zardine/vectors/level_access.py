@@ -8,13 +8,13 @@ from typing import Any, ParamSpec, TypeVar
 
 from zardine.arrays import Array
 from zardine.engine.freshness import note_fresh
-from zardine.errors import CorruptionError, MetadataError, UnsupportedError
+from zardine.errors import CorruptionError, MetadataError, UnsupportedError, ZardineError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.nodes import child_names, describe, document_key, find_node, parse_found
 from zardine.places import find_place
-from zardine.stores.base import Store, Version
+from zardine.stores.base import Reading, Store, Version
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.cell_arrays import CellArray, child
 from zardine.vectors.documents import LevelDocument, RootDocument, parse_level, parse_root
@@ -26,6 +26,15 @@ T = TypeVar("T")
 PENDING = "zardine_pending"
 """Attribute of a level's group: documents by path below the level (``None``: the node goes) that count already, though
 those that are stored are still the old ones. See :mod:`zardine.vectors.transactions`."""
+
+
+UNFINISHED = "zardine_unfinished"
+"""Attribute of a level that is being made or removed, or was when the writer was killed: readers do not know it."""
+
+
+NEXT = "zardine_next"
+"""Attribute of level 0 while another store takes the place of one: the root document, the level's attributes and its
+pending documents, which are to come. See :mod:`zardine.vectors.overwriting`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,12 +67,21 @@ class VectorStore:
         return describe(self.store, self.path)
 
     def level_numbers(self) -> list[int]:
-        """The levels that are stored, ascending; where nothing can be listed, those that the root document names."""
+        """The levels that are stored, finished or not, ascending; those of the root document where none are listed."""
         try:
             names = self.names("")
         except UnsupportedError:
             names = named_levels(self.root)
         return sorted(int(name) for name in names if name.isdecimal() and name.isascii())
+
+    def finished_levels(self) -> list[int]:
+        """The levels that readers know, ascending: not those that are being made or removed, or were left so."""
+        return [number for number in self.level_numbers() if not number or not self.is_unfinished(number)]
+
+    def is_unfinished(self, number: int) -> bool:
+        """Whether a level is being made or removed, or was when the writer was killed."""
+        node = find_node(self.store, child(self.path, str(number)), 3)
+        return isinstance(node, GroupMetadata) and UNFINISHED in node.attributes
 
     def names(self, relative: str) -> list[str]:
         """Names of what is below a node: listed, or where that is not possible, from consolidated metadata."""
@@ -75,10 +93,10 @@ class VectorStore:
         prefix = f"{relative}/" if relative else ""
         return sorted({key[len(prefix) :].split("/")[0] for key in self.consolidated if key.startswith(prefix)})
 
-    def level(self, number: int) -> Level:
-        """A level. Raises :class:`~zardine.errors.MetadataError` where it is missing or damaged."""
+    def level(self, number: int, reading: Reading | None = None) -> Level:
+        """A level; ``reading``: its document, if that was read. Raises :class:`MetadataError` for none, or damage."""
         path = child(self.path, str(number))
-        reading = self.store.read(document_key(path))
+        reading = self.store.read(document_key(path)) if reading is None else reading
         node = (
             None if reading is None else parse_found(DOCUMENT_NAME, {DOCUMENT_NAME: reading.parts[0]}, self.store, path)
         )
@@ -104,9 +122,12 @@ class Level:
 
     def is_current(self) -> bool:
         """Whether nobody has changed the level since it was opened; conversions of its arrays are no such change."""
-        if self.version is not None:
-            return self.owner.store.version(document_key(self.path)) == self.version
-        return self.owner.level(self.document.level).document.attributes == self.document.attributes
+        try:
+            if self.version is not None:
+                return self.owner.store.version(document_key(self.path)) == self.version
+            return self.owner.level(self.document.level).document.attributes == self.document.attributes
+        except ZardineError:
+            return False  # who opens it again is told
 
     @property
     def rank(self) -> int:
@@ -145,8 +166,6 @@ class Level:
         array = CellArray.open(self.owner.store, child(self.path, relative), node)
         if array is None:
             return None
-        if any(isinstance(each, bool) or abs(each) > 2**53 for each in array.origin):
-            raise CorruptionError(f"chunk_grid_origin is {array.origin}: that is no chunk", array=array.array.path)
         if array.rank != self.rank:
             reason = f"an array of {array.rank} axes, where the level's chunks have {self.rank}"
             raise CorruptionError(reason, array=child(self.path, relative))

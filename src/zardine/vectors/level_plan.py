@@ -32,6 +32,9 @@ _MANIFESTS_AT_ONCE = 16384
 _ROWS_AT_ONCE = 65536
 _MOST_OBJECTS = 2**26
 
+NO_ID = -(2**63)
+"""What ids are that are not stored: no id of any object, so that it tells that they are lost."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
@@ -195,7 +198,8 @@ def _plan_objects(content: Content) -> Iterator[Node]:
     }
     yield Node("object_index/manifests", _blob_table(count), values=_objects(blobs))
     ids = objects.ids.astype(np.int64)
-    yield Node("object_index/object_ids", table_metadata((count,), "int64", (count,), {}), values=ids)
+    no_id = 0 if (ids == NO_ID).any() else NO_ID
+    yield Node("object_index/object_ids", table_metadata((count,), "int64", (count,), {}, no_id), values=ids)
     yield Node("object_index", group(about))
     yield from _plan_tables("object_attributes", "object_attribute", objects.attributes, count)
 

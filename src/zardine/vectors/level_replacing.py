@@ -19,9 +19,10 @@ from zardine.vectors.kinds import KINDS
 from zardine.vectors.level_access import Level, VectorStore
 from zardine.vectors.level_nodes import replaced_nodes
 from zardine.vectors.level_plan import Node, plan_level
-from zardine.vectors.loading import ALL, load_cells
+from zardine.vectors.loading import load_cells
 from zardine.vectors.loading_links import load_links
 from zardine.vectors.loading_objects import load_groups, load_manifests, with_objects
+from zardine.vectors.questions import ALL
 from zardine.vectors.ragged import bounds_of
 from zardine.vectors.store_writing import FAMILIES, grid_of, level_attributes
 from zardine.vectors.transactions import finish, replace_nodes

@@ -6,7 +6,8 @@ fragments which are not there, attributes with too few rows raise :class:`~zardi
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -19,12 +20,18 @@ from zardine.vectors.columns import Column, native
 from zardine.vectors.content import Content, Fragments
 from zardine.vectors.fragment_index import FragmentIndex, decode_index
 from zardine.vectors.level_access import Level
-from zardine.vectors.presence import check_all, check_empty, lost_cell, present_chunks, stored_chunks
+from zardine.vectors.presence import (
+    check_all,
+    check_empty,
+    check_rows_of_values,
+    lost_cell,
+    present_chunks,
+    stored_chunks,
+)
+from zardine.vectors.questions import ALL, Names
 from zardine.vectors.ragged import Ints, find_rows, ranges, starts_of, unique_rows
 
-ALL = "all"
-Names = Collection[str] | str | None
-"""Names of attributes, ``"all"``, or ``None`` for none."""
+_Check = Callable[[CellArray], None]
 
 
 def load_cells(
@@ -67,12 +74,13 @@ def load_cells(
     tile = level.document.tiles and not fragments
     found_fragments = _one_each(starts) if tile or index is None else _fragments(index, keys, counts, starts)
     content = Content(keys, starts, positions, found_fragments)
+    check = partial(check_rows_of_values, vertices, keys, chunks)
     per_row = {
-        name: _row_column(level, f"vertex_attributes/{name}", content)
+        name: _row_column(level, f"vertex_attributes/{name}", content, check)
         for name in _names(level, "vertex_attributes", vertex_attributes)
     }
     per_part = {
-        name: _column(level, f"fragment_attributes/{name}", keys, np.diff(found_fragments.before))
+        name: _column(level, f"fragment_attributes/{name}", keys, np.diff(found_fragments.before), check)
         for name in _names(level, "fragment_attributes", fragment_attributes)
     }
     if vertex_attributes is not None:
@@ -151,7 +159,7 @@ def _names(level: Level, family: str, wanted: Names) -> list[str]:
     return [name for name in names if name != chunk_attribute]
 
 
-def _row_column(level: Level, relative: str, content: Content) -> Column:
+def _row_column(level: Level, relative: str, content: Content, check: _Check) -> Column:
     """A vertex attribute: rows that no fragment names may lack a value."""
     counts = np.diff(content.row_starts)
     needed = counts
@@ -160,13 +168,14 @@ def _row_column(level: Level, relative: str, content: Content) -> Column:
         cell = np.searchsorted(content.row_starts, seen, side="right") - 1
         needed = np.zeros(len(counts), np.int64)
         np.maximum.at(needed, cell, seen - content.row_starts[cell] + 1)
-    return _column(level, relative, content.keys, counts, needed)
+    return _column(level, relative, content.keys, counts, check, needed)
 
 
-def _column(level: Level, relative: str, keys: Ints, counts: Ints, needed: Ints | None = None) -> Column:
+def _column(level: Level, relative: str, keys: Ints, counts: Ints, check: _Check, needed: Ints | None = None) -> Column:
     array = level.cells(relative)
     if array is None:
         raise SelectionError(f"{level.owner.name} has no attribute {relative!r} at level {level.document.level}")
+    check(array)
     return read_column(array, keys, counts, counts if needed is None else needed)
 
 

@@ -15,11 +15,11 @@ from zardine.vectors.content import Content, Links
 from zardine.vectors.level_access import Level
 from zardine.vectors.link_cells import decode_links
 from zardine.vectors.link_placement import anchors_for, restore_order
-from zardine.vectors.loading import ALL, Names, dtype_of, read_column
+from zardine.vectors.loading import dtype_of, read_column
 from zardine.vectors.offsets import parse_delta, parse_segment, signed
 from zardine.vectors.presence import lost_cell, present_chunks
+from zardine.vectors.questions import ALL, Names
 from zardine.vectors.ragged import Ints, find_rows
-from zardine.vectors.rereading import check_current
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,19 +43,15 @@ def load_links(level: Level, content: Content, delta: int = 0, *, attributes: Na
     """The links filed under the loaded cells; ``None`` where there is no such family.
 
     For ``delta`` 0, endpoints are rows of ``content``. Raises :class:`~zardine.errors.CorruptionError` for links to
-    rows that are not there, :class:`~zardine.errors.ArrayChangedError` where the level was changed since ``content``
-    was read.
+    rows that are not there.
     """
     about = level.attributes(f"links/{signed(delta)}")
     if about is None:
         return None
     width = _width(about, level, delta)
-    try:
-        parts = _parts(level, content, delta, width, about, attributes)
-        _check_count(level, delta, about, parts)
-        endpoints = [_to_rows(level, content, part) for part in parts]
-    finally:  # content and links belong together: an error may only say that they are of different states
-        check_current(level)
+    parts = _parts(level, content, delta, width, about, attributes)
+    _check_count(level, delta, about, parts)
+    endpoints = [_to_rows(level, content, part) for part in parts]
     directed = bool(about.get("directed"))
     joined = np.concatenate([np.zeros((0, width), np.int64), *endpoints])
     columns = _joined(level, delta, parts)
@@ -142,22 +138,10 @@ def _part(
 ) -> _Part:
     delta, segment = name
     width, rank = len(offsets) + 1, level.rank
-    plain = delta == 0 and not any(map(any, offsets))
-    usual = not plain and delta == 0 and (about.get("store") == "duplicate" or not about.get("directed"))
-    has_order = bool(array.attributes.get("has_perm", usual))
+    has_order = _has_order(array, delta, offsets, about)
     present = present_chunks(array, None)
     keys = present[find_rows(content.keys, present) >= 0]
-    dtype = dtype_of(array, "int64")
-    if dtype.kind not in "iu":
-        raise CorruptionError(f"dtype {dtype} is none that links can have", array=array.array.path)
-    tables = []
-    for chunk, blob in zip(keys, array.read(keys), strict=True):
-        if not blob:
-            raise lost_cell(array, chunk)
-        try:
-            tables.append(decode_links(blob, dtype, width + has_order, grouped=not plain))
-        except DataError as error:
-            raise error.at(array=array.array.path, chunk=tuple(chunk.tolist())) from None
+    tables = _tables(array, keys, width + has_order, plain=_is_plain(delta, offsets))
     counts = np.array([len(each) for each in tables], np.int64)
     stored = np.concatenate([np.zeros((0, width + has_order), np.int64), *tables])
     try:
@@ -180,6 +164,45 @@ def _part(
             continue
         columns[each] = read_column(column, keys, counts, counts)
     return _Part(cells, rows, columns, len(keys) == len(present))
+
+
+def rows_of_links(level: Level, delta: int, segment: str) -> tuple[Ints, Ints]:
+    """The chunks with links in an array of a family, and how many each has."""
+    about = level.attributes(f"links/{signed(delta)}") or {}
+    array, offsets = level.cells(f"links/{signed(delta)}/{segment}"), parse_segment(segment, level.rank)
+    assert array is not None
+    keys = present_chunks(array, None)
+    width = len(offsets) + 1 + _has_order(array, delta, offsets, about)
+    tables = _tables(array, keys, width, plain=_is_plain(delta, offsets))
+    return keys, np.array([len(each) for each in tables], np.int64)
+
+
+def _is_plain(delta: int, offsets: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether an array holds links within chunks, which are stored without groups."""
+    return delta == 0 and not any(map(any, offsets))
+
+
+def _has_order(array: CellArray, delta: int, offsets: tuple[tuple[int, ...], ...], about: Mapping[str, Any]) -> bool:
+    """Whether rows start with a number that says in which order endpoints were given."""
+    kept = about.get("store") == "duplicate" or not about.get("directed")
+    usual = not _is_plain(delta, offsets) and delta == 0 and kept
+    return bool(array.attributes.get("has_perm", usual))
+
+
+def _tables(array: CellArray, keys: Ints, width: int, *, plain: bool) -> list[Ints]:
+    """The rows of numbers in each cell. Raises :class:`~zardine.errors.CorruptionError`."""
+    dtype = dtype_of(array, "int64")
+    if dtype.kind not in "iu":
+        raise CorruptionError(f"dtype {dtype} is none that links can have", array=array.array.path)
+    tables = []
+    for chunk, blob in zip(keys, array.read(keys), strict=True):
+        if not blob:
+            raise lost_cell(array, chunk)
+        try:
+            tables.append(decode_links(blob, dtype, width, grouped=not plain))
+        except DataError as error:
+            raise error.at(array=array.array.path, chunk=tuple(chunk.tolist())) from None
+    return tables
 
 
 def _check_count(level: Level, delta: int, about: Mapping[str, Any], parts: list[_Part]) -> None:

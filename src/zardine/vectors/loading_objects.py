@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from zardine.arrays import Array
 from zardine.errors import CorruptionError, DataError, SelectionError
@@ -14,10 +16,11 @@ from zardine.vectors.cell_arrays import child
 from zardine.vectors.columns import Column, column_of
 from zardine.vectors.content import Content, Groups, Objects
 from zardine.vectors.level_access import Level
-from zardine.vectors.loading import ALL, Names
 from zardine.vectors.manifests import decode_manifests
 from zardine.vectors.presence import check_objects
+from zardine.vectors.questions import ALL, Names
 from zardine.vectors.ragged import Ints, find_rows, starts_of
+from zardine.vectors.steady_tables import read_table
 
 LAYOUTS = (None, "vlen_manifests_v1", "vlen_manifests_v2")
 
@@ -54,15 +57,15 @@ def load_manifests(level: Level, *, trust_count: bool = True) -> Manifests | Non
     if about is None:
         return None
     place = child(level.path, "object_index/manifests")
-    table = level.table("object_index/manifests")
-    if table is None:
+    found = read_table(partial(level.table, "object_index/manifests"))
+    if found is None:
         raise CorruptionError("the object index has no manifests", array=place)
     rank = about.get("sid_ndim", level.rank)
     if rank != level.rank:
         raise CorruptionError(f"sid_ndim is {rank!r}, the chunks have {level.rank} axes", array=place)
     if about.get("layout") not in LAYOUTS:
         raise CorruptionError(f"the object index has an unknown layout {about.get('layout')!r}", array=place)
-    blobs = _blobs(table)
+    blobs = _blobs(*found)
     ids = _ids(level, about.get("layout") or "", len(blobs))
     try:
         manifests = Manifests(ids, *decode_manifests(blobs, rank))
@@ -78,25 +81,28 @@ def load_manifests(level: Level, *, trust_count: bool = True) -> Manifests | Non
 def _ids(level: Level, layout: str, count: int) -> Ints:
     """The id of each object; in the first layout ids are numbers of rows."""
     place = child(level.path, "object_index/object_ids")
-    table = level.table("object_index/object_ids")
-    if table is None:
+    found = read_table(partial(level.table, "object_index/object_ids"))
+    if found is None:
         if layout.endswith("v2"):
             raise CorruptionError("the object index has no ids", array=place)
         return np.arange(count)
+    table, values = found
     if table.dtype.kind not in "iu" or table.ndim != 1 or len(table) != count:
         reason = f"{table.dtype} of shape {table.shape}: {count} ids are needed, one for each manifest"
         raise CorruptionError(reason, array=place)
-    ids = np.asarray(table[...], np.int64)
+    ids = values.astype(np.int64)
+    if table.fill_value and (ids == table.fill_value).any():
+        raise CorruptionError("the ids of objects are lost", array=place)
     if len(np.unique(ids)) != len(ids):
         raise CorruptionError("an object id is there more than once, or ids are lost", array=place)
     return ids
 
 
-def _blobs(table: Array) -> list[bytes]:
+def _blobs(table: Array, values: npt.NDArray[Any]) -> list[bytes]:
     if table.ndim != 1 or table.metadata.data_type.name not in ("bytes", "variable_length_bytes"):
         reason = f"a row of bytes for each is needed, not {table.metadata.data_type.name} of shape {table.shape}"
         raise CorruptionError(reason, array=table.path)
-    blobs: list[bytes] = table[...].tolist()
+    blobs: list[bytes] = values.tolist()
     return blobs
 
 
@@ -130,18 +136,18 @@ def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> d
     names = level.names(family) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
     columns = {}
     for name in names:
-        table = level.table(f"{family}/{name}")
-        if table is None:
+        found = read_table(partial(level.table, f"{family}/{name}"))
+        if found is None:
             raise SelectionError(f"{level.owner.name} has no attribute {family}/{name} at level {level.document.level}")
+        table, values = found
         if table.ndim == 0 or len(table) != count:
             reason = f"{table.shape} attribute values for {count} rows"
             raise CorruptionError(reason, array=table.path)
-        columns[name] = _table_column(name, table)
+        columns[name] = _table_column(name, values)
     return columns
 
 
-def _table_column(name: str, table: Array) -> Column:
-    values = table[...]
+def _table_column(name: str, values: npt.NDArray[Any]) -> Column:
     if values.dtype.kind in "TOUS":
         return column_of(name, np.asarray(values, object), len(values), "rows")
     return Column(values)
@@ -149,10 +155,11 @@ def _table_column(name: str, table: Array) -> Column:
 
 def load_groups(level: Level, *, attributes: Names = ALL) -> Groups | None:
     """The groups of a level; ``None`` where it has none."""
-    table = level.table("groups")
-    if table is None:
+    found = read_table(partial(level.table, "groups"))
+    if found is None:
         return None
-    blobs = _blobs(table)
+    table = found[0]
+    blobs = _blobs(*found)
     spans: Any = table.metadata.attributes.get("group_ranges") or {}
     if not isinstance(spans, Mapping):
         raise CorruptionError("group_ranges is no table of ranges", array=table.path)

@@ -145,14 +145,16 @@ def _interleave(keys: Ints, a: Ints, b: Ints, of_a: Ints, of_b: Ints) -> tuple[I
     return np.concatenate([numbers_a, numbers_b]), starts
 
 
-def _join(a: Columns, b: Columns, rows_a: int, rows_b: int, order: Ints) -> dict[str, Column]:
+def _join(
+    a: Columns, b: Columns, rows_a: int, rows_b: int, order: Ints, *, of_objects: bool = False
+) -> dict[str, Column]:
     found = {}
     for name in dict.fromkeys([*a, *b]):
         if name in a:
-            whole = join_columns(name, a[name], b[name].decoded() if name in b else None, rows_b)
+            whole = join_columns(name, a[name], b[name].decoded() if name in b else None, rows_b, of_objects=of_objects)
         else:
             none = b[name].take(np.zeros(0, np.int64))
-            before = join_columns(name, none, None, rows_a)
+            before = join_columns(name, none, None, rows_a, of_objects=of_objects)
             whole = join_columns(name, before, b[name].decoded(), rows_b)
         found[name] = whole.take(order)
     return found
@@ -186,6 +188,7 @@ def _join_objects(a: Objects | None, b: Objects | None, parts_a: Ints, parts_b: 
         len(a.ids),
         len(fresh),
         np.arange(count),
+        of_objects=True,
     )
     return Objects(
         np.concatenate([a.ids, b.ids[fresh]]), starts_of(np.bincount(owner, minlength=count)), fragments[order], columns

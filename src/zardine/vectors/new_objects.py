@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.columns import columns_of
+from zardine.vectors.columns import checked_mapping, columns_of
 from zardine.vectors.content import Content, Groups, Objects
 from zardine.vectors.documents import plain_axes
 from zardine.vectors.layouts import Layout, layout_from
 from zardine.vectors.point_content import groups_of
-from zardine.vectors.positions import checked_ids, checked_shapes
+from zardine.vectors.positions import checked_ids, checked_shapes, plain_array
 from zardine.vectors.store_writing import NewStore, checked_bounds, grid_of, write_store
 
 _Corners = tuple[tuple[float, ...], tuple[float, ...]]
@@ -46,7 +46,7 @@ class StoreOptions:
     @property
     def rank(self) -> int | None:
         """Axes of space, where the options tell."""
-        return None if self.bounds is None else len(np.atleast_2d(np.asarray(self.bounds))[0])
+        return None if self.bounds is None else len(np.atleast_2d(plain_array(self.bounds, "bounds"))[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def object_rows(
     """
     given = np.zeros(count, np.int64) if ids is None else checked_ids(ids, count, "object_ids")
     distinct, row = np.unique(given, return_inverse=True)
-    if count == 0 and ids is None and not attributes:
+    if count == 0 and ids is None and not checked_mapping(attributes):
         distinct = np.zeros(1, np.int64)
     objects, found = new_objects(distinct, len(distinct), attributes, groups, group_attributes)
     return objects, row.reshape(-1).astype(np.int64), found

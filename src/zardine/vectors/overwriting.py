@@ -20,14 +20,11 @@ from zardine.stores.path import StorePath
 from zardine.vectors.cell_arrays import child
 from zardine.vectors.coarser_levels import erase_levels
 from zardine.vectors.documents import LEVEL, new_level
-from zardine.vectors.level_access import PENDING, VectorStore
+from zardine.vectors.level_access import NEXT, PENDING, VectorStore
 from zardine.vectors.level_nodes import nodes_below
 from zardine.vectors.level_plan import Node, group
 from zardine.vectors.node_writing import write_document
 from zardine.vectors.transactions import carry_out, finish, replace_below
-
-NEXT = "zardine_next"
-"""Attribute of level 0: the root document, the level's attributes and its pending documents, which are to come."""
 
 
 def replace_store(

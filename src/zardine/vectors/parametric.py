@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,17 +13,21 @@ import numpy.typing as npt
 
 from zardine.arrays import Array
 from zardine.engine.freshness import note_fresh
-from zardine.errors import CorruptionError, DataError
+from zardine.errors import CorruptionError, DataError, StoreError, UnsupportedError, ZardineError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.metadata.formats import parse_node_json
-from zardine.nodes import describe, find_node
+from zardine.metadata.formats import NodeMetadata, parse_node_json
+from zardine.nodes import find_node
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.cell_arrays import child
+from zardine.vectors.cell_objects import find_cells
+from zardine.vectors.findings import Finding, warning
 from zardine.vectors.layouts import table_metadata
 from zardine.vectors.level_access import PENDING, VectorStore
 from zardine.vectors.level_plan import Node
 from zardine.vectors.one_writer import alone
 from zardine.vectors.point_content import groups_of
+from zardine.vectors.steady_cells import WAITS
+from zardine.vectors.steady_tables import read_table
 from zardine.vectors.transactions import carry_out, replace_below
 
 PARAMETRIC_TYPES: Mapping[str, tuple[str, ...]] = {
@@ -77,7 +83,7 @@ def write_parametric_objects(
     about = {"zv_array": "parametric_objects", "num_objects": len(objects), "max_row_length": width, "dtype": "float64"}
     count = (len(objects),)
     nodes = [
-        Node("objects", table_metadata(table.shape, "float64", table.shape, about), values=table),
+        Node("objects", table_metadata(table.shape, "float64", table.shape, about, np.nan), values=table),
         Node(
             "names",
             table_metadata(
@@ -106,23 +112,72 @@ def read_parametric_objects(path: StoreLike) -> list[ParametricObject]:
     """The parametric objects of a store, none where it has none. Raises :class:`~zardine.errors.CorruptionError`."""
     owner = VectorStore.open(path)
     place = child(owner.path, "parametric")
-    node = find_node(owner.store, place, 3)
-    if not isinstance(node, GroupMetadata):
+    for wait in (*WAITS, None):
+        group = find_node(owner.store, place, 3)
+        try:
+            found = _read(owner, place, group)
+            if find_node(owner.store, place, 3) == group:
+                return found
+        except ZardineError:
+            if wait is None or find_node(owner.store, place, 3) == group:
+                raise
+        time.sleep(wait or 0)
+    raise StoreError(f"the parametric objects of {owner.name} change again and again while they are read: try later")
+
+
+def check_parametric(owner: VectorStore, findings: list[Finding]) -> None:
+    """What ``validate`` says of parametric objects. Raises for what cannot be read."""
+    place = child(owner.path, "parametric")
+    group = find_node(owner.store, place, 3)
+    found = _read(owner, place, group)
+    for name in ("objects", "names") if found else ():
+        assert group is not None
+        table = _table(owner, place, name, group.attributes.get(PENDING) or {})
+        if table is not None and not _is_stored(table):
+            reason = "nothing is stored: all are zeros or without names, or they are lost"
+            findings.append(warning("values-absent", f"parametric/{name}", reason))
+
+
+def _is_stored(table: Array) -> bool:
+    try:
+        return len(find_cells(table)) > 0
+    except UnsupportedError:  # the store cannot tell
+        return True
+
+
+def _read(owner: VectorStore, place: str, group: NodeMetadata | None) -> list[ParametricObject]:
+    if group is None:
         return []
-    types: Mapping[str, Any] = node.attributes.get("parametric_types") or {}
-    pending = node.attributes.get(PENDING) or {}
-    table, names = (_table(owner, place, name, pending) for name in ("objects", "names"))
-    if table is None:
+    types, pending = group.attributes.get("parametric_types") or {}, group.attributes.get(PENDING) or {}
+    if not isinstance(group, GroupMetadata) or not isinstance(types, Mapping) or not isinstance(pending, Mapping):
+        raise CorruptionError("the document of parametric objects is damaged", array=place)
+    found, named = (read_table(partial(_table, owner, place, name, pending)) for name in ("objects", "names"))
+    if found is None:
+        if types and "objects" not in pending:
+            raise CorruptionError("there are types, and no parametric objects", array=f"{place}/objects")
         return []
-    rows = np.asarray(table[...], np.float64)
-    labels = [""] * len(rows) if names is None else [each.decode() for each in names[...].tolist()]
-    found = []
-    for row, label in zip(rows, labels, strict=True):
-        kind = types.get(str(int(row[0]))) if np.isfinite(row[0]) else None
-        if kind is None or 1 + len(kind["coefficients"]) > len(row):
-            raise CorruptionError(f"a row of unknown type {row[0]}", array=describe(owner.store, f"{place}/objects"))
-        found.append(ParametricObject(kind["name"], row[1 : 1 + len(kind["coefficients"])].copy(), label))
-    return found
+    table, rows = found
+    names, labels = (None, np.full(len(rows), b"", object)) if named is None else named
+    if table.ndim != 2 or table.dtype.kind != "f" or (names is not None and names.shape != table.shape[:1]):
+        shapes = f"{table.dtype} of shape {table.shape}, names of {None if names is None else names.shape}"
+        raise CorruptionError(f"rows of float64 and a name for each are needed, not {shapes}", array=table.path)
+    both = zip(rows.astype(np.float64), labels.tolist(), strict=True)
+    return [_object(row, label, types, table.path) for row, label in both]
+
+
+def _object(row: npt.NDArray[np.float64], label: Any, types: Mapping[str, Any], place: str) -> ParametricObject:
+    kind = types.get(str(int(row[0]))) if len(row) and np.isfinite(row[0]) else None
+    name = kind.get("name") if isinstance(kind, Mapping) else None
+    coefficients = kind.get("coefficients") if isinstance(kind, Mapping) else None
+    if not isinstance(name, str) or not isinstance(coefficients, list | tuple):
+        raise CorruptionError(f"a row of unknown type {row[:1].tolist()}", array=place)
+    values = row[1 : 1 + len(coefficients)].copy()
+    if len(values) < len(coefficients) or not np.isfinite(values).all():
+        raise CorruptionError(f"a {name} has {len(coefficients)} coefficients, not {values.tolist()}", array=place)
+    try:
+        return ParametricObject(name, values, label.decode())
+    except (AttributeError, UnicodeDecodeError):
+        raise CorruptionError(f"the name {label!r} is no text", array=place) from None
 
 
 def _table(owner: VectorStore, place: str, name: str, pending: Mapping[str, Any]) -> Array | None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError
-from zardine.vectors.columns import columns_of
+from zardine.vectors.columns import checked_mapping, columns_of
 from zardine.vectors.content import Columns, Content, Fragments, Groups, Objects
 from zardine.vectors.grids import bins_of, bins_per_chunk, chunks_of
 from zardine.vectors.positions import checked_ids
@@ -101,19 +101,27 @@ def groups_of(
     groups: Mapping[Any, Any] | Sequence[Any] | None, attributes: Mapping[str, Any] | None, ids: Ints
 ) -> Groups | None:
     """A user's groups: lists of object ids, in order, or by number from 0. Raises :class:`DataError`."""
+    checked_mapping(attributes)
     if groups is None:
         if attributes:
             raise DataError("group_attributes need groups")
         return None
     if isinstance(groups, Mapping):
-        if sorted(groups) != list(range(len(groups))):
+        if set(groups) != set(range(len(groups))):
             raise DataError("groups are numbered from 0 on, without gaps")
         groups = [groups[number] for number in range(len(groups))]
     members = []
-    for number, each in enumerate(groups):
-        found = checked_ids(list(each), None, f"group {number}")
+    for number, each in enumerate(_lists_in(groups)):
+        found = checked_ids(each, None, f"group {number}")
         unknown = found[~np.isin(found, ids)]
         if len(unknown):
             raise DataError(f"group {number} names object {int(unknown[0])}, which does not exist")
         members.append(found)
     return Groups(tuple(members), columns_of(attributes, len(members), "groups"))
+
+
+def _lists_in(groups: Any) -> list[list[Any]]:
+    try:
+        return [list(each) for each in groups]
+    except TypeError:
+        raise DataError(f"groups are lists of object ids, not {groups!r}") from None

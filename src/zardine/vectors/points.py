@@ -10,14 +10,16 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.columns import columns_of
+from zardine.vectors.columns import checked_mapping, columns_of
 from zardine.vectors.content import Content
 from zardine.vectors.documents import plain_axes
 from zardine.vectors.layouts import layout_from
-from zardine.vectors.loading import ALL, Names
+from zardine.vectors.level_access import Level
 from zardine.vectors.point_content import binned_points, groups_of, object_points
 from zardine.vectors.positions import checked_ids, checked_positions, checked_shapes
-from zardine.vectors.querying import Query, Where, ids_of_rows, run_query, values_of
+from zardine.vectors.querying import ids_of_rows, run_query, values_of
+from zardine.vectors.questions import ALL, Names, Query, Where
+from zardine.vectors.rereading import read_steadily
 from zardine.vectors.results import Points
 from zardine.vectors.store_writing import NewStore, checked_bounds, grid_of, write_store
 
@@ -71,14 +73,14 @@ def write_points(
     count, rank = points.shape
     columns = columns_of(vertex_attributes, count, "points")
     ids = None if object_ids is None else checked_ids(object_ids, count, "object_ids")
-    if ids is None and (object_attributes or groups is not None):
+    if ids is None and (checked_mapping(object_attributes) or groups is not None):
         ids = np.arange(count)
     chunks, bins = checked_shapes(chunk_shape, bin_shape, corners, count)
     layout = layout_from(shard_shape, compressor, codec_config, rank)
     named = plain_axes(axes, rank)
     content: Content
     if ids is None:
-        if group_attributes:
+        if checked_mapping(group_attributes):
             raise DataError("group_attributes need groups")
         if kept is not None:
             points, columns = points[kept], {name: column.take(kept) for name, column in columns.items()}
@@ -131,9 +133,13 @@ def read_points(
         chunks=chunks,
         where=where,
         attributes=attributes,
-    )
-    found = run_query(path, query)
-    values = values_of(found.content.vertex_attributes, found.rows, attributes)
+    ).checked()
+    return read_steadily(path, level, lambda opened: _points(opened, query))
+
+
+def _points(level: Level, query: Query) -> Points:
+    found = run_query(level, query)
+    values = values_of(found.content.vertex_attributes, found.rows, query.attributes)
     whole = len(found.rows) == len(found.content.positions)
     positions = found.content.positions if whole else found.content.positions[found.rows]
     return Points(positions, values, ids_of_rows(found))

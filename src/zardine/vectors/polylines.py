@@ -10,13 +10,15 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.columns import columns_of
-from zardine.vectors.loading import ALL, Names
+from zardine.vectors.columns import checked_mapping, columns_of
+from zardine.vectors.level_access import Level
 from zardine.vectors.loading_objects import load_tables, no_objects
 from zardine.vectors.new_objects import StoreOptions, new_objects, prepare, store_content
-from zardine.vectors.positions import checked_positions
-from zardine.vectors.querying import Query, Where, run_query, values_of
+from zardine.vectors.positions import checked_positions, plain_array
+from zardine.vectors.querying import run_query, values_of
+from zardine.vectors.questions import ALL, Names, Query, Where, checked_names
 from zardine.vectors.ragged import ranges, starts_of
+from zardine.vectors.rereading import read_steadily
 from zardine.vectors.results import Polylines
 from zardine.vectors.run_content import joined_columns, joined_lines, polyline_content
 
@@ -59,10 +61,10 @@ def write_lines(path: StoreLike, endpoints: npt.ArrayLike, **options: Any) -> No
 
     ``vertex_attributes`` have two rows for each line.
     """
-    array = np.asarray(endpoints)
+    array = plain_array(endpoints, "endpoints")
     if array.ndim != 3 or array.shape[1] != 2:
         raise DataError(f"endpoints of lines are of shape (N, 2, D), not {array.shape}")
-    attributes = options.pop("vertex_attributes", None)
+    attributes = checked_mapping(options.pop("vertex_attributes", None))
     if attributes is not None:
         attributes = {name: _flat(values, len(array)) for name, values in attributes.items()}
     bounds = options.get("bounds")
@@ -99,19 +101,24 @@ def read_polylines(
         chunks=chunks,
         where=where,
         attributes=attributes,
-    )
-    found = run_query(path, query, fragments=True, whole_objects=True)
+    ).checked()
+    of_objects = checked_names(object_attributes, "object_attributes")
+    return read_steadily(path, level, lambda opened: _polylines(opened, query, of_objects))
+
+
+def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
+    found = run_query(level, query, fragments=True, whole_objects=True)
     if found.manifests is None or found.objects is None:
-        raise SelectionError(f"{found.level.owner.name} has no lines: level {level} has no object index")
+        raise SelectionError(f"{found.level.owner.name} has no lines: level {query.level} has no object index")
     content = found.content
     taken = (content.objects or no_objects()).take(found.objects)
     starts, rows = content.changed(objects=taken).rows_of_objects()
-    tables = load_tables(found.level, "object_attributes", len(found.manifests.ids), object_attributes)
+    tables = load_tables(found.level, "object_attributes", len(found.manifests.ids), of_objects)
     return Polylines(
         content.positions[rows],
         starts,
         taken.ids,
-        values_of(content.vertex_attributes, rows, attributes),
+        values_of(content.vertex_attributes, rows, query.attributes),
         {name: column.take(found.objects).decoded() for name, column in tables.items()},
     )
 

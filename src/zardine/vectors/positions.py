@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from zardine.errors import DataError, SelectionError
 from zardine.vectors.grids import automatic_chunk_shape, bins_per_chunk
 from zardine.vectors.ragged import Ints
 
+_MOST_BINS = 2**20
+
 
 def checked_positions(positions: Any, dtype: Any = None, what: str = "positions") -> npt.NDArray[Any]:
     """Positions ``(N, D)`` in float32 or float64, all finite, D from 1 to 4.
@@ -19,16 +22,16 @@ def checked_positions(positions: Any, dtype: Any = None, what: str = "positions"
     Without ``dtype`` float32 and float64 stay as they are, and everything else becomes float64. Raises
     :class:`~zardine.errors.DataError`.
     """
-    try:
-        array = np.asarray(positions)
-    except ValueError as error:
-        raise DataError(f"{what} are no array of numbers: {error}") from None
+    array = plain_array(positions, what)
     if array.ndim != 2 or not 1 <= array.shape[1] <= 4 or array.dtype.kind not in "iuf":
         raise DataError(f"{what} are numbers of shape (N, D), D from 1 to 4; not {array.dtype} of shape {array.shape}")
-    wanted = np.dtype(dtype) if dtype is not None else array.dtype
+    try:
+        wanted = np.dtype(dtype) if dtype is not None else array.dtype
+    except (TypeError, ValueError):
+        wanted = np.dtype(object)
     if wanted not in (np.dtype("f4"), np.dtype("f8")):
         if dtype is not None:
-            raise DataError(f"positions are stored as float32 or float64, not {dtype}")
+            raise DataError(f"positions are stored as float32 or float64, not {dtype!r}")
         wanted = np.dtype("f8")
     if array.size and not np.isfinite(array).all():
         row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
@@ -54,7 +57,10 @@ def checked_shapes(
     if bin_shape is None:
         return chunks, None
     bins = _lengths(bin_shape, rank, "bin_shape")
-    bins_per_chunk(chunks, bins)
+    if prod(bins_per_chunk(chunks, bins)) > _MOST_BINS:
+        raise DataError(
+            f"chunks of {chunks} have more than {_MOST_BINS} bins of {bins}: all are stored, also empty ones"
+        )
     return chunks, bins
 
 
@@ -69,9 +75,17 @@ def checked_box(bbox: Any, rank: int) -> tuple[tuple[float, ...], tuple[float, .
     return tuple(corners[0].tolist()), tuple(corners[1].tolist())
 
 
+def plain_array(values: Any, what: str) -> npt.NDArray[Any]:
+    """A user's values as an array. Raises :class:`~zardine.errors.DataError` for rows of different lengths."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"{what}: no array of values: {error}") from None
+
+
 def checked_ids(ids: Any, count: int | None, what: str) -> Ints:
     """Ids as 64-bit integers, ``count`` of them if that is given. Raises :class:`~zardine.errors.DataError`."""
-    array = np.asarray(ids)
+    array = plain_array(ids, what)
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu" or (count is not None and len(array) != count):

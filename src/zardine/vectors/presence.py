@@ -1,8 +1,8 @@
 """Which chunks of a level hold anything, and what may not be missing.
 
-Four say that a chunk holds vertices: ``nonempty_chunks`` of the vertices, that of the fragment index, the index itself,
-and manifests of objects; and the level's ``vertex_count`` says how many there are in all. What one of them names and
-what is not stored is lost: an error, never an empty answer.
+These say that a chunk holds vertices: ``nonempty_chunks`` of the vertices, of the fragment index and of attributes, the
+index itself, and manifests of objects; and the level's ``vertex_count`` says how many there are in all. What one of
+them names and what is not stored is lost: an error, never an empty answer.
 """
 
 from __future__ import annotations
@@ -100,6 +100,19 @@ def check_empty(level: Level, vertices: CellArray, index: CellArray | None, empt
     if index is None or (listed is not None and same_list(vertices, index)):
         return
     _check_rows_of(vertices, index, empty[index.inside(empty)])
+
+
+def check_rows_of_values(vertices: CellArray, keys: Ints, asked: Ints | None, values: CellArray) -> None:
+    """Raise where an attribute lists one of the chunks that were ``asked`` for (``None``: all) and have no rows."""
+    listed = None if same_list(values, vertices) else values.listed()
+    if listed is None:
+        return
+    more = listed[find_rows(keys, listed) < 0]
+    if asked is not None:
+        more = more[find_rows(asked, more) >= 0]
+    if len(more):
+        reason = f"{NONEMPTY} of an attribute names this chunk, and it has no vertices: they are lost; {_ADVICE}"
+        raise CorruptionError(reason, array=values.array.path, chunk=tuple(more[0].tolist()))
 
 
 def check_objects(level: Level, chunks: Ints, asked: Ints | None) -> None:

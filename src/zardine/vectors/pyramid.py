@@ -16,13 +16,13 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.coarser_levels import begin_level, describe_levels, end_level, erase_levels, forget_levels
 from zardine.vectors.content import Content, Fragments, Links, Objects
 from zardine.vectors.grids import chunks_of
-from zardine.vectors.level_access import Level, VectorStore
+from zardine.vectors.level_access import UNFINISHED, Level, VectorStore
 from zardine.vectors.level_plan import Grid, Node, group, plan_level, plan_links
 from zardine.vectors.level_replacing import load_whole
 from zardine.vectors.link_placement import anchors_for, place_links
 from zardine.vectors.one_writer import alone
 from zardine.vectors.ragged import Ints, row_numbers, starts_of, unique_rows
-from zardine.vectors.store_writing import UNFINISHED, grid_of, level_attributes
+from zardine.vectors.store_writing import grid_of, level_attributes
 from zardine.vectors.transactions import finish, replace_nodes
 
 _MOST_TIMES = 64

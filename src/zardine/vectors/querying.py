@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.errors import ArrayChangedError, DataError, NodeNotFoundError, SelectionError, StoreError
-from zardine.stores.resolve import StoreLike
+from zardine.errors import SelectionError
 from zardine.vectors.cell_arrays import CellArray
 from zardine.vectors.conditions import holds
 from zardine.vectors.content import Content
 from zardine.vectors.grids import chunks_of, in_box
-from zardine.vectors.level_access import Level, VectorStore
-from zardine.vectors.loading import ALL, Names, load_cells
+from zardine.vectors.level_access import Level
+from zardine.vectors.loading import load_cells
 from zardine.vectors.loading_objects import Manifests, load_groups, load_manifests, with_objects
-from zardine.vectors.positions import checked_box, checked_ids
+from zardine.vectors.positions import checked_box
 from zardine.vectors.presence import present_chunks
+from zardine.vectors.questions import ALL, Names, Query
 from zardine.vectors.ragged import Ints, find_rows, row_numbers, unique_rows
-from zardine.vectors.steady_cells import WAITS
 
 _MORE_CHUNKS = 64
-
-Where: TypeAlias = Mapping[str, Any] | None
-Box: TypeAlias = tuple[Sequence[float], Sequence[float]] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """What is wanted; see the ``read_*`` functions. Everything that is not ``None`` must hold."""
-
-    level: int = 0
-    bbox: Box = None
-    object_ids: Collection[int] | None = None
-    group_ids: Collection[int] | None = None
-    chunks: Collection[Sequence[int]] | None = None
-    where: Where = None
-    attributes: Names = ALL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,36 +41,12 @@ class Found:
     """Rows of the objects that were asked for, by id or group."""
 
 
-def open_level(path: StoreLike, number: int) -> Level:
-    """A level of the store at ``path``."""
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-        raise SelectionError(f"a level is a number from 0 on, not {number!r}")
-    owner = VectorStore.open(path)
-    if number and number not in owner.level_numbers():
-        raise SelectionError(f"{owner.name} has no level {number}; it has {owner.level_numbers()}")
-    return owner.level(int(number))
-
-
-def run_query(path: StoreLike, query: Query, *, fragments: bool = False, whole_objects: bool = False) -> Found:
+def run_query(level: Level, query: Query, *, fragments: bool = False, whole_objects: bool = False) -> Found:
     """The vertices that ``query`` asks for; ``fragments``: the fragment index is needed in any case.
 
     With ``whole_objects`` every object with a vertex that is found is found whole; ``bbox``, ``chunks`` and ``where``
-    choose objects then. Where somebody changes the level meanwhile, it is read again.
+    choose objects then.
     """
-    for wait in WAITS:
-        level = open_level(path, query.level)
-        try:
-            found = _run(level, query, fragments, whole_objects)
-            if level.is_current():
-                return found
-        except (DataError, ArrayChangedError, NodeNotFoundError):
-            if level.is_current():
-                raise
-        time.sleep(wait)
-    raise StoreError(f"level {query.level} of {level.owner.name} changes again and again while it is read: try later")
-
-
-def _run(level: Level, query: Query, fragments: bool, whole_objects: bool) -> Found:
     manifests = load_manifests(level)
     wanted = wanted_objects(level, manifests, query)
     chosen = None if manifests is None or wanted is None else manifests.take(wanted)
@@ -128,10 +86,10 @@ def wanted_objects(level: Level, manifests: Manifests | None, query: Query) -> I
         raise SelectionError(f"level {level.document.level} of {level.owner.name} has no objects")
     rows = None
     if query.object_ids is not None:
-        rows = np.unique(manifests.rows_of(_ids(query.object_ids, "object_ids")))
+        rows = np.unique(manifests.rows_of(np.asarray(query.object_ids)))
     if query.group_ids is not None:
         groups = load_groups(level, attributes=None)
-        numbers = _ids(query.group_ids, "group_ids")
+        numbers = np.asarray(query.group_ids)
         count = 0 if groups is None else len(groups.members)
         if groups is None or ((numbers < 0) | (numbers >= count)).any():
             raise SelectionError(f"group_ids {numbers.tolist()}: there are {count} groups, numbered from 0")
@@ -260,7 +218,3 @@ def _chunk_box(level: Level, bbox: Any) -> tuple[Ints, Ints]:
 
 def _both(a: Ints, b: Ints) -> Ints:
     return a[find_rows(b, a) >= 0]
-
-
-def _ids(values: Collection[int], name: str) -> Ints:
-    return checked_ids(list(values), None, name)

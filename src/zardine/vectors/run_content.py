@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError
+from zardine.vectors.columns import checked_mapping
 from zardine.vectors.content import Columns, Content, Fragments, Links, Objects
 from zardine.vectors.grids import chunks_of
 from zardine.vectors.ragged import Ints, ranges, starts_of, unique_rows
@@ -120,7 +121,10 @@ def inverse(order: Ints) -> Ints:
 
 def joined_lines(lines: Sequence[Any], rank: int | None = None) -> tuple[npt.NDArray[Any], Ints]:
     """All vertices of a user's lines, and how many each has. Raises :class:`DataError`."""
-    arrays = [np.asarray(line) for line in lines]
+    try:
+        arrays = [np.asarray(line) for line in lines]
+    except (TypeError, ValueError):
+        raise DataError(f"polylines are arrays of shape (vertices, D), not {type(lines).__name__}") from None
     ranks = {array.shape[1] for array in arrays if array.ndim == 2 and len(array)}
     if any(array.ndim != 2 and array.size for array in arrays) or len(ranks) > 1:
         raise DataError("polylines are arrays of shape (vertices, D), with the same D")
@@ -134,11 +138,11 @@ def joined_lines(lines: Sequence[Any], rank: int | None = None) -> tuple[npt.NDA
 
 def joined_columns(given: Mapping[str, Any] | None, lengths: Ints) -> Mapping[str, Any] | None:
     """Attributes with a list for each line as one list for all; such that are one list already stay as they are."""
-    if given is None:
+    if checked_mapping(given) is None:
         return None
     found = {}
     total = int(lengths.sum())
-    for name, values in given.items():
+    for name, values in (given or {}).items():
         if (
             isinstance(values, (list, tuple))
             and len(values) == len(lengths)

@@ -23,12 +23,10 @@ from zardine.vectors.content import Content
 from zardine.vectors.documents import LEVEL, new_level, new_root
 from zardine.vectors.kinds import KINDS
 from zardine.vectors.layouts import SHARDED_NOTE, Layout
+from zardine.vectors.level_access import UNFINISHED
 from zardine.vectors.level_plan import Grid, Node, group, plan_level
 from zardine.vectors.node_writing import write_document, write_nodes
 from zardine.vectors.ragged import bounds_of
-
-UNFINISHED = "zardine_unfinished"
-"""Attribute of a level that is being written."""
 
 FAMILIES = (
     "vertices",

@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from zardine.arrays import Array
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.loading import ALL, load_cells
+from zardine.vectors.level_access import Level
+from zardine.vectors.loading import load_cells
 from zardine.vectors.loading_objects import load_groups, load_manifests, load_tables
-from zardine.vectors.querying import open_level
+from zardine.vectors.questions import ALL
+from zardine.vectors.rereading import read_steadily
 from zardine.vectors.results import Arrays
 
 
@@ -58,7 +60,10 @@ class FragmentTable:
 
 def read_objects(path: StoreLike, *, level: int = 0) -> ObjectTable:
     """The ids and attributes of all objects of a level; none where it has none."""
-    opened = open_level(path, level)
+    return read_steadily(path, level, _objects)
+
+
+def _objects(opened: Level) -> ObjectTable:
     manifests = load_manifests(opened)
     if manifests is None:
         none = np.zeros(0, np.int64)
@@ -83,7 +88,7 @@ def _present(table: Array | None, values: npt.NDArray[Any]) -> npt.NDArray[np.bo
 
 def read_groups(path: StoreLike, *, level: int = 0) -> GroupTable:
     """The members and attributes of all groups of a level; none where it has none."""
-    groups = load_groups(open_level(path, level))
+    groups = read_steadily(path, level, load_groups)
     if groups is None:
         return GroupTable(())
     return GroupTable(groups.members, {name: column.decoded() for name, column in groups.attributes.items()})
@@ -91,7 +96,7 @@ def read_groups(path: StoreLike, *, level: int = 0) -> GroupTable:
 
 def read_fragments(path: StoreLike, *, level: int = 0) -> FragmentTable:
     """The chunks and attributes of all fragments of a level."""
-    content = load_cells(open_level(path, level), fragment_attributes=ALL)
+    content = read_steadily(path, level, lambda opened: load_cells(opened, fragment_attributes=ALL))
     chunks = np.repeat(content.keys, np.diff(content.fragments.before), axis=0)
     values = {name: column.decoded() for name, column in content.fragment_attributes.items()}
     return FragmentTable(chunks, np.diff(content.fragments.starts), values)
