@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.errors import ReadOnlyError
+from zardine.errors import ReadOnlyError, StoreError
 from zardine.storage import Condition, CountingStore, MemoryStore, WrapperStore
 
 LAYOUTS = pytest.mark.parametrize(
@@ -147,6 +147,30 @@ def test_data_is_stored_before_the_shape_that_shows_it() -> None:
     array.append(np.ones(8))
     assert sorted(store.log[:-1]) == ["set c/1", "set c/2"]
     assert store.log[-1] == "set zarr.json [12]"
+
+
+@pytest.mark.parametrize("failing", ["zarr.json", "c/3/1"])
+def test_an_append_that_fails_leaves_nothing_to_appear_later(failing: str) -> None:
+    class Full(WrapperStore):
+        fails = False
+
+        def set(self, key: str, value: Any, *, condition: Condition | None = None) -> Any:
+            if self.fails and key == failing:
+                raise StoreError("no room")
+            return super().set(key, value, condition=condition)
+
+    array = made(store := Full(MemoryStore()), chunks=(2, 2), shards=(4, 4))
+    array.resize((6, 8))
+    before = set(store.list())
+    store.fails = True
+    with pytest.raises(StoreError, match="no room"):
+        array.append(VALUES)
+    store.fails = False
+    assert set(store.list()) == before
+    assert array.shape == zardine.open_array(store).shape == (6, 8)
+    array.resize((16, 8))
+    assert (array[:6] == VALUES[:6]).all()
+    assert (array[6:] == -1).all()
 
 
 def test_a_shape_that_hides_data_is_stored_before_the_data_goes() -> None:

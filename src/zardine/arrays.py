@@ -45,7 +45,7 @@ from zardine.new_array import parse_shape
 from zardine.node_changes import StoredNode, stored_node, update_node
 from zardine.nodes import describe, document_key, load_array
 from zardine.places import same_place
-from zardine.resizing import clear_beyond, erase_beyond, grown_for_append, with_shape
+from zardine.resizing import clear_beyond, erase_beyond, grown_for_append, take_back, with_shape
 from zardine.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Store
@@ -327,7 +327,8 @@ class Array(ArrayFacts):
 
         Any number of writers may append at the same time: all blocks are there in the end, in some order. On stores
         whose locks exclude all writers (local files, memory) the data is stored before the new shape, so that no reader
-        sees elements that are not there yet; on others the place is reserved first, and reads as fill value meanwhile.
+        sees elements that are not there yet, and removed again if an error follows; on others the place is reserved
+        first, and reads as fill value meanwhile.
         """
         values = cast_values(data, self.dtype)
         self._check_writable()
@@ -342,14 +343,18 @@ class Array(ArrayFacts):
                 source = self._source.with_shape(grown)
                 added = tuple(slice(old[i], None) if i == axis % self.ndim else slice(None) for i in range(self.ndim))
                 direct = self._with_source(replace(source, buffer=None))
-                if self.store.lock_is_exclusive:
-                    direct[added] = values
                 try:
+                    if self.store.lock_is_exclusive:
+                        direct[added] = values
                     stored.replace_by(grown)
                 except ConditionFailedError:
                     if last:
                         raise
                     continue
+                except BaseException:
+                    if self.store.lock_is_exclusive:
+                        take_back(source, self._source)
+                    raise
                 self._source = replace(source, buffer=self._source.buffer)
                 if not self.store.lock_is_exclusive:
                     direct[added] = values

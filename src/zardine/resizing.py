@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from zardine.engine.read import read_plan
 from zardine.engine.source import ArraySource
 from zardine.engine.stored import stored_objects
 from zardine.engine.write import write_plan
-from zardine.errors import CorruptionError
+from zardine.errors import CorruptionError, ZardineError
 from zardine.indexing.boxes import boxes_beyond, cut_box, end_of_piece
 from zardine.indexing.plan import plan_grid
 from zardine.indexing.selection import GridSelection
@@ -89,3 +90,13 @@ def erase_beyond(after: ArraySource, before: ArraySource) -> None:
         if any(i >= count for i, count in zip(coordinates, counts, strict=True))
     ]
     after.store.erase_values(gone)
+
+
+def take_back(grown: ArraySource, before: ArraySource) -> None:
+    """Remove what was written beyond the shape of the array ``before``, which was to grow; as far as that is possible.
+
+    What cannot be removed, since the store fails, ``zardine.verify`` finds and ``zardine.repair`` removes.
+    """
+    with suppress(ZardineError):
+        erase_beyond(before, grown)  # first, since it makes room
+        clear_beyond(replace(grown, buffer=None), before.layout.metadata.shape)

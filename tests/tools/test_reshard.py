@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +299,41 @@ def test_what_comes_too_late_is_kept_and_said() -> None:
     assert done.late == ("c/0/0",)
     assert inner.exists("c/0/0")
     np.testing.assert_array_equal(zardine.open_array(inner)[...], VALUES)
+
+
+@pytest.mark.parametrize("shards", [(40,), None])
+def test_objects_outside_of_the_shape_go(tmp_path: Path, shards: Any) -> None:
+    path = tmp_path / "a.zarr"
+    array = zardine.create_array(path, data=np.arange(100), chunks=(5,), shards=(10,))
+    array.resize(35, erase=False)
+    done = in_place(str(path), shards=shards)
+    assert (done.late, done.outcome) == ((), "resharded")
+    assert zardine.open_array(path)[...].tolist() == list(range(35))
+    report = zardine.verify(str(path))
+    assert (report.faults, report.notes) == ((), ())
+
+
+@pytest.mark.parametrize("codecs", [{}, {"compressors": "gzip"}], ids=["encoded", "decoded"])
+def test_a_shard_whose_last_write_was_cut_off_is_read_as_before(tmp_path: Path, codecs: Any) -> None:
+    path = tmp_path / "a.zarr"
+    array = zardine.create_array(path, data=np.arange(40), chunks=(5,), shards=(20,))
+    shard = path / "c/0"
+    size = shard.stat().st_size
+    array.with_config({"write_strategy": "append", "most_unused": 1.0})[0] = 7
+    os.truncate(shard, size + 30)
+    with pytest.warns(zardine.errors.TornShardWarning):
+        in_place(str(path), shards=(40,), **codecs)
+    assert zardine.open_array(path)[...].tolist() == list(range(40))
+    assert zardine.verify(str(path)).faults == ()
+
+
+def test_shards_of_too_many_chunks_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    zardine.create_array(path, data=np.arange(40), chunks=(5,))
+    before = files(path)
+    with pytest.raises(ValueError, match=r"would have 200,000,000 inner chunks, more than 67,108,864"):
+        in_place(str(path), shards=(1_000_000_000,))
+    assert files(path) == before
 
 
 def test_a_failure_lets_others_write_again() -> None:

@@ -213,7 +213,8 @@ class InPlace(Run):
         journal.save(store, path)
         update_consolidated(store, path)
         time.sleep(self.grace)
-        known = {(key, version) for sources in journal.done.values() for key, version in sources.items()}
+        every = (*journal.done.values(), journal.outside)
+        known = {(key, version) for sources in every for key, version in sources.items()}
         old, late = keys_elsewhere(store, path, journal, load_array(store, path, 3)), []
         prefix = f"{path}/" if path else ""
         for key in old:

@@ -14,7 +14,7 @@ from zardine.engine.read import read_plan
 from zardine.engine.source import ArraySource
 from zardine.engine.write import write_plan
 from zardine.errors import DataError
-from zardine.indexing.plan import GridPlan, plan_grid
+from zardine.indexing.plan import GridPlan, ObjectPart, plan_grid
 from zardine.indexing.selection import AxisSlice, GridSelection
 
 
@@ -59,17 +59,12 @@ def _move_encoded(source: ArraySource, target: ArraySource, coordinates: Sequenc
         for objects, inner, i in zip(target.layout.grids.objects, target.layout.grids.chunks, coordinates, strict=True)
     ]
     for part in plan.parts():
-        old_key = source.key(part.object)
-        try:
-            found = find_chunks(source, part, old_key, files=False)
-        except DataError as error:
-            raise error.at(array=source.path, key=old_key) from None
-        for i in range(part.count):
+        for i, chunk in enumerate(_stored_chunks(source, part)):
             row = 0
             if layout is not None:
                 places = zip(part.chunk(i), firsts, layout.strides, strict=True)
                 row = sum((place - first) * stride for place, first, stride in places)
-            chunks[row] = found.chunk(i)
+            chunks[row] = chunk
     if all(chunk is None for chunk in chunks):
         target.store.erase(key)
     elif layout is None:
@@ -77,6 +72,19 @@ def _move_encoded(source: ArraySource, target: ArraySource, coordinates: Sequenc
         target.store.set(key, chunks[0])
     else:
         target.store.set(key, layout.assemble(chunks))
+
+
+def _stored_chunks(source: ArraySource, part: ObjectPart) -> list[BytesLike | None]:
+    """The encoded chunks of a part as they are; a shard whose last write was cut off is read as it was before."""
+    key, files = source.key(part.object), source.store.gives_files
+    try:
+        found = find_chunks(source, part, key, files=files, settled=files)
+    except DataError as error:
+        raise error.at(array=source.path, key=key) from None
+    try:
+        return [found.chunk(i) for i in range(part.count)]
+    finally:
+        found.close()
 
 
 def object_bytes(target: ArraySource) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from math import prod
+from typing import Any, Final
 
-from zardine.chunk_grids import RegularGrid
+from zardine.chunk_grids import ChunkGrid, RegularGrid
 from zardine.chunk_keys import ChunkKeyEncoding, DefaultChunkKeyEncoding, V2ChunkKeyEncoding
 from zardine.chunk_shapes import choose_grid, shards_shape
 from zardine.codecs import Crc32cCodec, ShardingCodec
@@ -18,6 +19,9 @@ from zardine.errors import UnsupportedError
 from zardine.json_document import Extension, Problems
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
+
+_MOST_CHUNKS: Final = 2**26
+"""Inner chunks of a shard: an index of a gigabyte."""
 
 
 class _Same:
@@ -50,6 +54,8 @@ def new_metadata(
     if location == "end" and layout.sharding is not None and not isinstance(shards, dict):
         location = layout.sharding.codec.index_location
     grid, inner = choose_grid(metadata.shape, metadata.data_type.item_size or 16, chunks, outer)
+    if inner is not None:
+        _check_index(grid, metadata.shape, inner)
     chain: list[Codec] = _inner_codecs(layout, codecs, compressors)
     if inner is not None:
         sharding = ShardingCodec(chunk_shape=inner, codecs=tuple(chain), index_location=location)
@@ -64,6 +70,14 @@ def new_metadata(
         raise ValueError(f"the array cannot be stored so{lines}")
     written = tuple(Extension(codec.name, codec.configuration()) for codec in prepared.codecs)
     return replace(metadata, chunk_grid=grid.to_extension(), codecs=written)
+
+
+def _check_index(grid: ChunkGrid, shape: tuple[int, ...], inner: tuple[int, ...]) -> None:
+    """Refuse shards of more inner chunks than an index in memory can list."""
+    shard = tuple(max((size for size, _ in axis.runs), default=1) for axis in grid.axes(shape))
+    number = prod(-(-size // part) for size, part in zip(shard, inner, strict=True))
+    if number > _MOST_CHUNKS:
+        raise ValueError(f"a shard of shape {shard} would have {number:,} inner chunks, more than {_MOST_CHUNKS:,}")
 
 
 def inner_chunks(layout: ArrayLayout) -> tuple[int, ...] | None:

@@ -105,7 +105,7 @@ class Run:
         self.encoded = moves_encoded(source.layout, target.layout)
         if self.resumes and not self.passes:
             _compare(journal, target)
-        stored = versions(source)
+        stored, journal.outside = versions(source)
         total, done, changed = count(target), 0, 0
         at_once = max(1, min(thread_count(), window_bytes() // (2 * object_bytes(target))))
 
@@ -164,13 +164,15 @@ def _compare(journal: Journal, target: ArraySource) -> None:
         journal.done.setdefault(name, _UNKNOWN)
 
 
-def versions(source: ArraySource) -> Sources:
-    """The versions of all stored objects of an array, by key relative to it."""
+def versions(source: ArraySource) -> tuple[Sources, Sources]:
+    """The versions of all stored objects of an array, by key relative to it; and of those outside of its shape."""
     prefix = f"{source.path}/" if source.path else ""
-    found = {}
-    for key, _ in stored_objects(source):
+    inside: Sources = {}
+    outside: Sources = {}
+    for key, coordinates in stored_objects(source):
+        found = inside if is_inside(source, coordinates) else outside
         found[key[len(prefix) :]] = source.store.version(key)
-    return found
+    return inside, outside
 
 
 def keys_elsewhere(store: Store, path: str, journal: Journal, metadata: ArrayMetadata) -> list[str]:

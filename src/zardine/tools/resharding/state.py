@@ -40,6 +40,8 @@ class Journal:
     phase: str = "beginning"
     done: dict[str, Sources] = field(default_factory=dict)
     """By the grid coordinates of the new object, joined by dots."""
+    outside: Sources = field(default_factory=dict)
+    """Old objects outside of the shape, which go into none."""
     version: Version | None = None
     """Of the journal as this process has read or written it last, where the store has versions."""
     _saved: float = 0.0
@@ -68,7 +70,7 @@ class Journal:
 
     def _write(self, store: Store, path: str, condition: Condition | None) -> None:
         start = time.monotonic()
-        document = {"phase": self.phase, "about": self.about, "done": self.done}
+        document = {"phase": self.phase, "about": self.about, "done": self.done, "outside": self.outside}
         self.version = store.set(journal_key(path), json.dumps(document).encode(), condition=condition)
         self._saved = time.monotonic()
         self._cost = self._saved - start
@@ -86,7 +88,8 @@ def load_journal(store: Store, path: str) -> Journal | None:
         return None
     try:
         document = json.loads(bytes(reading.parts[0]))
-        return Journal(document["about"], document["phase"], document["done"], reading.version)
+        about, phase, done = document["about"], document["phase"], document["done"]
+        return Journal(about, phase, done, document.get("outside", {}), reading.version)
     except (ValueError, KeyError, TypeError):
         return Journal({}, version=reading.version)
 
