@@ -13,10 +13,10 @@ from vectors.geometry_samples import values
 from zardine import vectors
 from zardine.errors import ChunkDecodeError, DataError, MetadataError, NodeNotFoundError, SelectionError, ZardineError
 from zardine.storage import MemoryStore
-from zardine.vectors.fragment_index import decode_index, encode_indexes
-from zardine.vectors.link_cells import decode_links
-from zardine.vectors.manifests import decode_manifests, encode_manifests
-from zardine.vectors.ragged import starts_of
+from zardine.vectors.encoding.fragment_index import decode_index, encode_indexes
+from zardine.vectors.encoding.link_cells import decode_links
+from zardine.vectors.encoding.manifests import decode_manifests, encode_manifests
+from zardine.vectors.encoding.ragged import starts_of
 
 P = np.arange(12.0).reshape(4, 3)
 

@@ -14,12 +14,12 @@ from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, SelectionError
 from zardine.storage import MemoryStore
 from zardine.vectors import appending
-from zardine.vectors.documents import LEVEL
-from zardine.vectors.fragment_index import encode_indexes
-from zardine.vectors.level_access import VectorStore
-from zardine.vectors.level_plan import Node
-from zardine.vectors.rebuilding import rebuild
-from zardine.vectors.transactions import replace_nodes
+from zardine.vectors.content.level_plan import Node
+from zardine.vectors.encoding.documents import LEVEL
+from zardine.vectors.encoding.fragment_index import encode_indexes
+from zardine.vectors.storing.level_access import VectorStore
+from zardine.vectors.storing.rebuilding import rebuild
+from zardine.vectors.storing.transactions import replace_nodes
 
 RNG = np.random.default_rng(3)
 OLD, NEW = RNG.uniform(0, 50, (80, 3)), RNG.uniform(-90, 120, (40, 3))

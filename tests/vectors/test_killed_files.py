@@ -14,7 +14,7 @@ import pytest
 from vectors.geometry_samples import Killed, rows
 from zardine import vectors
 from zardine.storage import LocalStore
-from zardine.vectors import fresh_files
+from zardine.vectors.storing import fresh_files
 
 P = np.random.default_rng(5).uniform(0, 100, (20, 2))
 

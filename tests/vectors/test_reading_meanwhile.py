@@ -186,7 +186,7 @@ def test_a_consolidated_store_behind_a_web_server(tmp_path: Path) -> None:
             pass
 
     for kind in ("points_of_objects", "graph"):
-        WRITERS[kind](str(tmp_path / kind), chunk_shape=20)
+        WRITERS[kind](str(tmp_path / kind), chunk_shape=50)
         vectors.build_pyramid(str(tmp_path / kind), factors=[(2, 1)])
     zardine.consolidate_metadata(LocalStore(str(tmp_path / "graph")))
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))

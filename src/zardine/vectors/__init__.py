@@ -5,16 +5,18 @@ The layout is that of Zarr Vectors 0.9.2. How a store is built:
 - Space is cut into *chunks*, boxes of ``chunk_shape``. Each level of a store has arrays of bytes with one *cell* for
   each chunk: the positions of the vertices in it, each attribute of them, the links between them, and the *fragments*,
   sets of rows of the cell. An *object* is a list of fragments. Sharding packs many cells into one stored object.
-- :class:`~zardine.vectors.documents.RootDocument` and :class:`~zardine.vectors.documents.LevelDocument` are what the
-  groups say; :class:`~zardine.vectors.content.Content` is a level, or some cells of it, in memory, with rows, fragments
-  and objects numbered through.
-- Pure modules turn user data into content (:mod:`~zardine.vectors.point_content`,
-  :mod:`~zardine.vectors.run_content`), content into documents and cells (:mod:`~zardine.vectors.level_plan`), and cells
-  into arrays (:mod:`~zardine.vectors.fragment_index`, :mod:`~zardine.vectors.manifests`, …). They do no I/O.
-- :class:`~zardine.vectors.cell_arrays.CellArray` reads and writes many cells with one call of a zardine array.
+- :class:`~zardine.vectors.encoding.documents.RootDocument` and
+  :class:`~zardine.vectors.encoding.documents.LevelDocument` are what the groups say;
+  :class:`~zardine.vectors.content.rows.Content` is a level, or some cells of it, in memory, with rows, fragments and
+  objects numbered through.
+- Pure modules turn user data into content (:mod:`~zardine.vectors.content.point_content`,
+  :mod:`~zardine.vectors.content.run_content`), content into documents and cells
+  (:mod:`~zardine.vectors.content.level_plan`), and cells into arrays (:mod:`~zardine.vectors.encoding.fragment_index`,
+  :mod:`~zardine.vectors.encoding.manifests`, …). They do no I/O.
+- :class:`~zardine.vectors.storing.cell_arrays.CellArray` reads and writes many cells with one call of a zardine array.
 - Nothing is changed in place. A new store counts once its root document is written; conversions and changes are stored
-  beside what is there and take its place by one write (:mod:`~zardine.vectors.rebuilding`,
-  :mod:`~zardine.vectors.transactions`).
+  beside what is there and take its place by one write (:mod:`~zardine.vectors.storing.rebuilding`,
+  :mod:`~zardine.vectors.storing.transactions`).
 """
 
 from typing import TYPE_CHECKING

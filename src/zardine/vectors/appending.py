@@ -14,20 +14,26 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.columns import columns_of, join_columns
-from zardine.vectors.content import Content, Links
+from zardine.vectors.content.columns import columns_of, join_columns
+from zardine.vectors.content.merging import merge
+from zardine.vectors.content.new_objects import new_objects, object_rows
+from zardine.vectors.content.point_content import by_object
+from zardine.vectors.content.positions import checked_ids, checked_positions
+from zardine.vectors.content.remaking import LINES, plain_points
+from zardine.vectors.content.rows import Content, Links
+from zardine.vectors.content.run_content import (
+    inverse,
+    joined_columns,
+    joined_lines,
+    polyline_content,
+    skeleton_content,
+)
+from zardine.vectors.encoding.grids import chunks_of
+from zardine.vectors.encoding.ragged import Ints, unique_rows
 from zardine.vectors.graphs import checked_links, one_of
-from zardine.vectors.grids import chunks_of
-from zardine.vectors.level_access import Level
-from zardine.vectors.level_replacing import kind_of, load_whole, open_to_change, replace_level
-from zardine.vectors.merging import merge
-from zardine.vectors.new_objects import new_objects, object_rows
-from zardine.vectors.one_writer import alone
-from zardine.vectors.point_content import by_object
-from zardine.vectors.positions import checked_ids, checked_positions
-from zardine.vectors.ragged import Ints, unique_rows
-from zardine.vectors.remaking import LINES, plain_points
-from zardine.vectors.run_content import inverse, joined_columns, joined_lines, polyline_content, skeleton_content
+from zardine.vectors.storing.level_access import Level
+from zardine.vectors.storing.level_replacing import kind_of, load_whole, open_to_change, replace_level
+from zardine.vectors.storing.one_writer import alone
 
 _APPENDS = {
     **dict.fromkeys(LINES, "append_polylines"),

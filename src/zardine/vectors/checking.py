@@ -14,19 +14,19 @@ from zardine.errors import CorruptionError, MetadataError, NodeNotFoundError, St
 from zardine.nodes import describe
 from zardine.places import find_place
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.checking_arrays import check_arrays
-from zardine.vectors.checking_links import check_links
-from zardine.vectors.checking_objects import check_objects
-from zardine.vectors.checking_rows import check_fragments, check_rows
-from zardine.vectors.content import Content
-from zardine.vectors.documents import FORMAT_VERSION
+from zardine.vectors.content.rows import Content
+from zardine.vectors.encoding.documents import FORMAT_VERSION
+from zardine.vectors.encoding.kinds import KINDS
 from zardine.vectors.findings import NOT_ON_PURPOSE, Finding, Report, error, guarded, unexpected, warning
-from zardine.vectors.kinds import KINDS
-from zardine.vectors.level_access import NEXT, UNFINISHED, Level, VectorStore, named_levels
-from zardine.vectors.loading import dtype_of, load_cells, row_shape_of
 from zardine.vectors.parametric import check_parametric
-from zardine.vectors.steady_cells import WAITS
-from zardine.vectors.store_states import state_of
+from zardine.vectors.reading.loading import dtype_of, load_cells, row_shape_of
+from zardine.vectors.reading.steady_cells import WAITS
+from zardine.vectors.storing.level_access import NEXT, UNFINISHED, Level, VectorStore, named_levels
+from zardine.vectors.storing.store_states import state_of
+from zardine.vectors.validation.arrays import check_arrays
+from zardine.vectors.validation.links import check_links
+from zardine.vectors.validation.objects import check_objects
+from zardine.vectors.validation.rows import check_fragments, check_rows
 
 Progress = Callable[[int, int], object] | None
 

@@ -17,14 +17,14 @@ from zardine.errors import ZardineError
 from zardine.metadata.documents import GroupMetadata
 from zardine.node_changes import update_node
 from zardine.nodes import child_names, load_group
-from zardine.vectors.cell_arrays import child
-from zardine.vectors.documents import LEVEL, ROOT, dataset, new_level, ome
-from zardine.vectors.level_access import PENDING, UNFINISHED, Level, VectorStore
-from zardine.vectors.level_nodes import links_between, nodes_below, with_empty_groups
-from zardine.vectors.level_plan import group
-from zardine.vectors.node_writing import write_document
-from zardine.vectors.offsets import parse_delta
-from zardine.vectors.transactions import finish, replace_nodes
+from zardine.vectors.content.level_plan import group
+from zardine.vectors.encoding.documents import LEVEL, ROOT, dataset, new_level, ome
+from zardine.vectors.encoding.offsets import parse_delta
+from zardine.vectors.storing.cell_arrays import child
+from zardine.vectors.storing.level_access import PENDING, UNFINISHED, Level, VectorStore
+from zardine.vectors.storing.level_nodes import links_between, nodes_below, with_empty_groups
+from zardine.vectors.storing.node_writing import write_document
+from zardine.vectors.storing.transactions import finish, replace_nodes
 
 
 def begin_level(owner: VectorStore, number: int, **more: Any) -> Level:

@@ -12,12 +12,12 @@ from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.node_changes import update_node
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.cell_arrays import NONEMPTY, CellArray, child, key_texts
-from zardine.vectors.layouts import SHARDED_NOTE, cells_metadata, fitting_shards, shards_from
-from zardine.vectors.level_access import Level, VectorStore
-from zardine.vectors.one_writer import alone
-from zardine.vectors.rebuilding import cells_node, rebuild, reopened, settle
-from zardine.vectors.transactions import finish
+from zardine.vectors.encoding.layouts import SHARDED_NOTE, cells_metadata, fitting_shards, shards_from
+from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, child, key_texts
+from zardine.vectors.storing.level_access import Level, VectorStore
+from zardine.vectors.storing.one_writer import alone
+from zardine.vectors.storing.rebuilding import cells_node, rebuild, reopened, settle
+from zardine.vectors.storing.transactions import finish
 
 Progress = Callable[[int, int], object] | None
 

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from zardine.errors import ArrayChangedError, SelectionError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.level_access import Level
-from zardine.vectors.loading import load_cells
-from zardine.vectors.loading_links import load_cross_links
-from zardine.vectors.rereading import open_level, read_steadily
+from zardine.vectors.reading.loading import load_cells
+from zardine.vectors.reading.loading_links import load_cross_links
+from zardine.vectors.reading.rereading import open_level, read_steadily
+from zardine.vectors.storing.level_access import Level
 
 
 def read_cross_level_links(path: StoreLike, level: int, delta: int = 1) -> npt.NDArray[np.int64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.level_access import Level, VectorStore
+from zardine.vectors.storing.level_access import Level, VectorStore
 
 
 def describe_store(path: StoreLike) -> dict[str, Any]:

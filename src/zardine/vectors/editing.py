@@ -16,11 +16,16 @@ from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.appending import append_graph, append_mesh, append_points, append_polylines, append_skeleton
 from zardine.vectors.coarser_levels import erase_levels
-from zardine.vectors.columns import Column, check_name, column_of
-from zardine.vectors.content import Columns, Content, Groups
-from zardine.vectors.level_access import Level
-from zardine.vectors.level_nodes import replaced_nodes
-from zardine.vectors.level_replacing import (
+from zardine.vectors.content.columns import Column, check_name, column_of
+from zardine.vectors.content.positions import checked_ids, checked_positions
+from zardine.vectors.content.remaking import changed_vertices
+from zardine.vectors.content.rows import Columns, Content, Groups
+from zardine.vectors.reading.loading_objects import load_manifests
+from zardine.vectors.reading.querying import matching_rows, wanted_objects
+from zardine.vectors.reading.questions import Query, Where
+from zardine.vectors.storing.level_access import Level
+from zardine.vectors.storing.level_nodes import replaced_nodes
+from zardine.vectors.storing.level_replacing import (
     attributes_for,
     kind_of,
     load_whole,
@@ -28,13 +33,8 @@ from zardine.vectors.level_replacing import (
     plan_whole,
     replace_level,
 )
-from zardine.vectors.loading_objects import load_manifests
-from zardine.vectors.one_writer import alone
-from zardine.vectors.positions import checked_ids, checked_positions
-from zardine.vectors.querying import matching_rows, wanted_objects
-from zardine.vectors.questions import Query, Where
-from zardine.vectors.remaking import changed_vertices
-from zardine.vectors.transactions import replace_nodes
+from zardine.vectors.storing.one_writer import alone
+from zardine.vectors.storing.transactions import replace_nodes
 
 __all__ = [
     "append_graph",

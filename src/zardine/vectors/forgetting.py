@@ -11,17 +11,17 @@ from zardine.errors import ZardineError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.node_changes import update_node
 from zardine.nodes import load_group
-from zardine.vectors.cell_arrays import NONEMPTY, CellArray, child, key_texts
-from zardine.vectors.fragment_index import decode_index, encode_indexes
-from zardine.vectors.level_access import Level
-from zardine.vectors.level_plan import Node
-from zardine.vectors.loading import dtype_of, load_cells
-from zardine.vectors.loading_links import deltas_of, stored_links
-from zardine.vectors.loading_objects import load_manifests
-from zardine.vectors.manifests import encode_manifests
-from zardine.vectors.offsets import segment_of, signed
-from zardine.vectors.ragged import Ints, find_rows, row_numbers, starts_of, unique_rows
-from zardine.vectors.rebuilding import rebuild
+from zardine.vectors.content.level_plan import Node
+from zardine.vectors.encoding.fragment_index import decode_index, encode_indexes
+from zardine.vectors.encoding.manifests import encode_manifests
+from zardine.vectors.encoding.offsets import segment_of, signed
+from zardine.vectors.encoding.ragged import Ints, find_rows, row_numbers, starts_of, unique_rows
+from zardine.vectors.reading.loading import dtype_of, load_cells
+from zardine.vectors.reading.loading_links import deltas_of, stored_links
+from zardine.vectors.reading.loading_objects import load_manifests
+from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, child, key_texts
+from zardine.vectors.storing.level_access import Level
+from zardine.vectors.storing.rebuilding import rebuild
 
 
 def forget_vertices(level: Level) -> Iterator[str]:

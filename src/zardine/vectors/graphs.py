@@ -10,20 +10,20 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.columns import Column, columns_of
-from zardine.vectors.content import Content, Links
-from zardine.vectors.grids import chunks_of
-from zardine.vectors.level_access import Level
-from zardine.vectors.loading_links import load_links
-from zardine.vectors.new_objects import StoreOptions, object_rows, prepare, store_content
-from zardine.vectors.point_content import by_object
-from zardine.vectors.positions import checked_positions, plain_array
-from zardine.vectors.querying import Found, ids_of_rows, run_query, values_of
-from zardine.vectors.questions import ALL, Names, Query, Where, checked_names
-from zardine.vectors.ragged import Ints, unique_rows
-from zardine.vectors.rereading import read_steadily
+from zardine.vectors.content.columns import Column, columns_of
+from zardine.vectors.content.new_objects import StoreOptions, object_rows, prepare, store_content
+from zardine.vectors.content.point_content import by_object
+from zardine.vectors.content.positions import checked_positions, plain_array
+from zardine.vectors.content.rows import Content, Links
+from zardine.vectors.content.run_content import inverse, skeleton_content
+from zardine.vectors.encoding.grids import chunks_of
+from zardine.vectors.encoding.ragged import Ints, unique_rows
+from zardine.vectors.reading.loading_links import load_links
+from zardine.vectors.reading.querying import Found, ids_of_rows, run_query, values_of
+from zardine.vectors.reading.questions import ALL, Names, Query, Where, checked_names
+from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Graph, Mesh, Skeleton
-from zardine.vectors.run_content import inverse, skeleton_content
+from zardine.vectors.storing.level_access import Level
 
 
 def write_graph(

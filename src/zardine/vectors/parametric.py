@@ -18,17 +18,17 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes import find_node
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.cell_arrays import child
-from zardine.vectors.cell_objects import find_cells
+from zardine.vectors.content.level_plan import Node
+from zardine.vectors.content.point_content import groups_of
+from zardine.vectors.encoding.layouts import table_metadata
 from zardine.vectors.findings import Finding, warning
-from zardine.vectors.layouts import table_metadata
-from zardine.vectors.level_access import PENDING, VectorStore
-from zardine.vectors.level_plan import Node
-from zardine.vectors.one_writer import alone
-from zardine.vectors.point_content import groups_of
-from zardine.vectors.steady_cells import WAITS
-from zardine.vectors.steady_tables import read_table
-from zardine.vectors.transactions import carry_out, replace_below
+from zardine.vectors.reading.steady_cells import WAITS
+from zardine.vectors.reading.steady_tables import read_table
+from zardine.vectors.storing.cell_arrays import child
+from zardine.vectors.storing.cell_objects import find_cells
+from zardine.vectors.storing.level_access import PENDING, VectorStore
+from zardine.vectors.storing.one_writer import alone
+from zardine.vectors.storing.transactions import carry_out, replace_below
 
 PARAMETRIC_TYPES: Mapping[str, tuple[str, ...]] = {
     "plane": ("A", "B", "C", "D"),

@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.columns import checked_mapping, columns_of
-from zardine.vectors.level_access import Level
-from zardine.vectors.loading_objects import load_tables, no_objects
-from zardine.vectors.new_objects import StoreOptions, new_objects, prepare, store_content
-from zardine.vectors.positions import checked_positions, plain_array
-from zardine.vectors.querying import run_query, values_of
-from zardine.vectors.questions import ALL, Names, Query, Where, checked_names
-from zardine.vectors.ragged import ranges, starts_of
-from zardine.vectors.rereading import read_steadily
+from zardine.vectors.content.columns import checked_mapping, columns_of
+from zardine.vectors.content.new_objects import StoreOptions, new_objects, prepare, store_content
+from zardine.vectors.content.positions import checked_positions, plain_array
+from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
+from zardine.vectors.encoding.ragged import ranges, starts_of
+from zardine.vectors.reading.loading_objects import load_tables, no_objects
+from zardine.vectors.reading.querying import run_query, values_of
+from zardine.vectors.reading.questions import ALL, Names, Query, Where, checked_names
+from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Polylines
-from zardine.vectors.run_content import joined_columns, joined_lines, polyline_content
+from zardine.vectors.storing.level_access import Level
 
 
 def write_polylines(

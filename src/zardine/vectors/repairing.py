@@ -12,20 +12,20 @@ from zardine.errors import CorruptionError, ZardineError
 from zardine.node_changes import update_node
 from zardine.nodes import load_array
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.cell_arrays import NONEMPTY, CellArray, key_texts
-from zardine.vectors.columns import Column, join_columns
+from zardine.vectors.content.columns import Column, join_columns
+from zardine.vectors.content.level_plan import cut
 from zardine.vectors.converting import cell_arrays
-from zardine.vectors.documents import LEVEL
+from zardine.vectors.encoding.documents import LEVEL
+from zardine.vectors.encoding.offsets import signed
+from zardine.vectors.encoding.ragged import Ints, find_rows, unique_rows
 from zardine.vectors.forgetting import filled_node, forget_links, forget_vertices, set_attributes
-from zardine.vectors.level_access import Level, VectorStore
-from zardine.vectors.level_plan import cut
-from zardine.vectors.loading import dtype_of, load_cells, row_shape_of
-from zardine.vectors.loading_links import deltas_of, rows_of_links
-from zardine.vectors.offsets import signed
-from zardine.vectors.one_writer import alone
-from zardine.vectors.ragged import Ints, find_rows, unique_rows
-from zardine.vectors.rebuilding import is_settled, rebuild, reopened, settle
-from zardine.vectors.transactions import finish
+from zardine.vectors.reading.loading import dtype_of, load_cells, row_shape_of
+from zardine.vectors.reading.loading_links import deltas_of, rows_of_links
+from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, key_texts
+from zardine.vectors.storing.level_access import Level, VectorStore
+from zardine.vectors.storing.one_writer import alone
+from zardine.vectors.storing.rebuilding import is_settled, rebuild, reopened, settle
+from zardine.vectors.storing.transactions import finish
 
 T = TypeVar("T")
 

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from zardine.arrays import Array
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.level_access import Level
-from zardine.vectors.loading import load_cells
-from zardine.vectors.loading_objects import load_groups, load_manifests, load_tables
-from zardine.vectors.questions import ALL
-from zardine.vectors.rereading import read_steadily
+from zardine.vectors.reading.loading import load_cells
+from zardine.vectors.reading.loading_objects import load_groups, load_manifests, load_tables
+from zardine.vectors.reading.questions import ALL
+from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Arrays
+from zardine.vectors.storing.level_access import Level
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,1 @@
+"""What a level holds, in memory, and how it is divided into cells. Pure."""

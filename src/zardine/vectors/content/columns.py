@@ -1,0 +1,182 @@
+"""Attribute columns: a value, or a row of values, for each vertex, fragment, link, object or group.
+
+Text is stored as codes of a list of categories. In memory it is an array of NumPy's variable-width strings
+(``StringDType``), or, where some values are missing (``None``), of objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import CorruptionError, DataError
+from zardine.vectors.encoding.ragged import Ints
+
+TEXT = np.dtypes.StringDType()
+
+_RESERVED = (".", "..", "c", "zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
+"""Names that cannot be those of attributes, which are folders in the store."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """A column as it is stored: numbers, or codes of ``categories``."""
+
+    values: npt.NDArray[Any]
+    """``(rows,)`` or ``(rows, channels)``, little endian or of single bytes."""
+    categories: tuple[str, ...] | None = None
+    missing: int | None = None
+    """The code of values that are missing."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What else the document says: ``ordered``, ``channel_names``, ``unit``, …"""
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """``()`` or ``(channels,)``."""
+        return self.values.shape[1:]
+
+    def take(self, rows: Ints | slice | npt.NDArray[np.bool_]) -> Column:
+        """Some rows."""
+        return replace(self, values=self.values[rows])
+
+    def decoded(self) -> npt.NDArray[Any]:
+        """The values as users see them; see the module's text. Raises :class:`~zardine.errors.CorruptionError`."""
+        if self.categories is None:
+            return self.values.astype(native(self.values.dtype), copy=False)
+        codes = self.values.astype(np.int64)
+        absent = codes == self.missing if self.missing is not None else np.zeros(codes.shape, np.bool_)
+        if ((codes < 0) | (codes >= len(self.categories)))[~absent].any():
+            raise CorruptionError(f"codes outside the {len(self.categories)} categories of the attribute")
+        if not absent.any():
+            return np.array(self.categories or ("",), TEXT)[codes] if len(codes) else np.zeros(codes.shape, TEXT)
+        table = np.array([*self.categories, None], object)
+        return table[np.where(absent, len(self.categories), codes)]
+
+
+def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The same type of numbers in the byte order of this machine."""
+    return np.dtype(f"{dtype.kind}{dtype.itemsize}")
+
+
+def absent_value(dtype: np.dtype[Any]) -> Any:
+    """What stands for an object that has no value: NaN, the lowest or, without a sign, the highest integer, ``""``.
+
+    ``None`` for booleans, which have nothing to spare.
+    """
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return int(limits.min if dtype.kind == "i" else limits.max)
+    return float("nan") if dtype.kind == "f" else "" if dtype.kind == "T" else None
+
+
+def column_of(name: str, values: Any, rows: int, what: str) -> Column:
+    """The column for a user's ``values``, which has a row for each of ``rows`` (``what`` they are, for the error).
+
+    Raises :class:`~zardine.errors.DataError` for another number of rows, more than two dimensions, or values that are
+    neither numbers nor text.
+    """
+    check_name(name)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"attribute {name!r} is no array of values: {error}") from None
+    if array.ndim not in (1, 2) or len(array) != rows:
+        raise DataError(
+            f"attribute {name!r} has shape {array.shape}: it needs one row for each of the {rows} {what}, "
+            "and one or two dimensions"
+        )
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise DataError(f"attribute {name!r} has shape {array.shape}: rows without a value cannot be stored")
+    if array.dtype.kind in "UTSO":
+        return _text_column(name, array)
+    if array.dtype.kind not in "iufb" or array.dtype.itemsize > 8:
+        raise DataError(
+            f"attribute {name!r} is of dtype {array.dtype}: numbers of up to 64 bits, booleans and text can be stored"
+        )
+    return Column(np.ascontiguousarray(array, array.dtype.newbyteorder("<")))
+
+
+def join_columns(
+    name: str, old: Column, new: npt.NDArray[Any] | None, rows: int, *, of_objects: bool = False
+) -> Column:
+    """``old`` with ``rows`` rows behind it: ``new`` (values as users give them), or where that is ``None`` fill values.
+
+    Fill values are NaN, zero, and missing text; ``of_objects``: what :func:`absent_value` gives. Raises
+    :class:`~zardine.errors.DataError` for values of another kind.
+    """
+    if old.categories is not None or (new is not None and np.asarray(new).dtype.kind in "UTSO"):
+        before = old.decoded() if old.categories is not None else None
+        if before is None:
+            raise DataError(f"attribute {name!r} holds numbers; text cannot be added")
+        shape = (rows, *old.row_shape)
+        added = np.full(shape, None, object) if new is None else np.asarray(new, object)
+        joined = column_of(name, np.concatenate([before.astype(object), added]), len(before) + rows, "rows")
+        return replace(joined, details={**joined.details, **old.details})
+    if new is None:
+        fill = absent_value(old.values.dtype) if of_objects or old.values.dtype.kind == "f" else None
+        fill = 0 if fill is None else fill
+        added = np.full((rows, *old.row_shape), fill, old.values.dtype)
+    else:
+        added = np.asarray(new)
+        if added.shape != (rows, *old.row_shape):
+            raise DataError(f"attribute {name!r} has rows of shape {old.row_shape}, the new values {added.shape[1:]}")
+        with np.errstate(over="ignore", invalid="ignore"):
+            cast = added.astype(old.values.dtype)
+        exact = np.array_equal(cast, added, equal_nan=added.dtype.kind == "f")
+        if not exact and (old.values.dtype.kind in "iub" or (np.isinf(cast) & ~np.isinf(added)).any()):
+            raise DataError(f"attribute {name!r} is stored as {old.values.dtype}, which cannot hold the new values")
+        added = cast
+    return replace(old, values=np.concatenate([old.values, added]))
+
+
+def check_name(name: str) -> str:
+    """``name`` if an attribute can be called so. Raises :class:`~zardine.errors.DataError`."""
+    if not isinstance(name, str) or not name or "/" in name or "\0" in name or name.startswith("__"):
+        raise DataError(f"{name!r} is no name for an attribute: a part of a path is needed")
+    if name in _RESERVED or not _is_unicode(name):
+        raise DataError(f"{name!r} is no name for an attribute: files and folders of Zarr, or none, are called so")
+    return name
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def columns_of(given: Mapping[str, Any] | None, rows: int, what: str) -> dict[str, Column]:
+    """A column for each of a user's attributes. Raises as :func:`column_of`."""
+    return {name: column_of(name, values, rows, what) for name, values in (checked_mapping(given) or {}).items()}
+
+
+def checked_mapping(given: Any) -> Mapping[str, Any] | None:
+    """A user's attributes, if that can be any. Raises :class:`~zardine.errors.DataError`."""
+    if given is not None and not isinstance(given, Mapping):
+        raise DataError(f"attributes are a mapping of names to values, not {type(given).__name__}")
+    return given
+
+
+def _text_column(name: str, array: npt.NDArray[Any]) -> Column:
+    flat: Sequence[Any] = array.reshape(-1).tolist()
+    try:
+        plain = [each.decode() if isinstance(each, bytes) else each for each in flat]
+    except UnicodeDecodeError as error:
+        raise DataError(f"attribute {name!r} holds bytes that are no UTF-8 text: {error}") from None
+    if any(each is not None and not isinstance(each, str) for each in plain):
+        raise DataError(f"attribute {name!r} mixes text with other values")
+    categories = sorted({each for each in plain if each is not None})
+    wrong = next((text for text in categories if not _is_unicode(text)), None)
+    if wrong is not None:
+        raise DataError(f"attribute {name!r} holds {wrong!r}, which is no text: half of a surrogate pair")
+    codes = {text: code for code, text in enumerate(categories)}
+    absent = any(each is None for each in plain)
+    numbers = np.array([-1 if each is None else codes[each] for each in plain], np.int64).reshape(array.shape)
+    dtype = np.min_scalar_type(-max(1, len(categories)) if absent else max(0, len(categories) - 1))
+    stored = numbers.astype(dtype.newbyteorder("<"))
+    return Column(stored, tuple(categories), -1 if absent else None, {"ordered": False})

@@ -1,0 +1,127 @@
+"""Points in the order that they are stored in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import DataError
+from zardine.vectors.content.columns import checked_mapping, columns_of
+from zardine.vectors.content.positions import checked_ids
+from zardine.vectors.content.rows import Columns, Content, Fragments, Groups, Objects
+from zardine.vectors.encoding.grids import bins_of, bins_per_chunk, chunks_of
+from zardine.vectors.encoding.ragged import Ints, starts_of, unique_rows
+
+
+def binned_points(
+    positions: npt.NDArray[Any], columns: Columns, chunk_shape: Sequence[float], bin_shape: Sequence[float] | None
+) -> Content:
+    """Points without ids: a fragment for each bin of a chunk, rows in the order of bins, then as they were given."""
+    keys, cell = unique_rows(chunks_of(positions, chunk_shape))
+    per_chunk = (1,) * len(chunk_shape) if bin_shape is None else bins_per_chunk(chunk_shape, bin_shape)
+    bins = prod(per_chunk)
+    number = cell if bins == 1 else cell * bins + bins_of(positions, keys[cell], chunk_shape, per_chunk)
+    counts = np.bincount(number, minlength=len(keys) * bins).astype(np.int64)
+    order = stable_order(number, len(counts))
+    starts = starts_of(counts)
+    before = np.arange(len(keys) + 1) * bins
+    return Content(
+        keys,
+        starts[::bins] if len(counts) else starts,
+        positions[order],
+        Fragments(before, starts, np.arange(len(positions)), True),
+        {name: column.take(order) for name, column in columns.items()},
+    )
+
+
+def object_points(
+    positions: npt.NDArray[Any],
+    columns: Columns,
+    ids: Ints,
+    chunk_shape: Sequence[float],
+    *,
+    object_columns: Columns,
+    object_ids: Ints,
+) -> Content:
+    """Points that belong to objects: a fragment for each object in a chunk, in the order of ids, then as given.
+
+    ``object_ids`` are the distinct ids, ascending.
+    """
+    keys, cell = unique_rows(chunks_of(positions, chunk_shape))
+    row = np.searchsorted(object_ids, ids)
+    return by_object(positions, columns, keys, cell, row, Objects(object_ids, row, row, object_columns))[0]
+
+
+def by_object(
+    positions: npt.NDArray[Any],
+    columns: Columns,
+    keys: Ints,
+    cell: Ints,
+    row: Ints,
+    objects: Objects,
+) -> tuple[Content, Ints]:
+    """Rows in the order of cells, then objects, then as given; one fragment for each object in a cell.
+
+    Of ``objects`` the ids and attributes count; ``row`` says which one each row is part of. Also gives the number that
+    each stored row had among those given.
+    """
+    object_ids = objects.ids
+    number = cell * max(1, len(object_ids)) + row
+    order = np.argsort(number, kind="stable")
+    ordered = number[order]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(ordered) else order[:0]
+    starts = np.concatenate([first, [len(ordered)]]).astype(np.int64)
+    cells_of, rows_of = cell[order][first], row[order][first]
+    before = starts_of(np.bincount(cells_of, minlength=len(keys)))
+    by_row = np.argsort(rows_of, kind="stable")
+    manifest = starts_of(np.bincount(rows_of, minlength=len(object_ids)))
+    content = Content(
+        keys,
+        starts_of(np.bincount(cell, minlength=len(keys))),
+        positions[order],
+        Fragments(before, starts, np.arange(len(positions)), True),
+        {name: column.take(order) for name, column in columns.items()},
+        objects=Objects(object_ids, manifest, by_row, objects.attributes),
+    )
+    return content, order
+
+
+def stable_order(numbers: Ints, count: int) -> Ints:
+    """The stable ascending order of ``numbers``, which are below ``count``."""
+    if count <= 2**16:
+        return np.argsort(numbers.astype(np.uint16), kind="stable")  # by counting
+    return np.argsort(numbers, kind="stable")
+
+
+def groups_of(
+    groups: Mapping[Any, Any] | Sequence[Any] | None, attributes: Mapping[str, Any] | None, ids: Ints
+) -> Groups | None:
+    """A user's groups: lists of object ids, in order, or by number from 0. Raises :class:`DataError`."""
+    checked_mapping(attributes)
+    if groups is None:
+        if attributes:
+            raise DataError("group_attributes need groups")
+        return None
+    if isinstance(groups, Mapping):
+        if set(groups) != set(range(len(groups))):
+            raise DataError("groups are numbered from 0 on, without gaps")
+        groups = [groups[number] for number in range(len(groups))]
+    members = []
+    for number, each in enumerate(_lists_in(groups)):
+        found = checked_ids(each, None, f"group {number}")
+        unknown = found[~np.isin(found, ids)]
+        if len(unknown):
+            raise DataError(f"group {number} names object {int(unknown[0])}, which does not exist")
+        members.append(found)
+    return Groups(tuple(members), columns_of(attributes, len(members), "groups"))
+
+
+def _lists_in(groups: Any) -> list[list[Any]]:
+    try:
+        return [list(each) for each in groups]
+    except TypeError:
+        raise DataError(f"groups are lists of object ids, not {groups!r}") from None

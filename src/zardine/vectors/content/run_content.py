@@ -1,0 +1,157 @@
+"""Polylines and skeletons as they are stored: each run of vertices within a chunk is a fragment. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import DataError
+from zardine.vectors.content.columns import checked_mapping
+from zardine.vectors.content.rows import Columns, Content, Fragments, Links, Objects
+from zardine.vectors.encoding.grids import chunks_of
+from zardine.vectors.encoding.ragged import Ints, ranges, starts_of, unique_rows
+
+
+def run_content(
+    positions: npt.NDArray[Any],
+    columns: Columns,
+    row: Ints,
+    joined: npt.NDArray[np.bool_],
+    chunk_shape: Sequence[float],
+    objects: Objects,
+) -> tuple[Content, Ints]:
+    """Runs of rows that are ``joined`` to the row before them, cut where the chunk changes.
+
+    ``row`` is the object of each row, in blocks that ascend. Of ``objects`` the ids and attributes count. Also gives
+    the number that each stored row had among those given.
+    """
+    keys, cell = unique_rows(chunks_of(positions, chunk_shape))
+    count = len(positions)
+    begins = np.ones(count, np.bool_)
+    if count > 1:
+        begins[1:] = ~joined[1:] | (cell[1:] != cell[:-1]) | (row[1:] != row[:-1])
+    first = np.flatnonzero(begins)
+    lengths = np.diff(np.concatenate([first, [count]]))
+    cells_of, rows_of = cell[first], row[first]
+    by_cell = np.argsort(cells_of, kind="stable")
+    order = ranges(first[by_cell], lengths[by_cell])
+    place = np.empty(len(first), np.int64)
+    place[by_cell] = np.arange(len(first))
+    content = Content(
+        keys,
+        starts_of(np.bincount(cell, minlength=len(keys))),
+        positions[order],
+        Fragments(
+            starts_of(np.bincount(cells_of, minlength=len(keys))),
+            starts_of(lengths[by_cell]),
+            np.arange(count),
+            True,
+        ),
+        {name: column.take(order) for name, column in columns.items()},
+        objects=Objects(
+            objects.ids, starts_of(np.bincount(rows_of, minlength=len(objects.ids))), place, objects.attributes
+        ),
+    )
+    return content, order
+
+
+def polyline_content(
+    positions: npt.NDArray[Any], columns: Columns, lengths: Ints, chunk_shape: Sequence[float], objects: Objects
+) -> Content:
+    """Lines of ``lengths`` vertices; where a line goes on in another chunk, a link says so."""
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    joined = np.ones(len(positions), np.bool_)
+    content, order = run_content(positions, columns, row, joined, chunk_shape, objects)
+    stored = inverse(order)
+    cell = content.cell_of_rows()[stored]
+    crossing = np.flatnonzero((cell[1:] != cell[:-1]) & (row[1:] == row[:-1])) if len(row) else row
+    endpoints = np.stack([stored[crossing], stored[crossing + 1]], axis=1) if len(row) else row.reshape(0, 2)
+    return content.changed(links={0: Links(endpoints)})
+
+
+def skeleton_content(
+    positions: npt.NDArray[Any],
+    columns: Columns,
+    parents: Ints,
+    row: Ints,
+    chunk_shape: Sequence[float],
+    objects: Objects,
+) -> Content:
+    """Trees: a fragment is a path from parent to child; links say what else is connected, child first."""
+    order = depth_first(parents, row)
+    ordered = inverse(order)
+    new_parents = np.where(parents[order] >= 0, ordered[parents[order]], -1)
+    joined = new_parents == np.arange(len(order)) - 1
+    taken = {name: column.take(order) for name, column in columns.items()}
+    content, again = run_content(positions[order], taken, row[order], joined, chunk_shape, objects)
+    stored = inverse(again)
+    starts = again[content.fragments.starts[:-1]]
+    child = starts[new_parents[starts] >= 0]
+    endpoints = np.stack([stored[child], stored[new_parents[child]]], axis=1)
+    return content.changed(links={0: Links(endpoints)})
+
+
+def depth_first(parents: Ints, row: Ints) -> Ints:
+    """The vertices object by object, each tree from its root, each branch to its end. Raises :class:`DataError`."""
+    count = len(parents)
+    by_parent = np.argsort(parents, kind="stable")
+    starts = np.searchsorted(parents[by_parent], np.arange(count + 1)).tolist()
+    children = by_parent.tolist()
+    roots = np.flatnonzero(parents < 0)
+    stack = roots[np.argsort(row[roots], kind="stable")][::-1].tolist()
+    found: list[int] = []
+    while stack:
+        vertex = stack.pop()
+        found.append(vertex)
+        stack.extend(children[starts[vertex] : starts[vertex + 1]][::-1])
+    if len(found) < count:
+        raise DataError("the parents of a skeleton go round in a circle: no root is above some of its vertices")
+    return np.array(found, np.int64)
+
+
+def inverse(order: Ints) -> Ints:
+    """Where each number is in ``order``."""
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def joined_lines(lines: Sequence[Any], rank: int | None = None) -> tuple[npt.NDArray[Any], Ints]:
+    """All vertices of a user's lines, and how many each has. Raises :class:`DataError`."""
+    try:
+        arrays = [np.asarray(line) for line in lines]
+    except (TypeError, ValueError):
+        raise DataError(f"polylines are arrays of shape (vertices, D), not {type(lines).__name__}") from None
+    ranks = {array.shape[1] for array in arrays if array.ndim == 2 and len(array)}
+    if any(array.ndim != 2 and array.size for array in arrays) or len(ranks) > 1:
+        raise DataError("polylines are arrays of shape (vertices, D), with the same D")
+    width = ranks.pop() if ranks else rank
+    if width is None:
+        raise DataError("there are no vertices: nothing says how many axes space has")
+    lengths = np.array([len(array) for array in arrays], np.int64)
+    full = [array for array in arrays if len(array)]
+    return (np.concatenate(full) if full else np.zeros((0, width))), lengths
+
+
+def joined_columns(given: Mapping[str, Any] | None, lengths: Ints) -> Mapping[str, Any] | None:
+    """Attributes with a list for each line as one list for all; such that are one list already stay as they are."""
+    if checked_mapping(given) is None:
+        return None
+    found = {}
+    total = int(lengths.sum())
+    for name, values in (given or {}).items():
+        if (
+            isinstance(values, (list, tuple))
+            and len(values) == len(lengths)
+            and (len(lengths) != total or any(np.ndim(each) for each in values))
+        ):
+            parts = [np.asarray(each) for each in values]
+            for number, (part, length) in enumerate(zip(parts, lengths.tolist(), strict=True)):
+                if part.ndim == 0 or len(part) != length:
+                    raise DataError(f"attribute {name!r} does not have one row for each vertex of line {number}")
+            values = np.concatenate(parts) if parts else np.zeros(0)
+        found[name] = values
+    return found

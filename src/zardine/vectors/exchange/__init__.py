@@ -1,0 +1,1 @@
+"""Files of other programs, each kind in a module of its own."""

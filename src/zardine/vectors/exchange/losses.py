@@ -1,0 +1,121 @@
+"""What a format of another program cannot hold: errors and warnings that name it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import DataError, ZardineError, ZarrUserWarning
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.content.columns import check_name
+from zardine.vectors.storing.level_access import VectorStore
+
+LINES = ("line", "polyline", "streamline")
+_FAMILIES = ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes", "group_attributes")
+
+
+def warn(file: Path, text: str) -> None:
+    """Give a warning about ``file``."""
+    warnings.warn(f"{file}: {text}", ZarrUserWarning, stacklevel=2)
+
+
+@contextmanager
+def reading(source: Path) -> Iterator[None]:
+    """What a library says of a file that it cannot read becomes a :class:`DataError`."""
+    try:
+        yield
+    except (ZardineError, ImportError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise DataError(f"{source} cannot be read: {error}") from error
+
+
+def check_store(path: StoreLike, target: Path, level: int, kinds: Collection[str], kept: Collection[str]) -> str:
+    """The geometry of the store, if it is one of ``kinds``; ``kept`` are the families of attributes that are kept.
+
+    Warns of others, and of groups. Raises :class:`DataError` for other geometries.
+    """
+    owner = VectorStore.open(path)
+    kind = (owner.root.geometry_types or ("point_cloud",))[0]
+    if kind not in kinds:
+        raise DataError(f"{target}: {owner.name} holds a {kind}; this format is for {', '.join(kinds)}")
+    opened = owner.level(level)
+    for family in _FAMILIES:
+        names = [] if family in kept else opened.names(family)
+        if names:
+            warn(target, f"{family.replace('_', ' ')} cannot be kept: {', '.join(names)}")
+    if opened.table("groups") is not None:
+        warn(target, "groups cannot be kept")
+    return kind
+
+
+def check_space(positions: npt.NDArray[Any], target: Path, ranks: Collection[int] = (3,)) -> None:
+    """Raise :class:`DataError` for positions of another number of coordinates than the format has."""
+    if positions.shape[1] not in ranks:
+        wanted = " or ".join(map(str, ranks))
+        raise DataError(f"{target}: the store has {positions.shape[1]} axes; positions of this format have {wanted}")
+
+
+def warn_rounded(positions: npt.NDArray[Any], target: Path) -> None:
+    """Warn where float32 does not hold the positions."""
+    with np.errstate(over="ignore"):
+        if not np.array_equal(positions.astype(np.float32), positions):
+            warn(target, "positions are rounded to float32, which is all that this format has")
+
+
+def storable(columns: Mapping[Any, Any], source: Path) -> dict[str, Any]:
+    """Columns under names that attributes can have; warns of those that are changed."""
+    found: dict[str, Any] = {}
+    for given, values in columns.items():
+        name = str(given)
+        try:
+            check_name(name)
+        except DataError:
+            name = "_" + name.replace("/", "_").replace("\0", "_").encode(errors="replace").decode().lstrip("_")
+            warn(source, f"the attribute {given!r} is called {name!r} in the store")
+        while name in found:
+            name += "_"
+        found[name] = values
+    return found
+
+
+def numbers(columns: Mapping[str, Any], target: Path, *, channels: bool = True) -> dict[str, Any]:
+    """The columns of numbers; warns of text, and without ``channels`` of several values for each row."""
+    found = {}
+    for name, values in columns.items():
+        if values.dtype.kind not in "iufb":
+            warn(target, f"the attribute {name!r} cannot be kept: it is text, and the format holds numbers")
+        elif values.ndim > 1 and not channels:
+            warn(target, f"the attribute {name!r} cannot be kept: it has {values.shape[1]} values for each row")
+        else:
+            found[name] = values
+    return found
+
+
+def with_ids(columns: Mapping[str, Any], ids: Any, target: Path) -> dict[str, Any]:
+    """The columns, and the ids of objects as another one, where they are more than numbers from 0 on."""
+    if ids is None or np.array_equal(ids, np.arange(len(ids))):
+        return dict(columns)
+    if "object_id" in columns:
+        warn(target, "the ids of objects cannot be kept: there is an attribute 'object_id'")
+        return dict(columns)
+    return {**columns, "object_id": ids}
+
+
+def warn_objects(ids: Any, target: Path) -> None:
+    """Warn where there is more than one object."""
+    if ids is not None and len(np.unique(ids)) > 1:
+        warn(target, f"that vertices belong to {len(np.unique(ids))} objects cannot be kept")
+
+
+def warn_names(names: Iterable[str], target: Path, why: str) -> None:
+    """Warn of attributes that cannot be kept."""
+    told = ", ".join(map(repr, names))
+    if told:
+        warn(target, f"attributes cannot be kept: {told}: {why}")

@@ -1,0 +1,1 @@
+"""Reading levels, or a part of one, in one state."""

@@ -1,0 +1,243 @@
+"""Reading a level, or some of its cells, into :class:`~zardine.vectors.content.rows.Content`.
+
+What is stored is checked before it is used: a fragment that names rows which are not there, a manifest that names
+fragments which are not there, attributes with too few rows raise :class:`~zardine.errors.CorruptionError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import CorruptionError, DataError, SelectionError
+from zardine.vectors.content.columns import Column, native
+from zardine.vectors.content.rows import Content, Fragments
+from zardine.vectors.encoding.fragment_index import FragmentIndex, decode_index
+from zardine.vectors.encoding.ragged import Ints, find_rows, ranges, starts_of, unique_rows
+from zardine.vectors.reading.presence import (
+    check_all,
+    check_empty,
+    check_rows_of_values,
+    lost_cell,
+    present_chunks,
+    stored_chunks,
+)
+from zardine.vectors.reading.questions import ALL, Names
+from zardine.vectors.storing.cell_arrays import CellArray, child
+from zardine.vectors.storing.level_access import Level
+
+_Check = Callable[[CellArray], None]
+
+
+def load_cells(
+    level: Level,
+    chunks: Ints | None = None,
+    *,
+    vertex_attributes: Names = None,
+    fragment_attributes: Names = None,
+    fragments: bool = True,
+    trust_count: bool = True,
+) -> Content:
+    """The rows of ``chunks`` (distinct; ``None``: of all), with the attributes that are named.
+
+    ``fragments`` false leaves the fragment index out where it has nothing to say: where fragments cut cells in pieces.
+    Raises :class:`~zardine.errors.CorruptionError` for what is damaged or lost: for chunks that anything names and that
+    hold nothing, and, reading all, for fewer rows than the level counts (unless ``trust_count`` is false).
+    """
+    vertices = level.cells("vertices")
+    if vertices is None:
+        raise CorruptionError("the level has no vertices", array=child(level.path, "vertices"))
+    index = None
+    if fragments or not level.document.tiles or chunks is None:
+        index = level.cells("vertex_fragments")
+    wanted = present_chunks(vertices, index) if chunks is None else chunks
+    keys, cells = _read_present(vertices, wanted)
+    dtype = dtype_of(vertices)
+    width = level.owner.root.ndim
+    if chunks is not None:
+        check_empty(level, vertices, index, chunks[find_rows(keys, chunks) < 0])
+    elif sum(map(len, cells)) != level.document.vertex_count * width * dtype.itemsize:
+        found = stored_chunks(vertices)
+        if found is not None and len(found) != len(wanted):
+            keys, cells = _read_present(vertices, found)
+    counts = _row_counts(cells, width * dtype.itemsize, keys, vertices)
+    starts = starts_of(counts)
+    if chunks is None and trust_count:
+        check_all(level, vertices, index, keys, int(starts[-1]))
+    stored = np.frombuffer(b"".join(cells), dtype).reshape(-1, width)
+    positions = stored.astype(native(dtype), copy=False)
+    tile = level.document.tiles and not fragments
+    found_fragments = _one_each(starts) if tile or index is None else _fragments(index, keys, counts, starts)
+    content = Content(keys, starts, positions, found_fragments)
+    check = partial(check_rows_of_values, vertices, keys, chunks)
+    per_row = {
+        name: _row_column(level, f"vertex_attributes/{name}", content, check)
+        for name in _names(level, "vertex_attributes", vertex_attributes)
+    }
+    per_part = {
+        name: _column(level, f"fragment_attributes/{name}", keys, np.diff(found_fragments.before), check)
+        for name in _names(level, "fragment_attributes", fragment_attributes)
+    }
+    if vertex_attributes is not None:
+        per_row |= _chunk_attribute(level, keys, starts, vertex_attributes)
+    return content.changed(vertex_attributes=per_row, fragment_attributes=per_part)
+
+
+def dtype_of(array: CellArray, default: str = "float32") -> np.dtype[Any]:
+    """The data type of the values in its cells, little endian. Raises :class:`~zardine.errors.CorruptionError`."""
+    name = array.attributes.get("dtype", default)
+    try:
+        dtype: np.dtype[Any] = np.dtype(name)
+        dtype = np.dtype(f"<{dtype.kind}{dtype.itemsize}")
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype.kind not in "iufb":
+        raise CorruptionError(f"dtype {name!r} is none that cells can have", array=array.array.path)
+    return dtype
+
+
+def _read_present(vertices: CellArray, wanted: Ints) -> tuple[Ints, list[bytes]]:
+    if vertices.attributes.get("encoding", "raw") != "raw":
+        encoding = vertices.attributes["encoding"]
+        raise CorruptionError(f"vertices in the encoding {encoding!r} cannot be read", array=vertices.array.path)
+    keys = unique_rows(wanted)[0] if len(wanted) else wanted
+    cells = vertices.read(keys)
+    if all(cells):
+        return keys, cells
+    filled = np.fromiter(map(bool, cells), np.bool_, len(cells))
+    listed = vertices.listed()
+    if listed is not None:
+        lost = keys[~filled][find_rows(unique_rows(listed)[0], keys[~filled]) >= 0]
+        if len(lost):
+            raise lost_cell(vertices, lost[0])
+    return keys[filled], [cell for cell in cells if cell]
+
+
+def _row_counts(cells: list[bytes], size: int, keys: Ints, array: CellArray) -> Ints:
+    lengths = np.fromiter(map(len, cells), np.int64, len(cells))
+    if (lengths % size).any():
+        wrong = int(np.flatnonzero(lengths % size)[0])
+        reason = f"a cell of {int(lengths[wrong])} bytes holds no whole rows of {size} bytes"
+        raise CorruptionError(reason, array=array.array.path, chunk=tuple(keys[wrong].tolist()))
+    return lengths // size
+
+
+def _one_each(starts: Ints) -> Fragments:
+    """One fragment for each cell."""
+    return Fragments(np.arange(len(starts)), starts, np.arange(int(starts[-1])), True)
+
+
+def _fragments(index: CellArray, keys: Ints, counts: Ints, starts: Ints) -> Fragments:
+    decoded: list[FragmentIndex] = []
+    for chunk, blob, count in zip(keys, index.read(keys), counts.tolist(), strict=True):
+        try:
+            decoded.append(decode_index(blob, count))
+        except DataError as error:
+            raise error.at(array=index.array.path, chunk=tuple(chunk.tolist())) from None
+    none = np.zeros(0, np.int64)
+    lengths = np.concatenate([none, *(each.counts for each in decoded)])
+    rows = np.concatenate([none, *(each.rows for each in decoded)])
+    rows = rows + np.repeat(starts[:-1], [len(each.rows) for each in decoded])
+    tile = all(each.all_ranges for each in decoded) and bool(
+        len(rows) == starts[-1] and (rows == np.arange(len(rows))).all()
+    )
+    return Fragments(starts_of([len(each.counts) for each in decoded]), starts_of(lengths), rows, tile)
+
+
+def _names(level: Level, family: str, wanted: Names) -> list[str]:
+    if wanted is None:
+        return []
+    if wanted == ALL:
+        return level.names(family)
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    chunk_attribute = level.document.block.get("chunk_attribute_name")
+    return [name for name in names if name != chunk_attribute]
+
+
+def _row_column(level: Level, relative: str, content: Content, check: _Check) -> Column:
+    """A vertex attribute: rows that no fragment names may lack a value."""
+    counts = np.diff(content.row_starts)
+    needed = counts
+    if not content.fragments.tile:
+        seen = np.flatnonzero(content.visible())
+        cell = np.searchsorted(content.row_starts, seen, side="right") - 1
+        needed = np.zeros(len(counts), np.int64)
+        np.maximum.at(needed, cell, seen - content.row_starts[cell] + 1)
+    return _column(level, relative, content.keys, counts, check, needed)
+
+
+def _column(level: Level, relative: str, keys: Ints, counts: Ints, check: _Check, needed: Ints | None = None) -> Column:
+    array = level.cells(relative)
+    if array is None:
+        raise SelectionError(f"{level.owner.name} has no attribute {relative!r} at level {level.document.level}")
+    check(array)
+    return read_column(array, keys, counts, counts if needed is None else needed)
+
+
+def read_column(array: CellArray, keys: Ints, counts: Ints, needed: Ints) -> Column:
+    """An attribute with ``counts[c]`` rows in the cell of ``keys[c]``, of which the first ``needed[c]`` must be there.
+
+    Raises :class:`~zardine.errors.CorruptionError` where there are fewer.
+    """
+    dtype = dtype_of(array)
+    shape = row_shape_of(array)
+    size = dtype.itemsize * prod(shape)
+    cells = array.read(keys)
+    found = _row_counts(cells, size, keys, array)
+    if (found < needed).any():
+        wrong = int(np.flatnonzero(found < needed)[0])
+        raise CorruptionError(
+            f"{int(found[wrong])} attribute values for {int(counts[wrong])} rows: they no longer belong together",
+            array=array.array.path,
+            chunk=tuple(keys[wrong].tolist()),
+        )
+    values: npt.NDArray[Any] = np.frombuffer(b"".join(cells), dtype).reshape(-1, *shape)
+    if (found != counts).any():
+        before = starts_of(found)[:-1]
+        whole = np.zeros((int(counts.sum()), *shape), dtype)
+        kept = np.minimum(found, counts)
+        whole[ranges(starts_of(counts)[:-1], kept)] = values[ranges(before, kept)]
+        values = whole
+    return _as_column(array, values)
+
+
+def row_shape_of(array: CellArray) -> tuple[int, ...]:
+    """The shape of the values of a row. Raises :class:`~zardine.errors.CorruptionError`."""
+    shape = array.attributes.get("row_shape") or ()
+    if not isinstance(shape, list | tuple) or not all(type(each) is int and 0 < each < 2**31 for each in shape):
+        raise CorruptionError(f"row_shape {shape!r} is none that rows can have", array=array.array.path)
+    return tuple(shape)
+
+
+def _as_column(array: CellArray, values: npt.NDArray[Any]) -> Column:
+    attributes = array.attributes
+    kept = ("ordered", "channel_names", "unit", "description", "declared_categorical")
+    details = {name: attributes[name] for name in kept if name in attributes}
+    if attributes.get("encoding") != "dictionary":
+        return Column(values, details=details)
+    categories, missing = attributes.get("categories") or (), attributes.get("_FillValue")
+    good = isinstance(categories, list | tuple) and all(isinstance(each, str) for each in categories)
+    if not good or (missing is not None and type(missing) is not int) or values.dtype.kind not in "iu":
+        raise CorruptionError("the categories of an attribute are damaged", array=array.array.path)
+    return Column(values, tuple(categories), missing, details)
+
+
+def _chunk_attribute(level: Level, keys: Ints, starts: Ints, wanted: Names) -> dict[str, Column]:
+    """The attribute that chunks are divided by, which has no array of its own."""
+    name, values = (level.document.block.get(f"chunk_attribute_{each}") for each in ("name", "values"))
+    if name is None or not isinstance(values, list) or (wanted != ALL and wanted is not None and name not in wanted):
+        return {}
+    codes = np.repeat(keys[:, 0], np.diff(starts))
+    text = all(isinstance(each, str) for each in values)
+    known = text or all(isinstance(each, bool | int | float) for each in values)
+    inside = not len(codes) or 0 <= codes.min() <= codes.max() < len(values)
+    if not isinstance(name, str) or not known or keys.shape[1] != level.owner.root.ndim + 1 or not inside:
+        raise CorruptionError(f"chunk_attribute_values does not name all values of {name!r}", array=level.path)
+    if text:
+        return {name: Column(codes.astype("<i8"), tuple(values))}
+    return {name: Column(np.asarray(values)[codes])}

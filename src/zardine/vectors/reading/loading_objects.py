@@ -1,0 +1,187 @@
+"""Reading the objects and groups of a level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.arrays import Array
+from zardine.errors import CorruptionError, DataError, SelectionError
+from zardine.vectors.content.columns import Column, column_of
+from zardine.vectors.content.rows import Content, Groups, Objects
+from zardine.vectors.encoding.manifests import decode_manifests
+from zardine.vectors.encoding.ragged import Ints, find_rows, starts_of
+from zardine.vectors.reading.presence import check_objects
+from zardine.vectors.reading.questions import ALL, Names
+from zardine.vectors.reading.steady_tables import read_table
+from zardine.vectors.storing.cell_arrays import child
+from zardine.vectors.storing.level_access import Level
+
+LAYOUTS = (None, "vlen_manifests_v1", "vlen_manifests_v2")
+
+
+class Manifests:
+    """The ids of a level's objects, and for each the chunks and fragment numbers that it is made of."""
+
+    def __init__(self, ids: Ints, starts: Ints, chunks: Ints, fragments: Ints) -> None:
+        self.ids = ids
+        self.starts = starts
+        self.chunks = chunks
+        self.fragments = fragments
+
+    def rows_of(self, ids: Ints) -> Ints:
+        """The rows of the objects with these ids. Raises :class:`~zardine.errors.SelectionError` for unknown ones."""
+        rows = find_rows(self.ids.reshape(-1, 1), ids.reshape(-1, 1))
+        if (rows < 0).any():
+            raise SelectionError(f"there is no object with the id {int(ids[rows < 0][0])}")
+        return rows
+
+    def take(self, rows: Ints) -> Manifests:
+        """Some of them."""
+        objects = Objects(self.ids, self.starts, np.arange(len(self.fragments))).take(rows)
+        return Manifests(objects.ids, objects.starts, self.chunks[objects.fragments], self.fragments[objects.fragments])
+
+
+def load_manifests(level: Level, *, trust_count: bool = True) -> Manifests | None:
+    """All of them; ``None`` where the level has no objects.
+
+    Raises :class:`~zardine.errors.CorruptionError` for what is damaged, and where there are fewer than it says (unless
+    ``trust_count`` is false).
+    """
+    about = level.attributes("object_index")
+    if about is None:
+        return None
+    place = child(level.path, "object_index/manifests")
+    found = read_table(partial(level.table, "object_index/manifests"))
+    if found is None:
+        raise CorruptionError("the object index has no manifests", array=place)
+    rank = about.get("sid_ndim", level.rank)
+    if rank != level.rank:
+        raise CorruptionError(f"sid_ndim is {rank!r}, the chunks have {level.rank} axes", array=place)
+    if about.get("layout") not in LAYOUTS:
+        raise CorruptionError(f"the object index has an unknown layout {about.get('layout')!r}", array=place)
+    blobs = _blobs(*found)
+    ids = _ids(level, about.get("layout") or "", len(blobs))
+    try:
+        manifests = Manifests(ids, *decode_manifests(blobs, rank))
+    except DataError as error:
+        raise error.at(array=place) from None
+    named, present = about.get("num_present"), int((np.diff(manifests.starts) > 0).sum())
+    if trust_count and isinstance(named, int) and present < named:
+        reason = f"{named} objects are made of something, and only {present} manifests are stored: the others are lost"
+        raise CorruptionError(f"{reason}; repair(drop_lost=True) makes do with what is left", array=place)
+    return manifests
+
+
+def _ids(level: Level, layout: str, count: int) -> Ints:
+    """The id of each object; in the first layout ids are numbers of rows."""
+    place = child(level.path, "object_index/object_ids")
+    found = read_table(partial(level.table, "object_index/object_ids"))
+    if found is None:
+        if layout.endswith("v2"):
+            raise CorruptionError("the object index has no ids", array=place)
+        return np.arange(count)
+    table, values = found
+    if table.dtype.kind not in "iu" or table.ndim != 1 or len(table) != count:
+        reason = f"{table.dtype} of shape {table.shape}: {count} ids are needed, one for each manifest"
+        raise CorruptionError(reason, array=place)
+    ids = values.astype(np.int64)
+    if table.fill_value and (ids == table.fill_value).any():
+        raise CorruptionError("the ids of objects are lost", array=place)
+    if len(np.unique(ids)) != len(ids):
+        raise CorruptionError("an object id is there more than once, or ids are lost", array=place)
+    return ids
+
+
+def _blobs(table: Array, values: npt.NDArray[Any]) -> list[bytes]:
+    if table.ndim != 1 or table.metadata.data_type.name not in ("bytes", "variable_length_bytes"):
+        reason = f"a row of bytes for each is needed, not {table.metadata.data_type.name} of shape {table.shape}"
+        raise CorruptionError(reason, array=table.path)
+    blobs: list[bytes] = values.tolist()
+    return blobs
+
+
+def with_objects(
+    level: Level, content: Content, manifests: Manifests | None, *, attributes: Names = None, asked: Ints | None = None
+) -> Content:
+    """``content`` with its objects; ``asked``: the chunks that were to be loaded, if not all.
+
+    Fragments of other chunks are -1. Raises :class:`~zardine.errors.CorruptionError` for fragments that are lost.
+    """
+    if manifests is None:
+        return content
+    place = child(level.path, "object_index/manifests")
+    cell = find_rows(content.keys, manifests.chunks)
+    known = cell >= 0
+    check_objects(level, manifests.chunks[~known], asked)
+    counts = np.diff(content.fragments.before)
+    numbers = manifests.fragments
+    if (numbers < 0).any() or (numbers[known] >= counts[cell[known]]).any():
+        raise CorruptionError("an object refers to a fragment that its chunk does not have", array=place)
+    fragments = np.where(known, content.fragments.before[cell] + numbers, -1)
+    objects = Objects(manifests.ids, manifests.starts, fragments)
+    columns = load_tables(level, "object_attributes", len(manifests.ids), attributes)
+    return content.changed(objects=replace(objects, attributes=columns))
+
+
+def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> dict[str, Column]:
+    """The attributes of objects or groups. Raises :class:`~zardine.errors.CorruptionError` for too many or few rows."""
+    if wanted is None:
+        return {}
+    names = level.names(family) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
+    columns = {}
+    for name in names:
+        found = read_table(partial(level.table, f"{family}/{name}"))
+        if found is None:
+            raise SelectionError(f"{level.owner.name} has no attribute {family}/{name} at level {level.document.level}")
+        table, values = found
+        if table.ndim == 0 or len(table) != count:
+            reason = f"{table.shape} attribute values for {count} rows"
+            raise CorruptionError(reason, array=table.path)
+        columns[name] = _table_column(name, values)
+    return columns
+
+
+def _table_column(name: str, values: npt.NDArray[Any]) -> Column:
+    if values.dtype.kind in "TOUS":
+        return column_of(name, np.asarray(values, object), len(values), "rows")
+    return Column(values)
+
+
+def load_groups(level: Level, *, attributes: Names = ALL) -> Groups | None:
+    """The groups of a level; ``None`` where it has none."""
+    found = read_table(partial(level.table, "groups"))
+    if found is None:
+        return None
+    table = found[0]
+    blobs = _blobs(*found)
+    spans: Any = table.metadata.attributes.get("group_ranges") or {}
+    if not isinstance(spans, Mapping):
+        raise CorruptionError("group_ranges is no table of ranges", array=table.path)
+    members = []
+    for number, blob in enumerate(blobs):
+        if len(blob) % 8:
+            raise CorruptionError(f"group {number} has {len(blob)} bytes: ids have 8 each", array=table.path)
+        span = spans.get(str(number))
+        ids = np.frombuffer(blob, "<i8").astype(np.int64)
+        members.append(ids if span is None else np.concatenate([ids, _span(span, number, table)]))
+    return Groups(tuple(members), load_tables(level, "group_attributes", len(members), attributes))
+
+
+def _span(span: Any, number: int, table: Array) -> Ints:
+    """The ids that an entry of ``group_ranges`` stands for."""
+    good = isinstance(span, list | tuple) and len(span) == 2
+    if not good or not all(isinstance(each, int) and abs(each) < 2**63 for each in span) or span[1] - span[0] > 2**28:
+        raise CorruptionError(f"group_ranges of group {number} is {span!r}: two numbers are needed", array=table.path)
+    return np.arange(span[0], span[1], dtype=np.int64)
+
+
+def no_objects() -> Objects:
+    """None at all."""
+    none = np.zeros(0, np.int64)
+    return Objects(none, starts_of(none), none)

@@ -1,0 +1,67 @@
+"""Which nodes of a level are parts of its layout, and which are somebody's own and stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.vectors.encoding.offsets import signed
+from zardine.vectors.storing.level_access import Level
+
+_COLUMNS = ("vertex_attributes", "fragment_attributes", "object_attributes", "group_attributes")
+_SINGLE = ("vertices", "vertex_fragments", "link_fragments", "object_index", "groups")
+_OBJECT_INDEX = ("manifests", "object_ids")
+
+
+def nodes_below(level: Level, relative: str = "") -> list[str]:
+    """Paths of all nodes below a level; what is in a group comes before the group."""
+    found = []
+    for name in level.names(relative):
+        path = f"{relative}/{name}" if relative else name
+        node = level.node(path)
+        if isinstance(node, GroupMetadata):
+            found += [*nodes_below(level, path), path]
+        elif isinstance(node, ArrayMetadata):
+            found.append(path)
+    return found
+
+
+def replaced_nodes(level: Level, planned: Collection[str]) -> list[str]:
+    """The nodes that go when those at the paths ``planned`` are stored as all that level 0 holds.
+
+    Parts of the layout only; links to other levels and nodes that the layout does not know stay.
+    """
+    gone = [path for path in nodes_below(level) if path not in planned and _is_part(path)]
+    return with_empty_groups(level, gone, planned)
+
+
+def with_empty_groups(level: Level, gone: Iterable[str], planned: Collection[str] = ()) -> list[str]:
+    """``gone``, and the groups of families that have nothing left when they are gone."""
+    away = dict.fromkeys(gone)
+    there = nodes_below(level)
+    for path in there:  # groups come after what is in them
+        parts = path.split("/")
+        family = parts[0] in (*_COLUMNS, "links", "link_attributes") and path not in planned
+        below = [each for each in (*there, *planned) if each.startswith(f"{path}/")]
+        if family and path not in away and below and all(each in away for each in below):
+            away[path] = None
+    return list(away)
+
+
+def links_between(path: str, delta: int) -> bool:
+    """Whether a node is part of the links of one level difference, or of their attributes."""
+    parts = path.split("/")
+    return (parts[0] == "links" and parts[1:2] == [signed(delta)]) or (
+        parts[0] == "link_attributes" and parts[2:3] == [signed(delta)]
+    )
+
+
+def _is_part(path: str) -> bool:
+    parts = path.split("/")
+    if len(parts) == 1:
+        return path in _SINGLE
+    if parts[0] in _COLUMNS:
+        return len(parts) == 2
+    if parts[0] == "object_index":
+        return len(parts) == 2 and parts[1] in _OBJECT_INDEX
+    return links_between(path, 0)

@@ -1,0 +1,78 @@
+"""Storing nodes: contents first, documents last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zardine.arrays import Array
+from zardine.chunk_keys import DefaultChunkKeyEncoding
+from zardine.engine.array_config import ArrayConfig
+from zardine.engine.freshness import note_fresh
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import NodeMetadata, to_documents
+from zardine.nodes import document_key, names_of
+from zardine.stores.base import Store
+from zardine.vectors.content.level_plan import Node
+from zardine.vectors.storing.cell_arrays import child, origin_of
+from zardine.vectors.storing.cell_objects import encode_cells, write_encoded
+
+USUAL, OTHER = "/", "."
+"""Separators in the keys of objects. The other one serves to write an array anew beside the one that is stored."""
+
+
+def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> None:
+    """Store new nodes below ``path``, each with what it holds."""
+    for node in nodes:
+        where = child(path, node.path)
+        write_values(store, where, node, node.metadata)
+        write_document(store, where, node.metadata)
+
+
+def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) -> None:
+    """Store what a node holds, as ``metadata`` says, and not its document."""
+    if not isinstance(metadata, ArrayMetadata):
+        return
+    config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
+    array = Array(store, path, metadata, config)
+    note_fresh(array._source)  # its document is not stored yet
+    if node.chunks is not None:
+        origin = origin_of(metadata.attributes, len(metadata.shape))
+        cells = node.cells if node.encoded else encode_cells(array, [bytes(cell) for cell in node.cells])
+        write_encoded(array, node.chunks - np.asarray(origin), cells)
+    elif node.values is not None and node.values.size:
+        array[...] = node.values
+
+
+def write_document(store: Store, path: str, metadata: NodeMetadata) -> None:
+    """Store a node's document, in the place of what is there."""
+    document = to_documents(metadata)[names_of(metadata)[0]]
+    assert document is not None
+    store.set(document_key(path, metadata), document)
+
+
+def with_separator(metadata: ArrayMetadata, separator: Any) -> ArrayMetadata:
+    """The same array with objects under keys such as ``c/0/1`` or ``c.0.1``."""
+    return replace(metadata, chunk_key_encoding=DefaultChunkKeyEncoding(separator).to_extension())
+
+
+def separator_of(metadata: ArrayMetadata) -> str:
+    """:data:`USUAL` or :data:`OTHER`."""
+    configuration = metadata.chunk_key_encoding.configuration or {}
+    return str(configuration.get("separator", USUAL))
+
+
+def erase_objects(store: Store, path: str, separator: str) -> None:
+    """Remove the objects of an array that have keys with ``separator``."""
+    if separator == USUAL:
+        store.erase_prefix(f"{path}/c/")
+    else:
+        store.erase_values(stray_objects(store, path))
+
+
+def stray_objects(store: Store, path: str) -> list[str]:
+    """Keys of the objects of an array that are named with :data:`OTHER`."""
+    return [key for key in store.list_dir(f"{path}/")[0] if key[len(path) + 1 :].startswith(f"c{OTHER}")]

@@ -1,0 +1,145 @@
+"""Replacing several nodes below a group, such as those of a level, at one moment.
+
+1. New nodes are announced: the group's document names them under ``zardine_pending`` as nodes that are not there, and
+   readers take that for granted, so that they do not see objects which no document describes yet.
+2. What is new is stored beside what is there (:mod:`zardine.vectors.storing.rebuilding`).
+3. One write of the group's document agrees on the change: under ``zardine_pending`` it holds the documents of all that
+   is new, and readers take these.
+4. The documents themselves are written, old objects erased, and the entry removed.
+
+An error before the third step undoes the first two. Who finds the entry after a writer was killed carries it out: that
+removes what was announced, or brings to an end what was agreed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from zardine.errors import StoreError
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import NodeMetadata, node_to_json, parse_node_json
+from zardine.node_changes import update_node
+from zardine.nodes import child_names, describe, erase_node, find_node
+from zardine.stores.base import Store
+from zardine.vectors.content.level_plan import Node
+from zardine.vectors.storing.cell_arrays import child
+from zardine.vectors.storing.kept_attributes import with_kept
+from zardine.vectors.storing.level_access import PENDING, Level
+from zardine.vectors.storing.node_writing import OTHER, USUAL, erase_objects, separator_of, write_document
+from zardine.vectors.storing.rebuilding import prepare, settle
+
+
+def replace_nodes(level: Level, nodes: Sequence[Node], removed: Sequence[str], attributes: Mapping[str, Any]) -> None:
+    """Store ``nodes`` in the place of those of the same paths, remove others, and change the level's attributes.
+
+    All at one moment for readers of zardine. Other readers may see some of the nodes changed and others not yet, for
+    the time that it takes to write the documents. Before the change is agreed on, nothing of it can be seen; an error
+    leaves the level as it was. Attributes of replaced nodes that are no matter of the layout stay.
+
+    Raises :class:`~zardine.errors.StoreError` if somebody else changes the level meanwhile.
+    """
+    replace_below(level.owner.store, level.path, nodes, removed, attributes, level.document.attributes)
+
+
+def replace_below(
+    store: Store,
+    path: str,
+    nodes: Sequence[Node],
+    removed: Sequence[str],
+    attributes: Mapping[str, Any] | Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    expected: Mapping[str, Any],
+    *,
+    afresh: bool = False,
+) -> None:
+    """:func:`replace_nodes` below any group, whose attributes are ``expected`` now.
+
+    ``attributes`` may be a function of the pending documents that gives the attributes that agree on the change, which
+    the caller carries out then. ``afresh``: nothing of the old attributes of nodes stays.
+    """
+    found = {node.path: find_node(store, child(path, node.path), 3) for node in nodes}
+    absent = [node for node in nodes if found[node.path] is None and not _has_children(store, child(path, node.path))]
+    announced: dict[str, Any] = dict.fromkeys(node.path for node in absent)
+    try:
+        if announced:
+            _change(store, path, expected, {**expected, PENDING: announced})
+            expected = {**expected, PENDING: announced}
+        pending: dict[str, Any] = dict.fromkeys(removed)
+        for node in nodes:
+            pending[node.path] = node_to_json(_stored(store, path, node, found[node.path], afresh=afresh))
+        agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
+        _change(store, path, expected, agreed)
+    except BaseException:
+        with suppress(Exception):
+            _undo(store, path, found, announced)
+        raise
+    if not callable(attributes):
+        carry_out(store, path)
+
+
+def finish(level: Level) -> None:
+    """Carry out what was agreed on, bring every array to the usual form, and remove what was only announced."""
+    if level.pending:
+        carry_out(level.owner.store, level.path)
+
+
+def carry_out(store: Store, path: str) -> None:
+    """:func:`finish` below any group."""
+    group = find_node(store, path, 3)
+    if group is None or PENDING not in group.attributes:
+        return
+    arrays = []
+    for relative, document in dict(group.attributes[PENDING]).items():
+        where = child(path, relative)
+        if document is None:
+            erase_node(store, where)
+            continue
+        metadata = parse_node_json(document, f"the pending document of {where}")
+        write_document(store, where, metadata)
+        if isinstance(metadata, ArrayMetadata):
+            arrays.append((where, metadata))
+    update_node(store, path, GroupMetadata(), _without_pending)
+    for where, metadata in arrays:
+        settle(store, where, metadata)
+
+
+def _has_children(store: Store, path: str) -> bool:
+    """Whether nodes may be stored below a place without a document: somebody's, not to be announced as absent."""
+    return any(find_node(store, child(path, name), 3) is not None for name in child_names(store, path))
+
+
+def _stored(store: Store, path: str, node: Node, old: NodeMetadata | None, *, afresh: bool) -> NodeMetadata:
+    """Store what ``node`` holds, beside what is there; gives the document that will make it count."""
+    new = node.metadata if afresh else with_kept(old, node.metadata)
+    if not isinstance(new, ArrayMetadata):
+        return new
+    before = old if isinstance(old, ArrayMetadata) else None
+    return prepare(store, child(path, node.path), before, replace(node, metadata=new))
+
+
+def _change(store: Store, path: str, expected: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
+    def change(old: GroupMetadata) -> GroupMetadata:
+        if dict(old.attributes) != dict(expected):
+            raise StoreError(f"somebody else has changed {describe(store, path)} meanwhile: try again")
+        return old.with_attributes(attributes)
+
+    update_node(store, path, GroupMetadata(), change)
+
+
+def _undo(store: Store, path: str, found: Mapping[str, NodeMetadata | None], announced: Mapping[str, Any]) -> None:
+    """Remove what was stored for a change, unless it was agreed on at the last moment."""
+    group = find_node(store, path, 3)
+    attributes = {} if group is None else dict(group.attributes)
+    if attributes.get(PENDING, {}) != announced:
+        return
+    for relative, old in found.items():
+        if isinstance(old, ArrayMetadata):
+            erase_objects(store, child(path, relative), OTHER if separator_of(old) == USUAL else USUAL)
+    if announced:
+        carry_out(store, path)
+
+
+def _without_pending(old: GroupMetadata) -> GroupMetadata:
+    return old.with_attributes({name: value for name, value in old.attributes.items() if name != PENDING})

@@ -1,0 +1,91 @@
+"""Checking objects, their attributes, and groups."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from zardine.arrays import Array
+from zardine.errors import UnsupportedError
+from zardine.vectors.content.rows import Content
+from zardine.vectors.findings import Finding, error, guarded, warning
+from zardine.vectors.reading.loading_objects import Manifests, load_groups, load_manifests, load_tables, with_objects
+from zardine.vectors.storing.cell_objects import find_cells
+from zardine.vectors.storing.level_access import Level
+
+
+def check_objects(level: Level, content: Content, findings: list[Finding]) -> Content:
+    """The object index, what it says of itself, attributes and groups; gives the content with its objects."""
+    number = level.document.level
+    place = f"{number}/object_index"
+    loaded = guarded(findings, "object-index", place, partial(_with_objects, level, content))
+    manifests = guarded(findings, "object-index", place, partial(load_manifests, level, trust_count=False))
+    if manifests is None:
+        return content
+    guarded(findings, "object-index", place, partial(_check_index, level, manifests, findings))
+    count = len(manifests.ids)
+    family, code = "object_attributes", "object-attribute"
+    for name in guarded(findings, code, f"{number}/{family}", partial(level.names, family)) or ():
+        relative = f"{family}/{name}"
+        guarded(findings, code, f"{number}/{relative}", partial(_check_table, level, relative, count))
+        guarded(findings, code, f"{number}/{relative}", partial(_check_chunks, level, relative, findings))
+    guarded(findings, "group", f"{number}/groups", partial(_check_groups, level, manifests, findings))
+    return content if loaded is None else loaded
+
+
+def _with_objects(level: Level, content: Content) -> Content:
+    return with_objects(level, content, load_manifests(level))
+
+
+def _check_index(level: Level, manifests: Manifests, findings: list[Finding]) -> None:
+    place, ids = f"{level.document.level}/object_index", manifests.ids
+    about = level.attributes("object_index") or {}
+    if about.get("object_ids_sorted") and (np.diff(ids) < 0).any():
+        findings.append(error("object-ids", place, "object_ids_sorted is claimed, and ids do not ascend"))
+    present = int((np.diff(manifests.starts) > 0).sum())
+    for name, count in (("num_objects", len(ids)), ("num_present", present)):
+        if about.get(name) is not None and about[name] != count:
+            findings.append(error("object-count", place, f"{name} is {about[name]}; there are {count}"))
+
+
+def _check_table(level: Level, relative: str, count: int) -> None:
+    family, _, name = relative.rpartition("/")
+    load_tables(level, family, count, [name])[name].decoded()
+
+
+def _check_chunks(level: Level, relative: str, findings: list[Finding]) -> None:
+    """Chunks of a table that are not stored: all of their rows are absent, or they are lost."""
+    table = level.table(relative)
+    if table is None or not table.size or table.shards is not None:
+        return
+    chunks = int(np.prod([-(-size // each) for size, each in zip(table.shape, table.chunks, strict=True)]))
+    try:
+        missing = chunks - len(find_cells(table))
+    except UnsupportedError:  # the store cannot tell
+        return
+    if missing > 0 and not _is_plain(table):
+        reason = f"{missing} of {chunks} chunks are not stored: their rows have no values, or these are lost"
+        findings.append(warning("values-absent", f"{level.document.level}/{relative}", reason))
+
+
+def _is_plain(table: Array) -> bool:
+    """Whether the value that chunks of nothing else are not stored for is an everyday one: then it says nothing."""
+    return table.dtype.kind in "iub" and not np.any(table.fill_value)
+
+
+def _check_groups(level: Level, manifests: Manifests, findings: list[Finding]) -> None:
+    groups, place = load_groups(level), f"{level.document.level}/groups"
+    if groups is None:
+        return
+    for number, members in enumerate(groups.members):
+        if not np.isin(members, manifests.ids).all():
+            findings.append(warning("group", place, f"group {number} names objects that do not exist"))
+    named = (level.attributes("groups") or {}).get("num_groups")
+    if named is not None and named != len(groups.members):
+        findings.append(error("group", place, f"num_groups is {named}; there are {len(groups.members)}"))
+    for column in groups.attributes.values():
+        column.decoded()
+    _check_chunks(level, "groups", findings)
+    for name in groups.attributes:
+        _check_chunks(level, f"group_attributes/{name}", findings)
