@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -45,7 +47,9 @@ def _mark(metadata: ArrayMetadata, document: bytes | None) -> ArrayMetadata:
     return metadata
 
 
-def _copy(value: JSON) -> JSON:
-    if isinstance(value, dict):
-        return {name: _copy(each) for name, each in value.items()}
-    return [_copy(each) for each in value] if isinstance(value, list) else value
+def _copy(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+    try:
+        copied: dict[str, JSON] = marshal.loads(marshal.dumps(dict(attributes)))  # much faster than a copy by hand
+    except ValueError:  # numbers and strings of the user's own classes
+        return deepcopy(dict(attributes))
+    return copied
