@@ -42,14 +42,16 @@ def load_cells(
     fragment_attributes: Names = None,
     fragments: bool = True,
     trust_count: bool = True,
+    vertices: CellArray | None = None,
 ) -> Content:
     """The rows of ``chunks`` (distinct; ``None``: of all), with the attributes that are named.
 
+    ``vertices`` is their array, if it was opened before.
     ``fragments`` false leaves the fragment index out where it has nothing to say: where fragments cut cells in pieces.
     Raises :class:`~zardine.errors.CorruptionError` for what is damaged or lost: for chunks that anything names and that
     hold nothing, and, reading all, for fewer rows than the level counts (unless ``trust_count`` is false).
     """
-    vertices = level.cells("vertices")
+    vertices = level.cells("vertices") if vertices is None else vertices
     if vertices is None:
         raise CorruptionError("the level has no vertices", array=child(level.path, "vertices"))
     index = None

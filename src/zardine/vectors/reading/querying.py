@@ -50,13 +50,14 @@ def run_query(level: Level, query: Query, *, fragments: bool = False, whole_obje
     manifests = load_manifests(level)
     wanted = wanted_objects(level, manifests, query)
     chosen = None if manifests is None or wanted is None else manifests.take(wanted)
-    chunks = chunks_for(level, query, chosen)
+    vertices = level.cells("vertices")
+    chunks = chunks_for(level, query, chosen, vertices)
     whole = None if not whole_objects or manifests is None or chunks is None else chunks
     if whole is not None and manifests is not None:  # with what else belongs to objects there: one look at each shard
         more = _chunks_of_objects_in(manifests if chosen is None else chosen, whole)
         if len(more) <= _MORE_CHUNKS + 4 * len(whole):
             chunks, whole = more, None
-    content = _load(level, chunks, query, manifests, fragments)
+    content = _load(level, chunks, query, manifests, fragments, vertices)
     rows = matching_rows(level, content, query, wanted)
     if not whole_objects or manifests is None:
         return Found(level, content, manifests, rows, wanted=wanted)
@@ -99,7 +100,7 @@ def wanted_objects(level: Level, manifests: Manifests | None, query: Query) -> I
     return rows
 
 
-def chunks_for(level: Level, query: Query, manifests: Manifests | None) -> Ints | None:
+def chunks_for(level: Level, query: Query, manifests: Manifests | None, vertices: CellArray | None) -> Ints | None:
     """The chunks that may hold what a query asks for; ``None``: all. ``manifests``: those of the wanted objects."""
     found: Ints | None = None
     if manifests is not None:
@@ -112,7 +113,7 @@ def chunks_for(level: Level, query: Query, manifests: Manifests | None) -> Ints 
         if found is not None:
             space = found[:, -len(low) :]
             return found[((space >= low) & (space <= high)).all(axis=1)]
-        return _present_in_box(level, low, high)
+        return None if vertices is None else _present_in_box(level, vertices, low, high)
     return found
 
 
@@ -160,24 +161,28 @@ def ids_of_rows(found: Found) -> npt.NDArray[np.int64] | None:
     return np.where(rows >= 0, found.manifests.ids[rows] if len(found.manifests.ids) else -1, -1)
 
 
-def _load(level: Level, chunks: Ints | None, query: Query, manifests: Manifests | None, fragments: bool) -> Content:
+def _load(
+    level: Level,
+    chunks: Ints | None,
+    query: Query,
+    manifests: Manifests | None,
+    fragments: bool,
+    vertices: CellArray | None = None,
+) -> Content:
     names: Names = query.attributes
     if query.where and names != ALL:
         given = [] if names is None else [names] if isinstance(names, str) else list(names)
         names = list(dict.fromkeys([*given, *query.where]))
     needed = fragments or manifests is not None
-    content = load_cells(level, chunks, vertex_attributes=names, fragments=needed)
+    content = load_cells(level, chunks, vertex_attributes=names, fragments=needed, vertices=vertices)
     for name in query.where or {}:
         if name not in content.vertex_attributes:
             raise SelectionError(f"{level.owner.name} has no vertex attribute {name!r}")
     return with_objects(level, content, manifests, asked=chunks)
 
 
-def _present_in_box(level: Level, low: Ints, high: Ints) -> Ints | None:
+def _present_in_box(level: Level, vertices: CellArray, low: Ints, high: Ints) -> Ints | None:
     """The chunks in a box of chunks: all on the grid where they are few, else those that are known to be there."""
-    vertices = level.cells("vertices")
-    if vertices is None:
-        return None
     lead = level.rank - len(low)
     origin = np.asarray(vertices.origin)
     last = origin + np.asarray(vertices.array.shape) - 1
