@@ -4,6 +4,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+import zardine.tools.reshard  # noqa: F401  while nobody has patched the times that it takes from the engine
+
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 settings.register_profile(

@@ -1,6 +1,7 @@
 """Settings: read, changed, put back, and what they do."""
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -122,3 +123,47 @@ def test_array_config_is_a_value() -> None:
     array = zardine.create_array(None, shape=(1,), dtype="i4", config=config)
     assert array.config == config
     assert array.with_config(zardine.ArrayConfig()).config == zardine.ArrayConfig()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("default_zarr_format", 4, "one of 3, 2, 1, not 4"),
+        ("default_zarr_format", "3", "one of 3, 2, 1"),
+        ("array.order", "X", "'C' or 'F', not 'X'"),
+        ("array.write_strategy", "x", "one of 'rewrite', 'append', 'in_place', not 'x'"),
+        ("array.chunk_order", ["c"], "one of 'c', 'f', 'morton', 'as_written'"),
+        ("array.most_unused", "half", "a share from 0 to 1, not 'half'"),
+        ("array.most_unused", 1.5, "a share from 0 to 1"),
+        ("array.most_unused", float("nan"), "a share from 0 to 1"),
+        ("array.write_empty_chunks", "yes", "True or False, not 'yes'"),
+        ("array.read_missing_chunks", None, "True or False"),
+        ("array.cache", "a lot", "number of bytes"),
+        ("array.cache", 1.5, "number of bytes"),
+        ("array.checksum", 2, "True or False"),
+        ("window_bytes", -1, "number of bytes"),
+        ("threads", "4", "None or an integer"),
+        ("threading.max_workers", 1.5, "None or an integer"),
+        ("cache.shard_index_bytes", -1, "0 or more"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_at_once(name: str, value: Any, text: str) -> None:
+    settings = Config()
+    with pytest.raises((TypeError, ValueError), match=re.escape(text)):
+        settings.set({"array.order": "F", name: value})
+    assert settings["array.order"] == "C"  # nothing was changed
+    field = name.removeprefix("array.")
+    if name.startswith("array.") and name != "array.checksum":
+        with pytest.raises((TypeError, ValueError), match=rf"^{field}.*{re.escape(text)}"):
+            zardine.zeros((4,), config={field: value})
+
+
+def test_values_of_other_types_that_mean_the_same() -> None:
+    settings = Config()
+    settings.set(
+        {"array.write_empty_chunks": np.bool_(True), "array.checksum": 0, "array.most_unused": np.float32(0.5)}
+    )
+    settings.set(
+        {"array.cache": "1 MiB", "window_bytes": np.int64(2**20), "threads": np.int64(2), "array.most_unused": 1}
+    )
+    zardine.zeros((4,), config={"cache": None, "write_empty_chunks": 1})

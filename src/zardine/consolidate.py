@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from zardine.arrays import Array
 from zardine.errors import ReadOnlyError
 from zardine.groups import Group
@@ -12,14 +15,20 @@ from zardine.places import find_place
 from zardine.stores.resolve import StoreLike
 
 
-def consolidate_metadata(store: StoreLike, path: str | None = None, zarr_format: int | None = None) -> Group:
+def consolidate_metadata(
+    store: StoreLike,
+    path: str | None = None,
+    zarr_format: int | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
     """Write the documents of all nodes below a group into the document of that group; gives the group.
 
     The form is that of zarr-python: the member ``consolidated_metadata``, which other programs may ignore. It is a
     snapshot: members that change later are read as they were until it is made again.
     """
     check_format(zarr_format)
-    found, inner = find_place(store, path)
+    found, inner = find_place(store, path, storage_options=storage_options)
     if found.read_only:
         raise ReadOnlyError(f"cannot write to {describe(found, inner)}: it was opened read-only")
     metadata = load_group(found, inner, zarr_format).with_consolidated(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from zardine.arrays import Array
@@ -84,12 +84,16 @@ def copy_store(
     if_exists: str = "raise",
     dry_run: bool = False,
     log: Log = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
 ) -> tuple[int, int, int]:
     """Copy keys and their bytes from one store to another, without decoding anything.
 
     Keys that match one of the regular expressions ``excludes`` are left out, unless they match one of ``includes``.
     ``if_exists`` is ``"raise"``, ``"replace"`` or ``"skip"``; with ``"raise"`` nothing is copied if any key is there.
-    Gives the numbers of keys copied, keys skipped, and bytes copied.
+    ``storage_options`` are for ``source``, ``target_options`` for ``dest``. Gives the numbers of keys copied, keys
+    skipped, and bytes copied.
     """
     import re
 
@@ -97,8 +101,8 @@ def copy_store(
         raise ValueError(f"if_exists is 'raise', 'replace' or 'skip', not {if_exists!r}")
     excluded = [re.compile(each, flags) for each in _patterns(excludes)]
     included = [re.compile(each, flags) for each in _patterns(includes)]
-    origin, prefix = find_place(source, source_path)
-    target, outer = find_place(dest, dest_path)
+    origin, prefix = find_place(source, source_path, storage_options=storage_options)
+    target, outer = find_place(dest, dest_path, storage_options=target_options)
     say = log or (lambda line: None)
     prefix = f"{prefix}/" if prefix else ""
     keys = []

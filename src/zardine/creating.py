@@ -127,7 +127,11 @@ def create_group(
 
 
 def create_hierarchy(
-    *, store: StoreLike, nodes: Mapping[str, NodeMetadata], overwrite: bool = False
+    *,
+    store: StoreLike,
+    nodes: Mapping[str, NodeMetadata],
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[str, Array | Group]]:
     """Create several nodes from their metadata, by path; gives each path and node once it is stored.
 
@@ -135,7 +139,7 @@ def create_hierarchy(
     """
     from zardine.groups import Group
 
-    found, root = find_place(store)
+    found, root = find_place(store, storage_options=storage_options)
     wanted = {normalize_path(path): node for path, node in nodes.items()}
     for path, node in wanted.items():
         if not isinstance(node, (ArrayMetadata, GroupMetadata)):

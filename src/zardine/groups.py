@@ -49,11 +49,13 @@ class Group:
         self._metadata = metadata
 
     @classmethod
-    def open(cls, store: StoreLike, zarr_format: int | None = None) -> Group:
+    def open(
+        cls, store: StoreLike, zarr_format: int | None = None, *, storage_options: Mapping[str, Any] | None = None
+    ) -> Group:
         """Open the group that is stored at ``store``. Raises :class:`~zardine.errors.GroupNotFoundError`."""
         from zardine.stores.resolve import resolve_store
 
-        found, path = resolve_store(store)
+        found, path = resolve_store(store, storage_options=storage_options)
         return cls(found, path, load_group(found, path, zarr_format))
 
     @classmethod
@@ -64,9 +66,16 @@ class Group:
         attributes: Mapping[str, Any] | None = None,
         zarr_format: int | None = 3,
         overwrite: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Group:
         """Create a group at ``store``."""
-        return create_group(store, attributes=attributes, zarr_format=zarr_format, overwrite=overwrite)
+        return create_group(
+            store,
+            attributes=attributes,
+            zarr_format=zarr_format,
+            overwrite=overwrite,
+            storage_options=storage_options,
+        )
 
     # what and where it is
 

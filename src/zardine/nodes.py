@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from errno import EACCES
 
 from zardine.buffers import BytesLike
 from zardine.engine.workers import for_each
@@ -17,6 +18,7 @@ from zardine.errors import (
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
+    StoreError,
     UnsupportedError,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -61,18 +63,26 @@ def find_node(
     It is looked for in all versions of Zarr, beginning with ``first``, or only in ``zarr_format``. ``expected``, which
     is ``"array"`` or ``"group"``, says what a slow store is asked for first. Raises
     :class:`~zardine.errors.MetadataError` for a document that breaks the specification.
+
+    Some servers answer "forbidden" for documents that are not there: it is raised if no other document is found.
     """
     versions = (first, *(each for each in FORMATS if each != first)) if zarr_format is None else (zarr_format,)
     if store.cost.latency >= _SLOW:
         return _find_in_rounds(store, path, versions, expected)
+    refusal: StoreError | None = None
     for version in versions:
         for name in main_names(version):
-            data = store.get(join_path(path, name))
+            data = _answer(store, join_path(path, name))
+            if isinstance(data, Exception):
+                refusal = refusal or _refusal(data)
+                continue
             if data is None or (version == 1 and not _is_v1(data)):
                 continue
             others = _beside(version, name)
             documents = {name: data, **{each: store.get(join_path(path, each)) for each in others}}
             return parse_found(name, documents, store, path)
+    if refusal is not None:
+        raise refusal
     return None
 
 
@@ -83,20 +93,50 @@ _SLOW = 0.005
 
 
 def _find_in_rounds(store: Store, path: str, versions: Sequence[int], expected: str | None) -> NodeMetadata | None:
-    """:func:`find_node` in a store that answers slowly: the documents of a round are asked for at the same time."""
-    found: dict[str, BytesLike | None] = {}
+    """:func:`find_node` in a store that answers slowly: the documents of a round are asked for at the same time.
+
+    A failure matters only if the document is needed to tell what the node is.
+    """
+    found: dict[str, BytesLike | Exception | None] = {}
+    refusal: StoreError | None = None
     mains = [(version, name) for version in versions for name in main_names(version)]
     for names in _rounds(versions, expected):
-        found |= zip(names, gather(store, [join_path(path, name) for name in names]), strict=True)
+        found |= zip(names, _answers(store, [join_path(path, name) for name in names]), strict=True)
         for version, name in mains:
             if name not in found:
                 break
             data = found[name]
-            if data is not None and (version != 1 or _is_v1(data)):
+            if isinstance(data, Exception):
+                refusal = refusal or _refusal(data)
+            elif data is not None and (version != 1 or _is_v1(data)):
                 others = [each for each in _beside(version, name) if each not in found]
-                found |= zip(others, gather(store, [join_path(path, each) for each in others]), strict=True)
-                return parse_found(name, {each: found[each] for each in (name, *_beside(version, name))}, store, path)
+                found |= zip(others, _answers(store, [join_path(path, each) for each in others]), strict=True)
+                documents = {each: _value(found[each]) for each in (name, *_beside(version, name))}
+                return parse_found(name, documents, store, path)
+    if refusal is not None:
+        raise refusal
     return None
+
+
+def _refusal(error: Exception) -> StoreError:
+    """The error of a document that may not be there, since the server says no more than "forbidden"; raises others."""
+    if isinstance(error, StoreError) and error.errno == EACCES:
+        return error
+    raise error
+
+
+def _value(answer: BytesLike | Exception | None) -> BytesLike | None:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _answer(store: Store, key: str) -> BytesLike | Exception | None:
+    """The value of a key, or the error that came in its place."""
+    try:
+        return store.get(key)
+    except Exception as error:
+        return error
 
 
 def _rounds(versions: Sequence[int], expected: str | None) -> Iterator[list[str]]:
@@ -120,13 +160,18 @@ def _rounds(versions: Sequence[int], expected: str | None) -> Iterator[list[str]
 
 def gather(store: Store, keys: Sequence[str]) -> list[BytesLike | None]:
     """The values of some keys, asked for at the same time."""
-    values: list[BytesLike | None] = [None] * len(keys)
+    return [_value(each) for each in _answers(store, keys)]
+
+
+def _answers(store: Store, keys: Sequence[str]) -> list[BytesLike | Exception | None]:
+    """The values of some keys, or the errors that came in their place, asked for at the same time."""
+    answers: list[BytesLike | Exception | None] = [None] * len(keys)
 
     def fetch(number: int) -> None:
-        values[number] = store.get(keys[number])
+        answers[number] = _answer(store, keys[number])
 
     for_each(fetch, range(len(keys)), len(keys), max(1, store.cost.requests))
-    return values
+    return answers
 
 
 def _beside(version: int, name: str) -> tuple[str, ...]:
@@ -255,12 +300,21 @@ def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
     _check_finished(store, path)
     for version in (3, 2):
         for name in main_names(version):
-            if name != names_of(metadata)[0] and store.exists(join_path(path, name)):
+            if name != names_of(metadata)[0] and _is_seen(store, join_path(path, name)):
                 kind = ContainsGroupError if name == GROUP else ContainsArrayError
                 raise kind(
                     f"a Zarr v{version} node is stored at {describe(store, path)} ({name}); "
                     "overwrite=True erases it and all below"
                 )
+
+
+def _is_seen(store: Store, key: str) -> bool:
+    """Whether a key is there; not if the server says no more than "forbidden"."""
+    try:
+        return store.exists(key)
+    except StoreError as error:
+        _refusal(error)
+        return False
 
 
 def _check_finished(store: Store, path: str) -> None:

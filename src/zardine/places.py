@@ -23,11 +23,13 @@ def find_place(
     *,
     mode: Mode | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    why: str | None = None,
 ) -> tuple[Store, str]:
     """The store and the path in it that a user means.
 
     Raises :class:`~zardine.errors.ReadOnlyError` where ``mode`` is ``"r+"``, ``"w"`` or ``"w-"`` and the store refuses
-    writes, and ``TypeError`` for ``storage_options`` that are unknown, or that the store has no use for.
+    writes (``why`` they are needed, for its text, if not for the user's ``mode``), and ``TypeError`` for
+    ``storage_options`` that are unknown, or that the store has no use for.
     """
     if path is not None and not isinstance(path, (str, bytes, PurePath)):
         raise TypeError(f"the path of a node is a string, not {path!r} ({type(path).__name__})")
@@ -38,7 +40,8 @@ def find_place(
         found, inner = resolve_store(store, mode=mode, storage_options=storage_options)
         inner = join_path(inner, normalize_path(path))
     if mode in ("r+", "w", "w-") and found.read_only:
-        raise ReadOnlyError(f"{describe(found, inner)} is read-only, and mode {mode!r} writes: use mode='r'")
+        why = f"mode {mode!r} writes: use mode='r'" if why is None else why
+        raise ReadOnlyError(f"{describe(found, inner)} is read-only, and {why}")
     return found, inner
 
 

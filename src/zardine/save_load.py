@@ -77,13 +77,19 @@ def save(
         save_group(store, *args, zarr_format=zarr_format, path=path, storage_options=storage_options, **kwargs)
 
 
-def load(store: StoreLike, path: str | None = None, zarr_format: int | None = None) -> Any:
+def load(
+    store: StoreLike,
+    path: str | None = None,
+    zarr_format: int | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Any:
     """The values of a stored array; for a group, a dictionary of those of its arrays, groups within groups.
 
     An array without dimensions gives a scalar.
     """
     check_format(zarr_format)
-    node = open(store, mode="r", path=path, zarr_format=zarr_format)
+    node = open(store, mode="r", path=path, zarr_format=zarr_format, storage_options=storage_options)
     return node[...] if isinstance(node, Array) else _load_group(node)
 
 

@@ -10,6 +10,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from numbers import Real
+from operator import index as as_index
+from string import ascii_letters
 from typing import Any, Final
 
 DEFAULTS: Final[Mapping[str, Any]] = {
@@ -50,6 +54,16 @@ _FOREIGN = (
 _ALIASES: Final[Mapping[str, str]] = {"threading.max_workers": "threads"}
 """Settings of zarr-python that have an effect here, under another name."""
 
+_CHOICES: Final[Mapping[str, tuple[Any, ...]]] = {
+    "default_zarr_format": (3, 2, 1),
+    "array.order": ("C", "F"),
+    "array.write_strategy": ("rewrite", "append", "in_place"),
+    "array.chunk_order": ("c", "f", "morton", "as_written"),
+}
+_SIZES: Final = ("array.cache", "window_bytes")
+_COUNTS: Final = ("threads", "cache.shard_index_bytes")
+_FLAGS: Final = tuple(name for name, value in DEFAULTS.items() if isinstance(value, bool))
+
 _NOT_GIVEN: Final[Any] = object()
 
 
@@ -79,7 +93,8 @@ class Config:
     def set(self, arg: Mapping[str, Any] | None = None, **kwargs: Any) -> _Restore:
         """Change settings now; ``with config.set({...}):`` changes them for the block.
 
-        Nested mappings count as dotted names. Settings that neither zardine nor zarr-python has raise ``KeyError``.
+        Nested mappings count as dotted names. Settings that neither zardine nor zarr-python has raise ``KeyError``,
+        values that a setting cannot have ``ValueError`` or ``TypeError``; then nothing is changed.
         """
         if arg is not None and not isinstance(arg, Mapping):
             raise TypeError(f"settings are a mapping of names to values, not {type(arg).__name__}")
@@ -88,6 +103,8 @@ class Config:
         for name in flat:
             if name not in DEFAULTS and not name.startswith(_FOREIGN):
                 raise KeyError(_explain_unknown(name))
+        for name, value in flat.items():
+            check_setting(name, value)
         old = {name: self._values.get(name, _ABSENT) for name in flat}
         self._values = {**self._values, **flat}
         return _Restore(self, old)
@@ -161,6 +178,54 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def check_setting(name: str, value: Any, called: str | None = None) -> None:
+    """Raise ``ValueError`` or ``TypeError`` for a value that a setting, ``called`` so in the text, cannot have."""
+    called = called or name
+    if name in _CHOICES:
+        if isinstance(value, bool) or not any(isinstance(value, type(c)) and c == value for c in _CHOICES[name]):
+            *others, last = map(repr, _CHOICES[name])
+            text = f"one of {', '.join([*others, last])}" if len(others) > 1 else f"{others[0]} or {last}"
+            raise ValueError(f"{called} is {text}, not {value!r}")
+    elif name in _FLAGS:
+        if type(value).__name__ not in ("bool", "bool_") and not (isinstance(value, int) and value in (0, 1)):
+            raise TypeError(f"{called} is True or False, not {value!r}")
+    elif name in _SIZES:
+        try:
+            parse_bytes(value)
+        except TypeError:
+            raise TypeError(f"{called} is a number of bytes such as 1000000 or '256 MiB', not {value!r}") from None
+        except ValueError as error:
+            raise ValueError(f"{called}: {error}") from None
+    elif name in _COUNTS:
+        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__")):
+            raise TypeError(f"{called} is None or an integer, not {value!r}")
+        if value is not None and value < 0 and name != "threads":
+            raise ValueError(f"{called} is 0 or more, not {value!r}")
+    elif name == "array.most_unused":
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"{called} is a share from 0 to 1, not {value!r}")
+        if not 0 <= float(value) <= 1:
+            raise ValueError(f"{called} is a share from 0 to 1, not {value!r}")
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def parse_bytes(size: int | str | None) -> int:
+    """A number of bytes, or text such as ``"256 MiB"`` or ``"1.5 GB"``; ``None`` means 0."""
+    count: int | None = None
+    if isinstance(size, str):
+        number = size.strip().rstrip(ascii_letters)
+        unit = _UNITS.get(size.strip()[len(number) :].upper())
+        with suppress(ValueError):
+            count = None if unit is None else int(float(number) * unit)
+    else:
+        count = 0 if size is None else as_index(size)
+    if count is None or count < 0:
+        raise ValueError(f"{size!r} is not a number of bytes such as 1000000 or '256 MiB'")
+    return count
 
 
 config: Final = Config()

@@ -91,7 +91,7 @@ def test_one_is_no_plural(run: Any, path: Path) -> None:
         (("advise", "--access", "point=-1"), "the weight of access 'point' is a number above 0, not -1.0"),
         (("advise", "--access", "point=x"), "--access 'point=x': 'x' is not a number"),
         (("advise", "--access", "point", "--access", "point=2"), "--access 'point' is given twice"),
-        (("advise", "--access", "plane:7"), "access 'plane:7' is none of 'point', 'all'"),
+        (("advise", "--access", "plane:7"), "access 'plane:7': the array has 2 axes, called 0 to 1"),
         (("advise", "--store", "tape"), "store is 'local', 's3', a store or a ReadCost, not 'tape'"),
         (("verify", "--path", "../x"), "invalid node path '../x'"),
         (("verify", "--storage-option", "a=1"), "storage_options ('a') have no meaning for"),
@@ -118,7 +118,7 @@ def test_wrong_arguments(run: Any, path: Path, words: tuple[str, ...], said: str
         (("100,100", "f4", "--path", "x"), "a shape has no node 'x' in it"),
         (("100,100", "nothing"), "nothing"),
         (("0,3", "f4"), "there is nothing to choose"),
-        (("100,,100", "f4"), "leave 'f4' out, or give a shape"),
+        (("100,,100", "f4"), "'100,,100' is neither a shape, such as 10,10, nor a stored array"),
     ],
     ids=str,
 )

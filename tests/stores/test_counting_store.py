@@ -5,6 +5,10 @@ from __future__ import annotations
 import pickle
 import threading
 
+import numpy as np
+import pytest
+
+import zardine
 from servers import servers
 from zardine.storage import CachedStore, CountingStore, HTTPStore, LocalStore, MemoryStore, ObjectStore, PrefixStore
 
@@ -84,3 +88,35 @@ def test_copies_count_for_themselves(tmp_path):
     copy.get("missing")
     copy.get("missing")
     assert (web.counts.sent, copy.counts.sent) == (1, 2)
+
+
+@pytest.mark.parametrize("strategy", ["rewrite", "append", "in_place"])
+def test_shards_that_are_changed_within_their_file(tmp_path, strategy):
+    store = CountingStore(LocalStore(tmp_path))
+    array = zardine.create_array(store, shape=(64, 64), dtype="i4", chunks=(8, 8), shards=(64, 64), compressors=None)
+    array[...] = values = np.arange(64 * 64, dtype="i4").reshape(64, 64)
+    size = (tmp_path / "c/0/0").stat().st_size
+    store.reset()
+    array.with_config({"write_strategy": strategy})[:8, :8] = values[:8, :8] = 5
+    assert (store.counts.reads, store.counts.writes, store.counts.erases) == (1, 1, 0)
+    assert store.counts.bytes_written == {"rewrite": size, "append": 260 + 64 * 16 + 4, "in_place": 260}[strategy]
+    assert 64 * 16 + 4 <= store.counts.bytes_read < size
+    np.testing.assert_array_equal(zardine.open_array(str(tmp_path))[...], values)
+
+
+@pytest.mark.parametrize("wrap", [CountingStore, CachedStore, lambda store: CachedStore(store, immutable=True)])
+def test_every_strategy_through_a_wrapper(tmp_path, wrap):
+    for strategy in ("append", "in_place", "rewrite"):
+        array = zardine.create_array(
+            wrap(LocalStore(tmp_path / strategy)),
+            shape=(64, 64),
+            dtype="i4",
+            chunks=(8, 8),
+            shards=(32, 32),
+            config={"write_strategy": strategy},
+        )
+        expected = np.zeros((64, 64), "i4")
+        for i in range(0, 60, 7):
+            array[i : i + 3, i : i + 9] = expected[i : i + 3, i : i + 9] = i
+            np.testing.assert_array_equal(array[...], expected)
+        assert zardine.verify(tmp_path / strategy)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import tarfile
+import uuid
+import zipfile
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ import pytest
 import zardine
 from servers import servers
 from zardine.errors import ReadOnlyError, StoreError, UnsupportedError
-from zardine.storage import FsspecStore, LocalStore
+from zardine.storage import FsspecStore, LocalStore, ZipStore
 from zardine.stores.fsspec_filesystems import missing_package
 from zardine.stores.object_urls import object_store_of_url
 from zardine.stores.resolve import resolve_store
@@ -230,6 +233,65 @@ def test_a_chain_and_a_node(tmp_path):
         assert found[...].tolist() == [6, 6]
     store, inner = resolve_store(f"simplecache::file://{tmp_path}/g.zarr::x/y")
     assert (store.path, inner) == (f"{tmp_path}/g.zarr", "x/y")
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar"])
+@pytest.mark.parametrize("url", ["{}://::{}", "{}:///::{}", "{}::{}", "{}://::file://{}"])
+def test_an_archive_as_fsspec_names_it(tmp_path, monkeypatch, ending, url):
+    monkeypatch.chdir(tmp_path)
+    group = zardine.open_group("g.zarr", mode="w", attributes={"is": "g"})
+    group.create_array("n/x", shape=(2,), dtype="i4")[...] = 6
+    archive = tmp_path / f"g.{ending}"
+    names = sorted(LocalStore("g.zarr").list())
+    if ending == "zip":
+        with zipfile.ZipFile(archive, "w") as target:
+            for name in names:
+                target.write(f"g.zarr/{name}", name)
+    else:
+        with tarfile.open(archive, "w") as target:
+            for name in names:
+                target.add(f"g.zarr/{name}", name)
+    text = url.format(ending, archive)
+    assert zardine.open(text, mode="r").attrs["is"] == "g"
+    assert zardine.open(f"{text}::n/x", mode="r")[...].tolist() == [6, 6]
+    assert zardine.open(f"{ending}://n/x::{archive}", mode="r")[...].tolist() == [6, 6]
+    archive.rename(tmp_path / "other")
+    assert zardine.open(f"{ending}://n/x::other", mode="r")[...].tolist() == [6, 6]
+
+
+def test_our_own_names_of_nodes_in_archives_are_no_chains(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with ZipStore("g.zip") as store:
+        for name in ("raw", "raw.zip"):
+            zardine.create_array(store, name=name, shape=(2,), dtype="i4")[...] = 6
+    zardine.create_array("zip", name="raw.zip", shape=(2,), dtype="i4")[...] = 7
+    (tmp_path / "raw").write_bytes(b"a file that is called as the node is")
+    assert zardine.open("zip://g.zip::raw", mode="r")[...].tolist() == [6, 6]
+    assert zardine.open("zip://g.zip::raw.zip", mode="r")[...].tolist() == [6, 6]
+    assert zardine.open("zip::raw.zip", mode="r")[...].tolist() == [7, 7]
+    store, inner = resolve_store("zip://new.zip::node")
+    assert (str(store), inner) == (f"zip://{tmp_path}/new.zip", "node")
+
+
+# buckets
+
+
+def test_no_bucket_is_made_by_writing_to_it():
+    filesystem = s3fs_filesystem(skip_instance_cache=True)
+    name = f"mistyped-{uuid.uuid4().hex}"
+    for mode in ("w", "a", "w-"):
+        with pytest.raises(StoreError, match="there is no such bucket"):
+            zardine.open_array(filesystem, path=f"{name}/a.zarr", mode=mode, shape=(3,), dtype="i4")
+    store = FsspecStore(filesystem, f"{name}/a.zarr")
+    for call in (
+        lambda: store.set("k", b"x"),
+        lambda: store.get("k"),
+        lambda: store.list_dir(""),
+        lambda: zardine.open_array(store.with_read_only(True), mode="r"),
+    ):
+        with pytest.raises(StoreError, match=f"s3://{name}/a.zarr: there is no such bucket"):
+            call()
+    assert not filesystem.exists(name)
 
 
 # texts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -15,7 +16,7 @@ from servers.fault_proxy import FaultProxy, answer
 from zardine.errors import MetadataError, StoreError
 from zardine.storage import HTTPStore, ZipStore
 from zardine.stores import http_store
-from zardine.stores.http_plain import basic
+from zardine.stores.http_plain import PlainError, PlainHTTP, basic
 from zardine.stores.resolve import resolve_store
 from zardine.stores.url_text import without_password
 
@@ -139,6 +140,45 @@ def test_answers_without_a_length_that_break_off(web, fault):
     store = HTTPStore(f"{proxy.url}/no-length", storage_options=options)
     proxy.faults = [None, fault, fault]
     assert store.get("value") == bytes(range(256)) * 100
+    proxy.close()
+
+
+@pytest.mark.parametrize("fault", ["stall", "slow"])
+@pytest.mark.parametrize("place", ["no-length/", ""])
+def test_the_whole_answer_is_waited_for_no_longer_than_timeout(web, fault, place):
+    proxy = FaultProxy(int(web.url.rpartition(":")[2]))
+    proxy.stall = 20
+    (web.root / "value").write_bytes(bytes(range(256)) * 100)
+    store = HTTPStore(f"{proxy.url}/{place}", storage_options={"timeout": 2.5, "max_retries": 0})
+    proxy.always = lambda *_: fault
+    begin = time.monotonic()
+    with pytest.raises(StoreError, match=r"no answer in time \(timeout and max_retries are in storage_options\)"):
+        store.get("value")
+    assert time.monotonic() - begin < 8
+    proxy.close()
+
+
+@QUIET
+def test_half_an_answer_of_python_is_an_error(web):
+    """An answer whose length is known only to the second request."""
+    proxy = FaultProxy(int(web.url.rpartition(":")[2]))
+    (web.root / "value").write_bytes(bytes(range(256)) * 100)
+    plain = PlainHTTP(proxy.url, {})
+    proxy.faults = ["truncate"]
+    with pytest.raises(PlainError, match="IncompleteRead"):
+        plain.get("value")
+    assert plain.get("value")[1] == bytes(range(256)) * 100
+    proxy.close()
+
+
+# redirections
+
+
+def test_a_redirection_to_nowhere_is_no_matter_of_buckets(web):
+    proxy = FaultProxy(int(web.url.rpartition(":")[2]))
+    proxy.always = lambda *_: answer(301)
+    with pytest.raises(StoreError, match=r"the server redirects, and does not say where to \(no Location\)"):
+        zardine.open(f"{proxy.url}/less.zarr", mode="r")
     proxy.close()
 
 

@@ -39,6 +39,9 @@ class Served(WrapperStore):
     def version(self, key):
         return self.web.version(key)
 
+    def erase_version(self, key, version):
+        return super(WrapperStore, self).erase_version(key, version)  # of the server's versions
+
     @property
     def gives_files(self):
         return False

@@ -389,3 +389,41 @@ def test_undecodable_file_names_are_not_listed(store):
     assert list(store.list()) == ["in/file"]
     store.erase_prefix("")
     assert os.listdir(store.root) == []
+
+
+def test_writing_where_something_lies_that_is_no_file(store):
+    os.mkfifo(store.root / "fifo")
+    for condition in (None, Condition(None)):
+        with pytest.raises(StoreError, match=r"'fifo'.*neither a file nor a directory") as error:
+            store.set("fifo", b"x", condition=condition)
+        assert not isinstance(error.value, ConditionFailedError)
+    with store.lock("fifo"):
+        store.erase("fifo")
+    store.set("fifo", b"x")
+
+
+def test_links_in_a_circle(store):
+    os.symlink("circle", store.root / "circle")
+    assert list(store.list()) == ["in/file"]
+    with pytest.raises(StoreError, match="cannot read key 'circle'"):
+        store.get("circle")
+    with store.lock("circle"), store.edit_file("circle") as file:
+        assert file is None
+    store.set("circle", b"x")
+    assert store.get("circle") == b"x"
+    os.unlink(store.root / "circle")
+    os.symlink("circle", store.root / "circle")
+    store.erase("circle")
+    assert not os.path.lexists(store.root / "circle")
+
+
+def test_what_is_left_out_of_listings(store, outside):
+    os.mkfifo(store.root / "fifo")
+    os.symlink("circle", store.root / "circle")
+    os.symlink(outside, store.root / "in/out")
+    os.symlink("..", store.root / "in/up")
+    os.symlink("file", store.root / "in/fine")
+    (store.root / "in/empty").mkdir()
+    assert sorted(name for name, _ in store.left_out()) == ["circle", "fifo", "in/empty", "in/out", "in/up"]
+    assert sorted(name for name, _ in store.left_out("in/")) == ["in/empty", "in/out", "in/up"]
+    assert list(store.left_out("missing/")) == []

@@ -13,6 +13,7 @@ from collections import UserDict
 import numpy as np
 import pytest
 
+import zardine
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError
 from zardine.storage import CountingStore, LocalStore, ManagedMemoryStore, MemoryStore, PrefixStore, WrapperStore
 from zardine.stores import memory
@@ -111,10 +112,19 @@ def test_named_stores():
 def test_nothing_is_kept_of_stores_that_are_gone():
     values = {}
     MemoryStore(values).set("k", b"x")
-    ManagedMemoryStore("to be forgotten").set("k", b"x")
+    unnamed = ManagedMemoryStore()
+    unnamed.set("k", b"x")
+    name = unnamed.name
+    del unnamed
     gc.collect()
     assert id(values) not in memory._backings
-    assert "to be forgotten" not in memory._named
+    assert name not in memory._named
+
+
+def test_a_name_keeps_what_nobody_holds():
+    zardine.create_array("memory://kept by its name", shape=(2,), dtype="i4")[...] = 5
+    gc.collect()
+    assert zardine.open("memory://kept by its name", mode="r")[...].tolist() == [5, 5]
 
 
 def test_listing_many_keys():

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import zardine
 from servers import servers
 from servers.fault_proxy import FaultProxy
 from zardine.engine import freshness
-from zardine.errors import ArrayChangedError, ArrayNotFoundError, NodeNotFoundError
+from zardine.errors import (
+    ArrayChangedError,
+    ArrayNotFoundError,
+    ContainsArrayError,
+    ContainsGroupError,
+    NodeNotFoundError,
+    StoreError,
+)
 from zardine.stores.object_urls import object_store_of_url
 
 CHILDREN = 40
@@ -85,3 +93,96 @@ def test_a_known_shard_is_one_request_however_long_after(bucket, monkeypatch):
     zardine.reshard(root, shards=(16,), grace=0, storage_options=options)
     with pytest.raises(ArrayChangedError):
         array[3]
+
+
+# servers that forbid to look for what is not there
+
+
+@pytest.fixture
+def proxy():
+    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
+    yield proxy
+    proxy.close()
+
+
+def forbidding(but: tuple[str, ...]):
+    """As S3 answers whoever may not list the bucket: 403 for every key but some."""
+    return lambda method, path, headers: None if path.partition("?")[0].endswith(but) else 403
+
+
+@pytest.mark.parametrize("latency", [0, 0.03])
+def test_what_is_forbidden_does_not_matter_where_a_document_is(bucket, proxy, latency):
+    options = servers.s3_options(proxy.url)
+    proxy.latency = latency
+    proxy.always = forbidding(("zarr.json",))
+    place = f"s3://{bucket}/group"
+    for call in (zardine.open, zardine.open_array):
+        assert call(f"{place}/a01", mode="r", storage_options=options).shape == (4,)
+    for call in (zardine.open, zardine.open_group):
+        assert call(place, mode="r", storage_options=options)["a02"].shape == (4,)
+    with pytest.raises(ContainsArrayError):
+        zardine.open_group(f"{place}/a01", mode="r", storage_options=options)
+    with pytest.raises(ContainsGroupError):
+        zardine.open_array(place, mode="r", storage_options=options)
+    proxy.always = lambda method, path, headers: 500 if "/.z" in path else None
+    quick = {**options, "max_retries": 0}
+    assert zardine.open_array(f"{place}/a01", mode="r", storage_options=quick).shape == (4,)
+
+
+def test_an_older_array_where_all_else_is_forbidden(bucket, proxy):
+    options = servers.s3_options(proxy.url)
+    array = zardine.create_array(f"s3://{bucket}/v2", shape=(4,), dtype="i4", zarr_format=2, storage_options=options)
+    array.attrs["a"] = 1
+    proxy.always = forbidding((".zarray", ".zattrs"))
+    for call in (zardine.open, zardine.open_array):
+        assert call(f"s3://{bucket}/v2", mode="r", storage_options=options).attrs["a"] == 1
+    proxy.always = forbidding((".zarray",))  # attributes that may be there are not taken for none
+    with pytest.raises(StoreError, match=r"key '\.zattrs' of .*: forbidden"):
+        zardine.open_array(f"s3://{bucket}/v2", mode="r", storage_options=options)
+
+
+def test_nothing_but_what_is_forbidden_is_told(bucket, proxy):
+    options = servers.s3_options(proxy.url)
+    proxy.always = forbidding(())
+    for call in (zardine.open, zardine.open_array, zardine.open_group):
+        with pytest.raises(StoreError, match=r"key 'zarr\.json' of .*: forbidden"):
+            call(f"s3://{bucket}/group", mode="r", storage_options=options)
+    proxy.always = forbidding(("zarr.json",))
+    with pytest.raises(StoreError, match=r"key '\.zarray' of .*: forbidden"):
+        zardine.open_array(f"s3://{bucket}/other", mode="r", storage_options=options)
+
+
+def test_creating_where_documents_of_older_versions_are_forbidden(bucket, proxy):
+    options = servers.s3_options(proxy.url)
+    proxy.always = lambda method, path, headers: 403 if "/.z" in path else None
+    zardine.create_array(f"s3://{bucket}/new", shape=(4,), dtype="i4", storage_options=options)
+    with pytest.raises(ContainsArrayError):
+        zardine.create_array(f"s3://{bucket}/new", shape=(4,), dtype="i4", storage_options=options)
+
+
+def test_a_web_server_that_hides_names_with_dots():
+    web = servers.nginx()
+    zardine.create_array(web.root / "hidden.zarr", shape=(4,), dtype="i4", overwrite=True)
+    proxy = FaultProxy(int(web.url.rpartition(":")[2]))
+    proxy.always = lambda method, path, headers: 403 if "/." in path else None
+    for call in (zardine.open, zardine.open_array):
+        assert call(f"{proxy.url}/hidden.zarr", mode="r").shape == (4,)
+    proxy.close()
+
+
+# options for every function that takes a URL
+
+
+def test_options_of_stores_wherever_a_url_is_taken(bucket):
+    options = {"storage_options": servers.s3_options()}
+    place = f"s3://{bucket}/options"
+    zardine.save(f"{place}/saved", np.array([1, 2]), **options)
+    assert zardine.load(f"{place}/saved", **options).tolist() == [1, 2]
+    nodes = {"g": zardine.GroupMetadata()}
+    assert "g" in dict(zardine.create_hierarchy(store=place, nodes=nodes, **options))
+    zardine.Group.from_store(f"{place}/g/h", **options)
+    assert zardine.consolidate_metadata(place, **options).metadata.consolidated_metadata
+    assert sorted(zardine.Group.open(place, **options)) == ["g", "saved"]
+    copy = {**options, "target_options": servers.s3_options()}
+    assert zardine.copy_store(place, f"s3://{bucket}/copied", **copy)[0] > 3
+    assert zardine.load(f"s3://{bucket}/copied/saved", **options).tolist() == [1, 2]

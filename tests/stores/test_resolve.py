@@ -201,7 +201,8 @@ def test_memory_urls():
     anonymous, _ = resolve_store("memory://")
     assert anonymous != resolve_store("memory://")[0]
     del first, second
-    assert resolve_store("memory://shared")[0].get("k") is None
+    assert resolve_store("memory://shared")[0].get("k") == b"x"
+    resolve_store("memory://shared")[0].erase("k")
 
 
 def test_others():

@@ -102,9 +102,47 @@ def test_an_array_in_a_cut_archive(tmp_path, cut):
     with ZipStore(single) as store:
         zardine.create_array(store, data=np.arange(100))
     single.write_bytes(single.read_bytes()[:-1])
-    for mode in ("r", "r+", "a", "w"):
+    for mode in ("r", "r+", "a", "w-"):
         with pytest.raises(StoreError, match=r"no directory of entries .* put a whole copy in its place, or remove it"):
             zardine.open(single, mode=mode, shape=(3,), dtype="i4")
+
+
+@pytest.mark.parametrize("content", [b"", b"x", bytes(1000), b"PK\x03\x04 and no more"])
+@pytest.mark.parametrize("url", ["{}", "zip://{}"])
+def test_what_is_no_archive_is_replaced(tmp_path, content, url):
+    path = tmp_path / "a.zip"
+    place = url.format(path)
+    for mode in ("r", "r+", *(("a", "w-") if content else ())):
+        path.write_bytes(content)
+        with pytest.raises(StoreError, match="not a zip archive"):
+            zardine.open_array(place, mode=mode, **({} if mode[0] == "r" else {"shape": (3,), "dtype": "i4"}))
+        assert path.read_bytes() == content
+    for mode in ("w", *(() if content else ("a", "w-", None))):
+        path.write_bytes(content)
+        array = zardine.open_array(place, mode=mode, shape=(3,), dtype="i4")
+        array[...] = 7
+        array.store.close()
+        with zipfile.ZipFile(path) as archive:
+            assert archive.testzip() is None
+            assert archive.infolist()[0].header_offset == 0
+        assert zardine.open(place, mode="r")[...].tolist() == [7, 7, 7]
+        del array
+    path.write_bytes(content)
+    group = zardine.open_group(place, mode="w")
+    group.store.close()
+    assert zipfile.ZipFile(path).namelist() == ["zarr.json"]
+
+
+def test_what_is_no_archive_stays_until_it_is_replaced(tmp_path):
+    path = tmp_path / "a.zip"
+    path.write_bytes(b"no archive")
+    with pytest.raises(TypeError, match="shape"):
+        zardine.open_array(path, mode="w")
+    with pytest.raises(StoreError, match="not a zip archive"):  # one node is to be replaced, not the whole file
+        zardine.open_array(path, path="node", mode="w", shape=(3,), dtype="i4")
+    assert path.read_bytes() == b"no archive"
+    with pytest.raises(StoreError, match="not a zip archive"):
+        ZipStore(path)
 
 
 def test_other_bytes_are_no_directory(tmp_path):

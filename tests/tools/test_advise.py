@@ -146,3 +146,27 @@ def test_command(run: Any, tmp_path: Path) -> None:
     assert run("advise", "100,100", "u1", "--access", "x").exit_code == 2
     zardine.create_array(str(tmp_path / "a.zarr"), shape=(100, 100), dtype="u1")
     assert "as it is now" in run("advise", tmp_path / "a.zarr").stdout
+
+
+@pytest.mark.parametrize("shape", [7, (3, 3)])
+def test_elements_that_are_larger_than_a_chunk_is_wanted(shape: Any) -> None:
+    advice = zardine.advise(shape, "S100000000")
+    assert set(advice.chunks) == {1}
+    assert advice.shards is None
+    assert "No shards: one chunk is as large as a shard may be." in advice.reasons
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("10,10", "f4", "--access", "plane:7"), "the array has 2 axes, called 0 to 1"),
+        (("10", "f4", "--access", "line:1"), "the array has 1 axis, called 0"),
+        (("10,10", "f4", "--access", "box:3"), "the box needs 2 lengths, one for each axis, not 1"),
+        (("10x10", "f4"), "'10x10' is neither a shape, such as 10,10, nor a stored array"),
+        (("5.5", "f4"), "'5.5' is neither a shape, such as 10,10, nor a stored array"),
+    ],
+)
+def test_command_says_what_is_wrong(run: Any, arguments: Any, text: str) -> None:
+    result = run("advise", *arguments)
+    assert result.exit_code == 2
+    assert text in result.stderr

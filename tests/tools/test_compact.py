@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import zardine
 from tools.test_repair import VALUES, make, read_by_others
+from zardine.errors import ReadOnlyError
 
 
 def spread(path: Path, array: zardine.Array) -> None:
@@ -103,3 +105,20 @@ def test_command(run: Any, tmp_path: Path) -> None:
     result = run("compact", path, "-q")
     assert result.exit_code == 1
     assert "left as it is" in result.stdout
+
+
+def test_a_shard_whose_last_append_was_cut_off(tmp_path: Path) -> None:
+    spread(tmp_path, make(str(tmp_path)))
+    shard = tmp_path / "c/0/0"
+    shard.write_bytes(shard.read_bytes()[:-20])
+    [fault] = zardine.compact(str(tmp_path)).faults
+    assert (fault.key, fault.kind) == ("c/0/0", "index")
+    assert fault.message.endswith("left as it is; zardine.repair saves what can be read of it")
+
+
+def test_an_array_opened_for_reading(tmp_path: Path) -> None:
+    make(str(tmp_path))
+    opened = zardine.open_array(str(tmp_path), mode="r")
+    for tool in (zardine.compact, zardine.repair, partial(zardine.reshard, shards=(20, 20))):
+        with pytest.raises(ReadOnlyError, match="this changes what is stored: open it with mode='r\\+'"):
+            tool(opened)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.errors import CorruptionError
+from zardine.errors import CorruptionError, StoreError
 from zardine.sharding.index import encode_index
 
 VALUES = np.arange(400, dtype="i4").reshape(20, 20)
@@ -188,3 +188,43 @@ def test_command(run: Any, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "fault c/0/0: unreadable: its index is lost" in result.stdout
     assert run("repair", path, "--drop-unreadable", "-q").stdout == ""
+
+
+class Full(zardine.storage.LocalStore):
+    """Nothing more fits but what is kept of damaged objects."""
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        if "damaged" in key:
+            return super().set(key, value, condition=condition)
+        raise StoreError("no space left")
+
+    def erase_version(self, key: str, version: Any) -> None:
+        raise StoreError("no space left")
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("keep", [False, True])
+def test_only_what_was_done_is_listed(tmp_path: Path, keep: bool, whole: bool) -> None:
+    make(str(tmp_path))
+    shard = tmp_path / "c/0/0"
+    damaged = b"nothing" if whole else b"?" + shard.read_bytes()[1:]
+    shard.write_bytes(damaged)
+    done = zardine.repair(Full(tmp_path), drop_unreadable=True, keep_damaged=keep)
+    assert [action.kind for action in done.actions] == ["kept"] * keep
+    assert [left.kind for left in done.left if left.kind != "store"] == ["index" if whole else "checksum"]
+    assert not done
+    assert shard.read_bytes() == damaged
+
+
+def test_objects_outside_that_were_removed_before_an_error_are_listed(tmp_path: Path) -> None:
+    make(str(tmp_path)).resize((10, 20), erase=False)
+
+    class Failing(zardine.storage.LocalStore):
+        def erase_version(self, key: str, version: Any) -> None:
+            if key == "c/1/1":
+                raise StoreError("cannot")
+            super().erase_version(key, version)
+
+    done = zardine.repair(Failing(tmp_path), keep_damaged=False)
+    assert [(action.key, action.kind) for action in done.actions] == [("c/1/0", "removed")]
+    assert sorted((left.key, left.kind) for left in done.left if left.key) == [("c/1/1", "outside")]

@@ -137,3 +137,22 @@ def test_convert_erases_nothing_of_others_either(tmp_path: Path) -> None:
     zardine.convert(source, tmp_path / "new")
     assert files(tmp_path / "new") >= {name for name in before if name.startswith(("thesis", "notes", "other"))}
     np.testing.assert_array_equal(zardine.open_array(tmp_path / "new")[...], VALUES)
+
+
+@pytest.mark.parametrize("shards", [None, (20, 20)])
+@pytest.mark.parametrize("inside", [False, True])
+def test_an_unfinished_target_is_a_note(tmp_path: Path, shards: Any, inside: bool) -> None:
+    make(tmp_path / "a.zarr")
+    folder = tmp_path / "g.zarr"
+    zardine.create_group(folder)
+    target = folder / "new" if inside else tmp_path / "b.zarr"
+    store = Failing(zardine.storage.LocalStore(target))
+    store.left = 2
+    with pytest.raises(InterruptedHereError):
+        zardine.reshard(tmp_path / "a.zarr", shards=shards, target=store)
+    assert len(files(target)) > 1
+    report = zardine.verify(folder if inside else target)
+    assert report.faults == ()
+    assert [note.kind for note in report.notes] == ["unfinished"]
+    (target / "notes.txt").write_text("of somebody else")
+    assert [fault.kind for fault in zardine.verify(target).faults] == ["stray"]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
+import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +190,71 @@ def test_command(run: Any, tmp_path: Path) -> None:
     report = json.loads(run("verify", path, "--json").stdout)
     assert report["faults"][0]["key"] == "c/0/0"
     assert run("verify", tmp_path / "none").exit_code == 1
+
+
+class Appending(zardine.storage.LocalStore):
+    """An append is under way while it is listed: the block is stored, and the shape follows a little later."""
+
+    path = ""
+    running: threading.Thread | None = None
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        if self.running is None:
+            stored = threading.Event()
+            self.running = threading.Thread(target=self._append, args=(stored,))
+            self.running.start()
+            stored.wait()
+        return super().list_prefix(prefix)
+
+    def _append(self, stored: threading.Event) -> None:
+        class Slow(zardine.storage.LocalStore):
+            def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+                if key == "zarr.json":
+                    stored.set()
+                    time.sleep(0.2)
+                return super().set(key, value, condition=condition)
+
+        zardine.open_array(Slow(self.root)).append(np.ones((10, 20), "i4"))
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("shards", [None, (10, 10)])
+def test_an_append_that_is_under_way_is_no_fault(tmp_path: Path, shards: Any, read_only: bool) -> None:
+    make(str(tmp_path), shards=shards)
+    store = Appending(tmp_path, read_only=read_only)
+    report = zardine.verify(store)
+    assert store.running is not None
+    store.running.join()
+    assert report.faults == ()
+    assert zardine.open_array(str(tmp_path)).shape == (30, 20)
+    assert zardine.verify(str(tmp_path)).objects > report.objects
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        ("loop", "store"),
+        ("out", "store"),
+        ("nowhere", "stray"),
+        ("fifo", "stray"),
+        ("directory", "stray"),
+    ],
+)
+def test_what_is_not_listed_in_the_place_of_a_chunk(tmp_path: Path, what: str, kind: str) -> None:
+    root = tmp_path / "g.zarr"
+    zardine.create_group(str(root))
+    make(str(root / "a"))
+    (root / "a/c/9").mkdir()  # empty, and no chunk of this array: some programs leave such
+    chunk = root / "a/c/1/1"
+    chunk.unlink()
+    if what == "fifo":
+        os.mkfifo(chunk)
+    elif what == "directory":
+        chunk.mkdir()
+    else:
+        (tmp_path / "else").write_text("no chunk")
+        chunk.symlink_to({"loop": "1", "out": tmp_path / "else", "nowhere": "nowhere"}[what])
+    for place in (root, root / "a"):
+        report = zardine.verify(str(place))
+        assert [(fault.key, fault.kind) for fault in report.faults] == [("a/c/1/1" if place == root else "c/1/1", kind)]
+    assert [fault.kind for fault in zardine.repair(str(root)).left] == [kind]

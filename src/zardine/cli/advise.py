@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,8 @@ def advise(
     shape: Any = tuple(int(each) for each in place.split(",") if each) if is_shape else place
     if is_shape and dtype is None:
         raise ArgumentError(f"The shape {place} needs a DTYPE, too. A folder of that name is ./{place}.")
+    if not is_shape and dtype is not None and not _exists(place):
+        raise ArgumentError(f"{place!r} is neither a shape, such as 10,10, nor a stored array.")
     if is_shape:
         _check_dtype(dtype)
     with arguments(), missing(place):
@@ -61,6 +64,11 @@ def advise(
         print_json(advice.to_dict())
     else:
         _print(advice)
+
+
+def _exists(place: str) -> bool:
+    """Whether something may be stored there: of other than local paths that is not asked."""
+    return "://" in place or place.lower().startswith("file:/") or os.path.exists(place)
 
 
 def _check_dtype(dtype: str | None) -> None:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from operator import index as as_index
-from string import ascii_letters
 from typing import Any, Literal, TypeAlias
 
-from zardine.settings import config
-
-STRATEGIES = ("rewrite", "append", "in_place")
-ORDERS = ("c", "f", "morton", "as_written")
+from zardine.settings import check_setting, config
+from zardine.settings import parse_bytes as parse_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +30,8 @@ class ArrayConfig:
     """Bytes of decoded chunks to keep in memory; may be given as text, ``"256 MiB"``."""
 
     def __post_init__(self) -> None:
-        if self.order not in ("C", "F"):
-            raise ValueError(f"order is 'C' or 'F', not {self.order!r}")
-        for name, choices in (("write_strategy", STRATEGIES), ("chunk_order", ORDERS)):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {getattr(self, name)!r}")
-        if not 0 <= self.most_unused <= 1:
-            raise ValueError(f"most_unused is a share from 0 to 1, not {self.most_unused!r}")
+        for field in fields(self):
+            check_setting(f"array.{field.name}", getattr(self, field.name), field.name)
         object.__setattr__(self, "cache", parse_bytes(self.cache))
 
     @classmethod
@@ -70,24 +60,6 @@ class ArrayConfig:
 
 _last: tuple[Mapping[str, Any], ArrayConfig] | None = None
 """The settings of ``zardine.config`` that were looked at last, and what they say."""
-
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-
-
-def parse_bytes(size: int | str | None) -> int:
-    """A number of bytes, or text such as ``"256 MiB"`` or ``"1.5 GB"``; ``None`` means 0."""
-    count: int | None = None
-    if isinstance(size, str):
-        number = size.strip().rstrip(ascii_letters)
-        unit = _UNITS.get(size.strip()[len(number) :].upper())
-        with suppress(ValueError):
-            count = None if unit is None else int(float(number) * unit)
-    else:
-        count = 0 if size is None else as_index(size)
-    if count is None or count < 0:
-        raise ValueError(f"{size!r} is not a number of bytes such as 1000000 or '256 MiB'")
-    return count
-
 
 ArrayConfigLike: TypeAlias = ArrayConfig | Mapping[str, Any] | None
 

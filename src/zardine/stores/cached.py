@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 
 from zardine.buffers import BytesLike
-from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store, Version, resolve_range
+from zardine.stores.base import (
+    WHOLE,
+    ByteRange,
+    Condition,
+    EditableFile,
+    FilePart,
+    Reading,
+    Store,
+    Version,
+    resolve_range,
+)
 from zardine.stores.cache_entries import CacheEntries, DirectoryEntries, MemoryEntries
 from zardine.stores.wrapper import WrapperStore
 
@@ -62,11 +73,6 @@ class CachedStore(WrapperStore):
         """Never: what is read from an open file does not pass through the cache."""
         return False
 
-    @property
-    def edits_files(self) -> bool:
-        """Never, see :attr:`gives_files`."""
-        return False
-
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
         self._key(key)
         if all(each == (0, 0) for each in ranges):
@@ -105,6 +111,24 @@ class CachedStore(WrapperStore):
         self._entries.drop(key)
         try:
             return super().set(key, value, condition=condition)
+        finally:
+            self._entries.drop(key)
+
+    def set_pieces(
+        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
+    ) -> Version | None:
+        self._entries.drop(key)
+        try:
+            return super().set_pieces(key, pieces, condition=condition)
+        finally:
+            self._entries.drop(key)
+
+    @contextmanager
+    def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
+        self._entries.drop(key)
+        try:
+            with super().edit_file(key) as file:
+                yield file
         finally:
             self._entries.drop(key)
 

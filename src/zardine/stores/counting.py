@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from zardine.buffers import BytesLike
-from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store, Version, flat_bytes
+from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, FilePart, Reading, Store, Version, flat_bytes
 from zardine.stores.object_meter import RequestMeter, meter_of
 from zardine.stores.wrapper import WrapperStore
 
@@ -82,10 +83,21 @@ class CountingStore(WrapperStore):
         """Never: what is read from an open file could not be counted."""
         return False
 
-    @property
-    def edits_files(self) -> bool:
-        """Never, as above."""
-        return False
+    @contextmanager
+    def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
+        with super().edit_file(key) as file:
+            if file is None:
+                yield None
+                return
+            self._count((key,), reads=1)
+            yield _CountedFile(file, self._shared)
+
+    def set_pieces(
+        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
+    ) -> Version | None:
+        size = sum(each.length if isinstance(each, FilePart) else len(memoryview(each).cast("B")) for each in pieces)
+        self._count((key,), writes=1, bytes_written=size)
+        return super().set_pieces(key, pieces, condition=condition)
 
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         pairs = list(key_ranges)
@@ -150,6 +162,28 @@ class CountingStore(WrapperStore):
         """A copy counts for itself, from zero."""
         self.__dict__.update(state)
         self._shared = _Shared(meter_of(self._store))
+
+
+class _CountedFile(EditableFile):
+    """A file that is changed in place, with the bytes read and written counted; whoever opened it closes it."""
+
+    __slots__ = ("_shared", "_writes")
+
+    def __init__(self, file: EditableFile, shared: _Shared) -> None:
+        super().__init__(file.fd, file.size, file.version, file.settle, durable=file.durable)
+        self._shared = shared
+        self._writes = 1  # what is written counts once, in however many parts
+
+    def read(self, byte_range: ByteRange) -> BytesLike:
+        data = super().read(byte_range)
+        self._shared.add((), {"ranges": 1, "bytes_read": len(data)})
+        return data
+
+    def write_at(self, offset: int, parts: Sequence[BytesLike]) -> None:
+        size = sum(len(memoryview(part).cast("B")) for part in parts)
+        self._shared.add((), {"writes": self._writes, "bytes_written": size})
+        self._writes = 0
+        super().write_at(offset, parts)
 
 
 class _Shared:

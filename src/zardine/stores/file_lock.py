@@ -79,6 +79,10 @@ class FileLock(KeyedLock):
             return os.stat(self._file_name, dir_fd=self._directory)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            if error.errno != errno.ELOOP:  # links in a circle lead nowhere, too
+                raise
+            return None
 
     def _lock_file(self) -> None:
         while True:

@@ -17,6 +17,8 @@ from zardine.stores.file_names import is_temporary, temporary_name
 _BELOW: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
 _ATTEMPTS: Final = 100
 
+EMPTY_DIRECTORY: Final = "an empty directory"
+
 
 def list_directory(base: BaseDirectory, directory: int, prefix: str) -> tuple[list[str], list[str]]:
     """Keys and prefixes directly in an open directory, sorted, as full names."""
@@ -36,6 +38,40 @@ def list_directory(base: BaseDirectory, directory: int, prefix: str) -> tuple[li
     keys.sort()
     prefixes.sort()
     return keys, prefixes
+
+
+def left_out(base: BaseDirectory, prefix: str) -> Iterator[tuple[str, str]]:
+    """Names below ``prefix`` that :func:`list_directory` leaves out, and what is there; also empty directories."""
+    waiting = [prefix]
+    while waiting:
+        here = waiting.pop()
+        try:
+            directory = base.open(here[:-1])
+        except (OSError, InvalidKeyError):
+            continue
+        try:
+            with os.scandir(directory) as scanned:
+                entries = [(each.name, each.is_symlink(), _kind(each)) for each in scanned]
+        finally:
+            os.close(directory)
+        if not entries and here:
+            yield here[:-1], EMPTY_DIRECTORY
+        for name, is_link, kind in sorted(entries):
+            if is_temporary(name) or not is_key(name):
+                continue
+            if is_link and not _followed(base, here, name):
+                yield here + name, "a link that leads nowhere, out of the store, or to a directory above it"
+            elif kind == "directory":
+                waiting.append(f"{here}{name}/")
+            elif kind != "file":
+                yield here + name, "something that is neither a file nor a directory"
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    try:
+        return "directory" if entry.is_dir() else "file" if entry.is_file() else ""
+    except OSError:  # links in a circle
+        return ""
 
 
 def _followed(base: BaseDirectory, prefix: str, name: str) -> bool:
@@ -150,4 +186,4 @@ def remove_leftovers(path: str, older_than: float) -> int:
     return count
 
 
-__all__ = ["clear", "leftovers", "list_directory", "remove", "remove_leftovers"]
+__all__ = ["EMPTY_DIRECTORY", "clear", "left_out", "leftovers", "list_directory", "remove", "remove_leftovers"]

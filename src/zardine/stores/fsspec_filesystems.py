@@ -8,6 +8,14 @@ from typing import Any, Final
 _ROOTED: Final = ("zip", "tar", "libarchive", "reference")
 """Filesystems whose root is a thing that the user named."""
 
+_BUCKETS: Final = (
+    *("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci", "ocilake", "cos", "cosn", "obs", "tos"),
+    *("b2", "r2", "wasb"),
+)
+"""Services whose directories are nothing but parts of names; to make one there may make a bucket."""
+
+_NO_BUCKET: Final = ("bucket does not exist", "container does not exist", "NoSuchBucket", "ContainerNotFound")
+
 _COPYING: Final = ("simplecache", "filecache", "blockcache", "cached")
 
 _ON_A_HOST: Final = ("sftp", "ssh", "ftp", "smb", "hdfs", "arrow_hdfs", "webhdfs")
@@ -42,6 +50,17 @@ def unwrapped(fs: Any, path: str) -> tuple[Any, str]:
 def is_rooted(fs: Any) -> bool:
     """Whether the root of a filesystem is something of its own (an archive), and not all that can be reached."""
     return any(name in _ROOTED for name in names_of(fs))
+
+
+def has_buckets(fs: Any) -> bool:
+    """Whether a filesystem is a service of buckets, where no directory has to be made for a file."""
+    return any(name in _BUCKETS for name in names_of(fs))
+
+
+def is_without_bucket(error: BaseException) -> bool:
+    """Whether a service said that there is no such bucket. Not all filesystems pass that on."""
+    told = f"{error} {error.__cause__ or ''}"
+    return any(each in told for each in _NO_BUCKET)
 
 
 def keeps_copies(fs: Any) -> bool:
@@ -108,7 +127,9 @@ __all__ = [
     "account_of",
     "endpoint_of",
     "forget_listings",
+    "has_buckets",
     "is_rooted",
+    "is_without_bucket",
     "keeps_copies",
     "missing_package",
     "names_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,9 @@ from zardine.stores.fsspec_filesystems import (
     account_of,
     endpoint_of,
     forget_listings,
+    has_buckets,
     is_rooted,
+    is_without_bucket,
     keeps_copies,
     missing_package,
     names_of,
@@ -161,7 +164,8 @@ class FsspecStore(Store):
                 after = self._info(name)
                 if whole and after is not None and (_version(after), int(after["size"])) == (version, size):
                     return Reading(tuple(parts), version, size)
-        except _MISSING:
+        except _MISSING as error:
+            self._fail_without_bucket("read", key, error)
             return None
         except Exception as error:
             self._fail("read", key, error)
@@ -170,7 +174,9 @@ class FsspecStore(Store):
     def _info(self, name: str) -> Mapping[str, Any] | None:
         try:
             info: Mapping[str, Any] = self._fs.info(name)
-        except _MISSING:
+        except _MISSING as error:
+            if is_without_bucket(error):
+                raise
             return None
         if info.get("type") == "directory":
             return None
@@ -213,7 +219,7 @@ class FsspecStore(Store):
         place = f"{parent}/{_TEMPORARY}{uuid.uuid4().hex}" if renames else name
         for attempt in range(_WRITES):
             try:
-                if parent:
+                if parent and not has_buckets(self._fs):
                     self._fs.makedirs(parent, exist_ok=True)
                 self._fs.pipe_file(place, data)
                 if renames:
@@ -221,7 +227,7 @@ class FsspecStore(Store):
                         self._fs.rmdir(name)  # of a prefix that has no keys any more
                     self._fs.mv(place, name)
             except (FileNotFoundError, FileExistsError):  # the directory was erased meanwhile
-                if attempt + 1 == _WRITES:
+                if attempt + 1 == _WRITES or has_buckets(self._fs):
                     raise
             else:
                 return
@@ -233,8 +239,8 @@ class FsspecStore(Store):
             if self._info(name) is not None:
                 self._fs.rm_file(name)
                 self._remove_empty(name)
-        except _MISSING:
-            pass
+        except _MISSING as error:
+            self._fail_without_bucket("erase", key, error)
         except Exception as error:
             self._fail("erase", key, error)
 
@@ -277,14 +283,15 @@ class FsspecStore(Store):
         try:
             self._fs.invalidate_cache()  # what it keeps without a dircache
             found = self._fs.ls(above, detail=True)
-        except _MISSING:
+        except _MISSING as error:
+            self._fail_without_bucket("list", prefix, error)
             return [], []
         except Exception as error:
             self._fail("list", prefix, error)
         keys, folders = set(), set()
         for each in found:
             name = str(each["name"]).rstrip("/")
-            if name.strip("/") == above.strip("/"):
+            if name.strip("/") == above.strip("/") or name == ".":  # as some archives call their root
                 continue
             key = prefix + name.rpartition("/")[2]
             if _TEMPORARY in key:
@@ -313,12 +320,24 @@ class FsspecStore(Store):
                 stacklevel=3,
             )
 
+    def _fail_without_bucket(self, what: str, key: str, error: Exception) -> None:
+        nowhere = what == "write" and isinstance(error, FileNotFoundError) and has_buckets(self._fs)
+        if nowhere or is_without_bucket(error):
+            raise StoreError(
+                f"cannot {what} key {key!r} of {self}: there is no such bucket or container; create it first, or "
+                "correct its name"
+            ) from error
+
     def _fail(self, what: str, key: str, error: Exception) -> NoReturn:
         if isinstance(error, StoreError):
             raise error
+        self._fail_without_bucket(what, key, error)
         if isinstance(error, NotImplementedError):
             raise UnsupportedError(f"cannot {what} key {key!r} of {self}: this filesystem cannot do that") from error
-        raise StoreError(f"cannot {what} key {key!r} of {self}: {type(error).__name__}: {error}") from error
+        failure = StoreError(f"cannot {what} key {key!r} of {self}: {type(error).__name__}: {error}")
+        if isinstance(error, PermissionError) and has_buckets(self._fs):
+            failure.errno = errno.EACCES  # for all that is not there, too, without the right to list
+        raise failure from error
 
     def __str__(self) -> str:
         return without_password(shown(self._fs, self._path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from zardine.stores.url_text import without_password
 
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PATIENCE: Final = 60.0
-
+_PIECE: Final = 2**20
 
 _PASSING: Final = (429, 500, 502, 503, 504)
 
@@ -46,7 +47,11 @@ class PlainHTTP:
         }
         if options.get("user_agent"):
             self._headers["User-Agent"] = str(options["user_agent"])
-        self._timeout = seconds_of(options.get("read_timeout") or options.get("timeout")) or _PATIENCE
+        self._longest = seconds_of(options.get("timeout"))
+        """Seconds within which the whole answer has to be there."""
+        silence = seconds_of(options.get("read_timeout")) or _PATIENCE
+        self._silence = min(silence, self._longest or silence)
+        """Seconds without a byte after which nothing more is waited for."""
         self._safe = str(options.get("allow_invalid_certificates", False)).lower() != "true"
         self._proxy = options.get("proxy_url")
         self._opener: urllib.request.OpenerDirector | None = None
@@ -65,9 +70,10 @@ class PlainHTTP:
         url = f"{self._url}/{quote(key, safe='/~')}"
         request = urllib.request.Request(url, headers=self._headers, method=method)
         shown = f"{method} {without_password(url)}"
+        end = None if self._longest is None else time.monotonic() + self._longest
         try:
-            with self._open().open(request, timeout=self._timeout) as answer:
-                data: bytes = answer.read()
+            with self._open().open(request, timeout=self._silence) as answer:
+                data = b"" if method == "HEAD" else _body(answer, end)
                 return _meta(answer.headers, len(data)), data
         except urllib.error.HTTPError as error:
             with error:
@@ -107,6 +113,28 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         if new is not None and urlsplit(newurl).netloc != urlsplit(req.full_url).netloc:
             new.remove_header("Authorization")
         return new
+
+
+def _body(answer: http.client.HTTPResponse, end: float | None) -> bytes:
+    """What an answer holds; ``TimeoutError`` if not all of it has come when the clock says ``end``."""
+    length, parts, size = answer.length, [], 0
+    connection = getattr(getattr(answer.fp, "raw", None), "_sock", None)  # nothing public leads to it
+    while length is None or size < length:
+        if end is not None:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if connection is not None:
+                connection.settimeout(min(left, connection.gettimeout() or left))
+        part = answer.read1(_PIECE if length is None else min(_PIECE, length - size))
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    data = b"".join(parts)
+    if length is not None and size < length:
+        raise http.client.IncompleteRead(data, length - size)
+    return data
 
 
 def _meta(headers: Message, size: int) -> dict[str, Any]:

@@ -236,6 +236,10 @@ class LocalStore(Store):
         except OSError as error:
             self._fail("list", prefix, error)
 
+    def left_out(self, prefix: str = "") -> Iterator[tuple[str, str]]:
+        """What listings leave out below ``prefix``: its name, and in words what it is; empty directories, too."""
+        return file_tree.left_out(self._base, check_prefix(prefix))
+
     # the rest
 
     def lock(self, key: str) -> AbstractContextManager[object]:
@@ -427,6 +431,8 @@ class LocalStore(Store):
             old = lock.status
             if old is not None and stat.S_ISDIR(old.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "it is a prefix of other keys (a directory)")
+            if old is not None and not stat.S_ISREG(old.st_mode):  # reads as missing, so conditions could never hold
+                raise OSError(errno.EINVAL, "what lies there is neither a file nor a directory: remove it first")
             lock.moves_to(file)
             if old is not None:
                 mode = stat.S_IMODE(old.st_mode)

@@ -66,6 +66,8 @@ class _Backing:
 
 _backings: WeakValueDictionary[int, _Backing] = WeakValueDictionary()
 _named: WeakValueDictionary[str, _Backing] = WeakValueDictionary()
+_kept: dict[str, _Backing] = {}
+"""Those that somebody gave a name to, to the end of the process: the name finds what was stored under it."""
 _registry_lock = threading.Lock()
 
 
@@ -79,11 +81,13 @@ def _backing_of(values: MutableMapping[str, Any] | None) -> _Backing:
         return backing
 
 
-def _backing_named(name: str) -> _Backing:
+def _backing_named(name: str, *, keep: bool) -> _Backing:
     with _registry_lock:
         backing = _named.get(name)
         if backing is None:
             backing = _named[name] = _Backing(None)
+        if keep:
+            _kept[name] = backing
         return backing
 
 
@@ -214,17 +218,19 @@ class MemoryStore(Store):
 class ManagedMemoryStore(MemoryStore):
     """A memory store that other parts of this process find by its name, ``memory://name``.
 
-    Its values live as long as some store of that name does. Without a ``name`` a new one is made up.
+    Its values live as long as the process, unless they are erased. Without a ``name`` one is made up, and they live as
+    long as the store.
     """
 
     def __init__(self, name: str | None = None, *, read_only: bool = False) -> None:
         Store.__init__(self, read_only=read_only)
+        keep = name is not None
         if name is None:
             name = f"unnamed-{next(_counter)}"
         if not name or "/" in name:
             raise ValueError(f"the name of a memory store must be non-empty and without '/', not {name!r}")
         self._name = name
-        self._backing = _backing_named(name)
+        self._backing = _backing_named(name, keep=keep)
 
     @property
     def name(self) -> str:

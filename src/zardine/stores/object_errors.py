@@ -5,6 +5,7 @@ obstore has a class for few of its errors, so the rest is told apart by the code
 
 from __future__ import annotations
 
+import errno
 import html
 import random
 import re
@@ -183,16 +184,20 @@ def translated(
         return StoreError(f"{failed}: there is no such bucket or container; create it first, or correct the URL")
     if kind in _WHERE and kind != "HTTPStore" and any(each in text for each in _NO_CREDENTIALS):
         return StoreError(f"{failed}: no credentials were found; give {_WHERE[kind]}")
-    if _is_elsewhere(error):
+    if kind != "S3Store" and "Received redirect without LOCATION" in text:
+        return StoreError(f"{failed}: the server redirects, and does not say where to (no Location)")
+    if kind == "S3Store" and _is_elsewhere(error):
         found = _REGION.search(text)
         return StoreError(f"{failed}: {_elsewhere((found[1] or found[2]) if found else region())}")
     if name == "PermissionDeniedError" or status == 403:
         code = code_of(error)
         reason = f"forbidden ({code})" if code else "forbidden"
-        return StoreError(
+        refusal = StoreError(
             f"{failed}: {reason}; these credentials lack the right, are wrong, or (without the right to list) the key "
             "is missing"
         )
+        refusal.errno = errno.EACCES
+        return refusal
     if name == "UnauthenticatedError" or status == 401:
         return StoreError(f"{failed}: not authenticated; give credentials: {_WHERE.get(kind, 'in storage_options')}")
     if status in (429, 503) or "SlowDown" in text or "ServerBusy" in text:

@@ -65,10 +65,10 @@ def resolve_store(
     elif store_like is None:
         store = MemoryStore()
     elif isinstance(store_like, str):
-        store, inner = _store_of_text(store_like, storage_options)
+        store, inner = _store_of_text(store_like, storage_options, mode)
         storage_options = None
     elif isinstance(store_like, os.PathLike):
-        store = _directory(os.fspath(store_like))
+        store = _directory(os.fspath(store_like), mode)
     elif is_foreign(store_like):
         from zardine.stores.resolve_object import store_of_object
 
@@ -87,7 +87,7 @@ def resolve_store(
     return store, normalize_path(f"{inner}/{path}")
 
 
-def _store_of_text(text: str, storage_options: Mapping[str, Any] | None) -> tuple[Store, str]:
+def _store_of_text(text: str, storage_options: Mapping[str, Any] | None, mode: Mode | None) -> tuple[Store, str]:
     inner = ""
     if "::" in text:
         from zardine.stores.resolve_url import chain_and_node, chain_store
@@ -107,9 +107,9 @@ def _store_of_text(text: str, storage_options: Mapping[str, Any] | None) -> tupl
         store: Store = ManagedMemoryStore(name) if name else MemoryStore()
         path = f"{above}/{inner}"
     elif scheme == "zip":
-        store = _zip(text.partition("://")[2])
+        store = _zip(text.partition("://")[2], mode)
     else:
-        store = _directory(path_of_uri(text) if scheme else text)
+        store = _directory(path_of_uri(text) if scheme else text, mode)
     if storage_options:
         _refuse_options(storage_options, store)
     return store, path
@@ -123,18 +123,20 @@ def _scheme_of(text: str) -> str | None:
     return scheme_of(text)
 
 
-def _directory(path: str) -> Store:
+def _directory(path: str, mode: Mode | None) -> Store:
     if path.lower().endswith(".zip") and not os.path.isdir(path):
-        return _zip(path)
+        return _zip(path, mode)
     if os.path.isfile(path):
         raise StoreError(f"{path!r} is a file: a store is a directory")
     return LocalStore(path)
 
 
-def _zip(path: str) -> Store:
-    from zardine.stores.zip_store import ZipStore
+def _zip(path: str, mode: Mode | None) -> Store:
+    from zardine.stores.zip_store import ZipStore, zip_store_to_write
 
-    return ZipStore(path)
+    if mode in ("r", "r+"):
+        return ZipStore(path)
+    return zip_store_to_write(path, anew=mode == "w")
 
 
 def is_foreign(thing: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,6 +15,7 @@ from zardine.stores.url_text import without_password
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")  # two characters at least: c:// is a drive
 _CHAINED: Final = re.compile(r"[a-z][a-z0-9+.\-]+$")
 _ARCHIVES: Final = ("zip", "tar", "libarchive")
+_ENDINGS: Final = (".zip", ".tar")
 _OBJECT: Final = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss")
 
 
@@ -31,12 +33,33 @@ def chain_and_node(text: str) -> tuple[str, str] | None:
     """
     links = text.split("::")
     urls = [place for place, link in enumerate(links) if "://" in link]
+    if urls in ([], [0]) and _is_archive_in(links[0], links[1] if len(links) > 1 else ""):
+        file = links[1]  # fsspec takes a plain word for a scheme
+        file = f"file://{os.path.abspath(file)}" if os.path.isfile(file) else file
+        return f"{links[0]}::{file}", "::".join(links[2:])
     if not urls or urls[-1] == 0 or not all(map(_is_link, links[: urls[-1] + 1])):
         return None
     last = urls[-1]
     if last + 1 < len(links) and links[last].partition("://")[0] in _ARCHIVES:
         last += 1
     return "::".join(links[: last + 1]), "::".join(links[last + 1 :])
+
+
+def _is_archive_in(link: str, file: str) -> bool:
+    """Whether the first two links, of which the second is no URL, are a path in an archive and the archive's file.
+
+    So fsspec writes ``zip://::data.zip``, ``zip::data.zip`` and ``zip://raw::data.zip``. The last two are also how we
+    write nodes, of the directory ``zip`` and of the archive ``raw``: that is meant if there is such a thing, or if
+    ``data.zip`` is neither a file nor the name of an archive.
+    """
+    kind, separator, inside = link.partition("://")
+    if kind.lower() not in _ARCHIVES or not file:
+        return False
+    if separator and (kind.lower() != "zip" or not inside.strip("/")):
+        return True
+    if os.path.exists(inside if separator else link):
+        return False
+    return file.lower().endswith(_ENDINGS) or os.path.isfile(file)
 
 
 def _is_link(link: str) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final, NoReturn
+from typing import Final, Literal, NoReturn, TypeAlias
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError
@@ -17,6 +19,8 @@ from zardine.stores.zip_state import ZipState, state_of
 from zardine.stores.zip_writer import ZipWriter
 
 _ATTEMPTS: Final = 100
+
+Replaced: TypeAlias = Literal["nothing", "empty files", "all files"]
 
 
 class ZipArchive:
@@ -32,6 +36,8 @@ class ZipArchive:
         self.lock = threading.RLock()
         self.users = 0
         """How many stores there are; see ``zip_sharing``."""
+        self.replaces: Replaced = "nothing"
+        """Which files that are no archives count as none, since they are to be replaced."""
         self._state: ZipState | None = None
         self._writer: ZipWriter | None = None
 
@@ -84,6 +90,27 @@ class ZipArchive:
                 directory.remove(key)
                 writer.changed = True
             self._stop_writing_if_unchanged()
+
+    def discard(self) -> None:
+        """Remove a file that is no archive, if it is one of those to be :attr:`replaced <replaces>`."""
+        with self.lock:
+            if self.replaces != "all files":
+                return
+            self.replaces = "empty files"
+            with contextlib.suppress(StoreError):
+                self._loaded()
+                return
+            writer = self._locked_writer()
+            try:
+                state_of(self.path, str(self), locked=True)
+            except StoreError:
+                try:
+                    os.ftruncate(writer.file, 0)
+                except OSError as error:
+                    self._fail("replace", error)
+            finally:
+                writer.close()  # which removes it
+            self._state = None
 
     def flush(self) -> None:
         """Write the directory, so that other programs see all entries, and let other processes write.
@@ -158,8 +185,18 @@ class ZipArchive:
     def _loaded(self) -> ZipState:
         with self.lock:
             if self._writer is None or self._state is None:
-                self._state = state_of(self.path, str(self), self._state)
+                try:
+                    self._state = state_of(self.path, str(self), self._state)
+                except StoreError:
+                    if not self._is_to_be_replaced():
+                        raise
+                    self._state = ZipState((), None)
             return self._state
+
+    def _is_to_be_replaced(self) -> bool:
+        with contextlib.suppress(OSError):
+            return self.replaces == "all files" or (self.replaces == "empty files" and not os.path.getsize(self.path))
+        return False
 
     def _opened_writer(self) -> tuple[ZipWriter, ZipDirectory]:
         writer, state = self._writer, self._state
@@ -180,12 +217,7 @@ class ZipArchive:
 
     def _start_writing(self) -> tuple[ZipWriter, ZipState]:
         for _ in range(_ATTEMPTS):
-            try:
-                writer = ZipWriter(self.path)
-            except HeldError:
-                raise StoreError(f"another process writes to {self}, and one at a time can") from None
-            except OSError as error:
-                self._fail("write to", error)
+            writer = self._locked_writer()
             try:
                 # what another process wrote before we had the lock
                 state = state_of(self.path, str(self), self._state, locked=True)
@@ -197,6 +229,14 @@ class ZipArchive:
                 return writer, state
             writer.close()
         raise StoreError(f"cannot write to {self}: it is removed or replaced as often as it is opened")
+
+    def _locked_writer(self) -> ZipWriter:
+        try:
+            return ZipWriter(self.path)
+        except HeldError:
+            raise StoreError(f"another process writes to {self}, and one at a time can") from None
+        except OSError as error:
+            self._fail("write to", error)
 
     def _write_directory(self, writer: ZipWriter, directory: ZipDirectory) -> None:
         try:
@@ -227,4 +267,4 @@ class ZipArchive:
         return f"zip://{self.path}"
 
 
-__all__ = ["ZipArchive"]
+__all__ = ["Replaced", "ZipArchive"]

@@ -9,7 +9,7 @@ import threading
 import warnings
 from weakref import WeakSet
 
-from zardine.stores.zip_archive import ZipArchive
+from zardine.stores.zip_archive import Replaced, ZipArchive
 
 _archives: dict[str, ZipArchive] = {}
 _all: WeakSet[ZipArchive] = WeakSet()
@@ -27,8 +27,8 @@ class ArchiveUse:
 
     __slots__ = ("archive",)
 
-    def __init__(self, path: str) -> None:
-        """``path`` without symbolic links."""
+    def __init__(self, path: str, replaces: Replaced = "nothing") -> None:
+        """``path`` without symbolic links; ``replaces`` as in :class:`ZipArchive`."""
         with _guard:
             archive = _archives.get(path)
             if archive is None or archive.is_left_behind():
@@ -37,6 +37,8 @@ class ArchiveUse:
             archive.users += 1
             _archives[path] = archive
             self.archive = archive
+            if replaces != "nothing":
+                archive.replaces = replaces
         archive.load()
 
     def is_current(self) -> bool:

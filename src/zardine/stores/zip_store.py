@@ -23,7 +23,7 @@ from zardine.stores.base import (
 )
 from zardine.stores.keyed_lock import KeyedLock
 from zardine.stores.sorted_names import directly_below, names_below
-from zardine.stores.zip_archive import ZipArchive
+from zardine.stores.zip_archive import Replaced, ZipArchive
 from zardine.stores.zip_directory import ZipDirectory
 from zardine.stores.zip_file import ValueBytes
 from zardine.stores.zip_leftovers import leftovers, remove_leftovers
@@ -52,10 +52,13 @@ class ZipStore(Store):
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         super().__init__(read_only=read_only)
+        self._open(path, "nothing")
+
+    def _open(self, path: str | os.PathLike[str], replaces: Replaced) -> None:
         self._path = os.path.abspath(os.fspath(path))
         if os.path.isdir(self._path):
             raise StoreError(f"{self._path!r} is a directory, not a zip archive")
-        self._use: ArchiveUse | None = ArchiveUse(os.path.realpath(self._path))
+        self._use: ArchiveUse | None = ArchiveUse(os.path.realpath(self._path), replaces)
         self._remote: tuple[Store, str] | None = None
         self._directory: ZipDirectory | None = None
 
@@ -115,6 +118,8 @@ class ZipStore(Store):
     def erase_prefix(self, prefix: str) -> None:
         check_prefix(prefix)
         self._check_writable("erase from")
+        if not prefix:
+            self._archive().discard()
         self._archive().remove(lambda directory: list(names_below(directory.names(), prefix)))
 
     def flush(self) -> None:
@@ -228,4 +233,15 @@ def _rebuild(kind: type[ZipStore], path: str, read_only: bool) -> ZipStore:
     return kind(path, read_only=read_only)
 
 
-__all__ = ["ZipStore"]
+def zip_store_to_write(path: str, *, anew: bool) -> ZipStore:
+    """The archive at ``path``, where an empty file is as good as none; ``anew``: so is any other that is no archive.
+
+    Nothing is changed before all of the archive is erased, or it is written to.
+    """
+    store = object.__new__(ZipStore)
+    Store.__init__(store)
+    store._open(path, "all files" if anew else "empty files")
+    return store
+
+
+__all__ = ["ZipStore", "zip_store_to_write"]

@@ -105,7 +105,8 @@ def advise(
         item_size, name = data_type.item_size or 16, str(data_type.dtype)
     else:
         if dtype is not None:
-            raise TypeError(f"a stored array has a dtype of its own: leave {dtype!r} out, or give a shape")
+            text = f"{array!r} is no shape such as (10, 10), and a" if isinstance(array, str) else "a"
+            raise TypeError(f"{text} stored array has a dtype of its own: leave {dtype!r} out, or give a shape")
         opened = _opened(array, path)
         shape, name = opened.shape, str(opened.dtype)
         item_size = opened.metadata.data_type.item_size or 16
@@ -149,7 +150,7 @@ def _best_chunks(base: Layout, reads: list[Access], cost: ReadCost) -> Layout:
 def _starts(base: Layout, reads: list[Access]) -> Iterator[Layout]:
     for wanted in [base.shape, *(read.box for read in reads)]:
         chunks = [_power(min(w, n)) for w, n in zip(wanted, base.shape, strict=True)]
-        while prod(chunks) * base.item_size > 2**18:
+        while prod(chunks) * base.item_size > 2**18 and max(chunks) > 1:
             axis = max(range(len(chunks)), key=lambda i: chunks[i])
             chunks[axis] //= 2
         yield replace(base, chunks=tuple(chunks))
@@ -231,7 +232,8 @@ def _reasons(best: Layout, choices: list[Choice], reads: list[Access], cost: Rea
         f"{worst.nbytes / needed[worst.access]:,.1f} times the bytes it needs."
     )
     if best.shards is None:
-        yield "No shards: all is in one chunk."
+        why = "all is in one chunk" if mine.objects == 1 else "one chunk is as large as a shard may be"
+        yield f"No shards: {why}."
     else:
         yield (
             f"Shards {best.shards} of up to {mine.object_nbytes:,} bytes: {mine.objects:,} objects in place of "
@@ -275,6 +277,11 @@ def _box(text: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(n if whole else 1 for n, whole in zip(shape, chosen, strict=True))
     if kind == "box" and len(values) == ndim and all(each > 0 for each in values):
         return tuple(min(w, n) for w, n in zip(values, shape, strict=True))
+    if kind in ("plane", "line") and len(values) == 1 and values[0] >= ndim:
+        axes = "1 axis, called 0" if ndim == 1 else f"{ndim} axes, called 0 to {ndim - 1}"
+        raise ValueError(f"access {text!r}: the array has {axes}")
+    if kind == "box" and numbers and all(each > 0 for each in values):
+        raise ValueError(f"access {text!r}: the box needs {ndim} lengths, one for each axis, not {len(values)}")
     sizes = ",".join(["64"] * ndim)
     raise ValueError(f"access {text!r} is none of 'point', 'all', 'plane:AXIS', 'line:AXIS' and 'box:{sizes}'")
 

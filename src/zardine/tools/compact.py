@@ -101,6 +101,7 @@ def compact(
             is_new = False
             reason = finding_of(error) if isinstance(error, DataError) else None
             message = f"{error if reason is None else reason.message}: left as it is"
+            message += "; zardine.repair saves what can be read of it" if reason else ""
             stored = objects[number]
             fault = Fault(f"/{stored.source.path}", stored.key, kind="index" if reason else "store", message=message)
         with guard:

@@ -86,9 +86,11 @@ def _repair_shapes(store: Store, scanned: Scan, keeper: Keeper) -> tuple[list[Fa
     actions: list[Fault] = []
     for place in {each.place for each in scanned.faults if each.kind == "outside"}:
         try:
-            actions += remove_outside(store, place[1:], keeper)
+            remove_outside(store, place[1:], keeper, actions)
         except StoreError as error:
-            left += [each for each in scanned.faults if each.kind == "outside" and each.place == place]
+            gone = {each.key for each in actions if each.kind == "removed"}
+            mine = [each for each in scanned.faults if each.kind == "outside" and each.place == place]
+            left += [each for each in mine if each.key not in gone]
             left.append(Fault(place, kind="store", message=str(error)))
     return actions, left
 
@@ -123,6 +125,7 @@ class _Repair:
                     raise
                 time.sleep(random.uniform(0, min(0.05, 0.0005 * 2 ** min(attempt, 10))))
             except StoreError as error:
+                self.actions = [each for each in self.actions if each.kind == "kept"]  # the object is as it was
                 self.left = [*faults, self.stored.fault(Finding("store", str(error)))]
                 return
 

@@ -30,10 +30,9 @@ from zardine.tools.scan import scan
 _MOST_BYTES = 2**26
 
 
-def remove_outside(store: Store, path: str, keeper: Keeper) -> list[Fault]:
-    """Erase stored objects outside of the grid of the array at ``path``; gives what was done."""
+def remove_outside(store: Store, path: str, keeper: Keeper, actions: list[Fault]) -> None:
+    """Erase stored objects outside of the grid of the array at ``path``; adds to ``actions`` what was done."""
     metadata = load_array(store, path)
-    actions: list[Fault] = []
     with nullcontext() if keeper.dry_run else store.lock(document_key(path, metadata)):
         scanned = scan(store, path)
         for fault in scanned.faults:
@@ -46,7 +45,6 @@ def remove_outside(store: Store, path: str, keeper: Keeper) -> list[Fault]:
             if not keeper.dry_run:
                 store.erase_version(fault.key, old.version)
             actions.append(replace(fault, kind="removed", message="it was outside of the array"))
-    return actions
 
 
 def clear_beyond(stored: StoredObject, keeper: Keeper) -> list[Fault]:

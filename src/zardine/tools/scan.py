@@ -9,7 +9,7 @@ from typing import Any
 
 from zardine.chunk_keys import parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
-from zardine.engine.layout import prepare_layout
+from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.source import ArraySource
 from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnknownExtensionError
 from zardine.json_document import Problems
@@ -19,9 +19,10 @@ from zardine.metadata.node_names import join_path
 from zardine.nodes import UNFINISHED, describe
 from zardine.stores.base import Store
 from zardine.tools import hidden_keys
+from zardine.tools.left_out import check_left_out
 from zardine.tools.object_check import StoredObject
 from zardine.tools.report import Fault
-from zardine.tools.resharding.state import key_encodings, load_journal
+from zardine.tools.resharding.state import Journal, key_encodings, load_journal
 
 
 @dataclass(slots=True)
@@ -48,6 +49,9 @@ def scan(store: Store, path: str) -> Scan:
         if documents.is_array:
             _sort_keys(store, here, prefix, documents, found)
             continue
+        if hidden_keys.JOURNAL in names and not documents.names:
+            _sort_unfinished(store, here, prefix, found)
+            continue
         if UNFINISHED in names:
             message = "zardine.convert was interrupted: call it again to finish"
             found.notes.append(Fault(f"/{here}", prefix + UNFINISHED, kind="unfinished", message=message))
@@ -60,6 +64,7 @@ def scan(store: Store, path: str) -> Scan:
             else:
                 waiting.append(each[:-1])
     found.nodes = {path: nodes for path, nodes in sorted(found.nodes.items()) if nodes}
+    found.faults += check_left_out(store, path, found.nodes)
     return found
 
 
@@ -170,10 +175,40 @@ def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, foun
 
 def _places(sources: list[ArraySource], name: str) -> Iterator[tuple[ArraySource, tuple[int, ...], bool]]:
     for source in sources:
-        coordinates = source.layout.keys.decode(name, source.layout.metadata.ndim)
-        if coordinates is not None:
-            counts = [axis.count for axis in source.layout.grids.objects]
-            yield source, coordinates, all(i < count for i, count in zip(coordinates, counts, strict=True))
+        for coordinates, inside in chunk_places(source.layout, name):
+            yield source, coordinates, inside
+
+
+def chunk_places(layout: ArrayLayout, name: str) -> Iterator[tuple[tuple[int, ...], bool]]:
+    """The grid coordinates that a key, relative to its array, stands for, if any, and whether the grid has them."""
+    coordinates = layout.keys.decode(name, layout.metadata.ndim)
+    if coordinates is not None:
+        counts = [axis.count for axis in layout.grids.objects]
+        yield coordinates, all(i < count for i, count in zip(coordinates, counts, strict=True))
+
+
+def _sort_unfinished(store: Store, path: str, prefix: str, found: Scan) -> None:
+    """What each key is where resharding from another place was interrupted: there is no document yet."""
+    journal = load_journal(store, path)
+    new = None if journal is None else journal.about.get("new")
+    names = [] if not isinstance(new, dict) else key_encodings(Journal({"new": new}))
+    encodings = [parse_chunk_key_encoding(each, Problems()) for each in names]
+    ndim = _ndim_of(new)
+    for key in store.list_prefix(prefix):
+        name = key[len(prefix) :]
+        if name.startswith("__"):
+            found.notes.append(_reserved(path, key, name))
+        elif not any(keys is not None and keys.decode(name, ndim) is not None for keys in encodings):
+            found.faults.append(_stray(path, key, "it is none of the chunks that zardine.reshard writes there"))
+
+
+def _ndim_of(document: Any) -> int:
+    """How many axes the chunk grid of a document has that may be broken; -1 where it does not tell."""
+    try:
+        grid = document["chunk_grid"]["configuration"]
+        return len(grid["chunk_shape"] if "chunk_shape" in grid else grid["chunk_shapes"])
+    except (KeyError, TypeError):
+        return -1
 
 
 def _stray(path: str, key: str, message: str) -> Fault:
@@ -188,4 +223,4 @@ def _reserved(path: str, key: str, name: str) -> Fault:
     return Fault(f"/{path}", key, kind=kind, message=message)
 
 
-__all__ = ["Scan", "scan", "scan_existing"]
+__all__ = ["Scan", "chunk_places", "scan", "scan_existing"]

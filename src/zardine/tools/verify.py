@@ -14,6 +14,7 @@ from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.consolidated_check import check_consolidated
 from zardine.tools.object_check import Checked, StoredObject, check_object
+from zardine.tools.outside_check import drop_passing
 from zardine.tools.report import Fault, Report
 from zardine.tools.scan import scan_existing
 
@@ -44,6 +45,7 @@ def verify(
     """
     found, inner = place_of(store, path, storage_options=storage_options)
     scanned = scan_existing(found, inner)
+    drop_passing(found, scanned)
     scanned.faults += check_consolidated(scanned.nodes)
     scanned.faults += _store_faults(found)
     checked = check_objects(found, scanned.objects, deep=deep, progress=progress)
@@ -70,7 +72,9 @@ def place_of(
     from zardine.groups import Group
 
     place = node.store_path if isinstance(node, (Array, Group)) else node
-    return find_place(place, path, mode="r+" if writing else None, storage_options=storage_options)
+    opened = isinstance(node, (Array, Group, Store))
+    why = "this changes what is stored" + (": open it with mode='r+', or give its path" if opened else "")
+    return find_place(place, path, mode="r+" if writing else None, storage_options=storage_options, why=why)
 
 
 def check_objects(
