@@ -225,7 +225,8 @@ def is_unclear(
     """Whether nobody can know where a chunk is though its index does: bytes are missing.
 
     There has to be a checksum, and bytes that are missing elsewhere than at the end have to show in the size, and must
-    not be as many as lie between two chunks of the same length, or between a chunk and space where old ones may be.
+    not be as many as lie between two chunks of the same length, or between a chunk and space where old ones may be. In
+    a shard with unused space chunks of one length must not be several.
     """
     if damage.cut is None:
         return False
@@ -239,6 +240,9 @@ def is_unclear(
     low, high = layout.data_bounds(len(specimen.data))
     if max(map(sum, stored)) < high:
         return True
+    lengths = [length for _, length in stored]
+    if not layout.index_at_start and sum(lengths) < high - low and lengths.count(own[1]) > 1:
+        return True  # there is unused space, so there may have been some before the index, too
     for offset in (own[0] - missing, own[0] + missing):
         if not low <= offset <= high - own[1]:
             continue

@@ -30,6 +30,15 @@ def test_verify_and_repair(name: str) -> None:
             assert counts.known > 0
 
 
+def test_bytes_missing_in_front_of_an_edited_shard() -> None:
+    """As many as seven chunks have, of which the index tells fewer, since there was unused space behind the last."""
+    specimen = next(specimens("raw, crc32c, index at end, in_place"))
+    store = specimen.store(specimen.data[924:])
+    report = zardine.repair(store, path="a", keep_damaged=False)
+    assert set(read_each(specimen, store)) <= {"right", "error"}
+    assert report.left
+
+
 def index_damages(entries: bytes, rng: np.random.Generator) -> Iterator[bytes]:
     """Entries of an index swapped, shifted, repeated, lost, emptied: as wholes, which is the worst."""
     count = len(entries) // 16

@@ -4,13 +4,14 @@ A checksum tells whether the bytes at a place are a chunk, not whose. So every p
 weighed: chunks that end before it are where the index says, those that begin behind it have moved, and those in it are
 lost. What contradicts least what is found is what happened. Where several places contradict equally little, a chunk is
 taken only if it lies at the same place by all of them: where chunks of the same length follow each other, and just such
-a length is missing, nobody can know which one it was.
+a length is missing, nobody can know which one it was. Nor can they in a shard with unused space, as edits leave it,
+where several chunks have one length: how many bytes are missing is not known then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +69,9 @@ def find_places(index: ShardIndex, layout: ShardLayout, size: int, is_sound: IsS
     named = sound(0)
     if shift < 0:
         return _longer(rows, starts, ends, named, sound, shift, layout.index_at_start)
-    return _shorter(rows, starts, ends, named, sound(shift), shift, (low, high), layout.index_at_start)
+    places = _shorter(rows, starts, ends, named, sound(shift), shift, (low, high), layout.index_at_start)
+    is_packed = int((ends - starts).sum()) == int(ends.max()) - low
+    return places if is_packed or layout.index_at_start else _without_repeated(places, index)
 
 
 def _shorter(
@@ -98,6 +101,25 @@ def _shorter(
         else:
             reasons[row] = UNCLEAR if first < last and (named[i] or moved[i]) else LOST
     return Places(found, reasons, shift, bool(at_end))
+
+
+def _without_repeated(places: Places, index: ShardIndex) -> Places:
+    """The same, but for chunks of a length that several have.
+
+    There is unused space between chunks, as edits leave it. Then there may have been some before the index, too, so
+    that more is missing than the index tells, and each chunk of that length may be another one.
+    """
+    rows = np.array(list(places.found), np.int64)
+    lengths = index.lengths[index.stored()]
+    repeated = rows[np.isin(index.lengths[rows], lengths[_is_repeated(lengths)])].tolist()
+    found = {row: offset for row, offset in places.found.items() if row not in set(repeated)}
+    return replace(places, found=found, reasons={**places.reasons, **dict.fromkeys(repeated, UNCLEAR)})
+
+
+def _is_repeated(lengths: npt.NDArray[np.uint64]) -> Bools:
+    _, inverse, counts = np.unique(lengths, return_inverse=True, return_counts=True)
+    found: Bools = (counts > 1)[inverse.reshape(-1)]
+    return found
 
 
 def _longer(
