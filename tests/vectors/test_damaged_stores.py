@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from zardine.errors import ZardineError
 from zardine.storage import MemoryStore
 
 LAYOUTS = {"flat": {}, "sharded": {"shard_shape": 2, "compressor": "zstd"}}
+SOAK = bool(os.environ.get("ZARDINE_SOAK"))
 SOME = int(os.environ.get("ZARDINE_FUZZ", "20"))
 OTHERS: tuple[Any, ...] = (None, 0, -1, 1.5, "", "x", [], [0], [""], {}, {"a": 1}, True, 2**70)
 
@@ -87,7 +89,7 @@ def test_validate_never_raises_and_finds_what_changes_the_answer(
     store = store_of(kind, **LAYOUTS[layout])
     whole = read_all(store, kind)
     assert vectors.validate(store).findings == ()
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    seed = secrets.randbits(32) if SOAK else 1
     cases = list(damaged(store, seed))
     chosen = np.random.default_rng(seed).permutation(len(cases))[:SOME]
     for number in sorted(chosen.tolist()):
@@ -116,7 +118,7 @@ def test_repair_hides_no_loss(kind: str, layout: str, monkeypatch: pytest.Monkey
     at_once(monkeypatch)
     store = store_of(kind, **LAYOUTS[layout])
     whole = read_all(store, kind)
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    seed = secrets.randbits(32) if SOAK else 1
     cases = list(damaged(store, seed))
     for number in np.random.default_rng(seed).permutation(len(cases))[: SOME // 3].tolist():
         what, bad = cases[number]
@@ -146,5 +148,5 @@ def _answer(store: MemoryStore, kind: str, told: str) -> dict[str, list[Any]] | 
 
 
 def _is_another_value(what: str, layout: str) -> bool:
-    """Whether a document or cell of another, equally good value may have come out."""
-    return "flipped" in what
+    """Whether a document or cell of another, equally good value may have come out: no checksum is in documents."""
+    return "flipped" in what or ("'categories', " in what and what.endswith("changed"))
