@@ -297,9 +297,10 @@ class Array(ArrayFacts):
         Growing shows the fill value in the new region. Shrinking erases what falls outside: stored objects wholly
         beyond the new shape, and values beyond it in objects that it cuts, so that growing again never brings them
         back. ``erase=False`` leaves both in the store, where they come back if the array grows again. If erasing fails
-        half-way the shape is changed already: the same call again erases the rest. On stores whose
-        locks exclude all writers (local files, memory) nothing is lost that is appended meanwhile; on others a block
-        that another process appends while the array shrinks may be erased.
+        half-way the shape is changed already: the same call again erases the rest.
+
+        On stores whose locks exclude all writers (local files, memory) nothing is lost that is appended meanwhile; on
+        others a block that another process appends while the array shrinks may be erased.
         """
         shape = parse_shape(new_shape)
         if len(shape) != self.ndim:

@@ -63,8 +63,13 @@ def clear_beyond(before: ArraySource, shape: tuple[int, ...]) -> None:
     for slab in (*boxes_beyond(origin, chunks, ends), *boxes_beyond(origin, kept, chunks)):
         for box in cut_box(slab, before.layout.grids.objects) if same else (slab,):
             if not same or _has_values(before, box):
-                values = np.broadcast_to(metadata.fill, box.shape)
-                write_plan(before, plan_grid(box, before.layout.grids), values)
+                put_fill(before, box)
+
+
+def put_fill(source: ArraySource, box: GridSelection) -> None:
+    """Write the fill value to a box."""
+    values = np.broadcast_to(source.layout.metadata.fill, box.full_shape)
+    write_plan(source, plan_grid(box, source.layout.grids), values)
 
 
 def _has_values(source: ArraySource, box: GridSelection) -> bool:

@@ -20,13 +20,6 @@ from zardine.stores.resolve import resolve_store
 QUICK = {"max_retries": 2, "backoff": {}}
 
 
-@pytest.fixture(scope="module")
-def s3_proxy():
-    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
-    yield proxy
-    proxy.close()
-
-
 @pytest.fixture
 def proxy(s3_proxy):
     s3_proxy.reset()

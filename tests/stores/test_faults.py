@@ -20,13 +20,6 @@ QUICK = {"max_retries": 4, "backoff": {}, "read_timeout": 0.5, "connect_timeout"
 VALUE = random.Random(1).randbytes(100_000)
 
 
-@pytest.fixture(scope="module")
-def s3_proxy():
-    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
-    yield proxy
-    proxy.close()
-
-
 @pytest.fixture
 def proxy(s3_proxy):
     s3_proxy.reset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -201,12 +202,8 @@ class Failing(zardine.storage.WrapperStore):
             self.erase(key)
 
 
-@pytest.mark.parametrize(
-    "request_", [{"shards": (20, 10)}, {"shards": None, "chunks": (10, 4)}], ids=["moved", "decoded"]
-)
-def test_interrupted_at_every_write(request_: dict[str, Any]) -> None:
-    """The array reads right after each interruption; the same call finishes, another one is refused."""
-    points = 0
+def interrupted(request_: dict[str, Any]) -> Iterator[tuple[int, Failing, zardine.storage.MemoryStore]]:
+    """Resharded up to each write in turn: its number, the store that failed there, and the one below it."""
     for number in range(200):
         inner = zardine.storage.MemoryStore()
         make(inner)
@@ -215,9 +212,18 @@ def test_interrupted_at_every_write(request_: dict[str, Any]) -> None:
         try:
             in_place(store, **request_)
         except InterruptedHereError:
-            pass
+            yield number, store, inner
         else:
             break
+
+
+@pytest.mark.parametrize(
+    "request_", [{"shards": (20, 10)}, {"shards": None, "chunks": (10, 4)}], ids=["moved", "decoded"]
+)
+def test_interrupted_at_every_write(request_: dict[str, Any]) -> None:
+    """The array reads right after each interruption; the same call finishes, another one is refused."""
+    points = 0
+    for number, store, inner in interrupted(request_):
         points += 1
         np.testing.assert_array_equal(zardine.open_array(inner)[...], VALUES)
         report = zardine.verify(inner)

@@ -49,12 +49,9 @@ class _Closer:
             some, self._closed = self._closed > 0, 0
             return some
 
-    def forget(self) -> None:
-        """In a forked child, whose copies are closed here."""
-        files = self._files
-        self.__init__()  # type: ignore[misc]
-        for file in files:
-            os.close(file)
+    def waiting(self) -> list[int]:
+        """The files that no thread has taken yet."""
+        return list(self._files)
 
     def _has_thread(self) -> bool:
         """Whether one will close another file, started now if all are busy."""
@@ -89,8 +86,18 @@ class _Closer:
 
 
 _closer = _Closer()
+
+
+def _begin_anew() -> None:
+    """In a forked child, which has no threads, and whose copies of the files are closed here."""
+    global _closer
+    files, _closer = _closer.waiting(), _Closer()
+    for file in files:
+        os.close(file)
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_closer.forget)
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def close_late(file: int) -> None:

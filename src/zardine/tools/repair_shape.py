@@ -8,18 +8,14 @@ from __future__ import annotations
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 
-import numpy as np
-
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.freshness import check_fresh
 from zardine.engine.layout import prepare_layout
 from zardine.engine.source import ArraySource
-from zardine.engine.write import write_plan
 from zardine.errors import CorruptionError
 from zardine.indexing.boxes import cut_box
-from zardine.indexing.plan import plan_grid
-from zardine.indexing.selection import GridSelection
 from zardine.nodes import document_key, load_array
+from zardine.resizing import put_fill
 from zardine.stores.base import Store
 from zardine.tools.beyond_shape import NOTE, beyond, reaches_beyond
 from zardine.tools.kept_objects import Keeper
@@ -79,13 +75,8 @@ def _fill(stored: StoredObject) -> None:
     target = ArraySource(source.store, source.path, uncut, ArrayConfig())
     for box in beyond(layout.grids.objects, stored.coordinates):
         try:
-            _put_fill(target, box)
+            put_fill(target, box)
         except CorruptionError:  # in one of the chunks: it stays as it is
             for part in cut_box(box, uncut.grids.chunks):
                 with suppress(CorruptionError):
-                    _put_fill(target, part)
-
-
-def _put_fill(target: ArraySource, box: GridSelection) -> None:
-    values = np.broadcast_to(target.layout.metadata.fill, box.full_shape)
-    write_plan(target, plan_grid(box, target.layout.grids), values)
+                    put_fill(target, part)

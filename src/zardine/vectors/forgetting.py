@@ -29,12 +29,10 @@ def forget_vertices(level: Level) -> Iterator[str]:
     vertices, index = level.cells("vertices"), level.cells("vertex_fragments")
     if vertices is None or index is None:
         return
-    there, listed = unique_rows(vertices.found())[0], unique_rows(index.found())[0]
-    lost = find_rows(there, listed) < 0
-    if lost.any():
-        kept = listed[~lost]
-        _restore(index, kept, index.read(kept))
-        yield f"forgot the fragments of {int(lost.sum())} chunks whose vertices are lost"
+    there = unique_rows(vertices.found())[0]
+    lost = _forget_fragments(index, there)
+    if lost:
+        yield f"forgot the fragments of {lost} chunks whose vertices are lost"
     yield from _forget_values(level, there)
     yield from _without_fragments(level, vertices, there)
     try:
@@ -134,12 +132,19 @@ def forget_links(level: Level) -> Iterator[str]:
     index = level.cells("link_fragments")
     if plain is None or index is None:
         return
-    there, listed = unique_rows(plain.found())[0], unique_rows(index.found())[0]
+    lost = _forget_fragments(index, unique_rows(plain.found())[0])
+    if lost:
+        yield f"forgot the fragments of links of {lost} chunks whose links are lost"
+
+
+def _forget_fragments(index: CellArray, there: Ints) -> int:
+    """Keep the fragment indexes of the chunks that are ``there`` only; gives how many others there were."""
+    listed = unique_rows(index.found())[0]
     lost = find_rows(there, listed) < 0
     if lost.any():
         kept = listed[~lost]
         _restore(index, kept, index.read(kept))
-        yield f"forgot the fragments of links of {int(lost.sum())} chunks whose links are lost"
+    return int(lost.sum())
 
 
 def _width(level: Level) -> int:

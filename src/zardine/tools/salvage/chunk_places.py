@@ -110,16 +110,10 @@ def _without_repeated(places: Places, index: ShardIndex) -> Places:
     that more is missing than the index tells, and each chunk of that length may be another one.
     """
     rows = np.array(list(places.found), np.int64)
-    lengths = index.lengths[index.stored()]
-    repeated = rows[np.isin(index.lengths[rows], lengths[_is_repeated(lengths)])].tolist()
-    found = {row: offset for row, offset in places.found.items() if row not in set(repeated)}
+    lengths, counts = np.unique(index.lengths[index.stored()], return_counts=True)
+    repeated = set(rows[np.isin(index.lengths[rows], lengths[counts > 1])].tolist())
+    found = {row: offset for row, offset in places.found.items() if row not in repeated}
     return replace(places, found=found, reasons={**places.reasons, **dict.fromkeys(repeated, UNCLEAR)})
-
-
-def _is_repeated(lengths: npt.NDArray[np.uint64]) -> Bools:
-    _, inverse, counts = np.unique(lengths, return_inverse=True, return_counts=True)
-    found: Bools = (counts > 1)[inverse.reshape(-1)]
-    return found
 
 
 def _longer(

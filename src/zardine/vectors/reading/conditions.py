@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ def holds(values: npt.NDArray[Any], condition: Any, name: str) -> npt.NDArray[np
     try:
         found = _compared(values, condition, name)
     except (TypeError, ValueError) as error:
-        if isinstance(condition, Callable):  # type: ignore[arg-type]
+        if callable(condition):
             raise
         raise SelectionError(f"where[{name!r}] cannot be compared with values of {values.dtype}: {error}") from None
     if found.shape != (len(values),):
@@ -33,7 +32,7 @@ def holds(values: npt.NDArray[Any], condition: Any, name: str) -> npt.NDArray[np
 
 
 def _compared(values: npt.NDArray[Any], condition: Any, name: str) -> npt.NDArray[Any]:
-    if isinstance(condition, Callable):  # type: ignore[arg-type]
+    if callable(condition):
         return np.asarray(condition(values))
     if isinstance(condition, slice):
         if condition.step is not None:
