@@ -19,6 +19,31 @@ def test_attributes_of_equal_documents_are_apart() -> None:
     assert second.attrs.asdict() == zardine.open_array(store, path="b").attrs.asdict() == {"list": [1, {"deep": 2}]}
 
 
+def test_attributes_of_equal_groups_are_apart() -> None:
+    store = MemoryStore()
+    for name in "ab":
+        zardine.create_group(store, path=name, attributes={"list": [1, {"deep": 2}]})
+        zardine.create_group(store, path=f"{name}/empty")
+    first, second = (zardine.open_group(store, path=name) for name in "ab")
+    first.attrs["list"][1]["deep"] = 3
+    first.attrs["new"] = 1
+    first["empty"].attrs["new"] = 1
+    assert second.attrs.asdict() == zardine.open_group(store, path="b").attrs.asdict() == {"list": [1, {"deep": 2}]}
+    assert second["empty"].attrs.asdict() == {}
+
+
+def test_a_group_lists_the_documents_below_as_they_are() -> None:
+    store = MemoryStore()
+    zardine.create_array(zardine.create_group(store).store, name="a", shape=(4,), dtype="i2")
+    zardine.consolidate_metadata(store)
+    for _ in range(2):
+        opened = zardine.open_group(store)
+        consolidated = opened.metadata.consolidated_metadata
+        assert consolidated is not None
+        assert consolidated["a"]["shape"] == [4]
+        consolidated["a"]["shape"][0] = 5
+
+
 def test_arrays_of_equal_documents_are_apart() -> None:
     store = MemoryStore()
     for name in "ab":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import TypeAlias
 
 from zardine.buffers import BytesLike
@@ -34,6 +35,7 @@ def document_names(zarr_format: int, node_type: str) -> tuple[str, ...]:
     return _NAMES[zarr_format, node_type]
 
 
+@cache
 def main_names(zarr_format: int) -> tuple[str, ...]:
     """Names of documents one of which a node of that version must have."""
     return tuple(dict.fromkeys(names[0] for (version, _), names in _NAMES.items() if version == zarr_format))

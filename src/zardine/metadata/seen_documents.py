@@ -1,4 +1,4 @@
-"""Array documents parsed lately: an array is often opened again, and many arrays of a group have equal documents."""
+"""Documents parsed lately: a node is often opened again, and many arrays of a group have equal documents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -21,35 +21,51 @@ _LONGEST = 16 * 2**10
 _NO_ATTRIBUTES: Mapping[str, JSON] = MappingProxyType({})
 """Shared, so it must not be changed."""
 
-_seen: dict[bytes, ArrayMetadata] = {}
+Packed: TypeAlias = bytes | Mapping[str, JSON]
+"""Attributes as :func:`_pack` leaves them."""
+
+_seen: dict[bytes, tuple[ArrayMetadata | GroupMetadata, Packed | None]] = {}
+"""What documents were parsed to, without attributes, and these."""
 
 
-def recall(document: bytes) -> ArrayMetadata | None:
+def recall(document: bytes) -> ArrayMetadata | GroupMetadata | None:
     """What these bytes were parsed to before, with attributes of its own."""
-    known = _seen.get(document)
-    if known is None or not known.attributes:
+    known, packed = _seen.get(document, (None, None))
+    if known is None or packed is None:
         return known
-    return _mark(replace(known, attributes=_copy(known.attributes)), known.document)
+    return _mark(replace(known, attributes=_unpack(packed)), document)
 
 
 def remember(node: N, document: bytes) -> N:
-    """Keep what ``document`` was parsed to, if it is an array; gives ``node``."""
-    if isinstance(node, ArrayMetadata) and len(document) <= _LONGEST:
-        if len(_seen) >= _MOST:
-            _seen.clear()
-        _mark(node, document)
-        _seen[document] = _mark(replace(node, attributes=_copy(node.attributes) or _NO_ATTRIBUTES), document)
+    """Keep what ``document`` was parsed to, unless it is long, or a group that repeats the documents below it.
+
+    Gives ``node``.
+    """
+    if len(document) > _LONGEST or (isinstance(node, GroupMetadata) and node.consolidated_metadata is not None):
+        return node
+    if len(_seen) >= _MOST:
+        _seen.clear()
+    packed = _pack(node.attributes) if node.attributes or isinstance(node, GroupMetadata) else None
+    _seen[document] = _mark(replace(node, attributes=_NO_ATTRIBUTES), document), packed
+    return _mark(node, document)
+
+
+def _mark(node: N, document: bytes) -> N:
+    if isinstance(node, ArrayMetadata):
+        object.__setattr__(node, "document", document)
     return node
 
 
-def _mark(metadata: ArrayMetadata, document: bytes | None) -> ArrayMetadata:
-    object.__setattr__(metadata, "document", document)
-    return metadata
-
-
-def _copy(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+def _pack(attributes: Mapping[str, JSON]) -> Packed:
+    """Attributes in a form that nobody changes: as bytes, of which a copy is made much faster than by hand."""
     try:
-        copied: dict[str, JSON] = marshal.loads(marshal.dumps(dict(attributes)))  # much faster than a copy by hand
+        return marshal.dumps(dict(attributes))
     except ValueError:  # numbers and strings of the user's own classes
         return deepcopy(dict(attributes))
-    return copied
+
+
+def _unpack(packed: Packed) -> dict[str, JSON]:
+    if isinstance(packed, bytes):
+        copied: dict[str, JSON] = marshal.loads(packed)
+        return copied
+    return deepcopy(dict(packed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,6 +50,8 @@ def unique_rows(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
     """The distinct rows of a matrix of integers in ascending (lexicographic) order, and for each row its number."""
     if len(rows) == 0:
         return rows, np.zeros(0, np.int64)
+    if len(rows) == 1:
+        return rows, np.zeros(1, np.int64)
     if rows.shape[1] == 0:
         return rows[:1], np.zeros(len(rows), np.int64)
     low, high = bounds_of(rows)
@@ -70,10 +73,25 @@ def unique_rows(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
     return found, numbers.astype(np.int64).reshape(-1)
 
 
+def box_of(rows: Ints) -> tuple[slice, ...] | None:
+    """The slices of which ``rows`` are all combinations, the last column running fastest; ``None`` for other rows."""
+    if len(rows) == 0:
+        return None
+    low, high = rows[0], rows[-1]
+    shape = (high - low + 1).tolist()
+    if min(shape, default=1) < 1 or prod(shape) != len(rows):
+        return None
+    if len(rows) > 1 and (np.stack(np.unravel_index(np.arange(len(rows)), shape), axis=1) + low != rows).any():
+        return None
+    return tuple(slice(first, last + 1) for first, last in zip(low.tolist(), high.tolist(), strict=True))
+
+
 def find_rows(table: npt.NDArray[Any], rows: npt.NDArray[Any]) -> Ints:
     """The number of each of ``rows`` in ``table`` (distinct rows of integers in any order); -1 where it is missing."""
     if len(table) == 0 or len(rows) == 0:
         return np.full(len(rows), -1, np.int64)
+    if np.array_equal(table, rows):
+        return np.arange(len(rows))
     _, numbers = unique_rows(np.concatenate([table, rows]).astype(np.int64))
     place = np.full(int(numbers.max()) + 1, -1, np.int64)
     place[numbers[: len(table)]] = np.arange(len(table))

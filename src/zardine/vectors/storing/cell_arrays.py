@@ -17,7 +17,7 @@ from zardine.metadata.node_names import join_path
 from zardine.nodes import describe, find_node
 from zardine.stores.base import Store
 from zardine.vectors.encoding.layouts import Layout
-from zardine.vectors.encoding.ragged import Ints
+from zardine.vectors.encoding.ragged import Ints, box_of
 from zardine.vectors.storing.cell_objects import find_cells, read_files
 
 NONEMPTY, ORIGIN = "nonempty_chunks", "chunk_grid_origin"
@@ -98,7 +98,9 @@ class CellArray:
         if plain:
             found = read_files(self.array, local)
         else:
-            found = self.array.get_coordinate_selection(tuple(local.T)).tolist()
+            box = box_of(local)
+            values = self.array.get_coordinate_selection(tuple(local.T)) if box is None else self.array[box]
+            found = values.reshape(-1).tolist()
         if on_grid.all():
             return found
         cells = [b""] * len(chunks)
