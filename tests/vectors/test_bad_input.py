@@ -85,9 +85,10 @@ def test_links_that_cannot_be_written() -> None:
 
 OTHERS: tuple[Any, ...] = (0, 1.5, True, object(), len, slice(0, 1), np.array(3))
 WRONG_OPTIONS: dict[str, tuple[Any, ...]] = {
-    "chunk_shape": ("x", [], [1, 2], -1, np.inf, [np.nan] * 3, {}),
+    "chunk_shape": ("x", "8", True, [], [1, 2], -1, np.inf, [np.nan] * 3, {}),
     "shard_shape": ("x", [], [1, 2], -1, 1.5, True, [0] * 3, {}),
-    "compressor": ("x", 3, {"name": "x"}, ["zstd", 3]),
+    "compressor": (*OTHERS, "x", 3, b"zstd", {"name": "x"}, ["zstd", 3]),
+    "checksum": (0, 1.5, "x", object(), np.array(3)),
     "codec_config": ("x", 3, {"name": "x"}, {"codecs": 3}),
     "bounds": (*OTHERS, "x", [0, [1]], ([0] * 2, [1] * 2), ([0] * 3, [np.nan] * 3), ([9] * 3, [0] * 3)),
     "vertex_attributes": (*OTHERS, "x", [1], {1: [0] * 4}, {"c": [0] * 4}, {"a": [0] * 5}, {"a": [1j] * 4}),
@@ -96,8 +97,17 @@ WRONG_OPTIONS: dict[str, tuple[Any, ...]] = {
     "object_ids": (*OTHERS, "x", [0, [1]], [0] * 9, [1.5] * 4, [2**63] * 4, [None] * 4),
     "groups": (*OTHERS, [0], [[0.5]], [["a"]], [None], [[99]], {1: [0]}, {"a": [0]}),
     "dtype": (0, "x", "f2", "i4", np.int32, object(), [[]], len),
-    "axes": (*OTHERS, "x", ["x"] * 3, [1, 2, 3], ["x", "y"], [None] * 3),
-    "crs": (*OTHERS, "EPSG:4326", [1]),
+    "axes": (
+        *OTHERS,
+        "x",
+        ["x"] * 3,
+        [1, 2, 3],
+        ["x", "y"],
+        [None] * 3,
+        [{"name": []}] * 3,
+        ["x", "y", {"name": "z", "a": len}],
+    ),
+    "crs": (*OTHERS, "EPSG:4326", [1], {"a": object()}, {"a": np.nan}, {1: 2}),
     "bin_shape": ("x", 3, 1e-5, 1e-320, [1, 2], 0, np.nan),
 }
 
@@ -214,7 +224,7 @@ def test_every_flipped_byte_of_a_store_is_an_error_or_changes_values_only(copy_o
         try:
             graph = vectors.read_graph(path)
             assert len(graph.edges) == 0 or graph.edges.max() < len(graph)
-        except (ZardineError, ValueError):
+        except ZardineError:
             pass
         vectors_report(path)
         file.write_bytes(before)

@@ -17,6 +17,7 @@ from zardine.errors import CorruptionError, DataError, StoreError, UnsupportedEr
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes import find_node
+from zardine.settings import config
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.level_plan import Node
 from zardine.vectors.content.point_content import groups_of
@@ -81,22 +82,15 @@ def write_parametric_objects(
     labels[:] = [each.name.encode() for each in objects]
     numbered = {str(n): {"name": name, "coefficients": list(types[name])} for n, name in enumerate(names)}
     about = {"zv_array": "parametric_objects", "num_objects": len(objects), "max_row_length": width, "dtype": "float64"}
-    count = (len(objects),)
+    named = {"zv_array": "parametric_names", "num_objects": len(objects)}
     nodes = [
-        Node("objects", table_metadata(table.shape, "float64", table.shape, about, np.nan), values=table),
-        Node(
-            "names",
-            table_metadata(
-                count, "variable_length_bytes", count, {"zv_array": "parametric_names", "num_objects": len(objects)}
-            ),
-            values=labels,
-        ),
+        Node("objects", _metadata(table.shape, "float64", about, np.nan), values=table),
+        Node("names", _metadata((len(objects),), "variable_length_bytes", named), values=labels),
     ]
     if found is not None:
         members = np.empty(len(found.members), object)
         members[:] = [each.astype("<i8").tobytes() for each in found.members]
-        shape = (len(members),)
-        metadata = table_metadata(shape, "variable_length_bytes", shape, {"num_groups": len(members)})
+        metadata = _metadata((len(members),), "variable_length_bytes", {"num_groups": len(members)})
         nodes.append(Node("groups", metadata, values=members))
     place = child(owner.path, "parametric")
     carry_out(owner.store, place)
@@ -106,6 +100,10 @@ def write_parametric_objects(
     removed = [name for name in _PARTS if name not in planned and find_node(owner.store, child(place, name), 3)]
     changed = {**attributes, "parametric_types": numbered}
     replace_below(owner.store, place, nodes, removed, changed, attributes)
+
+
+def _metadata(shape: Sequence[int], dtype: Any, about: Mapping[str, Any], fill_value: Any = None) -> ArrayMetadata:
+    return table_metadata(shape, dtype, shape, about, fill_value, checksum=config["array.checksum"])
 
 
 def read_parametric_objects(path: StoreLike) -> list[ParametricObject]:

@@ -37,6 +37,7 @@ def write_points(
     shard_shape: Shards = None,
     codec_config: Any = None,
     compressor: Any = None,
+    checksum: bool | None = None,
     bounds: Any = None,
     vertex_attributes: Mapping[str, Any] | None = None,
     object_ids: npt.ArrayLike | None = None,
@@ -57,7 +58,8 @@ def write_points(
     - ``shard_shape``: chunks in one stored object, along each axis or along all; ``1`` or ``None``: one. Cut to the
       grid, but not below 8.
     - ``compressor``: codecs such as ``"zstd"``; none if left out. ``codec_config``: the same as a list of codecs, or as
-      a Zarr array document has it.
+      a Zarr array document has it. ``checksum``: whether a ``crc32c`` ends every cell, so that changed bytes are
+      noticed (default: yes, unless ``codec_config`` is given; then that says all).
     - ``bounds``: lowest and highest corner, both included (default: those of the positions). ``out_of_bounds`` says
       whether positions outside are an error, left out, or make the bounds larger.
     - ``vertex_attributes``: for each name ``(N,)`` or ``(N, channels)`` numbers, or text.
@@ -76,7 +78,7 @@ def write_points(
     if ids is None and (checked_mapping(object_attributes) or groups is not None):
         ids = np.arange(count)
     chunks, bins = checked_shapes(chunk_shape, bin_shape, corners, count)
-    layout = layout_from(shard_shape, compressor, codec_config, rank)
+    layout = layout_from(shard_shape, compressor, codec_config, checksum, rank)
     named = plain_axes(axes, rank)
     content: Content
     if ids is None:

@@ -41,8 +41,8 @@ def write_polylines(
     - ``vertex_attributes``: for each name a list with the values of each line, or the values of all lines in a row.
     - ``object_ids``: an id for each line (default: its number). ``object_attributes``: a row for each line.
 
-    ``options`` are ``chunk_shape``, ``shard_shape``, ``codec_config``, ``compressor``, ``bounds``, ``axes``, ``crs``
-    and ``overwrite``, as in :func:`write_points`; so are groups and errors.
+    ``options`` are ``chunk_shape``, ``shard_shape``, ``codec_config``, ``compressor``, ``checksum``, ``bounds``,
+    ``axes``, ``crs`` and ``overwrite``, as in :func:`write_points`; so are groups and errors.
     """
     if geometry_type not in ("streamline", "polyline", "line"):
         raise DataError(f"geometry_type is 'streamline', 'polyline' or 'line', not {geometry_type!r}")

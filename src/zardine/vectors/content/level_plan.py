@@ -88,9 +88,9 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
     named = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
     yield _cells("vertex_fragments", grid, content.keys, blobs, named)
     if content.objects is not None:
-        yield from _plan_objects(content)
+        yield from _plan_objects(content, grid.layout)
     if content.groups is not None:
-        yield from _plan_groups(content)
+        yield from _plan_groups(content, grid.layout)
 
 
 def plan_columns(family: str, columns: Columns, starts: Ints, content: Content, grid: Grid) -> Iterator[Node]:
@@ -179,7 +179,7 @@ def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, p
         )
 
 
-def _plan_objects(content: Content) -> Iterator[Node]:
+def _plan_objects(content: Content, layout: Layout) -> Iterator[Node]:
     objects = content.objects
     assert objects is not None
     count, rank = len(objects.ids), content.keys.shape[1]
@@ -196,25 +196,26 @@ def _plan_objects(content: Content) -> Iterator[Node]:
         "layout": "vlen_manifests_v2",
         "object_ids_sorted": bool((np.diff(objects.ids) > 0).all()),
     }
-    yield Node("object_index/manifests", _blob_table(count), values=_objects(blobs))
+    yield Node("object_index/manifests", _blob_table(count, layout), values=_objects(blobs))
     ids = objects.ids.astype(np.int64)
     no_id = 0 if (ids == NO_ID).any() else NO_ID
-    yield Node("object_index/object_ids", table_metadata((count,), "int64", (count,), {}, no_id), values=ids)
+    metadata = table_metadata((count,), "int64", (count,), {}, no_id, checksum=layout.has_checksum)
+    yield Node("object_index/object_ids", metadata, values=ids)
     yield Node("object_index", group(about))
-    yield from _plan_tables("object_attributes", "object_attribute", objects.attributes, count)
+    yield from _plan_tables("object_attributes", "object_attribute", objects.attributes, count, layout)
 
 
-def _plan_groups(content: Content) -> Iterator[Node]:
+def _plan_groups(content: Content, layout: Layout) -> Iterator[Node]:
     groups = content.groups
     assert groups is not None
     count = len(groups.members)
     blobs = [members.astype("<i8").tobytes() for members in groups.members]
-    metadata = _blob_table(count, {"zv_array": "groups", "num_groups": count})
+    metadata = _blob_table(count, layout, {"zv_array": "groups", "num_groups": count})
     yield Node("groups", metadata, values=_objects(blobs))
-    yield from _plan_tables("group_attributes", "groupings_attribute", groups.attributes, count)
+    yield from _plan_tables("group_attributes", "groupings_attribute", groups.attributes, count, layout)
 
 
-def _plan_tables(family: str, kind: str, columns: Columns, count: int) -> Iterator[Node]:
+def _plan_tables(family: str, kind: str, columns: Columns, count: int, layout: Layout) -> Iterator[Node]:
     if columns:
         yield Node(family, group())
     for name, column in columns.items():
@@ -228,7 +229,8 @@ def _plan_tables(family: str, kind: str, columns: Columns, count: int) -> Iterat
         if fill is not None:
             about["fill_sentinel_meaning"] = "absent"
         chunks = (min(_ROWS_AT_ONCE, max(1, count)), *values.shape[1:])
-        yield Node(f"{family}/{name}", table_metadata(values.shape, dtype, chunks, about, fill), values=values)
+        metadata = table_metadata(values.shape, dtype, chunks, about, fill, checksum=layout.has_checksum)
+        yield Node(f"{family}/{name}", metadata, values=values)
 
 
 def column_attributes(name: str, column: Column) -> dict[str, Any]:
@@ -262,10 +264,10 @@ def _cells(path: str, grid: Grid, chunks: Ints, cells: Sequence[bytes], about: M
     return Node(path, metadata, chunks, cells)
 
 
-def _blob_table(count: int, attributes: Mapping[str, Any] | None = None) -> ArrayMetadata:
-    chunk = min(_MANIFESTS_AT_ONCE, max(1, count))
-    found: ArrayMetadata = table_metadata((count,), "variable_length_bytes", (chunk,), attributes or {})
-    return found
+def _blob_table(count: int, layout: Layout, attributes: Mapping[str, Any] | None = None) -> ArrayMetadata:
+    chunks = (min(_MANIFESTS_AT_ONCE, max(1, count)),)
+    checksum = layout.has_checksum
+    return table_metadata((count,), "variable_length_bytes", chunks, attributes or {}, checksum=checksum)
 
 
 def _objects(blobs: Sequence[bytes]) -> npt.NDArray[Any]:

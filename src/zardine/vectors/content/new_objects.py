@@ -30,6 +30,7 @@ class StoreOptions:
     shard_shape: Any = None
     codec_config: Any = None
     compressor: Any = None
+    checksum: bool | None = None
     bounds: Any = None
     axes: Any = None
     crs: Any = None
@@ -64,7 +65,7 @@ def prepare(positions: npt.NDArray[Any], options: StoreOptions) -> Prepared:
     rank = positions.shape[1]
     bounds, _ = checked_bounds(options.bounds, positions, "raise")
     chunks, _ = checked_shapes(options.chunk_shape, None, bounds, len(positions))
-    layout = layout_from(options.shard_shape, options.compressor, options.codec_config, rank)
+    layout = layout_from(options.shard_shape, options.compressor, options.codec_config, options.checksum, rank)
     return Prepared(chunks, bounds, layout, plain_axes(options.axes, rank))
 
 

@@ -98,7 +98,8 @@ def checked_ids(ids: Any, count: int | None, what: str) -> Ints:
 
 def _lengths(value: Any, rank: int, name: str) -> tuple[float, ...]:
     try:
-        array = np.asarray(value, np.float64)
+        array = np.asarray(value)
+        array = np.zeros(0) if array.dtype.kind in "US" or value is True else array.astype(np.float64)
     except (TypeError, ValueError):
         array = np.zeros(0)
     if array.ndim == 0:

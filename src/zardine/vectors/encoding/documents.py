@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zardine.errors import DataError, MetadataError, Problem
+from zardine.metadata.attributes import attributes_to_json
 from zardine.vectors.encoding.grids import bins_per_chunk
 from zardine.vectors.encoding.kinds import CONVENTIONS
 
@@ -168,7 +169,7 @@ def new_root(
     if crs is not None and not isinstance(crs, Mapping):
         raise DataError(f"crs is a table of what describes a coordinate reference system, not {crs!r}")
     if crs is not None:
-        block["crs"] = dict(crs)
+        block["crs"] = as_json(crs, "crs")
     plain = [dict(axis) for axis in axes]
     attributes: dict[str, Any] = {ROOT: block}
     if notes is not None:
@@ -219,6 +220,14 @@ def new_level(level: int, vertex_count: int, present: Sequence[str], **more: Any
     return {LEVEL: {**block, **{key: value for key, value in more.items() if value is not None}}}
 
 
+def as_json(value: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """A user's table as a document can hold it. Raises :class:`DataError`."""
+    try:
+        return attributes_to_json(value)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what}: {error}") from None
+
+
 def plain_axes(axes: Any, rank: int) -> list[dict[str, Any]]:
     """A user's ``axes=``: names or mappings; ``None``: ``x``, ``y``, ``z``, ``w``. Raises :class:`DataError`."""
     if axes is None:
@@ -226,13 +235,12 @@ def plain_axes(axes: Any, rank: int) -> list[dict[str, Any]]:
             raise DataError(f"positions of {rank} axes need names: axes=(...)")
         axes = AXIS_NAMES[:rank]
     try:
-        found = [
-            {"name": each, "type": "space"} if isinstance(each, str) else {"type": "space", **each} for each in axes
-        ]
-    except TypeError:
+        tables = [{"name": each} if isinstance(each, str) else dict(each) for each in axes]
+    except (TypeError, ValueError):
         raise DataError(f"axes are names, or tables with a name, not {axes!r}") from None
+    found = [as_json({"type": "space", **each}, f"axis {number}") for number, each in enumerate(tables)]
     names = [each.get("name") for each in found]
-    if len(found) != rank or len(set(names)) != rank or not all(isinstance(name, str) and name for name in names):
+    if not all(isinstance(name, str) and name for name in names) or not rank == len(names) == len(set(names)):
         raise DataError(f"axes {names} do not name the {rank} axes of the positions")
     return found
 

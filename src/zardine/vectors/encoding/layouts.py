@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from operator import index as as_index
 from typing import Any
 
 from zardine.codecs.base import BytesBytesCodec, Codec
+from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.registry import codec_from
 from zardine.codecs.sharding_indexed import ShardingCodec
 from zardine.codecs.zstd import ZstdCodec
 from zardine.errors import DataError, MetadataError
 from zardine.metadata.documents import ArrayMetadata
 from zardine.new_array import new_array_metadata
+from zardine.settings import config
 
 ALWAYS = 8
 """Cells along an axis that a shard may have however small the grid is: stores grow."""
@@ -35,18 +37,26 @@ class Layout:
     """Cells of a shard along each axis; ``None``: each cell is an object of its own."""
     compressors: tuple[BytesBytesCodec, ...] = ()
 
+    @property
+    def has_checksum(self) -> bool:
+        """Whether a crc32c ends every cell."""
+        return any(isinstance(codec, Crc32cCodec) for codec in self.compressors)
+
     def with_shards(self, shard_shape: tuple[int, ...] | None) -> Layout:
         """The same with other shards."""
         return replace(self, shard_shape=shard_shape)
 
 
-def layout_from(shard_shape: Any, compressor: Any, codec_config: Any, rank: int) -> Layout:
+def layout_from(shard_shape: Any, compressor: Any, codec_config: Any, checksum: Any, rank: int) -> Layout:
     """The layout that a user asks for.
 
     ``codec_config`` is a list of codecs, or a mapping with ``codecs`` (and perhaps ``chunk_grid``) as a Zarr array
     document has them; of a ``sharding_indexed`` codec in it the inner codecs count. Codecs that turn arrays into bytes
-    are left out: that is always ``vlen-bytes``. Raises :class:`DataError`.
+    are left out: that is always ``vlen-bytes``. A ``crc32c`` ends every cell if ``checksum`` says so; if that is
+    ``None``, unless the setting ``array.checksum`` is off, or ``codec_config`` says all. Raises :class:`DataError`.
     """
+    if checksum is not None and not isinstance(checksum, bool):
+        raise DataError(f"checksum is True, False or None, not {checksum!r}")
     compressors = () if compressor is None else _compressors(compressor)
     if codec_config is not None:
         if compressor is not None:
@@ -55,7 +65,9 @@ def layout_from(shard_shape: Any, compressor: Any, codec_config: Any, rank: int)
         compressors = _compressors(codecs)
         if shard_shape is None and grid is not None:
             shard_shape = grid[:rank]
-    return Layout(shards_from(shard_shape, rank), compressors)
+    layout = Layout(shards_from(shard_shape, rank), compressors)
+    wanted = (codec_config is None and config["array.checksum"]) if checksum is None else checksum
+    return replace(layout, compressors=(*compressors, Crc32cCodec())) if wanted and not layout.has_checksum else layout
 
 
 def shards_from(shard_shape: Any, rank: int, *, lead: bool = False) -> tuple[int, ...] | None:
@@ -113,31 +125,37 @@ def cells_metadata(shape: Sequence[int], layout: Layout, attributes: Mapping[str
 
 
 def table_metadata(
-    shape: Sequence[int], dtype: Any, chunks: Sequence[int], attributes: Mapping[str, Any], fill_value: Any = None
-) -> Any:
+    shape: Sequence[int],
+    dtype: Any,
+    chunks: Sequence[int],
+    attributes: Mapping[str, Any],
+    fill_value: Any = None,
+    *,
+    checksum: bool,
+) -> ArrayMetadata:
     """The document of an array with one element, or row, for each object or group."""
     return new_array_metadata(
         shape=tuple(shape),
         dtype=dtype,
         chunks=tuple(max(1, each) for each in chunks),
         compressors=[ZstdCodec(level=0)],
-        checksum=False,
+        checksum=checksum,
         fill_value=fill_value,
         attributes=attributes,
     )
 
 
-def _spec(config: Any) -> tuple[Sequence[int] | None, Any]:
+def _spec(given: Any) -> tuple[Sequence[int] | None, Any]:
     grid = None
-    if isinstance(config, Mapping) and "codecs" in config:
+    if isinstance(given, Mapping) and "codecs" in given:
         try:
-            grid = list(config["chunk_grid"]["configuration"]["chunk_shape"]) if config.get("chunk_grid") else None
+            grid = list(given["chunk_grid"]["configuration"]["chunk_shape"]) if given.get("chunk_grid") else None
         except (KeyError, TypeError):
-            raise DataError(f"codec_config: a chunk_grid has a chunk_shape, not {config['chunk_grid']!r}") from None
-        config = config["codecs"]
-    if not isinstance(config, (str, Mapping, Codec, Sequence)):
-        raise DataError(f"codec_config is a list of codecs, or the document of a Zarr array, not {config!r}")
-    codecs = [config] if isinstance(config, (str, Mapping, Codec)) else list(config)
+            raise DataError(f"codec_config: a chunk_grid has a chunk_shape, not {given['chunk_grid']!r}") from None
+        given = given["codecs"]
+    if not isinstance(given, (str, Mapping, Codec, Sequence)):
+        raise DataError(f"codec_config is a list of codecs, or the document of a Zarr array, not {given!r}")
+    codecs = [given] if isinstance(given, (str, Mapping, Codec)) else list(given)
     inner: list[Any] = []
     for each in codecs:
         if isinstance(each, ShardingCodec):
@@ -151,7 +169,9 @@ def _spec(config: Any) -> tuple[Sequence[int] | None, Any]:
 
 
 def _compressors(value: Any) -> tuple[BytesBytesCodec, ...]:
-    values = [value] if isinstance(value, (str, Mapping, Codec)) or not isinstance(value, Iterable) else list(value)
+    if not isinstance(value, (str, Mapping, Codec, Sequence)):
+        raise DataError(f"compressor is a codec or a list of codecs, not {value!r}")
+    values = [value] if isinstance(value, (str, bytes, Mapping, Codec)) else list(value)
     found = []
     for each in values:
         try:

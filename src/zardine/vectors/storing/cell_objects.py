@@ -12,6 +12,7 @@ import numpy as np
 
 from zardine.arrays import Array
 from zardine.buffers import BytesLike
+from zardine.codecs.chain import CodecChain
 from zardine.engine.freshness import check_fresh
 from zardine.engine.workers import for_each
 from zardine.errors import DataError
@@ -70,14 +71,26 @@ def read_files(array: Array, cells: Ints) -> list[bytes]:
         if data is None:
             check_fresh(source)
             found.append(b"")
-        elif not chain.compressors and len(data) >= 8 and _FRAME.unpack_from(data) == (1, len(data) - 8):
-            found.append(bytes(data[8:]))
         else:
             try:
-                found.append(chain.decode(data)[(0,) * array.ndim])
+                found.append(_decoded(chain, data))
             except DataError as error:
                 raise error.at(array=source.path, key=key, chunk=tuple(cell)) from None
     return found
+
+
+def _decoded(chain: CodecChain, data: BytesLike) -> bytes:
+    """The cell that is stored as ``data``; where it is framed as usual, without making an array of it."""
+    body = data
+    for codec, limit in zip(reversed(chain.compressors), reversed(chain.limits), strict=True):
+        try:
+            body = codec.decode(body, limit)
+        except DataError as error:
+            raise error.at(codec=codec.name) from None
+    if not chain.filters and len(body) >= _FRAME.size and _FRAME.unpack_from(body) == (1, len(body) - _FRAME.size):
+        return bytes(body[_FRAME.size :])
+    cell: bytes = chain.decode(data).item()
+    return cell
 
 
 def stored_cells(array: Array) -> tuple[Ints, list[BytesLike]]:
