@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from itertools import repeat
+from math import floor, prod
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy.typing as npt
 from zardine.errors import SelectionError
 from zardine.vectors.content.positions import checked_box
 from zardine.vectors.content.rows import Content
-from zardine.vectors.encoding.grids import chunks_of, in_box
+from zardine.vectors.encoding.grids import in_box
 from zardine.vectors.encoding.ragged import Ints, find_rows, row_numbers, unique_rows
 from zardine.vectors.reading.conditions import holds
 from zardine.vectors.reading.loading import load_cells
@@ -24,6 +26,10 @@ from zardine.vectors.storing.cell_arrays import CellArray
 from zardine.vectors.storing.level_access import Level
 
 _MORE_CHUNKS = 64
+_FARTHEST = 2.0**52
+"""Chunks from the origin."""
+
+_Chunk = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,19 +187,18 @@ def _load(
     return with_objects(level, content, manifests, asked=chunks)
 
 
-def _present_in_box(level: Level, vertices: CellArray, low: Ints, high: Ints) -> Ints | None:
+def _present_in_box(level: Level, vertices: CellArray, low: _Chunk, high: _Chunk) -> Ints | None:
     """The chunks in a box of chunks: all on the grid where they are few, else those that are known to be there."""
+    start = vertices.origin
+    end = tuple(a + size - 1 for a, size in zip(start, vertices.array.shape, strict=True))
     lead = level.rank - len(low)
-    origin = np.asarray(vertices.origin)
-    last = origin + np.asarray(vertices.array.shape) - 1
-    first = np.concatenate([origin[:lead], np.maximum(low, origin[lead:])])
-    last = np.concatenate([last[:lead], np.minimum(high, last[lead:])])
-    shape = np.maximum(last - first + 1, 0).tolist()
-    if (first == origin).all() and (last == origin + np.asarray(vertices.array.shape) - 1).all():
+    first = (*start[:lead], *map(max, low, start[lead:]))
+    last = (*end[:lead], *map(min, high, end[lead:]))
+    if first == start and last == end:
         return None  # everything: then the number of vertices is checked as well
+    shape = [max(0, b - a + 1) for a, b in zip(first, last, strict=True)]
     if prod(shape) <= _few(vertices):
-        chunks: Ints = np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=1) + first
-        return chunks
+        return np.indices(shape, np.int64).reshape(level.rank, -1).T + np.array(first, np.int64)
     present = present_chunks(vertices, level.cells("vertex_fragments"))
     return present[((present >= first) & (present <= last)).all(axis=1)]
 
@@ -203,7 +208,7 @@ def _few(vertices: CellArray) -> int:
     return 64 + (2 * len(listed) if isinstance(listed, Sequence) else 0)
 
 
-def _chunk_box(level: Level, bbox: Any) -> tuple[Ints, Ints]:
+def _chunk_box(level: Level, bbox: Any) -> tuple[_Chunk, _Chunk]:
     """The first and the last chunk along each axis that a closed box touches.
 
     Stores with bins may have been written by programs that find the chunk by way of the bin; rounding may then put a
@@ -211,14 +216,16 @@ def _chunk_box(level: Level, bbox: Any) -> tuple[Ints, Ints]:
     """
     root = level.owner.root
     low, high = checked_box(bbox, root.ndim)
+    slack = 1e-6 if root.bin_shape != root.chunk_shape else 0.0
+
+    def chunk_of(place: float, size: float, slack: float) -> int:
+        limit = min(_FARTHEST * size, float_info.max)
+        near = max(-limit, min(place, limit))
+        near += slack * max(size, abs(near))
+        return floor(max(-limit, min(near, limit)) / size)
+
     size = level.document.chunk_shape
-    limit = 2.0**52 * np.asarray(size)
-    corners = np.clip(np.array([low, high]), -limit, limit)
-    if root.bin_shape != root.chunk_shape:
-        slack = 1e-6 * np.maximum(np.asarray(size), np.abs(corners))
-        corners = corners + np.array([-1, 1])[:, None] * np.minimum(slack, limit)
-    first, last = chunks_of(np.clip(corners, -limit, limit), size)
-    return first, last
+    return tuple(map(chunk_of, low, size, repeat(-slack))), tuple(map(chunk_of, high, size, repeat(slack)))
 
 
 def _both(a: Ints, b: Ints) -> Ints:
