@@ -14,7 +14,7 @@ import pytest
 from vectors.geometry_samples import copy_of
 from vectors.stores_of_all_kinds import WRITERS, at_once, read_all, store_of
 from zardine import vectors
-from zardine.errors import ZardineError
+from zardine.errors import CorruptionError, DataError, ZardineError
 from zardine.storage import MemoryStore
 
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -157,3 +157,47 @@ def _is_another_value(what: str, layout: str) -> bool:
     return ("flipped" in what and "checksum" not in LAYOUTS[layout]) or (
         "'categories', " in what and what.endswith("changed")
     )
+
+
+def _put(store: MemoryStore, node: str, place: tuple[Any, ...], value: Any) -> None:
+    key = f"{node}/zarr.json" if node else "zarr.json"
+    store.set(key, json.dumps(_changed(json.loads(bytes(store.get(key) or b"")), place, value)).encode())
+
+
+@pytest.mark.parametrize("value", [[], {}, 3, None, [3], "x"])
+def test_levels_are_made_where_the_old_list_of_them_is_damaged(value: Any) -> None:
+    store = store_of("skeleton")
+    _put(store, "", ("attributes", "multiscales", 0, "datasets", 0, "path"), value)
+    assert vectors.build_pyramid(store) == [1]
+    _put(store, "", ("attributes", "multiscales", 0, "datasets"), value)
+    assert vectors.build_pyramid(store) == [1]
+    assert vectors.validate(store).findings == ()
+
+
+@pytest.mark.parametrize("value", [1e-308, None, "x", {}, [1], ["a"]])
+def test_cells_are_counted_where_the_list_of_them_is_damaged(value: Any) -> None:
+    store = store_of("points")
+    before = vectors.get_shard_info(store)["0/vertices"]
+    _put(store, "0/vertices", ("attributes", "nonempty_chunks"), value)
+    assert vectors.get_shard_info(store)["0/vertices"] == before
+
+
+def test_a_coordinate_that_is_damaged_stops_a_pyramid() -> None:
+    store = store_of("points_of_objects")
+    key = next(key for key in sorted(store.list()) if key.startswith("0/vertices/c/"))
+    data = bytearray(store.get(key) or b"")
+    data[8:16] = np.array(np.nan).tobytes()
+    store.set(key, bytes(data))
+    with pytest.raises(DataError, match="NaN"):
+        vectors.build_pyramid(store)
+
+
+@pytest.mark.parametrize("member", ["dtype", "row_shape"])
+def test_values_of_which_no_document_says_what_they_are(member: str) -> None:
+    store = store_of("graph")
+    for node in ("0/vertex_attributes/n", "0/link_attributes/w/0/0.0.0"):
+        bad = copy_of(store)
+        _put(bad, node, ("attributes", member), _DROP)
+        with pytest.raises(CorruptionError, match=f"{member} is missing"):
+            vectors.read_graph(bad)
+        assert "array-document" in vectors.validate(bad).codes

@@ -21,7 +21,7 @@ from zardine.vectors.content.level_plan import group
 from zardine.vectors.encoding.documents import LEVEL, ROOT, dataset, new_level, ome
 from zardine.vectors.encoding.offsets import parse_delta
 from zardine.vectors.storing.cell_arrays import child
-from zardine.vectors.storing.level_access import PENDING, UNFINISHED, Level, VectorStore
+from zardine.vectors.storing.level_access import PENDING, UNFINISHED, Level, VectorStore, datasets_of, named_levels
 from zardine.vectors.storing.level_nodes import links_between, nodes_below, with_empty_groups
 from zardine.vectors.storing.node_writing import write_document
 from zardine.vectors.storing.transactions import finish, replace_nodes
@@ -68,8 +68,7 @@ def erase_unfinished(owner: VectorStore) -> None:
     """Remove what a killed writer left of levels above 0."""
     numbers = owner.level_numbers()
     unfinished = [number for number in numbers if number > 0 and owner.is_unfinished(number)]
-    scales = owner.root.attributes["multiscales"][0].get("datasets") or ()
-    named = [str(each.get("path")) for each in scales]
+    named = named_levels(owner.root)
     gone = [int(name) for name in named if name.isdecimal() and name != "0" and int(name) not in numbers]
     if unfinished or gone:
         erase_levels(owner, [*unfinished, *gone])
@@ -101,7 +100,7 @@ def describe_levels(
         attributes: dict[str, Any] = dict(old.attributes)
         scales = dict(attributes["multiscales"][0])
         base = list(owner.root.bin_shape)
-        entries = {each.get("path"): each for each in scales.get("datasets") or ()}
+        entries = {str(each.get("path")): each for each in datasets_of(attributes)}
         entries |= {str(number): dataset(number, each.tolist(), base) for number, each in (bins or {}).items()}
         entries.setdefault("0", dataset(0, base, base))
         scales["datasets"] = [entries[str(number)] for number in numbers if str(number) in entries]

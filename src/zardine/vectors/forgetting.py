@@ -90,7 +90,7 @@ def _without_fragments(level: Level, vertices: CellArray, there: Ints) -> Iterat
     bare = there[find_rows(listed, there) < 0]
     if len(bare) == 0:
         return
-    size = dtype_of(vertices).itemsize * level.owner.root.ndim
+    size = dtype_of(vertices, "float32").itemsize * level.owner.root.ndim
     has_objects = level.attributes("object_index") is not None
     fresh = []
     for cell in vertices.read(bare):

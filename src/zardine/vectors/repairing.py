@@ -129,8 +129,6 @@ def _mend_link_values(level: Level, drop_lost: bool) -> Iterator[str]:
 
 def _fill_up(array: CellArray, name: str, keys: Ints, counts: Ints, drop_lost: bool) -> int:
     """Store fill values for rows that cells lack; gives how many."""
-    if "dtype" not in array.attributes:
-        raise CorruptionError("dtype is missing: the values cannot be told", array=array.array.path)
     dtype, shape = dtype_of(array), row_shape_of(array)
     cells = array.read(keys)
     size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))

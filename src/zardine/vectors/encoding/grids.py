@@ -21,10 +21,10 @@ _MOST_COORDINATE = 2**53
 
 
 def chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> Ints:
-    """The chunk of each position: shape ``(N, D)``. Positions are finite."""
+    """The chunk of each position: shape ``(N, D)``. Raises :class:`DataError` for NaN and for what is too far away."""
     quotients = np.floor(np.divide(positions, np.asarray(chunk_shape, np.float64), dtype=np.float64))
-    if quotients.size and max(-quotients.min(), quotients.max()) > _MOST_COORDINATE:
-        raise DataError(f"positions are more than 2^53 chunks of {tuple(chunk_shape)} away from the origin")
+    if quotients.size and not np.abs(quotients).max() <= _MOST_COORDINATE:  # also true of NaN
+        raise DataError(f"positions are more than 2^53 chunks of {tuple(chunk_shape)} away from the origin, or NaN")
     chunks: Ints = quotients.astype(np.int64)
     return chunks
 

@@ -59,7 +59,7 @@ def load_cells(
         index = level.cells("vertex_fragments")
     wanted = present_chunks(vertices, index) if chunks is None else chunks
     keys, cells = _read_present(vertices, wanted)
-    dtype = dtype_of(vertices)
+    dtype = dtype_of(vertices, "float32")
     width = level.owner.root.ndim
     if chunks is not None:
         check_empty(level, vertices, index, chunks[find_rows(keys, chunks) < 0])
@@ -90,9 +90,14 @@ def load_cells(
     return content.changed(vertex_attributes=per_row, fragment_attributes=per_part)
 
 
-def dtype_of(array: CellArray, default: str = "float32") -> np.dtype[Any]:
-    """The data type of the values in its cells, little endian. Raises :class:`~zardine.errors.CorruptionError`."""
+def dtype_of(array: CellArray, default: str | None = None) -> np.dtype[Any]:
+    """The data type of the values in its cells, little endian; ``default``: what they are where no document says.
+
+    Raises :class:`~zardine.errors.CorruptionError` for types that cells cannot have, and where there is no default.
+    """
     name = array.attributes.get("dtype", default)
+    if name is None:
+        raise CorruptionError("dtype is missing: the values cannot be told", array=array.array.path)
     try:
         dtype: np.dtype[Any] = np.dtype(name)
         dtype = np.dtype(f"<{dtype.kind}{dtype.itemsize}")
@@ -210,7 +215,9 @@ def read_column(array: CellArray, keys: Ints, counts: Ints, needed: Ints) -> Col
 
 def row_shape_of(array: CellArray) -> tuple[int, ...]:
     """The shape of the values of a row. Raises :class:`~zardine.errors.CorruptionError`."""
-    shape = array.attributes.get("row_shape") or ()
+    if "row_shape" not in array.attributes:
+        raise CorruptionError("row_shape is missing: the values cannot be told", array=array.array.path)
+    shape = array.attributes["row_shape"] or ()
     if not isinstance(shape, list | tuple) or not all(type(each) is int and 0 < each < 2**31 for each in shape):
         raise CorruptionError(f"row_shape {shape!r} is none that rows can have", array=array.array.path)
     return tuple(shape)

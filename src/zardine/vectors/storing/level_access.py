@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -208,6 +208,10 @@ def _parsed(parse: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def named_levels(root: RootDocument) -> list[str]:
     """The paths of the levels that the root document names, as they stand there."""
-    scales = root.attributes["multiscales"][0].get("datasets")
-    entries = scales if isinstance(scales, Sequence) and not isinstance(scales, str) else ()
-    return [str(each.get("path")) for each in entries if isinstance(each, Mapping)]
+    return [str(each.get("path")) for each in datasets_of(root.attributes)]
+
+
+def datasets_of(attributes: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What the ``attributes`` of a root group say of each level; entries that make no sense are left out."""
+    entries = attributes["multiscales"][0].get("datasets")
+    return [each for each in entries if isinstance(each, Mapping)] if isinstance(entries, list | tuple) else []
