@@ -83,11 +83,12 @@ def draw(lines: list[np.ndarray[Any, Any]], found: vectors.Polylines, coarse: ve
     """The world, the region that was asked for, and the coarsest level."""
     mpl.use("Agg")
     figure, (world, region) = pyplot.subplots(1, 2, figsize=(13, 4.6), width_ratios=(1.6, 1), layout="constrained")
-    world.set_title("all shores (grey), those asked for (blue), the coarsest level (orange)")
-    for line in lines:
-        world.plot(*line.T, color="0.75", linewidth=0.4)
+    world.set_title("all shores (grey), those asked for (blue), and beneath them the coarsest level (orange)")
     for line in coarse.lines:
-        world.plot(*line.T, color="tab:orange", linewidth=0.6)
+        for axes in (world, region):
+            axes.plot(*line.T, color="tab:orange", linewidth=1.8, alpha=0.5)
+    for line in lines:
+        world.plot(*line.T, color="0.35", linewidth=0.4)
     for axes, width in ((world, 0.5), (region, 0.8)):
         for line in found.lines:
             axes.plot(*line.T, color="tab:blue", linewidth=width)

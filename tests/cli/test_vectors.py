@@ -25,12 +25,12 @@ def test_info(run: Any, store: str) -> None:
     assert "100 vertices, float32" in shown
     assert "attributes of vertices: intensity" in shown
     facts = json.loads(run("vectors", "info", store, "--json").stdout)
-    assert facts["levels"][0]["compressors"] == ["zstd"]
+    assert facts["levels"][0]["compressors"] == ["zstd", "crc32c"]
 
 
 def test_conversions_pyramid_and_validate(run: Any, store: str) -> None:
     assert "3 arrays converted" in run("vectors", "shard", store, "--shape", "2").stdout
-    assert json.loads(run("vectors", "shard", store, "--shape", "2", "--json").stdout)["arrays_sharded"] == 0
+    assert json.loads(run("vectors", "shard", store, "--shape", "2", "--json").stdout)["arrays"] == 0
     assert run("vectors", "reshard", store, "4,2,1").exit_code == 0
     assert vectors.get_shard_info(store)["0/vertices"]["shard_shape"] == (4, 2, 1)
     assert run("vectors", "pyramid", store, "--levels", "2").stdout.startswith("Level 1: ")
@@ -51,7 +51,6 @@ def test_faults_and_wrong_usage(run: Any, store: str) -> None:
     assert not report["ok"]
     assert report["findings"][0]["severity"] == "error"
     assert run("vectors", "repair", store, "--drop-lost").exit_code == 0
-    assert run("vectors", "shard", store, "--shape", "0").exit_code == 1
     assert run("vectors", "shard", store, "--shape", "many").exit_code == 2
     assert run("vectors", "info", f"{store}/nothing").exit_code == 1
 
@@ -70,3 +69,67 @@ def test_repair_says_what_becomes_of_lost_rows(run: Any) -> None:
     text = " ".join(run("vectors", "repair", "--help").stdout.split())
     assert "lost become fill values" in text
     assert "which may be 0" in text
+
+
+def test_conversions_print_the_same_keys(run: Any, store: str) -> None:
+    def done(*words: str) -> Any:
+        return json.loads(run("vectors", *words, "--json").stdout)
+
+    cells = done("shard", store)["cells"]
+    assert cells > 3
+    assert done("reshard", store, "4,2,1") == {"arrays": 3, "cells": cells, "shard_shape": [4, 2, 1]}
+    assert done("reshard", store, "1") == {"arrays": 3, "cells": cells, "shard_shape": 1}
+    assert done("reshard", store, "none") == {"arrays": 0, "cells": 0, "shard_shape": None}
+    assert done("unshard", store) == {"arrays": 0, "cells": 0, "shard_shape": None}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("shard", "--shape", text) for text in ("0", "4,0,4", "-1", "", "4,", "many", "none", "nan", "1.5")),
+        *(("reshard", text) for text in ("0", "4,0,4", "many", "inf")),
+        *(("pyramid", f"--{name}", text) for name in ("factor", "sparsity") for text in ("0", "0.5", "nan", "inf")),
+        ("pyramid", "--levels", "0"),
+    ],
+)
+def test_numbers_that_can_never_be_are_wrong_usage(run: Any, store: str, words: tuple[str, ...]) -> None:
+    result = run("vectors", words[0], store, *words[1:])
+    assert result.exit_code == 2
+    assert "Invalid value for" in result.stderr
+
+
+COMMANDS = [("info",), ("validate",), ("repair",), ("shard",), ("unshard",), ("reshard", "4"), ("pyramid",)]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_not_there_does_not_exist(run: Any, tmp_path: Path, command: tuple[str, ...]) -> None:
+    path = str(tmp_path / "nothing")
+    result = run("vectors", command[0], path, *command[1:])
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {path!r} does not exist\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_storage_options(run: Any, store: str, command: tuple[str, ...]) -> None:
+    option = ("--storage-option", "auto_mkdir=true")
+    result = run("vectors", command[0], store, *command[1:], *option)
+    assert result.exit_code == 2
+    assert "storage_options ('auto_mkdir') have no meaning for" in result.stderr
+    assert run("vectors", command[0], f"local://{store}", *command[1:], *option).exit_code == 0  # through fsspec
+
+
+def test_info_shows_units_and_the_reference_system(run: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "scan.zv")
+    points, axes = [[0, 0], [3, 4]], [{"name": "x", "unit": "metre"}, {"name": "y"}]
+    wkt = 'PROJCRS["WGS 84 / UTM zone 33N", BASEGEOGCRS["WGS 84"]]'
+    vectors.write_points(path, points, axes=axes, crs={"wkt": wkt})
+    shown = run("vectors", "info", path).stdout
+    assert "x 0 to 3 metre, y 0 to 4\n" in shown
+    assert "Reference  WGS 84 / UTM zone 33N\n" in shown
+    assert json.loads(run("vectors", "info", path, "--json").stdout)["crs"] == {"wkt": wkt}
+    for crs, text in (({"epsg": 4326}, '{"epsg": 4326}'), ({"wkt": "local\n"}, "local\\n")):
+        vectors.write_points(path, points, crs=crs, overwrite=True)
+        assert f"Reference  {text}\n" in run("vectors", "info", path).stdout
+    vectors.write_points(path, points, overwrite=True)
+    assert "Reference" not in run("vectors", "info", path).stdout
+    assert json.loads(run("vectors", "info", path, "--json").stdout)["crs"] is None

@@ -11,7 +11,15 @@ import pytest
 
 from vectors.geometry_samples import values
 from zardine import vectors
-from zardine.errors import ChunkDecodeError, DataError, MetadataError, NodeNotFoundError, SelectionError, ZardineError
+from zardine.errors import (
+    ChunkDecodeError,
+    CorruptionError,
+    DataError,
+    MetadataError,
+    NodeNotFoundError,
+    SelectionError,
+    ZardineError,
+)
 from zardine.storage import MemoryStore
 from zardine.vectors.encoding.fragment_index import decode_index, encode_indexes
 from zardine.vectors.encoding.link_cells import decode_links
@@ -269,3 +277,54 @@ def test_conditions_on_values() -> None:
     for chunks in ([(0, 0)], 3, [[[0, 0, 0]]], ["a"], [(0, 0), (1, 2, 3)]):
         with pytest.raises(SelectionError, match="chunks"):
             vectors.read_points(store, chunks=chunks)  # type: ignore[arg-type]
+
+
+HUGE = 10**400
+WRONG_CALLS: dict[str, Callable[[MemoryStore], object]] = {
+    "factors": lambda s: vectors.build_pyramid(s, factors=[2]),  # type: ignore[list-item]
+    "no factors": lambda s: vectors.build_pyramid(s, factors=None),  # type: ignore[arg-type]
+    "one factor": lambda s: vectors.build_pyramid(s, factors=[(2,)]),  # type: ignore[list-item]
+    "text": lambda s: vectors.build_pyramid(s, factors=[("a", 1)]),  # type: ignore[list-item]
+    "large": lambda s: vectors.build_pyramid(s, factors=[(1e200, 1)]),
+    "huge": lambda s: vectors.build_pyramid(s, factors=[(HUGE, 1)]),
+    "scale": lambda s: vectors.build_pyramid(s, chunk_scale_factors=2),  # type: ignore[arg-type]
+    "seed": lambda s: vectors.build_pyramid(s, sparsity_seed=-1),
+    "seed of text": lambda s: vectors.build_pyramid(s, sparsity_seed="x"),  # type: ignore[arg-type]
+    "bounds": lambda s: vectors.write_points(s, P, bounds=([0] * 3, [HUGE] * 3), overwrite=True),
+    "where": lambda s: vectors.delete(s, where=np.zeros((2, 3))),  # type: ignore[arg-type]
+    "arrays": lambda s: vectors.reshard(s, 4, arrays=3),  # type: ignore[arg-type]
+    "list of arrays": lambda s: vectors.reshard(s, 4, arrays=[[1]]),  # type: ignore[list-item]
+    "lines": lambda s: vectors.write_lines(s, P.reshape(2, 2, 3), vertex_attributes={"a": [[1, 2], [3]]}),
+    "line of 4": lambda s: vectors.write_polylines(s, [P], geometry_type="line"),
+    "parents": lambda s: vectors.write_skeleton(s, P, np.array([2**64 - 1, 0, 1, 2], "u8")),
+    "chunks": lambda s: vectors.read_points(s, chunks=np.array([(2**64 - 1, 0, 0)], "u8")),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("call", WRONG_CALLS)
+def test_wrong_calls_change_nothing(call: str) -> None:
+    store = MemoryStore()
+    vectors.write_points(store, P, chunk_shape=5)
+    vectors.build_pyramid(store)
+    before = values(store)
+    with pytest.raises((DataError, SelectionError)):
+        WRONG_CALLS[call](store)
+    assert values(store) == before
+
+
+def test_links_of_trees_have_no_attributes() -> None:
+    store = MemoryStore()
+    vectors.write_skeleton(store, P, [-1, 0, 1, 1], chunk_shape=5)
+    with pytest.raises(DataError, match="nothing of the kind 'link'"):
+        vectors.set_attribute(store, "w", [1, 2, 3], kind="link")
+
+
+def test_groups_may_be_empty() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, P, object_ids=[1, 2, 3, 4], groups=[[], []])
+    assert [len(each) for each in vectors.read_groups(store).members] == [0, 0]
+    assert vectors.validate(store).findings == ()
+    for key in [key for key in store.list() if key.startswith("0/groups/c/")]:
+        store.erase(key)
+    with pytest.raises(CorruptionError, match="lost"):
+        vectors.read_groups(store)

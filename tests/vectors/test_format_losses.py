@@ -207,7 +207,7 @@ def test_scans_of_any_extent(tmp_path: Path, extent: float) -> None:
 
 def test_what_scans_do_not_have(tmp_path: Path) -> None:
     path = str(tmp_path / "a.zv")
-    values = {"intensity": [1.0, 2.5, 7e9], "name": ["a", "b", "c"], "rgb": np.zeros((3, 3)), "x" * 40: [1, 2, 3]}
+    values = {"intensity": [1.0, 2.5, 7e9], "name": ["a", "b", "c"], "rgb": np.zeros((3, 4)), "x" * 40: [1, 2, 3]}
     values |= {"big": np.array([1, 2, 2**60]), "ok": [True, False, True], "return_number": [1, 2, 300]}
     vectors.write_points(path, POINTS[:3], vertex_attributes=values, object_ids=[7, 2**40, 7])
     with warnings.catch_warnings(record=True) as recorded:

@@ -76,7 +76,7 @@ def test_emptied_vertices(kind: str) -> None:
         with pytest.raises(CorruptionError, match="lost"):
             read_all(store, kind, **query)
     assert not vectors.validate(store).ok
-    assert vectors.repair(store) == []
+    assert all("left as it is" in line for line in vectors.repair(store))
     assert not vectors.validate(store).ok
 
 
@@ -246,12 +246,18 @@ def test_lost_manifests_and_ids() -> None:
     store = store_of("polylines")
     erase(store, "0/object_index/object_ids/")
     assert "object-index" in vectors.validate(store).codes
+    found = {}
     for node in ("groups", "group_attributes/label", "object_attributes/size"):
         store = store_of("polylines")
         assert erase(store, f"0/{node}/c/")
-        assert [(each.code, each.place) for each in vectors.validate(store).findings] == [
-            ("values-absent", f"0/{node}")
-        ]
+        (finding,) = vectors.validate(store).findings
+        assert finding.place == f"0/{node}"
+        found[node] = finding.code
+    assert found == {
+        "groups": "group",
+        "group_attributes/label": "values-absent",
+        "object_attributes/size": "values-absent",
+    }
 
 
 def test_an_index_of_links_that_is_missing_or_cut() -> None:

@@ -1,6 +1,7 @@
 """Adding to a store: level 0 is worked out anew and replaced at one moment.
 
 Coarser levels would no longer agree and are removed; :func:`zardine.vectors.build_pyramid` makes them again.
+Where there is nothing to add, nothing changes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.content.columns import columns_of, join_columns
+from zardine.vectors.content.columns import checked_mapping, columns_of, join_columns
 from zardine.vectors.content.merging import merge
 from zardine.vectors.content.new_objects import new_objects, object_rows
 from zardine.vectors.content.point_content import by_object
@@ -72,8 +73,10 @@ def append_points(
         if old.fragment_attributes or old.links:
             what = "fragments have attributes" if old.fragment_attributes else "points have links"
             raise UnsupportedError(f"nothing can be added to {level.owner.name}: its {what}, and it has no objects")
-        if object_attributes:
+        if checked_mapping(object_attributes):
             raise DataError(f"{level.owner.name} has no objects: leave object_attributes out")
+        if len(points) == 0:
+            return
         shapes = level.document.chunk_shape, level.owner.root.bin_shape
         both = merge(old, plain_points(points, columns, None, *shapes))
         joined = plain_points(both.positions, both.vertex_attributes, both.visible(), *shapes)
@@ -86,7 +89,8 @@ def append_points(
     objects, _ = new_objects(distinct, len(distinct), None, None, None)
     content, _ = by_object(points, columns, keys, cell, row.reshape(-1), objects)
     given = columns_of(object_attributes, len(fresh), "new objects (one for each distinct new id)")
-    replace_level(level, _with_new_attributes(merge(old, content), old, given))
+    if len(points):
+        replace_level(level, _with_new_attributes(merge(old, content), old, given))
 
 
 @alone
@@ -114,7 +118,9 @@ def append_polylines(
     columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
     ids = _new_ids(object_ids, len(lengths), old.objects.ids)
     objects, _ = new_objects(ids, len(ids), object_attributes, None, None)
-    replace_level(level, merge(old, polyline_content(points, columns, lengths, level.document.chunk_shape, objects)))
+    if len(lengths):
+        content = polyline_content(points, columns, lengths, level.document.chunk_shape, objects)
+        replace_level(level, merge(old, content))
 
 
 @alone
@@ -179,7 +185,9 @@ def append_skeleton(
     if (row[above[above >= 0]] != row[above >= 0]).any():
         raise DataError("a vertex and its parent belong to different objects")
     columns = columns_of(vertex_attributes, len(points), "vertices")
-    replace_level(level, merge(old, skeleton_content(points, columns, above, row, level.document.chunk_shape, objects)))
+    if len(points):
+        content = skeleton_content(points, columns, above, row, level.document.chunk_shape, objects)
+        replace_level(level, merge(old, content))
 
 
 def _append_links(
@@ -210,7 +218,8 @@ def _append_links(
     stored = inverse(order)
     of_links = columns_of(link_attributes, len(array), "links")
     content = content.changed(links={0: Links(stored[array] if len(array) else array, of_links)})
-    replace_level(level, merge(old, content))
+    if len(points):
+        replace_level(level, merge(old, content))
 
 
 def _open(path: StoreLike, name: str, *kinds: str) -> Level:
@@ -244,7 +253,7 @@ def _new_ids(ids: npt.ArrayLike | None, count: int, known: Ints) -> Ints:
         first = int(known.max()) + 1 if len(known) else 0
         if first + count > 2**63:
             raise DataError("no ids are left above the highest: give object_ids")
-        return np.arange(first, first + count)
+        return np.arange(count) + np.int64(first if count else 0)  # arange(first, 2**63) would be floats
     found = checked_ids(ids, count, "object_ids")
     if np.isin(found, known).any():
         raise DataError(f"object_ids: {int(found[np.isin(found, known)][0])} is there already")

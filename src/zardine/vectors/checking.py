@@ -6,11 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from math import prod
 
-import numpy as np
-
-from zardine.errors import CorruptionError, MetadataError, NodeNotFoundError, StoreError
+from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
 from zardine.nodes import describe
 from zardine.places import find_place
 from zardine.stores.resolve import StoreLike
@@ -19,8 +16,9 @@ from zardine.vectors.encoding.documents import FORMAT_VERSION
 from zardine.vectors.encoding.kinds import KINDS
 from zardine.vectors.findings import NOT_ON_PURPOSE, Finding, Report, error, guarded, unexpected, warning
 from zardine.vectors.parametric import check_parametric
-from zardine.vectors.reading.loading import dtype_of, load_cells, row_shape_of
+from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.steady_cells import WAITS
+from zardine.vectors.storing.consolidation import differing_documents
 from zardine.vectors.storing.level_access import NEXT, UNFINISHED, Level, VectorStore, named_levels
 from zardine.vectors.storing.store_states import state_of
 from zardine.vectors.validation.arrays import check_arrays
@@ -92,6 +90,10 @@ def _check_root(owner: VectorStore) -> Iterator[Finding]:
             yield warning("geometry", "", f"geometry {name!r} is not known")
         elif root.links_convention not in kind.conventions:
             yield error("convention", "", f"links_convention {root.links_convention!r} does not go with {name}")
+    differing = next(differing_documents(owner), None)
+    if differing is not None:
+        reason = f"consolidated metadata contradicts the document of {differing}, and other programs believe it: repair"
+        yield error("consolidated", "", f"{reason} removes it, consolidate_metadata makes it anew")
     if not owner.level_numbers():
         yield error("no-level", "", "there is no level")
 
@@ -128,29 +130,29 @@ def _check_level(level: Level, findings: list[Finding]) -> Content | None:
     for family in ("vertex_attributes", "fragment_attributes"):
         for name in guarded(findings, "attribute", f"{place}/{family}", partial(level.names, family)) or ():
             where = f"{place}/{family}/{name}"
-            guarded(findings, "attribute", where, partial(_check_attribute, level, content, family, name))
+            guarded(findings, "attribute", where, partial(_check_attribute, level, family, name))
+    for family in ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes"):
+        if guarded(findings, "attribute", f"{place}/{family}", partial(_is_empty_group, level, family)):
+            findings.append(error("attributes-lost", f"{place}/{family}", "there is a group for them, and none in it"))
     check_links(level, content, findings)
     guarded(findings, "arrays-present", place, lambda: findings.extend(_check_present(level)))
     return content
 
 
-def _check_attribute(level: Level, content: Content, family: str, name: str) -> None:
-    """Raise where an attribute cannot be read, or has more values than there are rows."""
+def _is_empty_group(level: Level, relative: str) -> bool:
+    try:
+        return level.attributes(relative) is not None and not level.names(relative)
+    except UnsupportedError:  # nothing can be listed
+        return False
+
+
+def _check_attribute(level: Level, family: str, name: str) -> None:
+    """Raise where an attribute cannot be read."""
     if family == "vertex_attributes":
         found = load_cells(level, vertex_attributes=[name], trust_count=False)
         found.vertex_attributes[name].take(found.visible()).decoded()
-        counts = np.diff(content.row_starts)
     else:
         load_cells(level, fragment_attributes=[name], trust_count=False).fragment_attributes[name].decoded()
-        counts = np.diff(content.fragments.before)
-    array = level.cells(f"{family}/{name}")
-    if array is None:
-        return
-    size = dtype_of(array).itemsize * prod(row_shape_of(array))
-    for chunk, cell, count in zip(content.keys, array.read(content.keys), counts.tolist(), strict=True):
-        if len(cell) > count * size:
-            reason = f"{len(cell) // size} attribute values for {count} rows: they do not belong together"
-            raise CorruptionError(reason, array=array.array.path, chunk=tuple(chunk.tolist()))
 
 
 def _check_present(level: Level) -> Iterator[Finding]:

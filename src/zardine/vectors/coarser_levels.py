@@ -44,8 +44,8 @@ def end_level(level: Level) -> None:
     update_node(level.owner.store, level.path, load_group(level.owner.store, level.path, 3), change)
 
 
-def erase_levels(owner: VectorStore, numbers: Collection[int]) -> None:
-    """Remove levels, links of the others to them, and what the root document says of them.
+def erase_levels(owner: VectorStore, numbers: Collection[int], *, links: bool = True) -> None:
+    """Remove levels, ``links`` of the others to them, and what the root document says of them.
 
     Who is killed meanwhile leaves levels that are unfinished, or others complete.
     """
@@ -53,7 +53,7 @@ def erase_levels(owner: VectorStore, numbers: Collection[int]) -> None:
         return
     there = owner.level_numbers()
     for number in there:
-        if number not in numbers and not owner.is_unfinished(number):
+        if links and number not in numbers and not owner.is_unfinished(number):
             forget_levels(owner.level(number), numbers)
     for number in sorted(set(numbers) & set(there), reverse=True):
         _hollow(owner, number, {})

@@ -22,6 +22,10 @@ from zardine.vectors.storing.transactions import finish
 Progress = Callable[[int, int], object] | None
 
 _NO_CELLS = ("object_index", "object_attributes", "groups", "group_attributes")
+_FAMILIES = (
+    *("vertices", "vertex_attributes", "vertex_fragments", "fragment_attributes"),
+    *("links", "link_attributes", "link_fragments", "cross_chunk_links", "cross_chunk_link_attributes"),
+)
 
 
 def shard_store(
@@ -97,8 +101,14 @@ def cell_arrays(level: Level, below: str = "") -> Iterator[tuple[str, CellArray]
         node = level.node(relative)
         if isinstance(node, GroupMetadata):
             yield from cell_arrays(level, relative)
-        elif isinstance(node, ArrayMetadata) and node.data_type.name in ("bytes", "variable_length_bytes"):
+        elif isinstance(node, ArrayMetadata) and has_cells(relative, node):
             yield relative, reopened(level.owner.store, child(level.path, relative), node)
+
+
+def has_cells(relative: str, node: ArrayMetadata) -> bool:
+    """Whether an array below a level is one with a cell for each chunk, and not one of somebody's own."""
+    ours = relative.split("/")[0] in _FAMILIES or "zv_array" in node.attributes or NONEMPTY in node.attributes
+    return ours and node.data_type.name in ("bytes", "variable_length_bytes")
 
 
 @alone
@@ -113,7 +123,7 @@ def _convert(path: StoreLike, shard_shape: Any, arrays: Collection[str] | None, 
         for level, shape in zip(map(owner.level, owner.level_numbers()), wanted, strict=True)
         for name, array in cell_arrays(level)
     ]
-    names = None if arrays is None else {arrays} if isinstance(arrays, str) else set(arrays)
+    names = _names(arrays)
     unknown = sorted((names or set()) - {name for name, *_ in there}, key=str)
     if unknown:
         known = ", ".join(sorted({name for name, *_ in there}))
@@ -130,6 +140,13 @@ def _convert(path: StoreLike, shard_shape: Any, arrays: Collection[str] | None, 
     if arrays is None and not any(wanted):
         _set_note(owner, None)
     return changed, cells
+
+
+def _names(arrays: Any) -> set[Any] | None:
+    try:
+        return None if arrays is None else {arrays} if isinstance(arrays, str) else set(arrays)
+    except TypeError:
+        raise DataError(f"arrays are names of arrays, not {arrays!r}") from None
 
 
 def convert_array(array: CellArray, shard_shape: tuple[int, ...] | None) -> int | None:

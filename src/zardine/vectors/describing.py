@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.storing.cell_arrays import CellArray
 from zardine.vectors.storing.level_access import Level, VectorStore
 
 
 def describe_store(path: StoreLike) -> dict[str, Any]:
     """The facts of a store and of each level, for people and programs; reads documents only.
 
-    ``geometry_types``, ``axes``, ``bounds``, ``chunk_shape``, ``bin_shape``, ``format_version``, and ``levels``: of
-    each ``level``, ``vertex_count``, ``chunk_shape``, ``grid_shape``, ``chunks`` (with vertices), ``dtype``,
-    ``shard_shape``, ``compressors``, ``objects``, ``links`` and names of attributes.
+    ``geometry_types``, ``crs``, ``axes``, ``bounds``, ``chunk_shape``, ``bin_shape``, ``format_version``, and
+    ``levels``: of each ``level``, ``vertex_count``, ``chunk_shape``, ``grid_shape``, ``chunks`` (with vertices),
+    ``dtype``, ``shard_shape``, ``compressors``, ``objects``, ``links`` and names of attributes.
     """
     owner = VectorStore.open(path)
     root = owner.root
@@ -21,6 +22,7 @@ def describe_store(path: StoreLike) -> dict[str, Any]:
         "path": owner.name,
         "format_version": root.block.get("zv_version"),
         "geometry_types": list(root.geometry_types),
+        "crs": root.block.get("crs"),
         "axes": [dict(axis) for axis in root.axes],
         "bounds": [list(corner) for corner in root.bounds],
         "chunk_shape": list(root.chunk_shape),
@@ -29,6 +31,11 @@ def describe_store(path: StoreLike) -> dict[str, Any]:
         "notes": root.attributes.get("notes"),
         "levels": [_level(owner.level(number)) for number in owner.finished_levels()],
     }
+
+
+def _chunk_count(vertices: CellArray) -> int:
+    listed = vertices.listed()
+    return len(vertices.found() if listed is None else listed)
 
 
 def _level(level: Level) -> dict[str, Any]:
@@ -40,7 +47,7 @@ def _level(level: Level) -> dict[str, Any]:
         "vertex_count": level.document.vertex_count,
         "chunk_shape": list(level.document.chunk_shape),
         "grid_shape": None if vertices is None else list(vertices.array.shape),
-        "chunks": None if vertices is None else len(vertices.attributes.get("nonempty_chunks") or ()),
+        "chunks": None if vertices is None else _chunk_count(vertices),
         "dtype": None if vertices is None else vertices.attributes.get("dtype"),
         "shard_shape": None if vertices is None or vertices.array.shards is None else list(vertices.array.shards),
         "compressors": [] if vertices is None else [codec.name for codec in vertices.array.compressors],

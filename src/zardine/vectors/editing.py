@@ -63,9 +63,9 @@ def delete(
     without vertices go, also from groups. All attributes stay with their rows. Raises
     :class:`~zardine.errors.SelectionError`.
     """
-    if bbox is None and object_ids is None and group_ids is None and not where:
-        raise SelectionError("say what to delete: bbox, object_ids, group_ids or where")
     query = Query(bbox=bbox, object_ids=object_ids, group_ids=group_ids, where=where).checked()
+    if bbox is None and object_ids is None and group_ids is None and not query.where:
+        raise SelectionError("say what to delete: bbox, object_ids, group_ids or where")
     level = open_to_change(path)
     content = load_whole(level)
     for name in query.where or {}:
@@ -132,7 +132,7 @@ def set_attribute(path: StoreLike, name: str, values: Any, *, kind: str = "verte
     elif kind == "fragment":
         columns = _with_column(content.fragment_attributes, name, values, content.fragments.count, "fragments")
         content = content.changed(fragment_attributes=columns)
-    elif kind == "link" and 0 in content.links:
+    elif kind == "link" and 0 in content.links and kind_of(level) in ("graph", "mesh"):
         links = content.links[0]
         columns = _with_column(links.attributes, name, values, len(links.endpoints), "links")
         content = content.changed(links={0: replace(links, attributes=columns)})
@@ -151,11 +151,19 @@ def _replace_family(level: Level, content: Content, kind: str, name: str) -> Non
     """Store what ``content`` has otherwise than the level: an attribute of one kind."""
     owner, planned = level.owner, plan_whole(level, content)
     nodes = [node for node in planned if _belongs(node.path, kind, name)]
-    removed = [path for path in replaced_nodes(level, {node.path for node in planned}) if _belongs(path, kind, name)]
-    if kind in ("object", "group"):
-        erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
-        level = owner.level(0)
-    replace_nodes(level, nodes, removed, attributes_for(level, content, planned))
+    coarser = [number for number in owner.level_numbers() if number > 0 and kind in ("object", "group")]
+    gone = replaced_nodes(level, {node.path for node in planned}, other_levels=bool(coarser))
+    removed = [path for path in gone if _belongs(path, kind, name) or (coarser and path.split("/")[0] in _LINKS)]
+    replace_nodes(
+        level,
+        nodes,
+        removed,
+        attributes_for(level, content, planned),
+        before=lambda: erase_levels(owner, coarser, links=False),
+    )
+
+
+_LINKS = ("links", "link_attributes")
 
 
 def _belongs(path: str, kind: str, name: str) -> bool:

@@ -19,7 +19,7 @@ from zardine.vectors.content.run_content import inverse, skeleton_content
 from zardine.vectors.encoding.grids import chunks_of
 from zardine.vectors.encoding.ragged import Ints, unique_rows
 from zardine.vectors.reading.loading_links import load_links
-from zardine.vectors.reading.querying import Found, ids_of_rows, run_query, values_of
+from zardine.vectors.reading.querying import Found, check_geometry, ids_of_rows, run_query, values_of
 from zardine.vectors.reading.questions import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Graph, Mesh, Skeleton
@@ -121,6 +121,8 @@ def write_skeleton(
     found = plain_array(parents, "parents")
     if found.shape != (len(points),) or found.dtype.kind not in "iu":
         raise DataError(f"parents are {len(points)} integers, not {found.dtype} of shape {found.shape}")
+    if found.dtype.kind == "u" and found.size and int(found.max()) >= 2**63:
+        raise DataError(f"parents are rows of the {len(points)} vertices, or -1; found {int(found.max())}")
     above = found.astype(np.int64)
     if ((above < -1) | (above >= len(points))).any():
         raise DataError(
@@ -149,8 +151,8 @@ def read_graph(
 ) -> Graph:
     """Read the vertices for which everything holds that is given, and the edges between them.
 
-    Arguments and errors are those of :func:`read_points`. Of a skeleton, edges are child and parent; of polylines
-    those between neighbours are not stored and not given: see :func:`read_polylines`.
+    Arguments and errors are those of :func:`read_points`. Of a skeleton, edges are child and parent; points
+    may have edges, too. Other geometries are :class:`~zardine.errors.SelectionError`.
     """
     query = Query(
         level=level,
@@ -288,8 +290,10 @@ def checked_links(links: Any, what: str, least: int) -> Ints:
         array = np.zeros((0, least), np.int64)
     good = array.ndim == 2 and (array.shape[1] == 2 if least == 2 else 3 <= array.shape[1] <= 12)
     if not good or (array.dtype.kind not in "iu" and array.size):
-        shape = "(E, 2)" if least == 2 else "(F, 3) or more corners"
+        shape = "(E, 2)" if least == 2 else "(F, 3), or up to 12 corners"
         raise DataError(f"{what} are integers of shape {shape}, not {array.dtype} of shape {array.shape}")
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+        raise DataError(f"{what}: {int(array.max())} does not fit in 64 bits with a sign")
     return array.astype(np.int64)
 
 
@@ -307,6 +311,7 @@ def _links(found: Found, width: int, names: Names) -> tuple[Ints, dict[str, npt.
 
 
 def _graph(level: Level, query: Query, of_edges: Names) -> Graph:
+    check_geometry(level, "graph", "skeleton", "point_cloud")
     found = run_query(level, query, fragments=True)
     if level.owner.root.geometry_types[:1] == ("skeleton",):
         skeleton = _skeleton(found, query.attributes)
@@ -316,12 +321,14 @@ def _graph(level: Level, query: Query, of_edges: Names) -> Graph:
 
 
 def _mesh(level: Level, query: Query, of_faces: Names) -> Mesh:
+    check_geometry(level, "mesh")
     found = run_query(level, query, fragments=True)
     links, columns = _links(found, 3, of_faces)
     return Mesh(_positions(found), links, _values(found, query.attributes), columns, ids_of_rows(found))
 
 
 def _in_space(level: Level, query: Query, world: bool) -> Skeleton:
+    check_geometry(level, "skeleton")
     skeleton = _skeleton(run_query(level, query, fragments=True), query.attributes)
     offset = level.owner.root.block.get("coordinate_offset")
     if not world or offset is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,8 +20,10 @@ from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes import find_node
 from zardine.settings import config
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.content.columns import is_unicode
 from zardine.vectors.content.level_plan import Node
 from zardine.vectors.content.point_content import groups_of
+from zardine.vectors.content.positions import plain_array
 from zardine.vectors.encoding.layouts import table_metadata
 from zardine.vectors.findings import Finding, warning
 from zardine.vectors.reading.steady_cells import WAITS
@@ -53,7 +56,7 @@ class ParametricObject:
 @alone
 def write_parametric_objects(
     path: StoreLike,
-    objects: Sequence[ParametricObject],
+    objects: Iterable[ParametricObject],
     *,
     types: Mapping[str, Sequence[str]] = PARAMETRIC_TYPES,
     groups: Sequence[Collection[int]] | None = None,
@@ -62,19 +65,17 @@ def write_parametric_objects(
 
     ``types`` names the coefficients of each type. ``groups`` are lists of numbers of objects. The old ones are there
     until one write changes to the new ones.
-    Raises :class:`~zardine.errors.DataError` for unknown types, and for other than finite coefficients, as many as the
-    type has.
+    Raises :class:`~zardine.errors.DataError` for unknown types, names that are no text, and for other than finite
+    coefficients, as many as the type has.
     """
     owner = VectorStore.open(path, writable=True)
+    _check_types(types)
+    objects = _checked_objects(objects, types)
     names = list(types)
-    width = 1 + max((len(types[each.type]) for each in objects if each.type in types), default=0)
+    width = 1 + max((len(types[each.type]) for each in objects), default=0)
     table = np.full((len(objects), width), np.nan)
     for row, each in enumerate(objects):
-        values = np.asarray(each.coefficients, np.float64)
-        if each.type not in types:
-            raise DataError(f"object {row} is a {each.type!r}; there are {', '.join(names)}")
-        if values.shape != (len(types[each.type]),) or not np.isfinite(values).all():
-            raise DataError(f"object {row}: a {each.type} has the finite coefficients {', '.join(types[each.type])}")
+        values = _coefficients(each, types[each.type], row)
         table[row, 0] = names.index(each.type)
         table[row, 1 : 1 + len(values)] = values
     found = groups_of(groups, None, np.arange(len(objects)))
@@ -100,6 +101,44 @@ def write_parametric_objects(
     removed = [name for name in _PARTS if name not in planned and find_node(owner.store, child(place, name), 3)]
     changed = {**attributes, "parametric_types": numbered}
     replace_below(owner.store, place, nodes, removed, changed, attributes)
+
+
+def _check_types(types: Any) -> None:
+    good = isinstance(types, Mapping) and all(
+        _is_text(name) and isinstance(each, Sequence) and not isinstance(each, str | bytes) and all(map(_is_text, each))
+        for name, each in types.items()
+    )
+    if not good:
+        raise DataError("types is a mapping of names of types to lists of the names of their coefficients")
+
+
+def _checked_objects(objects: Any, types: Mapping[str, Sequence[str]]) -> list[ParametricObject]:
+    try:
+        found = list(objects)
+    except TypeError:
+        raise DataError(f"objects is a list of ParametricObject, not {type(objects).__name__}") from None
+    for row, each in enumerate(found):
+        if not isinstance(each, ParametricObject):
+            raise DataError(f"object {row} is a {type(each).__name__}, not a ParametricObject")
+        if not isinstance(each.type, str) or each.type not in types:
+            raise DataError(f"object {row} is a {each.type!r}; there are {', '.join(types)}")
+        if not _is_text(each.name):
+            raise DataError(f"object {row} has the name {each.name!r}, which is no text that UTF-8 can hold")
+    return found
+
+
+def _coefficients(one: ParametricObject, names: Sequence[str], row: int) -> npt.NDArray[np.float64]:
+    given = plain_array(one.coefficients, f"object {row}")
+    if given.shape == (len(names),) and all(isinstance(each, int | float) for each in given.tolist()):
+        with suppress(OverflowError):
+            values = given.astype(np.float64)
+            if np.isfinite(values).all():
+                return values
+    raise DataError(f"object {row}: a {one.type} has the finite coefficients {', '.join(names)}")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and is_unicode(value)
 
 
 def _metadata(shape: Sequence[int], dtype: Any, about: Mapping[str, Any], fill_value: Any = None) -> ArrayMetadata:

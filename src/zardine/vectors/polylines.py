@@ -16,7 +16,7 @@ from zardine.vectors.content.positions import checked_positions, plain_array
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
 from zardine.vectors.encoding.ragged import ranges, starts_of
 from zardine.vectors.reading.loading_objects import load_tables, no_objects
-from zardine.vectors.reading.querying import run_query, values_of
+from zardine.vectors.reading.querying import check_geometry, run_query, values_of
 from zardine.vectors.reading.questions import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Polylines
@@ -48,6 +48,10 @@ def write_polylines(
         raise DataError(f"geometry_type is 'streamline', 'polyline' or 'line', not {geometry_type!r}")
     settings = StoreOptions.of(options)
     whole, lengths = joined_lines(polylines, settings.rank)
+    if geometry_type == "line" and any(length != 2 for length in lengths):
+        raise DataError(
+            f"a line has 2 vertices, not {next(int(each) for each in lengths if each != 2)}: see write_polylines"
+        )
     points = checked_positions(whole, dtype, "vertices of polylines")
     columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
     objects, found_groups = new_objects(object_ids, len(lengths), object_attributes, groups, group_attributes)
@@ -64,6 +68,8 @@ def write_lines(path: StoreLike, endpoints: npt.ArrayLike, **options: Any) -> No
     array = plain_array(endpoints, "endpoints")
     if array.ndim != 3 or array.shape[1] != 2:
         raise DataError(f"endpoints of lines are of shape (N, 2, D), not {array.shape}")
+    if "geometry_type" in options:
+        raise TypeError("unexpected argument 'geometry_type': see write_polylines")
     attributes = checked_mapping(options.pop("vertex_attributes", None))
     if attributes is not None:
         attributes = {name: _flat(values, len(array)) for name, values in attributes.items()}
@@ -107,6 +113,7 @@ def read_polylines(
 
 
 def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
+    check_geometry(level, "line", "polyline", "streamline")
     found = run_query(level, query, fragments=True, whole_objects=True)
     if found.manifests is None or found.objects is None:
         raise SelectionError(f"{found.level.owner.name} has no lines: level {query.level} has no object index")
@@ -135,5 +142,5 @@ def read_lines(path: StoreLike, **options: Any) -> npt.NDArray[Any]:
 
 
 def _flat(values: Any, count: int) -> Any:
-    array = np.asarray(values)
+    array = plain_array(values, "vertex_attributes")
     return array.reshape(2 * count, *array.shape[2:]) if array.shape[:2] == (count, 2) else array

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.coarser_levels import begin_level, describe_levels, end_level, erase_levels, forget_levels
 from zardine.vectors.content.level_plan import Grid, Node, group, plan_level, plan_links
 from zardine.vectors.content.link_placement import anchors_for, place_links
+from zardine.vectors.content.positions import shown
 from zardine.vectors.content.rows import Content, Fragments, Links, Objects
 from zardine.vectors.encoding.grids import chunks_of
 from zardine.vectors.encoding.ragged import Ints, row_numbers, starts_of, unique_rows
@@ -27,6 +29,9 @@ from zardine.vectors.storing.transactions import finish, replace_nodes
 
 _MOST_TIMES = 64
 """How many times larger than wanted chunks may become, so that bins divide them."""
+
+_COARSEST = 2**32
+"""Of a factor between two levels."""
 
 Progress = Callable[[int, int], object] | None
 
@@ -54,21 +59,17 @@ def build_pyramid(
     first, with all links to them; who is killed leaves fewer levels, never wrong ones, and perhaps one that is
     unfinished: it cannot be read, and whoever changes the store next removes it.
     """
-    steps = [(float(a), float(b)) for a, b in factors]
-    if any(not (np.isfinite(a) and a >= 1 and np.isfinite(b) and b >= 1) for a, b in steps):
-        raise DataError(f"factors are pairs of numbers from 1 on, not {list(factors)!r}")
-    scales = None if chunk_scale_factors is None else list(chunk_scale_factors)
-    if scales is not None and (
-        len(scales) != len(steps) or any(isinstance(s, bool) or not isinstance(s, int) or s < 1 for s in scales)
-    ):
-        raise DataError(f"chunk_scale_factors are whole numbers from 1 on, one for each level, not {scales!r}")
+    steps, scales = _checked_steps(factors, chunk_scale_factors)
+    try:
+        generator = np.random.default_rng(sparsity_seed)
+    except (TypeError, ValueError):
+        raise DataError(f"sparsity_seed is a whole number from 0 on, not {sparsity_seed!r}") from None
     owner = VectorStore.open(path, writable=True)
     if owner.level(0).rank != owner.root.ndim:
         raise DataError(f"{owner.name} is divided by an attribute: no coarser levels can be made of it")
     finish(owner.level(0))
     ratios = _chunk_ratios(owner, [coarsen for coarsen, _ in steps], scales)
     content = load_whole(owner.level(0))
-    generator = np.random.default_rng(sparsity_seed)
     erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
     forget_levels(owner.level(0), range(1, sys.maxsize))
     bin_shape, made = np.asarray(owner.root.bin_shape), list[int]()
@@ -92,6 +93,29 @@ def build_pyramid(
         if progress is not None:
             progress(number, len(steps))
     return made
+
+
+def _checked_steps(factors: Any, chunk_scale_factors: Any) -> tuple[list[tuple[float, float]], list[int] | None]:
+    """What a user says of each level. Raises :class:`~zardine.errors.DataError`."""
+    try:
+        steps = [(float(a), float(b)) for a, b in factors]
+        good = all(1 <= each <= _COARSEST for step in steps for each in step)
+    except (TypeError, ValueError, OverflowError):
+        good = False
+    if not good:
+        raise DataError(
+            f"factors are pairs of numbers from 1 to {_COARSEST:g}, one for each level, not {shown(factors)}"
+        )
+    if chunk_scale_factors is None:
+        return steps, None
+    try:
+        scales = [as_index(each) for each in chunk_scale_factors]
+    except TypeError:
+        scales = []
+    if len(scales) != len(steps) or not all(1 <= each <= _COARSEST for each in scales):
+        reason = "chunk_scale_factors are whole numbers from 1 on, one for each level"
+        raise DataError(f"{reason}, not {chunk_scale_factors!r}")
+    return steps, scales
 
 
 def _chunk_ratios(owner: VectorStore, factors: Sequence[float], scales: Sequence[int] | None) -> list[int]:
@@ -141,9 +165,7 @@ def coarsened(
     _, number = unique_rows(chunks_of(content.positions[rows], bin_shape.tolist()))
     count = int(number.max()) + 1 if len(number) else 0
     totals = np.bincount(number, minlength=count)
-    means = np.stack(
-        [np.bincount(number, column, count) / totals for column in content.positions[rows].astype(np.float64).T], axis=1
-    ).astype(content.positions.dtype)
+    means = _means(content.positions[rows], number, totals)
     keys, cell = unique_rows(chunks_of(means, chunk_shape.tolist()))
     order = np.argsort(cell, kind="stable")
     place = np.empty(count, np.int64)
@@ -157,6 +179,19 @@ def coarsened(
         keys, starts, means[order], Fragments(starts, np.arange(count + 1), each, True), objects=new_objects
     )
     return coarse.changed(groups=content.groups), parent
+
+
+def _means(positions: npt.NDArray[Any], number: Ints, counts: Ints) -> npt.NDArray[Any]:
+    """The mean of the positions with each number, of which there are ``counts``, rounded to none outside of them."""
+    if len(counts) == 0:
+        return positions[:0]
+    order = np.argsort(number, kind="stable")
+    starts = starts_of(counts)[:-1]
+    columns = []
+    for column in positions[order].T:
+        mean = (np.add.reduceat(column.astype(np.float64), starts) / counts).astype(column.dtype)
+        columns.append(np.clip(mean, np.minimum.reduceat(column, starts), np.maximum.reduceat(column, starts)))
+    return np.stack(columns, axis=1)
 
 
 def _followed(content: Content, objects: Objects, chosen: Ints, parent: Ints) -> Objects:

@@ -18,25 +18,31 @@ from zardine.vectors.converting import cell_arrays
 from zardine.vectors.encoding.documents import LEVEL
 from zardine.vectors.encoding.offsets import signed
 from zardine.vectors.encoding.ragged import Ints, find_rows, unique_rows
+from zardine.vectors.findings import Finding
 from zardine.vectors.forgetting import filled_node, forget_links, forget_vertices, set_attributes
 from zardine.vectors.reading.loading import dtype_of, load_cells, row_shape_of
 from zardine.vectors.reading.loading_links import deltas_of, rows_of_links
+from zardine.vectors.reading.loading_objects import load_manifests
 from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, key_texts
+from zardine.vectors.storing.consolidation import differing_documents, forget_consolidated
 from zardine.vectors.storing.level_access import Level, VectorStore
-from zardine.vectors.storing.one_writer import alone
+from zardine.vectors.storing.one_writer import locked
 from zardine.vectors.storing.rebuilding import is_settled, rebuild, reopened, settle
 from zardine.vectors.storing.transactions import finish
+from zardine.vectors.validation.objects import check_objects
+from zardine.vectors.validation.rows import check_rows
 
 T = TypeVar("T")
 
 
-@alone
+@locked
 def repair(path: StoreLike, *, drop_lost: bool = False) -> list[str]:
     """Put right what :func:`validate` finds and what can be put right; gives a line for each thing done.
 
     - changes and conversions that were interrupted are brought to an end;
     - ``nonempty_chunks`` gets what is stored and was not in it;
     - attributes that lack rows get fill values for them;
+    - Consolidated metadata that is no longer true goes.
     - ``vertex_count`` becomes what is true where there are more vertices, and ``fragments_tile`` in any case.
 
     What says that data is lost stays, so that :func:`validate` and readers go on saying so. ``drop_lost``: forget what
@@ -59,6 +65,11 @@ def repair(path: StoreLike, *, drop_lost: bool = False) -> list[str]:
         steps = [_mend_attributes(level, drop_lost), _mend_link_values(level, drop_lost), _mend_level(level, drop_lost)]
         for step in [*([forget_vertices(level), forget_links(level)] if drop_lost else []), *steps]:
             _note(done, str(number), step)
+        _note(done, str(number), _mend_tables(level))
+        _note(done, str(number), _left_as_it_is(owner.level(number)))
+    if any(differing_documents(owner)):
+        forget_consolidated(owner)
+        done.append("removed consolidated metadata that other documents contradict: consolidate_metadata makes it anew")
     return done
 
 
@@ -129,7 +140,7 @@ def _mend_link_values(level: Level, drop_lost: bool) -> Iterator[str]:
 
 def _fill_up(array: CellArray, name: str, keys: Ints, counts: Ints, drop_lost: bool) -> int:
     """Store fill values for rows that cells lack; gives how many."""
-    dtype, shape = dtype_of(array), row_shape_of(array)
+    dtype, shape = dtype_of(array, text=True), row_shape_of(array)
     cells = array.read(keys)
     size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
     cut_short = [place for place, cell in enumerate(cells) if len(cell) % size]
@@ -145,7 +156,10 @@ def _fill_up(array: CellArray, name: str, keys: Ints, counts: Ints, drop_lost: b
         column = Column(np.frombuffer(cells[place][: len(cells[place]) // size * size], dtype))
         values = column.values.reshape(-1, *shape)
         missing_code = array.attributes.get("_FillValue")
-        filled = join_columns(name, Column(values), None, int(missing[place])).values
+        if dtype.kind in "US":
+            filled = np.concatenate([values, np.zeros((int(missing[place]), *shape), dtype)])
+        else:
+            filled = join_columns(name, Column(values), None, int(missing[place])).values
         if missing_code is not None:
             filled[len(values) :] = missing_code
         cells[place] = cut(filled, np.array([0, len(filled)]))[0]
@@ -155,6 +169,30 @@ def _fill_up(array: CellArray, name: str, keys: Ints, counts: Ints, drop_lost: b
         metadata = array.array.metadata
         rebuild(array.array.store, array.array.path, metadata, filled_node(metadata.with_attributes(more), keys, cells))
     return int(missing[short].sum())
+
+
+def _mend_tables(level: Level) -> Iterator[str]:
+    """Programs that add an object may leave the attributes of objects as they are: it has none."""
+    manifests = load_manifests(level, trust_count=False)
+    for name in level.names("object_attributes") if manifests is not None else ():
+        table = level.table(f"object_attributes/{name}")
+        missing = 0 if manifests is None or table is None or table.ndim == 0 else len(manifests.ids) - len(table)
+        if table is not None and missing > 0:
+            table.resize((len(table) + missing, *table.shape[1:]))
+            yield f"object_attributes/{name}: filled up {missing} missing rows"
+
+
+def _left_as_it_is(level: Level) -> Iterator[str]:
+    """What is wrong with vertices and objects that can be read, and cannot be put right."""
+    try:
+        content = load_cells(level, trust_count=False)
+    except ZardineError:
+        return
+    findings: list[Finding] = []
+    check_objects(level, content, findings)
+    for each in (*check_rows(level, content), *findings):
+        if each.severity == "error":
+            yield f"left as it is: {each.message}"
 
 
 def _mend_level(level: Level, drop_lost: bool) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +47,18 @@ class Polylines:
     def __len__(self) -> int:
         return len(self.object_ids)
 
-    def __getitem__(self, number: int) -> Array:
-        """The vertices of a line."""
+    @overload
+    def __getitem__(self, number: SupportsIndex) -> Array: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Array]: ...
+    def __getitem__(self, number: SupportsIndex | slice) -> Array | list[Array]:
+        """The vertices of a line, or a list of those of some lines. Raises ``IndexError`` and ``TypeError``."""
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        try:
+            number = index(number)
+        except TypeError:
+            raise TypeError(f"lines have a number, or are a slice of numbers; not {type(number).__name__}") from None
         if not -len(self) <= number < len(self):
             raise IndexError(f"there are {len(self)} lines, so none with the number {number}")
         number %= len(self)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import CorruptionError, DataError
+from zardine.vectors.content.positions import plain_array
 from zardine.vectors.encoding.ragged import Ints
 
 TEXT = np.dtypes.StringDType()
@@ -77,13 +78,10 @@ def column_of(name: str, values: Any, rows: int, what: str) -> Column:
     """The column for a user's ``values``, which has a row for each of ``rows`` (``what`` they are, for the error).
 
     Raises :class:`~zardine.errors.DataError` for another number of rows, more than two dimensions, or values that are
-    neither numbers nor text.
+    neither numbers nor text, or no numbers of one type.
     """
     check_name(name)
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise DataError(f"attribute {name!r} is no array of values: {error}") from None
+    array = array_of(name, values)
     if array.ndim not in (1, 2) or len(array) != rows:
         raise DataError(
             f"attribute {name!r} has shape {array.shape}: it needs one row for each of the {rows} {what}, "
@@ -100,15 +98,77 @@ def column_of(name: str, values: Any, rows: int, what: str) -> Column:
     return Column(np.ascontiguousarray(array, array.dtype.newbyteorder("<")))
 
 
+def array_of(name: str, values: Any) -> npt.NDArray[Any]:
+    """A user's ``values`` as an array; lists of integers as integers, also where NumPy would take float64 for them.
+
+    Raises :class:`~zardine.errors.DataError` for rows of different lengths, masked values, and lists with integers that
+    no type holds that holds the others.
+    """
+    array = plain_array(values, f"attribute {name!r}")
+    if hasattr(values, "dtype") or array.dtype != np.float64 or not (np.abs(array) >= 2.0**53).any():
+        return array
+    given = np.asarray(values, object)
+    whole = [each for each in given.reshape(-1).tolist() if isinstance(each, int | np.integer)]
+    if len(whole) == given.size and min(whole) >= 0 and max(whole) < 2**64:
+        return given.astype(np.uint64)
+    wrong = next((each for each in whole if int(float(each)) != each), None)
+    if wrong is not None:
+        raise DataError(f"attribute {name!r}: no type of numbers holds {wrong} exactly, and the other values too")
+    return array
+
+
+def joined_arrays(name: str, parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Arrays one behind the other; those without rows do not say what the type is.
+
+    Raises :class:`~zardine.errors.DataError` for rows of different shapes, and for numbers that no type holds together.
+    """
+    full = [part for part in parts if len(part)]
+    if not full:
+        return max(parts, key=np.ndim, default=np.zeros(0))
+    shapes = {part.shape[1:] for part in full}
+    if len(shapes) > 1:
+        raise DataError(f"attribute {name!r} has rows of different shapes: {', '.join(map(str, sorted(shapes)))}")
+    kinds = {part.dtype.kind for part in full}
+    if kinds & set("UTSO"):
+        return np.concatenate([part.astype(object) for part in full])
+    try:
+        joined = np.concatenate(full)
+    except TypeError:
+        raise DataError(f"attribute {name!r} has values of types that do not go together") from None
+    if kinds <= set("iub") and joined.dtype.kind == "f" and not any((part < 0).any() for part in full):
+        return np.concatenate([part.astype(np.uint64) for part in full])
+    ends = np.cumsum([len(part) for part in full])
+    for end, part in zip(ends.tolist(), full, strict=True):
+        if part.dtype.kind in "iu" and not is_exact(joined[end - len(part) : end], part):
+            raise DataError(f"attribute {name!r}: {joined.dtype} would round integers: give numbers of one type")
+    return joined
+
+
+def is_exact(stored: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:
+    """Whether ``stored``, of another type of numbers, is what was ``given``."""
+    if not np.array_equal(stored, given, equal_nan=given.dtype.kind == stored.dtype.kind == "f"):
+        return False
+    if {stored.dtype.kind, given.dtype.kind} not in ({"f", "i"}, {"f", "u"}):
+        return True
+    floats, whole = (stored, given) if stored.dtype.kind == "f" else (given, stored)
+    floats = floats.astype(np.float64)
+    limits = np.iinfo(whole.dtype)
+    within = (floats >= float(limits.min)) & (floats < float(limits.max // 2 + 1) * 2)
+    return bool(within.all()) and np.array_equal(floats.astype(whole.dtype), whole)
+
+
 def join_columns(
     name: str, old: Column, new: npt.NDArray[Any] | None, rows: int, *, of_objects: bool = False
 ) -> Column:
     """``old`` with ``rows`` rows behind it: ``new`` (values as users give them), or where that is ``None`` fill values.
 
     Fill values are NaN, zero, and missing text; ``of_objects``: what :func:`absent_value` gives. Raises
-    :class:`~zardine.errors.DataError` for values of another kind.
+    :class:`~zardine.errors.DataError` for values of another kind or row shape, for integers that the stored type does
+    not hold exactly, and for others that it does not hold at all.
     """
-    if old.categories is not None or (new is not None and np.asarray(new).dtype.kind in "UTSO"):
+    if new is not None and new.shape != (rows, *old.row_shape):
+        raise DataError(f"attribute {name!r} has rows of shape {old.row_shape}, the new values {new.shape[1:]}")
+    if old.categories is not None or (new is not None and new.dtype.kind in "UTSO"):
         before = old.decoded() if old.categories is not None else None
         if before is None:
             raise DataError(f"attribute {name!r} holds numbers; text cannot be added")
@@ -121,13 +181,11 @@ def join_columns(
         fill = 0 if fill is None else fill
         added = np.full((rows, *old.row_shape), fill, old.values.dtype)
     else:
-        added = np.asarray(new)
-        if added.shape != (rows, *old.row_shape):
-            raise DataError(f"attribute {name!r} has rows of shape {old.row_shape}, the new values {added.shape[1:]}")
+        added = new
         with np.errstate(over="ignore", invalid="ignore"):
             cast = added.astype(old.values.dtype)
-        exact = np.array_equal(cast, added, equal_nan=added.dtype.kind == "f")
-        if not exact and (old.values.dtype.kind in "iub" or (np.isinf(cast) & ~np.isinf(added)).any()):
+        rounded = old.values.dtype.kind == "f" and added.dtype.kind == "f"
+        if not is_exact(cast, added) and (not rounded or (np.isinf(cast) & ~np.isinf(added)).any()):
             raise DataError(f"attribute {name!r} is stored as {old.values.dtype}, which cannot hold the new values")
         added = cast
     return replace(old, values=np.concatenate([old.values, added]))
@@ -137,12 +195,13 @@ def check_name(name: str) -> str:
     """``name`` if an attribute can be called so. Raises :class:`~zardine.errors.DataError`."""
     if not isinstance(name, str) or not name or "/" in name or "\0" in name or name.startswith("__"):
         raise DataError(f"{name!r} is no name for an attribute: a part of a path is needed")
-    if name in _RESERVED or not _is_unicode(name):
+    if name in _RESERVED or not is_unicode(name):
         raise DataError(f"{name!r} is no name for an attribute: files and folders of Zarr, or none, are called so")
     return name
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether text has a form in UTF-8: half of a surrogate pair has none."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -169,9 +228,9 @@ def _text_column(name: str, array: npt.NDArray[Any]) -> Column:
     except UnicodeDecodeError as error:
         raise DataError(f"attribute {name!r} holds bytes that are no UTF-8 text: {error}") from None
     if any(each is not None and not isinstance(each, str) for each in plain):
-        raise DataError(f"attribute {name!r} mixes text with other values")
+        raise DataError(f"attribute {name!r} {_what_is_mixed(plain)}")
     categories = sorted({each for each in plain if each is not None})
-    wrong = next((text for text in categories if not _is_unicode(text)), None)
+    wrong = next((text for text in categories if not is_unicode(text)), None)
     if wrong is not None:
         raise DataError(f"attribute {name!r} holds {wrong!r}, which is no text: half of a surrogate pair")
     codes = {text: code for code, text in enumerate(categories)}
@@ -180,3 +239,17 @@ def _text_column(name: str, array: npt.NDArray[Any]) -> Column:
     dtype = np.min_scalar_type(-max(1, len(categories)) if absent else max(0, len(categories) - 1))
     stored = numbers.astype(dtype.newbyteorder("<"))
     return Column(stored, tuple(categories), -1 if absent else None, {"ordered": False})
+
+
+def _what_is_mixed(values: Sequence[Any]) -> str:
+    """What is wrong with values that are not all text: why NumPy, or the user, has taken objects for them."""
+    if any(isinstance(each, str) for each in values):
+        return "mixes text with other values"
+    other = next((each for each in values if each is not None and not isinstance(each, int | float | np.number)), None)
+    if other is not None:
+        return f"holds a {type(other).__name__}: numbers, booleans and text can be stored"
+    if any(each is None for each in values):
+        return "has None among numbers, which can be missing only as NaN: give NaN in its place"
+    if any(isinstance(each, int) and not -(2**63) <= each < 2**64 for each in values):
+        return "holds an integer that does not fit in 64 bits"
+    return "is an array of objects: give it the dtype of its numbers, as in array.astype(float)"

@@ -32,6 +32,9 @@ _MANIFESTS_AT_ONCE = 16384
 _ROWS_AT_ONCE = 65536
 _MOST_OBJECTS = 2**26
 
+NO_MEMBERS = b"\0"
+"""Stands in the list of groups for a group that is not stored: no list of ids, of 8 bytes each, is like it."""
+
 NO_ID = -(2**63)
 """What ids are that are not stored: no id of any object, so that it tells that they are lost."""
 
@@ -210,7 +213,7 @@ def _plan_groups(content: Content, layout: Layout) -> Iterator[Node]:
     assert groups is not None
     count = len(groups.members)
     blobs = [members.astype("<i8").tobytes() for members in groups.members]
-    metadata = _blob_table(count, layout, {"zv_array": "groups", "num_groups": count})
+    metadata = _blob_table(count, layout, {"zv_array": "groups", "num_groups": count}, NO_MEMBERS)
     yield Node("groups", metadata, values=_objects(blobs))
     yield from _plan_tables("group_attributes", "groupings_attribute", groups.attributes, count, layout)
 
@@ -264,10 +267,12 @@ def _cells(path: str, grid: Grid, chunks: Ints, cells: Sequence[bytes], about: M
     return Node(path, metadata, chunks, cells)
 
 
-def _blob_table(count: int, layout: Layout, attributes: Mapping[str, Any] | None = None) -> ArrayMetadata:
+def _blob_table(
+    count: int, layout: Layout, attributes: Mapping[str, Any] | None = None, fill_value: bytes | None = None
+) -> ArrayMetadata:
     chunks = (min(_MANIFESTS_AT_ONCE, max(1, count)),)
     checksum = layout.has_checksum
-    return table_metadata((count,), "variable_length_bytes", chunks, attributes or {}, checksum=checksum)
+    return table_metadata((count,), "variable_length_bytes", chunks, attributes or {}, fill_value, checksum=checksum)
 
 
 def _objects(blobs: Sequence[bytes]) -> npt.NDArray[Any]:

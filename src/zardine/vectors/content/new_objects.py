@@ -47,7 +47,7 @@ class StoreOptions:
     @property
     def rank(self) -> int | None:
         """Axes of space, where the options tell."""
-        return None if self.bounds is None else len(np.atleast_2d(plain_array(self.bounds, "bounds"))[0])
+        return None if self.bounds is None else np.atleast_2d(plain_array(self.bounds, "bounds")).shape[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,14 @@ _MOST_BINS = 2**20
 def checked_positions(positions: Any, dtype: Any = None, what: str = "positions") -> npt.NDArray[Any]:
     """Positions ``(N, D)`` in float32 or float64, all finite, D from 1 to 4.
 
-    Without ``dtype`` float32 and float64 stay as they are, and everything else becomes float64. Raises
-    :class:`~zardine.errors.DataError`.
+    Without ``dtype`` float32 and float64 stay as they are, in the byte order of this machine, and everything else
+    becomes float64. Raises :class:`~zardine.errors.DataError`.
     """
     array = plain_array(positions, what)
     if array.ndim != 2 or not 1 <= array.shape[1] <= 4 or array.dtype.kind not in "iuf":
         raise DataError(f"{what} are numbers of shape (N, D), D from 1 to 4; not {array.dtype} of shape {array.shape}")
     try:
-        wanted = np.dtype(dtype) if dtype is not None else array.dtype
+        wanted = (np.dtype(dtype) if dtype is not None else array.dtype).newbyteorder("=")
     except (TypeError, ValueError):
         wanted = np.dtype(object)
     if wanted not in (np.dtype("f4"), np.dtype("f8")):
@@ -68,18 +68,24 @@ def checked_box(bbox: Any, rank: int) -> tuple[tuple[float, ...], tuple[float, .
     """The corners of a closed box. Raises :class:`~zardine.errors.SelectionError`."""
     try:
         corners = np.asarray(bbox, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         corners = np.zeros(0)
     if corners.shape != (2, rank) or np.isnan(corners).any():
-        raise SelectionError(f"bbox {bbox!r} is no lowest and highest corner of {rank} coordinates each")
+        raise SelectionError(f"bbox {shown(bbox)} is no lowest and highest corner of {rank} coordinates each")
     return tuple(corners[0].tolist()), tuple(corners[1].tolist())
 
 
 def plain_array(values: Any, what: str) -> npt.NDArray[Any]:
-    """A user's values as an array. Raises :class:`~zardine.errors.DataError` for rows of different lengths."""
+    """A user's values as an array.
+
+    Raises :class:`~zardine.errors.DataError` for rows of different lengths, and for values that are masked: the mask
+    would be lost.
+    """
+    if np.ma.is_masked(values):
+        raise DataError(f"{what}: some values are masked; leave them out, or fill them")
     try:
         return np.asarray(values)
-    except ValueError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{what}: no array of values: {error}") from None
 
 
@@ -100,10 +106,19 @@ def _lengths(value: Any, rank: int, name: str) -> tuple[float, ...]:
     try:
         array = np.asarray(value)
         array = np.zeros(0) if array.dtype.kind in "US" or value is True else array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.zeros(0)
     if array.ndim == 0:
         array = np.full(rank, float(array))
     if array.shape != (rank,) or not np.isfinite(array).all() or (array <= 0).any():
-        raise DataError(f"{name} is a length above 0 for each of {rank} axes, not {value!r}")
+        raise DataError(f"{name} is a length above 0 for each of {rank} axes, not {shown(value)}")
     return tuple(array.tolist())
+
+
+def shown(value: Any) -> str:
+    """What a user gave, for an error, which is not to be as long as that."""
+    try:
+        text = repr(value)
+    except ValueError:  # of integers that Python has no text for
+        text = f"what was given ({type(value).__name__})"
+    return text if len(text) <= 200 else f"{text[:200]}…"

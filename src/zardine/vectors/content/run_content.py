@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError
-from zardine.vectors.content.columns import checked_mapping
+from zardine.vectors.content.columns import array_of, checked_mapping, joined_arrays
+from zardine.vectors.content.positions import plain_array
 from zardine.vectors.content.rows import Columns, Content, Fragments, Links, Objects
 from zardine.vectors.encoding.grids import chunks_of
 from zardine.vectors.encoding.ragged import Ints, ranges, starts_of, unique_rows
@@ -122,9 +123,10 @@ def inverse(order: Ints) -> Ints:
 def joined_lines(lines: Sequence[Any], rank: int | None = None) -> tuple[npt.NDArray[Any], Ints]:
     """All vertices of a user's lines, and how many each has. Raises :class:`DataError`."""
     try:
-        arrays = [np.asarray(line) for line in lines]
-    except (TypeError, ValueError):
+        each = list(lines)
+    except TypeError:
         raise DataError(f"polylines are arrays of shape (vertices, D), not {type(lines).__name__}") from None
+    arrays = [plain_array(line, f"line {number}") for number, line in enumerate(each)]
     ranks = {array.shape[1] for array in arrays if array.ndim == 2 and len(array)}
     if any(array.ndim != 2 and array.size for array in arrays) or len(ranks) > 1:
         raise DataError("polylines are arrays of shape (vertices, D), with the same D")
@@ -133,6 +135,8 @@ def joined_lines(lines: Sequence[Any], rank: int | None = None) -> tuple[npt.NDA
         raise DataError("there are no vertices: nothing says how many axes space has")
     lengths = np.array([len(array) for array in arrays], np.int64)
     full = [array for array in arrays if len(array)]
+    if any(array.dtype.kind not in "iufO" for array in full):
+        raise DataError("polylines are arrays of numbers of shape (vertices, D)")
     return (np.concatenate(full) if full else np.zeros((0, width))), lengths
 
 
@@ -146,12 +150,16 @@ def joined_columns(given: Mapping[str, Any] | None, lengths: Ints) -> Mapping[st
         if (
             isinstance(values, (list, tuple))
             and len(values) == len(lengths)
-            and (len(lengths) != total or any(np.ndim(each) for each in values))
+            and (len(lengths) != total or any(map(_has_rows, values)))
         ):
-            parts = [np.asarray(each) for each in values]
+            parts = [array_of(name, each) for each in values]
             for number, (part, length) in enumerate(zip(parts, lengths.tolist(), strict=True)):
                 if part.ndim == 0 or len(part) != length:
                     raise DataError(f"attribute {name!r} does not have one row for each vertex of line {number}")
-            values = np.concatenate(parts) if parts else np.zeros(0)
+            values = joined_arrays(name, parts)
         found[name] = values
     return found
+
+
+def _has_rows(values: Any) -> bool:
+    return isinstance(values, (list, tuple)) or np.ndim(values) > 0

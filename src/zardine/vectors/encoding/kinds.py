@@ -14,6 +14,8 @@ class Kind:
     """``links_convention`` of stores that hold it; the first is what is written."""
     links: bool
     """Whether every store of it has explicit links."""
+    reader: str
+    """The function that reads it."""
 
 
 IMPLICIT, BRANCHES, EXPLICIT = "implicit_sequential", "implicit_sequential_with_branches", "explicit"
@@ -21,13 +23,13 @@ IMPLICIT, BRANCHES, EXPLICIT = "implicit_sequential", "implicit_sequential_with_
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("point_cloud", (IMPLICIT, BRANCHES, EXPLICIT), False),
-        Kind("line", (IMPLICIT,), False),
-        Kind("polyline", (IMPLICIT,), False),
-        Kind("streamline", (IMPLICIT,), False),
-        Kind("skeleton", (BRANCHES, EXPLICIT), True),
-        Kind("graph", (EXPLICIT,), True),
-        Kind("mesh", (EXPLICIT,), True),
+        Kind("point_cloud", (IMPLICIT, BRANCHES, EXPLICIT), False, "read_points"),
+        Kind("line", (IMPLICIT,), False, "read_lines"),
+        Kind("polyline", (IMPLICIT,), False, "read_polylines"),
+        Kind("streamline", (IMPLICIT,), False, "read_polylines"),
+        Kind("skeleton", (BRANCHES, EXPLICIT), True, "read_skeleton"),
+        Kind("graph", (EXPLICIT,), True, "read_graph"),
+        Kind("mesh", (EXPLICIT,), True, "read_mesh"),
     )
 }
 

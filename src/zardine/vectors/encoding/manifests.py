@@ -35,12 +35,9 @@ def decode_manifests(blobs: Sequence[bytes], rank: int) -> tuple[Ints, Ints, Int
 
     Raises :class:`~zardine.errors.ChunkDecodeError` for damaged bytes.
     """
-    block = _block(rank)
-    counts = [int.from_bytes(blob[:4], "little") for blob in blobs]
-    if all(len(blob) == 4 + n * block.itemsize or not blob for blob, n in zip(blobs, counts, strict=True)):
-        table = np.frombuffer(b"".join(blob[4:] for blob in blobs), block)
-        if not table["mode"].any():
-            return starts_of(counts), table["chunk"].astype(np.int64), table["fragment"].astype(np.int64)
+    plain = _decode_plain(blobs, _block(rank))
+    if plain is not None:
+        return plain
     found: list[tuple[tuple[int, ...], int]] = []
     lengths = []
     for number, blob in enumerate(blobs):
@@ -54,6 +51,26 @@ def decode_manifests(blobs: Sequence[bytes], rank: int) -> tuple[Ints, Ints, Int
         lengths.append(len(found) - before)
     chunks = np.array([chunk for chunk, _ in found], np.int64).reshape(len(found), rank)
     return starts_of(lengths), chunks, np.array([fragment for _, fragment in found], np.int64)
+
+
+def _decode_plain(blobs: Sequence[bytes], block: np.dtype[np.void]) -> tuple[Ints, Ints, Ints] | None:
+    """All objects at once, where every block is of mode 0; ``None`` where not."""
+    lengths = np.fromiter(map(len, blobs), np.int64, len(blobs))
+    filled = lengths > 0
+    if (lengths[filled] < 4).any():
+        return None
+    data = np.frombuffer(b"".join(blobs), np.uint8)
+    heads = starts_of(lengths)[:-1][filled][:, None] + np.arange(4)
+    counts = np.zeros(len(blobs), np.int64)
+    counts[filled] = data[heads].view("<u4")[:, 0]
+    if (lengths[filled] != 4 + counts[filled] * block.itemsize).any():
+        return None
+    in_blocks = np.ones(len(data), np.bool_)
+    in_blocks[heads] = False
+    table = np.frombuffer(data[in_blocks].tobytes(), block)
+    if table["mode"].any():
+        return None
+    return starts_of(counts), table["chunk"].astype(np.int64), table["fragment"].astype(np.int64)
 
 
 def _block(rank: int) -> np.dtype[np.void]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +12,41 @@ import numpy as np
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.exchange.losses import LINES, check_space, check_store, reading, storable, warn, with_ids
+from zardine.vectors.exchange.losses import (
+    LINES,
+    check_space,
+    check_store,
+    needing,
+    reading,
+    storable,
+    warn,
+    with_ids,
+    writing,
+)
 from zardine.vectors.points import read_points, write_points
 from zardine.vectors.polylines import read_polylines, write_polylines
 from zardine.vectors.storing.level_access import VectorStore
+
+_EXACT = 2**53
+"""Up to here, float64 holds all integers."""
+_LARGEST = {".geojson": 2**63 - 2, ".gpkg": 2**63 - 1, ".shp": 10**17 - 1}
+"""Up to here, with either sign, integers of a format come back equal."""
 
 
 def features_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
     """Points, or lines; polygons become their outlines, closed lines: the outer one first, then those of holes.
 
-    Each part of a feature gets all of its attributes; where features have several, ``feature`` says which one.
+    Each part of a feature gets all of its attributes; where features have several, ``feature`` says which one. Columns
+    of the index of a Parquet file become attributes if they have names. Integers beside missing values are text where
+    float64 does not hold them.
     """
-    import geopandas
-
-    with reading(source):
-        table = geopandas.read_parquet(source) if source.suffix.lower() == ".parquet" else geopandas.read_file(source)
+    table = _table(source)
     parts = [(row, part) for row, shape in enumerate(table.geometry) for part in _parts(shape)]
     missing = len(table) - len({row for row, _ in parts})
     if missing:
         warn(source, f"{missing} features without a geometry are left out")
+    if not parts:
+        raise DataError(f"{source} holds no positions: there is no feature with a geometry")
     kinds = {part.geom_type for _, part in parts}
     if "Point" in kinds and len(kinds) > 1:
         raise DataError(f"{source} holds {', '.join(sorted(kinds))}: a store holds points, or lines and outlines")
@@ -41,11 +59,18 @@ def features_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> No
     shapes = [(row, ring) for row, part in parts for ring in _rings(part)]
     rows = np.array([row for row, _ in shapes], np.int64)
     columns = {}
+    exact = _rounded(table, source)
     for name in table.columns:
-        values = None if name == table.geometry.name else _column(table[name])
+        if name == table.geometry.name:
+            continue
+        values = _large(exact.get(name, table[name]))
+        if values is not None:
+            warn(source, f"the attribute {name!r} is stored as text: values are missing, and some are above 2**53")
+        else:
+            values = _column(table[name])
         if values is not None:
             columns[name] = values[rows]
-        elif name != table.geometry.name:
+        else:
             warn(source, f"the attribute {name!r} is left out: its values are neither numbers, text nor dates")
     if len(np.unique(rows)) != len(rows) and "feature" not in columns:
         columns["feature"] = rows
@@ -62,14 +87,15 @@ def features_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> No
 
 def features_out(path: StoreLike, target: Path, level: int) -> None:
     """A feature for each point or line, with the attributes of points or of whole lines."""
-    import geopandas
-    from shapely.geometry import LineString
+    with needing(target):
+        import geopandas
+        from shapely.geometry import LineString
 
     root = VectorStore.open(path).root
     points_here = root.geometry_types[:1] == ("point_cloud",)
     kept = ("vertex_attributes",) if points_here else ("object_attributes",)
     check_store(path, target, level, ("point_cloud", *LINES), kept)
-    crs = (root.block.get("crs") or {}).get("wkt")
+    crs = _crs(root.block.get("crs"), target)
     if points_here:
         points = read_points(path, level=level)
         check_space(points.positions, target, (2, 3))
@@ -84,12 +110,106 @@ def features_out(path: StoreLike, target: Path, level: int) -> None:
         shapes = [LineString(lines[number]) for number in chosen.tolist()]
         columns = with_ids(lines.object_attributes, lines.object_ids, target)
         columns = {name: values[chosen] for name, values in columns.items()}
-    flat = {name: values.tolist() for name, values in _single(columns).items()}
-    table = geopandas.GeoDataFrame(flat, geometry=shapes, crs=crs)
-    if target.suffix.lower() == ".parquet":
-        table.to_parquet(target)
+    flat = {name: _listed(name, values, target) for name, values in _single(columns, target).items()}
+    with writing(target), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "'crs' was not provided", UserWarning)
+        table = geopandas.GeoDataFrame(flat, geometry=shapes, crs=crs)
+        if target.suffix.lower() == ".parquet":
+            table.to_parquet(target)
+        else:
+            table.to_file(target)
+
+
+def _table(source: Path) -> Any:
+    """The features of a file, with the named columns of its index as columns."""
+    with needing(source):
+        import geopandas
+    with reading(source):
+        table = geopandas.read_parquet(source) if source.suffix.lower() == ".parquet" else geopandas.read_file(source)
+    if not isinstance(table, geopandas.GeoDataFrame) or table.active_geometry_name is None:
+        raise DataError(f"{source} holds no geometries")
+    names = [name for name in table.index.names if name is not None]
+    clash = [name for name in names if name in table.columns]
+    if clash:
+        warn(source, f"columns of the index are left out, as attributes are called so too: {clash}")
+    return table.reset_index([name for name in names if name not in clash]) if len(names) > len(clash) else table
+
+
+def _rounded(table: Any, source: Path) -> dict[Any, list[int | None]]:
+    """What is in integer columns that the library has made float64 of, since values are missing, and rounded."""
+    there = [name for name in table.columns if name != table.geometry.name]
+    names = [name for name in there if str(table[name].dtype) == "float64" and _is_large(table[name].dropna())]
+    if not names:
+        return {}
+    try:
+        with reading(source):
+            found = _integers(source, names)
+    except (ImportError, DataError, OSError) as error:
+        warn(source, f"whole numbers above 2**53 may be rounded in {names}: {error}")
+        return {}
+    return {name: values for name, values in found.items() if len(values) == len(table)}
+
+
+def _is_large(values: Any) -> bool:
+    return any(abs(each) >= _EXACT for each in values)
+
+
+def _integers(source: Path, names: list[Any]) -> dict[Any, list[int | None]]:
+    """Those of the columns that are integers in the file, as it has them."""
+    pyarrow = import_module("pyarrow")
+    if source.suffix.lower() == ".parquet":
+        parquet = import_module("pyarrow.parquet")
+        there = set(parquet.read_schema(source).names)
+        table = parquet.read_table(source, columns=[name for name in names if name in there])
     else:
-        table.to_file(target)
+        table = import_module("pyogrio").read_arrow(source, columns=names, read_geometry=False)[1]
+    chosen = [name for name in names if name in table.column_names]
+    return {name: table[name].to_pylist() for name in chosen if pyarrow.types.is_integer(table.schema.field(name).type)}
+
+
+def _large(values: Any) -> Any:
+    """Integers beside missing values as text, if some are above 2**53; otherwise ``None``."""
+    if isinstance(values, list):
+        absent = [each is None for each in values]
+    elif getattr(values.dtype, "kind", "O") in "iu" and values.isna().any():
+        absent = values.isna().tolist()
+    else:
+        return None
+    whole = [None if no else int(each) for each, no in zip(values, absent, strict=True)]
+    if not _is_large(each for each in whole if each is not None):
+        return None
+    return np.array([None if each is None else str(each) for each in whole], object)
+
+
+def _crs(given: Any, target: Path) -> Any:
+    """The coordinate reference system for geopandas; warns of one that it cannot have."""
+    if not given:
+        return None
+    import pyproj
+
+    told = given.get("wkt") or given.get("epsg")
+    if told is None:
+        warn(target, f"crs cannot be kept: of {sorted(given)}, none is 'wkt' (text) or 'epsg' (a number)")
+        return None
+    try:
+        return pyproj.CRS.from_user_input(told)
+    except pyproj.exceptions.CRSError as error:
+        warn(target, f"crs cannot be kept, PROJ does not know it: {error}")
+        return None
+
+
+def _listed(name: str, values: Any, target: Path) -> list[Any]:
+    """The values of a column, as text where they are integers that the format does not hold."""
+    most = _LARGEST.get(target.suffix.lower())
+    listed: list[Any] = values.tolist()
+    if target.suffix.lower() == ".shp" and values.dtype.kind == "f":
+        size = np.abs(values[np.isfinite(values) & (values != 0)])
+        if ((size < 1e-9) | (size >= 1e22)).any():
+            warn(target, f"values of the attribute {name!r} are changed: the format has 24 characters, 15 decimals")
+    if most is None or values.dtype.kind not in "iu" or all(abs(each) <= most for each in listed):
+        return listed
+    warn(target, f"the attribute {name!r} is written as text: some of its integers are too large for the format")
+    return [str(each) for each in listed]
 
 
 def _parts(shape: Any) -> Iterator[Any]:
@@ -133,12 +253,32 @@ def _column(series: Any) -> Any:
     return None
 
 
-def _single(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of several values as one for each: ``name_0``, ``name_1``."""
+def _single(columns: Mapping[str, Any], target: Path) -> dict[str, Any]:
+    """Columns of several values as one for each, ``name_0``, ``name_1``; warns of names that are changed for others."""
+    geopackage = target.suffix.lower() == ".gpkg"
+    taken = {"geometry", "fid", "geom"} if geopackage else {"geometry"}
+    plain = {_key(name, geopackage) for name, values in columns.items() if values.ndim == 1}
     found: dict[str, Any] = {}
     for name, values in columns.items():
         if values.ndim == 1:
-            found[name] = values
+            parts = {name: values}
         else:
-            found |= {f"{name}_{number}": values[:, number] for number in range(values.shape[1])}
+            parts = {f"{name}_{number}": values[:, number] for number in range(values.shape[1])}
+        for wanted, each in parts.items():
+            told = _free(wanted, taken if values.ndim == 1 else taken | plain, geopackage)
+            if told != wanted:
+                warn(target, f"the attribute {wanted!r} is called {told!r} in the file, which has that name already")
+            taken.add(_key(told, geopackage))
+            found[told] = each
     return found
+
+
+def _free(name: str, taken: Collection[str], geopackage: bool) -> str:
+    """``name``, with as many ``_`` behind it as it takes to be none of those that are taken."""
+    while _key(name, geopackage) in taken:
+        name += "_"
+    return name
+
+
+def _key(name: str, geopackage: bool) -> str:
+    return name.lower() if geopackage else name  # columns of SQL do not tell letters by case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,39 @@ def warn(file: Path, text: str) -> None:
     warnings.warn(f"{file}: {text}", ZarrUserWarning, stacklevel=2)
 
 
-@contextmanager
-def reading(source: Path) -> Iterator[None]:
+def reading(source: Path) -> AbstractContextManager[None]:
     """What a library says of a file that it cannot read becomes a :class:`DataError`."""
+    return _refusing(source, "read")
+
+
+def writing(target: Path) -> AbstractContextManager[None]:
+    """What a library says of a file that it cannot write becomes a :class:`DataError`."""
+    return _refusing(target, "written")
+
+
+@contextmanager
+def _refusing(file: Path, done: str) -> Iterator[None]:
+    with needing(file):
+        try:
+            yield
+        except (ZardineError, ImportError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            raise DataError(f"{file} cannot be {done}: {error}") from error
+
+
+@contextmanager
+def needing(file: Path) -> Iterator[None]:
+    """A library that is not there is an ``ImportError`` that says how to install it."""
     try:
         yield
-    except (ZardineError, ImportError, OSError, MemoryError):
-        raise
-    except Exception as error:
-        raise DataError(f"{source} cannot be read: {error}") from error
+    except ImportError as error:
+        missing = f"the package {error.name!r}" if error.name else "a package that cannot be imported"
+        raise ImportError(
+            f"{file}: this format needs {missing}: pip install 'zardine[vectors]' ({error})",
+            name=error.name,
+            path=error.path,
+        ) from error
 
 
 def check_store(path: StoreLike, target: Path, level: int, kinds: Collection[str], kept: Collection[str]) -> str:
@@ -109,9 +133,12 @@ def with_ids(columns: Mapping[str, Any], ids: Any, target: Path) -> dict[str, An
 
 
 def warn_objects(ids: Any, target: Path) -> None:
-    """Warn where there is more than one object."""
-    if ids is not None and len(np.unique(ids)) > 1:
-        warn(target, f"that vertices belong to {len(np.unique(ids))} objects cannot be kept")
+    """Warn where there is more than one object, or one whose id is not 0, which is that of a single object."""
+    distinct = np.unique(ids) if ids is not None else np.zeros(0, np.int64)
+    if len(distinct) > 1:
+        warn(target, f"that vertices belong to {len(distinct)} objects cannot be kept")
+    elif len(distinct) == 1 and distinct[0] != 0:
+        warn(target, f"the id of the object, {distinct[0]}, cannot be kept")
 
 
 def warn_names(names: Iterable[str], target: Path, why: str) -> None:

@@ -1,4 +1,4 @@
-"""PLY, OBJ and STL, files of meshes, through trimesh."""
+"""PLY, OBJ and STL, files of meshes or of points, through trimesh."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.losses import (
     check_space,
     check_store,
+    needing,
     numbers,
     reading,
     storable,
@@ -22,31 +23,41 @@ from zardine.vectors.exchange.losses import (
     warn_names,
     warn_objects,
     warn_rounded,
+    writing,
 )
 from zardine.vectors.graphs import read_mesh, write_mesh
+from zardine.vectors.points import write_points
 
 Columns = dict[str, npt.NDArray[Any]]
 
 _COLOURS = ("red", "green", "blue", "alpha")
 _OBJ = {"vn": "normals", "l": "lines", "p": "points", "g": "names of groups", "o": "names of objects"}
 _OBJ |= {"usemtl": "materials", "curv": "curves", "surf": "surfaces"}
+_TAKEN = {"vertex": {"x", "y", "z", "vertex"}, "face": {"x", "y", "z", "vertex_indices", "vertex_index"}}
+_TAKEN["face"] |= {"count", "index", "texcoord"}
+"""Names of properties that PLY files, or those that trimesh writes and reads, have for something else."""
 
 
 def mesh_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
-    """Properties of vertices and faces, colours and texture coordinates become attributes."""
-    import trimesh
+    """Properties of vertices and faces, colours and texture coordinates become attributes.
 
-    with reading(source):
-        mesh = trimesh.load(str(source), process=False)
-        if isinstance(mesh, trimesh.Scene):
-            mesh = mesh.to_mesh()
-    if not isinstance(mesh, trimesh.Trimesh):
-        raise DataError(f"{source} holds no faces")
-    vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
-    of_vertices: Columns = {name: np.asarray(each) for name, each in mesh.vertex_attributes.items()}
-    of_faces: Columns = {name: np.asarray(each) for name, each in mesh.face_attributes.items()}
+    A PLY file of vertices without faces becomes points. Raises :class:`DataError` for a file that is cut off, or has no
+    vertices.
+    """
+    suffix = source.suffix.lower()
+    words = _obj_words(source) if suffix == ".obj" else []
+    declared = _check_ply(source) if suffix == ".ply" else {}
+    if suffix == ".stl":
+        _check_stl(source)
+    mesh: Any = _loaded(source, words)
+    vertices, faces = np.asarray(mesh.vertices), np.asarray(getattr(mesh, "faces", ()))
+    of_vertices: Columns = {name: np.asarray(each) for name, each in getattr(mesh, "vertex_attributes", {}).items()}
+    of_faces: Columns = {name: np.asarray(each) for name, each in getattr(mesh, "face_attributes", {}).items()}
     raw = mesh.metadata.get("_ply_raw")
+    if len(vertices) == 0:
+        raise DataError(f"{source} holds no vertices")
     if raw is not None:
+        _check_counts(raw, declared, source)
         faces, found, found_faces = _properties(raw, vertices, faces, source)
         of_vertices, of_faces = {**found, **of_vertices}, {**found_faces, **of_faces}
     visual: Any = mesh.visual
@@ -56,8 +67,11 @@ def mesh_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
         of_faces |= dict(zip(_COLOURS, np.asarray(visual.face_colors).T, strict=False))
     elif visual.kind == "texture" and getattr(visual, "uv", None) is not None:
         of_vertices["uv"] = np.asarray(visual.uv)
-    if source.suffix.lower() == ".obj":
-        _warn_of_obj(source)
+    if suffix == ".obj":
+        _warn_of_obj(source, words, len(vertices))
+    if not hasattr(mesh, "faces"):
+        write_points(path, vertices, **{"vertex_attributes": storable(of_vertices, source), **options})
+        return
     if faces.size == 0:
         faces = np.zeros((0, 3), np.int64)
     given = {"vertex_attributes": storable(of_vertices, source), "face_attributes": storable(of_faces, source)}
@@ -66,8 +80,6 @@ def mesh_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
 
 def mesh_out(path: StoreLike, target: Path, level: int) -> None:
     """PLY keeps attributes of numbers, OBJ the colours of vertices, STL none. Faces are cut into triangles."""
-    import trimesh
-
     suffix = target.suffix.lower()
     kept = {".ply": ("vertex_attributes", "link_attributes"), ".obj": ("vertex_attributes",)}.get(suffix, ())
     check_store(path, target, level, ("mesh",), kept)
@@ -79,24 +91,40 @@ def mesh_out(path: StoreLike, target: Path, level: int) -> None:
     faces, origin = _triangles(found.faces)
     if found.faces.shape[1] > 3 and len(faces):
         warn(target, f"faces of {found.faces.shape[1]} corners are written as triangles")
+    if suffix == ".obj":
+        _write_obj(target, found.positions, faces, _colours(found.attributes, target))
+        return
     options: dict[str, Any] = {}
-    more: dict[str, Any] = {}
     if suffix == ".ply":
-        options["vertex_attributes"] = _ply_columns(found.attributes, target)
-        of_faces = _ply_columns(found.face_attributes, target)
+        options["vertex_attributes"] = _ply_columns(found.attributes, target, "vertex")
+        of_faces = _ply_columns(found.face_attributes, target, "face")
         options["face_attributes"] = {name: values[origin] for name, values in of_faces.items()}
-    elif suffix == ".obj":
-        names = [name for name in _COLOURS if name in found.attributes]
-        columns = [found.attributes[name] for name in names]
-        if names[:3] == list(_COLOURS[:3]) and all(each.dtype == np.uint8 and each.ndim == 1 for each in columns):
-            options["vertex_colors"] = np.stack(columns, axis=1)
-            if len(columns) > 3 and (columns[3] != 255).any():
-                warn_names(["alpha"], target, "colours are red, green and blue")
-        else:
-            names = []
-        warn_names((name for name in found.attributes if name not in names), target, "the format holds colours")
-        more["digits"] = 17 if found.positions.dtype == np.float64 else 9
-    trimesh.Trimesh(found.positions, faces, process=False, **options).export(str(target), **more)
+    with writing(target):
+        import trimesh
+
+        trimesh.Trimesh(found.positions, faces, process=False, **options).export(str(target))
+
+
+def _loaded(source: Path, words: list[list[str]]) -> Any:
+    """What trimesh reads: a mesh, or points. Of plain OBJ files all vertices in their order, used by faces or not.
+
+    Raises :class:`DataError` for a file that is neither, and for one without vertices.
+    """
+    with needing(source):
+        import trimesh
+    plain = words and not {"vt", "vn", "usemtl"} & {line[0] for line in words}
+    options: dict[str, Any] = {"maintain_order": True} if plain else {}
+    with reading(source):
+        mesh: Any = trimesh.load(str(source), process=False, **options)
+        if isinstance(mesh, trimesh.Scene):
+            if not mesh.geometry:
+                raise DataError(f"{source} holds no vertices")
+            mesh = mesh.to_mesh()
+    if not isinstance(mesh, (trimesh.Trimesh, trimesh.PointCloud)):
+        raise DataError(
+            f"{source} holds neither faces nor points alone, but {type(mesh).__name__}: write lines with write_graph"
+        )
+    return mesh
 
 
 def _triangles(faces: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -144,12 +172,12 @@ def _rows(values: npt.NDArray[Any]) -> int:
     return len(values) if values.ndim else 0
 
 
-def _ply_columns(columns: Mapping[str, Any], target: Path) -> Columns:
-    """Attributes of types that PLY has."""
+def _ply_columns(columns: Mapping[str, Any], target: Path, element: str) -> Columns:
+    """Attributes of types that PLY has, of vertices or of faces as ``element`` says."""
     found: Columns = {}
     for name, values in numbers(columns, target, channels=False).items():
-        if any(each.isspace() for each in name) or not name.isascii() or name in ("x", "y", "z"):
-            warn_names([name], target, "names are one word, and not those of coordinates")
+        if any(each.isspace() for each in name) or not name.isascii() or name in _TAKEN[element]:
+            warn_names([name], target, "names are one word of ASCII, and not those of coordinates and corners")
         elif values.dtype.kind == "b":
             found[name] = values.astype(np.uint8)
         elif values.dtype.itemsize == 2 and values.dtype.kind == "f":
@@ -165,14 +193,138 @@ def _ply_columns(columns: Mapping[str, Any], target: Path) -> Columns:
     return found
 
 
-def _warn_of_obj(source: Path) -> None:
-    """Say what trimesh leaves out of an OBJ file."""
-    text = source.read_text(encoding="utf-8", errors="replace")
-    words = [line.split() for line in text.replace("\\\n", " ").splitlines()]
-    counts = Counter(line[0] for line in words if line)
+def _colours(attributes: Mapping[str, Any], target: Path) -> npt.NDArray[np.uint8] | None:
+    """Red, green and blue of vertices, if attributes are these; warns of all others."""
+    names = [name for name in _COLOURS if name in attributes]
+    columns = [attributes[name] for name in names]
+    there = names[:3] == list(_COLOURS[:3]) and all(each.dtype == np.uint8 and each.ndim == 1 for each in columns)
+    if not there:
+        names = []
+    elif len(columns) > 3 and (columns[3] != 255).any():
+        warn_names(["alpha"], target, "colours are red, green and blue")
+    warn_names((name for name in attributes if name not in names), target, "the format holds colours")
+    return np.stack(columns[:3], axis=1) if there else None
+
+
+def _write_obj(target: Path, positions: Any, faces: Any, colours: npt.NDArray[np.uint8] | None) -> None:
+    """Write positions with all digits that they need, so that they come back equal, and colours from 0 to 1."""
+    table = np.asarray(positions, np.float64)
+    form = "v %.17g %.17g %.17g"
+    if colours is not None:
+        table, form = np.concatenate([table, colours / 255], axis=1), form + " %.8f %.8f %.8f"
+    with target.open("w", encoding="ascii", newline="\n") as file:
+        file.write("# vertices x y z, faces of three of them\n")
+        np.savetxt(file, table, fmt=form)
+        np.savetxt(file, faces + 1, fmt="f %d %d %d")
+
+
+def _obj_words(source: Path) -> list[list[str]]:
+    """The words of the lines of an OBJ file.
+
+    Raises :class:`DataError` for vertices of less than three numbers and faces of less than three corners, as a file
+    has that is cut off, and for a file without vertices or faces.
+    """
+    text = source.read_text(encoding="utf-8", errors="replace").replace("\\\n", " \f")
+    found = []
+    number = 0
+    for line in text.split("\n"):
+        number += 1 + line.count("\f")
+        words = line.partition("#")[0].split()
+        if words:
+            found.append(words)
+        if words and words[0] in ("v", "f") and len(words) < 4:
+            what = "a vertex has three coordinates" if words[0] == "v" else "a face has three corners or more"
+            raise DataError(f"{source}, line {number}: {what}, not {line.strip()!r}; the file may be cut off")
+    kinds = {words[0] for words in found}
+    if not {"v", "f"} <= kinds:
+        what = "faces; the file may be cut off. Points are written with write_points" if "v" in kinds else "vertices"
+        raise DataError(f"{source} holds no {what}")
+    return found
+
+
+def _warn_of_obj(source: Path, words: list[list[str]], vertices: int) -> None:
+    """Say what trimesh leaves out of an OBJ file of which it made so many ``vertices``."""
+    counts = Counter(line[0] for line in words)
     least = {"g": 2, "o": 2}
     lost = [told for key, told in _OBJ.items() if counts[key] >= least.get(key, 1)]
     if lost:
         warn(source, f"left out: {', '.join(lost)}")
-    if any(line[0] == "f" and len(line) > 4 for line in words if line):
+    if any(line[0] == "f" and len(line) > 4 for line in words):
         warn(source, "faces of more than three corners are stored as triangles")
+    if vertices < counts["v"]:
+        warn(source, f"of {counts['v']} vertices, {vertices} are stored: those that no face uses are left out")
+
+
+def _check_ply(source: Path) -> dict[str, int]:
+    """How many of each element the header of a PLY file declares.
+
+    Raises :class:`DataError` where a file of text has not all the lines, and values, that its header declares. (Of a
+    binary file trimesh compares the length.)
+    """
+    head, found, body = source.read_bytes().partition(b"end_header")
+    words = [line.split() for line in head.decode("utf-8", "replace").splitlines()]
+    declared: dict[str, int] = {}
+    lists: dict[str, list[bool]] = {}
+    for line in words:
+        if line[:1] == ["element"] and len(line) == 3 and line[2].isdigit():
+            declared[line[1]], lists[line[1]] = int(line[2]), []
+        elif line[:1] == ["property"] and declared:
+            lists[list(lists)[-1]].append(line[1:2] == ["list"])
+    if not found or not any(line[:2] == ["format", "ascii"] for line in words):
+        return declared
+    lines = [line.split() for line in body.decode("utf-8", "replace").partition("\n")[2].splitlines() if line.strip()]
+    for name, count in declared.items():
+        rows, lines = lines[:count], lines[count:]
+        if len(rows) < count:
+            raise DataError(f"{source} is cut off: its header declares {count} of {name!r}, {len(rows)} are there")
+        short = next((row for row, values in enumerate(rows) if not _is_whole(values, lists[name])), None)
+        if short is not None:
+            raise DataError(
+                f"{source} is cut off or damaged: its header declares {count} of {name!r}, and the values of "
+                f"number {short + 1} are not all there: {' '.join(rows[short])!r}"
+            )
+    return declared
+
+
+def _is_whole(values: list[str], lists: list[bool]) -> bool:
+    """Whether a line of a PLY file has a value for each property, and as many as they say for those that are lists."""
+    needed = len(lists)
+    if not any(lists):
+        return len(values) >= needed
+    place = 0
+    for is_list in lists:
+        if place >= len(values):
+            return False
+        if is_list and not values[place].isdigit():
+            return True  # not a number of values: trimesh says what is wrong
+        place += 1 + (int(values[place]) if is_list else 0)
+    return place <= len(values)
+
+
+def _check_counts(raw: Any, declared: Mapping[str, int], source: Path) -> None:
+    """Raise :class:`DataError` where trimesh has read less of a PLY file than the header of it declares."""
+    for name, count in declared.items():
+        data = raw.get(name, {}).get("data")
+        if isinstance(data, dict):
+            data = next(iter(data.values()), None)
+        found = 0 if data is None else _rows(np.asarray(data))
+        if found < count:
+            raise DataError(f"{source} is cut off: its header declares {count} of {name!r}, {found} are there")
+
+
+def _check_stl(source: Path) -> None:
+    """Raise :class:`DataError` for an STL file that is cut off: of another length than it says, or without its end."""
+    data = source.read_bytes()
+    count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else 0
+    if len(data) >= 84 and len(data) == 84 + 50 * count:
+        return
+    if data.lstrip()[:5].lower() != b"solid" or b"\0" in data[:512]:
+        wanted = f"{84 + 50 * count} for the {count} faces of its header" if len(data) >= 84 else "84 or more"
+        raise DataError(f"{source} is cut off, or no STL file: it has {len(data)} bytes, not {wanted}")
+    counts = Counter(line.split(None, 1)[0].lower() for line in data.splitlines() if line.strip())
+    ended, begun = counts[b"endsolid"], counts[b"solid"]
+    if ended < max(1, begun) or counts[b"vertex"] != 3 * counts[b"facet"]:
+        raise DataError(
+            f"{source} is cut off: it has {begun} 'solid' and {ended} 'endsolid', {counts[b'facet']} facets and "
+            f"{counts[b'vertex']} of their {3 * counts[b'facet']} vertices"
+        )

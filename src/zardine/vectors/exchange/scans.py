@@ -9,74 +9,262 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.losses import (
     check_space,
     check_store,
+    needing,
     numbers,
     reading,
     storable,
     warn,
     warn_names,
     with_ids,
+    writing,
 )
 from zardine.vectors.points import read_points, write_points
+from zardine.vectors.storing.level_access import VectorStore
+
+_COORDINATES = ("X", "Y", "Z", "x", "y", "z")
+_COLOURS = ("red", "green", "blue")
+_STEP_OF_A_PLANE = 1e-6
+"""The step of an axis along which all positions are equal: any does, since the offset is that position."""
 
 
 def scan_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
-    """Every dimension but the coordinates becomes an attribute."""
-    import laspy
+    """Every dimension but the coordinates becomes an attribute; the reference system becomes ``crs`` (``wkt``).
 
-    with reading(source):
-        scan = laspy.read(str(source))
-    names = [name for name in scan.point_format.dimension_names if name not in ("X", "Y", "Z")]
+    Raises :class:`DataError` for a file that ends before the last point of its header, and for one without points
+    unless ``options`` have ``bounds``.
+    """
+    with needing(source):
+        import laspy
+
+    with reading(source), laspy.open(str(source)) as reader:
+        _check_room(reader.header, source)
+        scan = reader.read()
+        _check_count(reader.header.point_count, len(scan.points), source)
+    if not len(scan.points) and options.get("bounds") is None:
+        raise DataError(f"{source} holds no points: give bounds=(lowest, highest corner) for an empty store")
+    names = [name for name in scan.point_format.dimension_names if name not in _COORDINATES]
+    hidden = set(scan.point_format.extra_dimension_names) & set(_COORDINATES)
+    warn_names(sorted(hidden), source, "coordinates are called so")
     columns = storable({name: np.array(scan[name]) for name in names}, source)
-    write_points(path, np.asarray(scan.xyz), **{"vertex_attributes": columns, **options})
+    crs = {} if "crs" in options else {"crs": _crs_in(scan.header, source)}
+    _warn_left_out(scan.header, source)
+    write_points(path, np.asarray(scan.xyz), **{"vertex_attributes": columns, **crs, **options})
 
 
 def scan_out(path: StoreLike, target: Path, level: int) -> None:
-    """Coordinates are stored as 32-bit integers, in steps of a power of ten that holds the extent: 1e-6 or more."""
-    import laspy
+    """Coordinates are stored as 32-bit integers, in the least steps of a power of ten that hold the extent.
+
+    The file is LAS 1.2 with points of format 3; LAS 1.4 with format 6, 7 or 8 where values of an attribute, or the
+    reference system, need it. Attributes without a field have up to three values for each point.
+    """
+    with needing(target):
+        import laspy
 
     check_store(path, target, level, ("point_cloud",), ("vertex_attributes",))
     found = read_points(path, level=level)
     check_space(found.positions, target)
-    header = laspy.LasHeader(point_format=3, version="1.2")
+    given = numbers(with_ids(found.attributes, found.object_ids, target), target)
+    columns = {name: _plain(values) for name, values in given.items()}
+    header = _header(columns, _crs_out(path, target))
     points = found.positions.astype(np.float64)
     if len(points):
         header.offsets, header.scales = _steps(points.min(axis=0), points.max(axis=0))
     scan = laspy.LasData(header)
     scan.xyz = points
-    known = set(header.point_format.dimension_names)
-    for name, values in numbers(with_ids(found.attributes, found.object_ids, target), target, channels=False).items():
-        kept = values.astype(np.uint8) if values.dtype.kind == "b" else values
-        kept = kept.astype(np.float32) if kept.dtype == np.float16 else kept
-        if name not in known:
-            if len(name.encode()) > 32:
-                warn_names([name], target, "names have up to 32 bytes")
-                continue
-            scan.add_extra_dim(laspy.ExtraBytesParams(name=name, type=kept.dtype))
-        if not _set(scan, name, kept):
+    _warn_moved(found.positions, np.asarray(scan.xyz), header.scales, target)
+    for name, values in _kept(columns, scan, target).items():
+        if name not in scan.point_format.dimension_names:
+            shape = "" if values.ndim == 1 else str(values.shape[1])
+            scan.add_extra_dim(laspy.ExtraBytesParams(name=name, type=np.dtype(shape + values.dtype.str[1:])))
+        if not _set(scan, name, values):
             warn(target, f"the attribute {name!r} cannot be kept: the field of this name does not hold its values")
-    scan.write(str(target))
+    with writing(target):
+        scan.write(str(target))
+
+
+def _check_room(header: Any, source: Path) -> None:
+    """Raise :class:`DataError` where the file is too short for its points, before memory for them is allocated."""
+    if not header.are_points_compressed:
+        room = max(0, source.stat().st_size - header.offset_to_point_data) // header.point_format.size
+        _check_count(header.point_count, min(room, header.point_count), source)
+
+
+def _check_count(told: int, there: int, source: Path) -> None:
+    if told != there:
+        raise DataError(
+            f"{source} is cut short: its header tells of {told} points, and {there} are there; get the whole file"
+        )
+
+
+def _crs_in(header: Any, source: Path) -> dict[str, str] | None:
+    """The reference system as the store has it; ``None``, with a warning, where there is one that cannot be read."""
+    records = [*header.vlrs, *(header.evlrs or ())]
+    if not any(each.user_id == "LASF_Projection" for each in records):
+        return None
+    why = "laspy does not understand its records"
+    try:
+        crs = header.parse_crs()
+        if crs is not None:
+            return {"wkt": crs.to_wkt()}
+    except ModuleNotFoundError:
+        why = "that needs pyproj: pip install pyproj"
+    except Exception as error:  # whatever laspy and pyproj make of records that are damaged
+        why = str(error)
+    warn(source, f"the reference system is left out, since it cannot be read: {why}; crs= gives one")
+    return None
+
+
+def _warn_left_out(header: Any, source: Path) -> None:
+    """Warn of records beside the points, and of waveforms; those of the reference system are told of elsewhere."""
+    records = [
+        each
+        for each in (*header.vlrs, *(header.evlrs or ()))
+        if each.user_id != "LASF_Projection" and type(each).__name__ not in ("ExtraBytesVlr", "LasZipVlr")
+    ]
+    lost = [f"{len(records)} records beside the points (VLRs and EVLRs)"] if records else []
+    if "wavepacket_index" in header.point_format.dimension_names or header.start_of_waveform_data_packet_record:
+        lost.append("waveforms")
+    if lost:
+        warn(source, f"{' and '.join(lost)} are left out")
+
+
+def _crs_out(path: StoreLike, target: Path) -> Any:
+    """The store's reference system for pyproj; ``None``, with a warning, where there is one that it does not know."""
+    stored = VectorStore.open(path).root.block.get("crs")
+    if not stored:
+        return None
+    text = stored.get("wkt") if isinstance(stored, Mapping) else None
+    why = "it has no text 'wkt'"
+    if isinstance(text, str):
+        try:
+            import pyproj
+
+            return pyproj.CRS.from_wkt(text)
+        except ModuleNotFoundError:
+            why = "that needs pyproj: pip install pyproj"
+        except Exception as error:  # CRSError, and what else pyproj makes of stored text
+            why = str(error)
+    warn(target, f"the store's reference system cannot be kept: {why}")
+    return None
+
+
+def _header(columns: Mapping[str, npt.NDArray[Any]], crs: Any) -> Any:
+    """The header of the oldest format that holds the values of all fields, and the reference system."""
+    import laspy
+
+    older, newest = laspy.PointFormat(3), laspy.PointFormat(8)
+    needed = any(_holds(newest, name, values) and not _holds(older, name, values) for name, values in columns.items())
+    if not needed:
+        header = laspy.LasHeader(point_format=3, version="1.2")
+        if crs is None or _as_keys(header, crs):
+            return header
+    number = (
+        8 if "nir" in columns and _holds(newest, "nir", columns["nir"]) else 7 if set(_COLOURS) & set(columns) else 6
+    )
+    header = laspy.LasHeader(point_format=number, version="1.4")
+    if crs is not None:
+        header.add_crs(crs)
+    return header
+
+
+def _as_keys(header: Any, crs: Any) -> bool:
+    """Put the reference system into a header as GeoTIFF has them; whether it is the same when it is read."""
+    if len(crs.axis_info) != 2:
+        return False  # laspy would write its code as that of a system without heights
+    try:
+        header.add_crs(crs)
+        return bool(header.parse_crs() == crs)
+    except Exception:  # laspy knows only some of them, and names in ASCII: formats from 6 on have the whole text
+        return False
+
+
+def _holds(points: Any, name: str, values: npt.NDArray[Any]) -> bool:
+    """Whether a point format has a field of this name for such values."""
+    if name not in points.standard_dimension_names or values.ndim != 1:
+        return False
+    field = points.dimension_by_name(name)
+    cast = _cast(values, field.dtype or np.dtype(np.uint8))
+    return cast is not None and (field.dtype is not None or int(cast.max(initial=0)) <= field.max)
+
+
+def _cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    """The same values of another type, if it has them."""
+    nans = values.dtype.kind == "f"
+    with np.errstate(all="ignore"):
+        cast = values.astype(dtype)
+        same = np.array_equal(cast, values, equal_nan=nans)
+        return cast if same and np.array_equal(cast.astype(values.dtype), values, equal_nan=nans) else None
+
+
+def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values of a type that LAS has; rows of one value as values."""
+    kept = values.astype(np.uint8) if values.dtype.kind == "b" else values
+    kept = kept.astype(np.float32) if kept.dtype == np.float16 else kept
+    return kept[:, 0] if kept.ndim == 2 and kept.shape[1] == 1 else kept
+
+
+def _kept(columns: Mapping[str, npt.NDArray[Any]], scan: Any, target: Path) -> dict[str, npt.NDArray[Any]]:
+    """The attributes that a file can have; warns of the others."""
+    found: dict[str, npt.NDArray[Any]] = {}
+    taken, long = [], []
+    fields = set(scan.point_format.dimension_names) - set(_COORDINATES)
+    for name, values in columns.items():
+        if name not in fields and _is_taken(scan, name):
+            taken.append(name)
+        elif name not in fields and len(name.encode()) > 32:
+            long.append(name)
+        elif values.ndim > 1 and values.shape[1] > 3:
+            warn(target, f"the attribute {name!r} cannot be kept: it has {values.shape[1]} values for each row, not 3")
+        else:
+            found[name] = values
+    warn_names(taken, target, "coordinates, or other parts of a file, are called so")
+    warn_names(long, target, "names have up to 32 bytes")
+    return found
+
+
+def _is_taken(scan: Any, name: str) -> bool:
+    """Whether laspy has something else under this name: an extra dimension would hide it, or be hidden by it."""
+    from laspy.point import dims
+
+    older: Mapping[str, str] = getattr(dims, "OLD_LASPY_NAMES", {})
+    return name in _COORDINATES or name in older or hasattr(scan, name) or hasattr(scan.points, name)
 
 
 def _steps(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> tuple[Any, Any]:
+    """Offsets and steps: the finest that 32 bits allow, and not much below what float64 resolves there."""
     middle = low / 2 + high / 2
-    least = np.maximum((high / 2 - low / 2) / (2**31 - 4096), 1e-6)
-    scales = 10.0 ** np.ceil(np.log10(least) - 1e-9)
-    return np.round(middle / scales) * scales, scales
+    flat = low == high
+    half = np.where(flat, _STEP_OF_A_PLANE, high / 2 - low / 2)
+    finest = np.floor(np.log10(np.spacing(np.maximum(np.maximum(np.abs(low), np.abs(high)), 1e-290))))
+    powers = np.maximum(np.ceil(np.log10(half / (2**31 - 4096)) - 1e-9), finest)
+    scales = np.where(flat, _STEP_OF_A_PLANE, [float(f"1e{each:.0f}") for each in powers])
+    return np.where(flat, low, np.round(middle / scales) * scales), scales
+
+
+def _warn_moved(positions: npt.NDArray[Any], written: npt.NDArray[np.float64], scales: Any, target: Path) -> None:
+    """Warn where coordinates change by more than the type of the store resolves along their axis."""
+    if len(positions):
+        resolved = 2 * np.spacing(np.abs(positions).max(axis=0)).astype(np.float64)
+        if (np.abs(written - positions.astype(np.float64)) > resolved).any():
+            steps = ", ".join(f"{each:g}" for each in scales)
+            warn(target, f"positions are rounded to steps of {steps}: the format has 32 bits for each coordinate")
 
 
 def _set(scan: Any, name: str, values: npt.NDArray[Any]) -> bool:
     """Give a field its values, unless it does not hold them."""
     before = np.array(scan[name])
+    cast = _cast(values, before.dtype) if values.shape == before.shape else None
+    if cast is None:
+        return False
     try:
-        cast = values.astype(before.dtype)
-        if np.array_equal(cast, values, equal_nan=values.dtype.kind == "f"):
-            scan[name] = cast
-            if np.array_equal(np.array(scan[name]), cast, equal_nan=values.dtype.kind == "f"):
-                return True
+        scan[name] = cast
+        if np.array_equal(np.array(scan[name]), cast, equal_nan=cast.dtype.kind == "f"):
+            return True
     except (OverflowError, ValueError):
         pass
     scan[name] = before

@@ -6,6 +6,7 @@ fragments which are not there, attributes with too few rows raise :class:`~zardi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from math import prod
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zardine.errors import CorruptionError, DataError, SelectionError
+from zardine.errors import CorruptionError, DataError, SelectionError, UnsupportedError
 from zardine.vectors.content.columns import Column, native
 from zardine.vectors.content.rows import Content, Fragments
 from zardine.vectors.encoding.fragment_index import FragmentIndex, decode_index
@@ -32,6 +33,9 @@ from zardine.vectors.storing.cell_arrays import CellArray, child
 from zardine.vectors.storing.level_access import Level
 
 _Check = Callable[[CellArray], None]
+
+_WIDEST = 2**16
+"""Bytes of a value: of text of a fixed length."""
 
 
 def load_cells(
@@ -71,7 +75,7 @@ def load_cells(
     starts = starts_of(counts)
     if chunks is None and trust_count:
         check_all(level, vertices, index, keys, int(starts[-1]))
-    stored = np.frombuffer(b"".join(cells), dtype).reshape(-1, width)
+    stored = np.frombuffer(bytearray().join(cells), dtype).reshape(-1, width)
     positions = stored.astype(native(dtype), copy=False)
     tile = level.document.tiles and not fragments
     found_fragments = _one_each(starts) if tile or index is None else _fragments(index, keys, counts, starts)
@@ -90,20 +94,23 @@ def load_cells(
     return content.changed(vertex_attributes=per_row, fragment_attributes=per_part)
 
 
-def dtype_of(array: CellArray, default: str | None = None) -> np.dtype[Any]:
+def dtype_of(array: CellArray, default: str | None = None, *, text: bool = False) -> np.dtype[Any]:
     """The data type of the values in its cells, little endian; ``default``: what they are where no document says.
 
-    Raises :class:`~zardine.errors.CorruptionError` for types that cells cannot have, and where there is no default.
+    ``text``: that of text of a fixed length is one, too, as zarr-vectors stores it beside the usual dictionaries.
+    Raises :class:`~zardine.errors.CorruptionError` for types that cells cannot have, and where there is no default;
+    :class:`~zardine.errors.UnsupportedError` for dates and complex numbers.
     """
     name = array.attributes.get("dtype", default)
     if name is None:
         raise CorruptionError("dtype is missing: the values cannot be told", array=array.array.path)
     try:
-        dtype: np.dtype[Any] = np.dtype(name)
-        dtype = np.dtype(f"<{dtype.kind}{dtype.itemsize}")
+        dtype: np.dtype[Any] = np.dtype(name).newbyteorder("<")
     except TypeError:
         dtype = np.dtype(object)
-    if dtype.kind not in "iufb":
+    if dtype.kind in "cmM":
+        raise UnsupportedError(f"{array.array.path} has values of dtype {name!r}: name other attributes=")
+    if dtype.kind not in ("iufbUS" if text else "iufb") or not 0 < dtype.itemsize <= _WIDEST:
         raise CorruptionError(f"dtype {name!r} is none that cells can have", array=array.array.path)
     return dtype
 
@@ -189,28 +196,36 @@ def _column(level: Level, relative: str, keys: Ints, counts: Ints, check: _Check
 def read_column(array: CellArray, keys: Ints, counts: Ints, needed: Ints) -> Column:
     """An attribute with ``counts[c]`` rows in the cell of ``keys[c]``, of which the first ``needed[c]`` must be there.
 
-    Raises :class:`~zardine.errors.CorruptionError` where there are fewer.
+    Raises :class:`~zardine.errors.CorruptionError` where there are fewer, or more.
     """
-    dtype = dtype_of(array)
+    dtype = dtype_of(array, text=True)
     shape = row_shape_of(array)
-    size = dtype.itemsize * prod(shape)
     cells = array.read(keys)
-    found = _row_counts(cells, size, keys, array)
-    if (found < needed).any():
-        wrong = int(np.flatnonzero(found < needed)[0])
+    found = _row_counts(cells, dtype.itemsize * prod(shape), keys, array)
+    if not shape and (found > counts).any():
+        shape = _channels_found(found, counts)
+        found = found // prod(shape)
+    if ((found < needed) | (found > counts)).any():
+        wrong = int(np.flatnonzero((found < needed) | (found > counts))[0])
         raise CorruptionError(
             f"{int(found[wrong])} attribute values for {int(counts[wrong])} rows: they no longer belong together",
             array=array.array.path,
             chunk=tuple(keys[wrong].tolist()),
         )
-    values: npt.NDArray[Any] = np.frombuffer(b"".join(cells), dtype).reshape(-1, *shape)
+    values: npt.NDArray[Any] = np.frombuffer(bytearray().join(cells), dtype).reshape(-1, *shape)
     if (found != counts).any():
         before = starts_of(found)[:-1]
         whole = np.zeros((int(counts.sum()), *shape), dtype)
-        kept = np.minimum(found, counts)
-        whole[ranges(starts_of(counts)[:-1], kept)] = values[ranges(before, kept)]
+        whole[ranges(starts_of(counts)[:-1], found)] = values[ranges(before, found)]
         values = whole
     return _as_column(array, values)
+
+
+def _channels_found(found: Ints, counts: Ints) -> tuple[int, ...]:
+    """The shape of rows of several values: zarr-vectors says of them, except those of points, that they have one."""
+    filled = counts > 0
+    each = int(found[filled][0] // counts[filled][0]) if filled.any() else 1
+    return (each,) if each > 1 and (found == each * counts).all() else ()
 
 
 def row_shape_of(array: CellArray) -> tuple[int, ...]:
@@ -225,6 +240,8 @@ def row_shape_of(array: CellArray) -> tuple[int, ...]:
 
 def _as_column(array: CellArray, values: npt.NDArray[Any]) -> Column:
     attributes = array.attributes
+    if values.dtype.kind in "US":
+        return _text_column(array, values)
     kept = ("ordered", "channel_names", "unit", "description", "declared_categorical")
     details = {name: attributes[name] for name in kept if name in attributes}
     if attributes.get("encoding") != "dictionary":
@@ -234,6 +251,17 @@ def _as_column(array: CellArray, values: npt.NDArray[Any]) -> Column:
     if not good or (missing is not None and type(missing) is not int) or values.dtype.kind not in "iu":
         raise CorruptionError("the categories of an attribute are damaged", array=array.array.path)
     return Column(values, tuple(categories), missing, details)
+
+
+def _text_column(array: CellArray, values: npt.NDArray[Any]) -> Column:
+    try:
+        if values.dtype.kind == "U" and values.size and int(values.reshape(-1).view("<u4").max()) > sys.maxunicode:
+            raise ValueError("no character")
+        distinct, codes = np.unique(values, return_inverse=True)
+        texts = [each.decode() if isinstance(each, bytes) else each for each in distinct.tolist()]
+    except (ValueError, UnicodeError):
+        raise CorruptionError("the text of an attribute is damaged", array=array.array.path) from None
+    return Column(codes.reshape(values.shape).astype(np.int32), tuple(texts))
 
 
 def _chunk_attribute(level: Level, keys: Ints, starts: Ints, wanted: Names) -> dict[str, Column]:

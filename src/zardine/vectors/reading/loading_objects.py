@@ -93,7 +93,7 @@ def _ids(level: Level, layout: str, count: int) -> Ints:
     ids = values.astype(np.int64)
     if table.fill_value and (ids == table.fill_value).any():
         raise CorruptionError("the ids of objects are lost", array=place)
-    if len(np.unique(ids)) != len(ids):
+    if not (np.diff(ids) > 0).all() and (np.diff(np.sort(ids)) == 0).any():
         raise CorruptionError("an object id is there more than once, or ids are lost", array=place)
     return ids
 
@@ -165,6 +165,8 @@ def load_groups(level: Level, *, attributes: Names = ALL) -> Groups | None:
         raise CorruptionError("group_ranges is no table of ranges", array=table.path)
     members = []
     for number, blob in enumerate(blobs):
+        if blob and blob == table.fill_value:
+            raise CorruptionError(f"the members of group {number} are lost", array=table.path)
         if len(blob) % 8:
             raise CorruptionError(f"group {number} has {len(blob)} bytes: ids have 8 each", array=table.path)
         span = spans.get(str(number))

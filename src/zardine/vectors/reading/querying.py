@@ -16,6 +16,7 @@ from zardine.errors import SelectionError
 from zardine.vectors.content.positions import checked_box
 from zardine.vectors.content.rows import Content
 from zardine.vectors.encoding.grids import in_box
+from zardine.vectors.encoding.kinds import KINDS
 from zardine.vectors.encoding.ragged import Ints, find_rows, row_numbers, unique_rows
 from zardine.vectors.reading.conditions import holds
 from zardine.vectors.reading.loading import load_cells
@@ -26,8 +27,8 @@ from zardine.vectors.storing.cell_arrays import CellArray
 from zardine.vectors.storing.level_access import Level
 
 _MORE_CHUNKS = 64
-_FARTHEST = 2.0**52
-"""Chunks from the origin."""
+_FARTHEST = 2.0**53
+"""Chunks from the origin that a position may be away."""
 
 _Chunk = tuple[int, ...]
 
@@ -45,6 +46,13 @@ class Found:
     """Rows of the objects that were found, where whole objects were looked for."""
     wanted: Ints | None = None
     """Rows of the objects that were asked for, by id or group."""
+
+
+def check_geometry(level: Level, *names: str) -> None:
+    """Raise :class:`SelectionError` for a store that holds another geometry, whose vertices are connected otherwise."""
+    held = [name for name in level.owner.root.geometry_types if name in KINDS]
+    if held and not set(held) & set(names):
+        raise SelectionError(f"{level.owner.name} holds a {held[0]}: see {KINDS[held[0]].reader}, or read_points")
 
 
 def run_query(level: Level, query: Query, *, fragments: bool = False, whole_objects: bool = False) -> Found:
@@ -130,7 +138,8 @@ def _given_chunks(level: Level, chunks: Collection[Sequence[int]]) -> Ints:
         given = np.zeros(1)
     if given.size == 0 and given.ndim < 3:
         given = np.zeros((0, level.rank), np.int64)
-    if given.ndim != 2 or given.shape[1] != level.rank or given.dtype.kind not in "iu":
+    good = given.dtype.kind == "i" or (given.dtype.kind == "u" and (given < 2**63).all())
+    if given.ndim != 2 or given.shape[1] != level.rank or not good:
         raise SelectionError(f"chunks are rows of {level.rank} integers, not {given.dtype} of shape {given.shape}")
     rows: Ints = unique_rows(given.astype(np.int64))[0]
     return rows

@@ -26,12 +26,13 @@ def nodes_below(level: Level, relative: str = "") -> list[str]:
     return found
 
 
-def replaced_nodes(level: Level, planned: Collection[str]) -> list[str]:
+def replaced_nodes(level: Level, planned: Collection[str], *, other_levels: bool = False) -> list[str]:
     """The nodes that go when those at the paths ``planned`` are stored as all that level 0 holds.
 
-    Parts of the layout only; links to other levels and nodes that the layout does not know stay.
+    Parts of the layout only; nodes that the layout does not know stay, and links to other levels unless these go too.
     """
-    gone = [path for path in nodes_below(level) if path not in planned and _is_part(path)]
+    there = [path for path in nodes_below(level) if path not in planned]
+    gone = [path for path in there if _is_part(path) or (other_levels and links_to_levels(path))]
     return with_empty_groups(level, gone, planned)
 
 
@@ -46,6 +47,13 @@ def with_empty_groups(level: Level, gone: Iterable[str], planned: Collection[str
         if family and path not in away and below and all(each in away for each in below):
             away[path] = None
     return list(away)
+
+
+def links_to_levels(path: str) -> bool:
+    """Whether a node is part of links to another level, or of their attributes."""
+    parts = path.split("/")
+    delta = parts[1:2] if parts[0] == "links" else parts[2:3] if parts[0] == "link_attributes" else []
+    return delta != [] and delta != [signed(0)]
 
 
 def links_between(path: str, delta: int) -> bool:

@@ -63,7 +63,10 @@ def plan_whole(level: Level, content: Content, bounds: Any = None) -> list[Node]
 
 
 def replace_level(level: Level, content: Content) -> None:
-    """Store ``content`` in the place of what level 0 holds. Coarser levels go first: they would no longer agree."""
+    """Store ``content`` in the place of what level 0 holds. Coarser levels go: they would no longer agree.
+
+    An error while the new is stored leaves everything as it was.
+    """
     owner, root = level.owner, level.owner.root
     low, high = np.asarray(root.bounds[0]), np.asarray(root.bounds[1])
     if len(content.positions):
@@ -71,12 +74,15 @@ def replace_level(level: Level, content: Content) -> None:
         low, high = np.minimum(low, lowest), np.maximum(high, highest)
     bounds = (tuple(low.tolist()), tuple(high.tolist()))
     nodes = plan_whole(level, content, bounds)
-    erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
-    if bounds != root.bounds:
-        _set_bounds(owner, bounds)
-    level = owner.level(0)
-    removed = replaced_nodes(level, {node.path for node in nodes})
-    replace_nodes(level, nodes, removed, attributes_for(level, content, nodes))
+    coarser = [number for number in owner.level_numbers() if number > 0]
+
+    def before() -> None:
+        erase_levels(owner, coarser, links=False)
+        if bounds != root.bounds:
+            _set_bounds(owner, bounds)
+
+    removed = replaced_nodes(level, {node.path for node in nodes}, other_levels=bool(coarser))
+    replace_nodes(level, nodes, removed, attributes_for(level, content, nodes), before=before)
 
 
 def attributes_for(level: Level, content: Content, nodes: Sequence[Node]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.coarser_levels import erase_unfinished
 from zardine.vectors.storing.cell_arrays import child
+from zardine.vectors.storing.consolidation import forget_consolidated
 from zardine.vectors.storing.level_access import VectorStore
 from zardine.vectors.storing.overwriting import complete
 
@@ -19,6 +20,20 @@ R = TypeVar("R")
 
 def alone(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
     """Let a function that changes the store at its first argument hold the lock of level 0 meanwhile.
+
+    As :func:`locked`; and consolidated metadata, which would no longer be true, goes first.
+    """
+
+    @locked
+    def run(path: StoreLike, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        forget_consolidated(VectorStore.open(path, writable=True))
+        return change(path, *args, **kwargs)
+
+    return wraps(change)(run)
+
+
+def locked(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
+    """Let a function hold the lock of level 0 of the store at its first argument.
 
     Other threads, and where the store can do that (local files) other processes, wait for their turn. What a writer was
     killed over that replaced the store is brought to an end first, and levels that are unfinished go.

@@ -19,6 +19,7 @@ from zardine.places import find_place
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.level_plan import Grid, Node, group, plan_level
+from zardine.vectors.content.positions import plain_array, shown
 from zardine.vectors.content.rows import Content
 from zardine.vectors.encoding.documents import LEVEL, new_level, new_root
 from zardine.vectors.encoding.kinds import KINDS
@@ -56,7 +57,9 @@ class NewStore:
 
 
 def write_store(path: StoreLike, content: Content, new: NewStore, *, overwrite: bool = False) -> None:
-    """Write a store of one level. With ``overwrite`` an old store is there until one write changes to the new one.
+    """Write a store of one level; others that write here wait.
+
+    With ``overwrite`` an old store is there until one write changes to the new one.
 
     Raises :class:`~zardine.errors.NodeExistsError` where something is stored at ``path`` and ``overwrite`` is false.
     After an error nothing is left behind.
@@ -69,18 +72,19 @@ def write_store(path: StoreLike, content: Content, new: NewStore, *, overwrite: 
     attributes, root = level_attributes(content, 0, nodes, **new.level_more), _root(store, inner, new)
     if overwrite and replace_store(store, inner, nodes, attributes, root):
         return
-    _make_room(store, inner, overwrite)
     level = child(inner, "0")
-    try:
-        write_document(store, level, group({UNFINISHED: True}))
-        write_nodes(store, level, nodes)
-        write_document(store, level, group(attributes))
-        create_ancestors(store, inner)
-        write_document(store, inner, group(root))
-    except BaseException:
-        with suppress(Exception):
-            store.erase_prefix(f"{level}/")
-        raise
+    with store.lock(child(level, "zarr.json")):  # who writes here now is no writer that was killed
+        _make_room(store, inner, overwrite)
+        try:
+            write_document(store, level, group({UNFINISHED: True}))
+            write_nodes(store, level, nodes)
+            write_document(store, level, group(attributes))
+            create_ancestors(store, inner)
+            write_document(store, inner, group(root))
+        except BaseException:
+            with suppress(Exception):
+                store.erase_prefix(f"{level}/")
+            raise
 
 
 def _root(store: Store, path: str, new: NewStore) -> dict[str, Any]:
@@ -126,11 +130,11 @@ def checked_bounds(
             raise DataError("there are no positions: give bounds=(lowest, highest corner) for an empty store")
         return (tuple(low.tolist()), tuple(high.tolist())), None
     try:
-        corners = np.asarray(bounds, np.float64)
-    except (TypeError, ValueError):
+        corners = plain_array(bounds, "bounds").astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         corners = np.zeros(0)
     if corners.shape != (2, rank) or not np.isfinite(corners).all() or (corners[0] > corners[1]).any():
-        raise DataError(f"bounds {bounds!r} are no lowest and highest corner of {rank} coordinates each")
+        raise DataError(f"bounds {shown(bounds)} are no lowest and highest corner of {rank} coordinates each")
     kept = None
     if low is not None and high is not None and ((low < corners[0]).any() or (high > corners[1]).any()):
         if out_of_bounds == "raise":

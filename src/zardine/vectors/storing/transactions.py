@@ -32,16 +32,25 @@ from zardine.vectors.storing.node_writing import OTHER, USUAL, erase_objects, se
 from zardine.vectors.storing.rebuilding import prepare, settle
 
 
-def replace_nodes(level: Level, nodes: Sequence[Node], removed: Sequence[str], attributes: Mapping[str, Any]) -> None:
+def replace_nodes(
+    level: Level,
+    nodes: Sequence[Node],
+    removed: Sequence[str],
+    attributes: Mapping[str, Any],
+    *,
+    before: Callable[[], None] | None = None,
+) -> None:
     """Store ``nodes`` in the place of those of the same paths, remove others, and change the level's attributes.
 
     All at one moment for readers of zardine. Other readers may see some of the nodes changed and others not yet, for
     the time that it takes to write the documents. Before the change is agreed on, nothing of it can be seen; an error
-    leaves the level as it was. Attributes of replaced nodes that are no matter of the layout stay.
+    leaves the level as it was. Attributes of replaced nodes that are no matter of the layout stay. ``before`` is called
+    when all is stored, before the change is agreed on.
 
     Raises :class:`~zardine.errors.StoreError` if somebody else changes the level meanwhile.
     """
-    replace_below(level.owner.store, level.path, nodes, removed, attributes, level.document.attributes)
+    expected = level.document.attributes
+    replace_below(level.owner.store, level.path, nodes, removed, attributes, expected, before=before)
 
 
 def replace_below(
@@ -53,6 +62,7 @@ def replace_below(
     expected: Mapping[str, Any],
     *,
     afresh: bool = False,
+    before: Callable[[], None] | None = None,
 ) -> None:
     """:func:`replace_nodes` below any group, whose attributes are ``expected`` now.
 
@@ -69,6 +79,8 @@ def replace_below(
         pending: dict[str, Any] = dict.fromkeys(removed)
         for node in nodes:
             pending[node.path] = node_to_json(_stored(store, path, node, found[node.path], afresh=afresh))
+        if before is not None:
+            before()
         agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
         _change(store, path, expected, agreed)
     except BaseException:

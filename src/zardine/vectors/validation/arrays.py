@@ -7,6 +7,7 @@ from typing import Any
 
 from zardine.errors import UnsupportedError, ZardineError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.vectors.converting import has_cells
 from zardine.vectors.encoding.ragged import find_rows, unique_rows
 from zardine.vectors.findings import Finding, error, guarded, warning
 from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, key_texts
@@ -41,7 +42,7 @@ def _arrays(level: Level, below: str, findings: list[Finding]) -> Iterator[tuple
         node = guarded(findings, "array", place, lambda: level.node(relative))  # noqa: B023
         if isinstance(node, GroupMetadata):
             yield from _arrays(level, relative, findings)
-        elif isinstance(node, ArrayMetadata) and node.data_type.name in ("bytes", "variable_length_bytes"):
+        elif isinstance(node, ArrayMetadata) and has_cells(relative, node):
             array = guarded(findings, "array", place, lambda: level.cells(relative))  # noqa: B023
             if array is not None:
                 yield relative, array
@@ -53,7 +54,8 @@ def _check_array(place: str, array: CellArray, rank: int) -> Iterator[Finding]:
         return
     yield from _check_document(place, array.attributes)
     if not _is_settled(array):
-        yield warning("conversion-unfinished", place, "a conversion was interrupted; repair brings it to an end")
+        reason = "a conversion is under way, or was interrupted: then repair brings it to an end"
+        yield warning("conversion-unfinished", place, reason)
     try:
         found = array.found()
     except UnsupportedError:

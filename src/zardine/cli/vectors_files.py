@@ -1,0 +1,198 @@
+"""``zardine vectors import`` and ``export``: files of other formats."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
+
+import click
+
+from zardine.cli.base import Command
+from zardine.cli.errors import arguments
+from zardine.cli.missing_paths import missing
+from zardine.cli.options import json_option, path_argument, quiet_option, storage_option
+from zardine.cli.signals import interruptible
+from zardine.cli.vectors_options import counted, parse_cells, parse_sizes, place
+
+_WITH_SHAPEFILES = (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qmd")
+"""Endings of files that belong to a Shapefile, or would be taken for such."""
+
+
+@click.command("import", cls=Command)
+@path_argument("file")
+@path_argument()
+@click.option(
+    "--chunk-shape",
+    callback=parse_sizes,
+    metavar="SIZES",
+    help="Size of a chunk in the units of FILE: 50, or 50,50,12.",
+)
+@click.option(
+    "--shard-shape", callback=parse_cells, metavar="CELLS", help="Cells of a shard: 8, or 4,4,16 (default: no shards)."
+)
+@click.option("--compressor", metavar="NAME", help="Compress cells by this codec, such as zstd (default: by none).")
+@click.option("--overwrite", is_flag=True, help="Replace what is stored at PATH.")
+@storage_option()
+@quiet_option()
+@json_option()
+def import_file(
+    file: str,
+    path: str,
+    chunk_shape: float | tuple[float, ...] | None,
+    shard_shape: int | tuple[int, ...] | None,
+    compressor: str | None,
+    overwrite: bool,
+    storage_options: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Write what is in FILE to a new Zarr Vectors store at PATH.
+
+    The ending of FILE says the format: .trk and .tck (streamlines), .swc (skeletons), .ply, .obj and .stl (meshes),
+    .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). What a store cannot hold is told.
+    The formats need other packages: pip install 'zardine[vectors]'.
+    """
+    from zardine.places import find_place
+    from zardine.stores.path import StorePath
+    from zardine.vectors import describe_store
+    from zardine.vectors.formats import import_vectors
+
+    if not os.path.exists(file):
+        raise click.ClickException(f"{file!r} does not exist")
+    if os.path.isdir(file):
+        raise click.ClickException(f"{file!r} is a directory, not a file")
+    with arguments():
+        store = StorePath(*find_place(path, mode="a", storage_options=storage_options or None))
+    if not overwrite:
+        _check_room(store, path)
+    options: dict[str, Any] = {"chunk_shape": chunk_shape, "shard_shape": shard_shape, "overwrite": overwrite}
+    with interruptible(), _packages(), _remarks(quiet):
+        import_vectors(file, store, compressor=None if compressor == "none" else compressor, **options)
+    facts = describe_store(store)
+    level = facts["levels"][0]
+    names = ("vertex_count", "objects", "groups", "links", "chunks")
+    counts = {name: level[name] for name in names}
+    if as_json:
+        from zardine.cli.output import print_json
+
+        print_json({"path": facts["path"], "geometry_types": facts["geometry_types"], **counts})
+    elif not quiet:
+        told = [counted(level["vertex_count"], "vertex", "vertices")]
+        told += [counted(level[name], name[:-1]) for name in names[1:] if level[name] is not None]
+        print(", ".join(told))
+
+
+@click.command("export", cls=Command)
+@path_argument()
+@path_argument("file")
+@click.option(
+    "--level", type=click.IntRange(min=0), default=0, metavar="N", help="The level (default: 0, all vertices)."
+)
+@click.option("--overwrite", is_flag=True, help="Replace FILE.")
+@storage_option()
+@quiet_option()
+@json_option()
+def export_file(
+    path: str, file: str, level: int, overwrite: bool, storage_options: dict[str, Any], quiet: bool, as_json: bool
+) -> None:
+    """Write a level of the Zarr Vectors store at PATH to FILE.
+
+    The ending of FILE says the format, as for 'zardine vectors import'. What the format cannot hold is told. After an
+    error FILE is as it was.
+    """
+    from zardine.vectors.formats import export_vectors
+
+    target = Path(file)
+    files = _files_of(target)
+    _check_target(target, files, overwrite)
+    with arguments():
+        store = place(path, storage_options)
+    with interruptible(), missing(path), _replacing(files), _packages(), _remarks(quiet):
+        export_vectors(store, file, level=level)
+    size = sum(each.stat().st_size for each in files if each.exists())
+    if as_json:
+        from zardine.cli.output import print_json
+
+        print_json({"file": file, "bytes": size, "level": level})
+    elif not quiet:
+        from zardine.cli.output import clean
+
+        print(f"{clean(file)}: {counted(size, 'byte')}")
+
+
+def _check_room(store: Any, path: str) -> None:
+    """Raise before a file is read for nothing; the writer looks again."""
+    from zardine.nodes import find_node
+
+    if find_node(store.store, store.path) is not None:
+        raise click.ClickException(f"something is stored at {path!r} already: --overwrite replaces it")
+
+
+def _files_of(target: Path) -> list[Path]:
+    """The file and those that belong to it."""
+    others = _WITH_SHAPEFILES if target.suffix.lower() == ".shp" else ()
+    return [target, *(target.with_suffix(ending) for ending in others)]
+
+
+def _check_target(target: Path, files: Sequence[Path], overwrite: bool) -> None:
+    if not target.parent.is_dir():
+        raise click.ClickException(f"the directory {str(target.parent)!r} does not exist")
+    for each in files:
+        if each.is_dir():
+            raise click.ClickException(f"{str(each)!r} is a directory, not a file")
+        if each.exists() and not overwrite:
+            raise click.ClickException(f"{str(each)!r} exists already: --overwrite replaces it")
+
+
+@contextmanager
+def _replacing(files: Sequence[Path]) -> Iterator[None]:
+    """Put files aside for the block: libraries add to some, and may fail half-way. After an error they are back."""
+    places = [Path(os.path.realpath(each)) for each in files]
+    aside = {each: Path(mkdtemp(prefix=".zardine-", dir=each.parent), each.name) for each in places if each.exists()}
+    try:
+        for each, kept in aside.items():
+            os.replace(each, kept)
+        yield
+    except BaseException:
+        for each in places:
+            if each not in aside or aside[each].exists():  # else it is the old one still
+                with suppress(OSError):
+                    each.unlink()
+        for each, kept in aside.items():
+            if kept.exists():
+                os.replace(kept, each)
+            kept.parent.rmdir()
+        raise
+    for kept in aside.values():
+        rmtree(kept.parent)
+
+
+@contextmanager
+def _packages() -> Iterator[None]:
+    """A package that is missing is no fault of zardine; say how it is installed."""
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "zardine":
+            raise
+        hint = "" if "pip install" in str(error) else ": pip install 'zardine[vectors]'"
+        raise click.ClickException(f"{error}{hint}") from error
+
+
+@contextmanager
+def _remarks(quiet: bool) -> Iterator[None]:
+    """Show each warning of the block, or none."""
+    with warnings.catch_warnings():
+        from zardine.errors import ZarrUserWarning
+
+        if quiet:
+            warnings.simplefilter("ignore")
+        else:
+            warnings.simplefilter("always", ZarrUserWarning)
+        yield

@@ -1,0 +1,223 @@
+"""``zardine vectors import`` and ``export``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zardine import vectors
+from zardine.errors import DataError
+from zardine.vectors import formats
+
+SKELETON = "1 1 0 0 0 2 -1\n2 3 10 0 0 1 1\n3 3 20 5 0 1 2\n"
+
+
+@pytest.fixture
+def swc(tmp_path: Path) -> str:
+    path = tmp_path / "cell.swc"
+    path.write_text(SKELETON)
+    return str(path)
+
+
+@pytest.fixture
+def skeleton(tmp_path: Path) -> str:
+    """A store with an attribute that SWC does not hold."""
+    path = str(tmp_path / "cell.zv")
+    attributes = {"radius": np.ones(3), "charge": np.arange(3)}
+    vectors.write_skeleton(path, np.eye(3) * 9, [-1, 0, 1], vertex_attributes=attributes)
+    return path
+
+
+def test_import(run: Any, swc: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "new.zv")
+    result = run("vectors", "import", swc, path, "--chunk-shape", "10", "--shard-shape", "4,4,2")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "3 vertices, 1 object, 2 links, 3 chunks\n"
+    assert vectors.read_skeleton(path).positions.tolist() == [[0, 0, 0], [10, 0, 0], [20, 5, 0]]
+    facts = vectors.describe_store(path)
+    assert facts["chunk_shape"] == [10, 10, 10]
+    assert facts["levels"][0]["shard_shape"] == [4, 4, 2]
+    assert facts["levels"][0]["compressors"] == ["crc32c"]
+
+    result = run("vectors", "import", swc, path)
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: something is stored at {path!r} already: --overwrite replaces it\n"
+    more = ("--chunk-shape", "5,20,20", "--compressor", "zstd", "--overwrite", "--json")
+    told = json.loads(run("vectors", "import", swc, path, *more).stdout)
+    assert told == {
+        "path": facts["path"],
+        "geometry_types": ["skeleton"],
+        "vertex_count": 3,
+        "objects": 1,
+        "groups": None,
+        "links": 2,
+        "chunks": 3,
+    }
+    facts = vectors.describe_store(path)
+    assert facts["chunk_shape"] == [5, 20, 20]
+    assert facts["levels"][0]["compressors"] == ["zstd", "crc32c"]
+    assert run("vectors", "import", swc, path, "--overwrite", "--compressor", "none", "-q").output == ""
+
+
+def test_faults_of_imports(run: Any, swc: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "new.zv")
+    other = tmp_path / "cell.xyz"
+    other.write_text(SKELETON)
+    for words, text in {
+        ("nothing.swc", path): "'nothing.swc' does not exist",
+        (str(tmp_path), path): f"{str(tmp_path)!r} is a directory, not a file",
+        (str(other), path): f"{other}: the ending is none of .trk, ",
+        (swc, path, "--compressor", "unheard"): "'unheard' is no compressor",
+        (swc, path, "--chunk-shape", "1,2"): "chunk_shape",
+        (swc, other): "is a file: a store is a directory",
+    }.items():
+        result = run("vectors", "import", *words)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("Error: ")
+        assert text in result.stderr
+        assert not Path(path).exists()
+    for option in ("--chunk-shape", "--shard-shape"):
+        for text in ("0", "4,-4,4", "nan", "inf", "many", ""):
+            result = run("vectors", "import", swc, path, option, text)
+            assert result.exit_code == 2
+            assert f"Invalid value for '{option}'" in result.stderr
+
+
+def test_storage_options(run: Any, swc: str, tmp_path: Path) -> None:
+    option = ("--storage-option", "auto_mkdir=true")
+    path, file = str(tmp_path / "new.zv"), str(tmp_path / "out.swc")
+    for words in (("import", swc, path), ("export", path, file)):
+        result = run("vectors", *words, *option)
+        assert result.exit_code == 2
+        assert "storage_options ('auto_mkdir') have no meaning for" in result.stderr
+    assert run("vectors", "import", swc, f"local://{path}", *option).exit_code == 0
+    assert run("vectors", "export", f"local://{path}", file, *option).exit_code == 0
+    assert len(Path(file).read_text().splitlines()) == 4
+
+
+def test_export(run: Any, skeleton: str, tmp_path: Path) -> None:
+    file = tmp_path / "out.swc"
+    result = run("vectors", "export", skeleton, file)
+    assert result.exit_code == 0
+    assert result.stdout == f"{file}: {file.stat().st_size} bytes\n"
+    assert result.stderr.startswith(f"Warning: {file}: attributes cannot be kept: 'charge'")
+    assert len(file.read_text().splitlines()) == 4
+
+    file.write_text("mine")
+    result = run("vectors", "export", skeleton, file)
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {str(file)!r} exists already: --overwrite replaces it\n"
+    assert file.read_text() == "mine"
+    assert run("vectors", "export", skeleton, file, "--overwrite", "-q").output == ""
+    result = run("vectors", "export", skeleton, file, "--overwrite", "--json")
+    assert json.loads(result.stdout) == {"file": str(file), "bytes": file.stat().st_size, "level": 0}
+    assert "charge" in result.stderr
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["cell.zv", "out.swc"]
+
+
+def test_a_level_is_exported(run: Any, tmp_path: Path) -> None:
+    pytest.importorskip("laspy")
+    path, file = str(tmp_path / "scan.zv"), tmp_path / "out.las"
+    vectors.write_points(path, np.random.default_rng(0).uniform(0, 40, (100, 3)), chunk_shape=10)
+    vectors.build_pyramid(path)
+    count = vectors.describe_store(path)["levels"][1]["vertex_count"]
+    assert run("vectors", "export", path, file, "--level", "1").exit_code == 0
+    told = json.loads(run("vectors", "import", file, tmp_path / "back.zv", "--json").stdout)
+    assert told["vertex_count"] == count < 100
+    assert run("vectors", "export", path, file, "--level", "-1").exit_code == 2
+    assert run("vectors", "export", path, file, "--level", "7", "--overwrite").exit_code == 1
+
+
+def test_faults_of_exports(run: Any, skeleton: str, tmp_path: Path) -> None:
+    folder = tmp_path / "folder.swc"
+    folder.mkdir()
+    missing = str(tmp_path / "missing.zv")
+    for words, text in {
+        (missing, tmp_path / "out.swc"): f"{missing!r} does not exist",
+        (skeleton, tmp_path / "out.xyz"): "the ending is none of .trk, ",
+        (skeleton, folder, "--overwrite"): f"{str(folder)!r} is a directory, not a file",
+        (skeleton, tmp_path / "none/out.swc"): f"the directory {str(tmp_path / 'none')!r} does not exist",
+        (skeleton, tmp_path / "out.stl"): "holds a skeleton; this format is for mesh",
+    }.items():
+        result = run("vectors", "export", *words)
+        assert result.exit_code == 1
+        assert text in result.stderr
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["cell.zv", "folder.swc"]
+
+
+def test_after_an_error_the_old_file_is_there(
+    run: Any, skeleton: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Any, target: Path, level: int) -> None:
+        assert not target.exists()
+        target.write_text("half")
+        target.with_suffix(".shx").write_text("half")
+        raise DataError("no more space")
+
+    monkeypatch.setitem(formats._WRITERS, ".shp", fail)
+    file, kept, link = tmp_path / "out.shp", tmp_path / "out.dbf", tmp_path / "link.shp"
+    kept.write_text("mine")
+    result = run("vectors", "export", skeleton, file)
+    assert result.stderr == f"Error: {str(kept)!r} exists already: --overwrite replaces it\n"
+    file.write_text("old")
+    link.symlink_to(file)
+    for target in (file, link):
+        result = run("vectors", "export", skeleton, target, "--overwrite")
+        assert result.exit_code == 1
+        assert result.stderr == "Error: no more space\n"
+        assert (file.read_text(), kept.read_text()) == ("old", "mine")
+        assert link.is_symlink()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["cell.zv", "link.shp", "out.dbf", "out.shp"]
+
+
+def test_files_that_cannot_be_put_aside_stay(
+    run: Any, skeleton: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [tmp_path / "out.shp", tmp_path / "out.dbf"]
+    for each in files:
+        each.write_text(each.name)
+    replace = os.replace
+
+    def fail(source: Any, target: Any) -> None:
+        if source == files[1]:
+            raise PermissionError(13, "Permission denied", str(source))
+        replace(source, target)
+
+    monkeypatch.setattr("zardine.cli.vectors_files.os.replace", fail)
+    result = run("vectors", "export", skeleton, files[0], "--overwrite")
+    assert (result.exit_code, result.stderr) == (1, f"Error: {files[1]}: Permission denied\n")
+    assert [each.read_text() for each in files] == ["out.shp", "out.dbf"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["cell.zv", "out.dbf", "out.shp"]
+
+
+def test_a_package_is_replaced_not_added_to(run: Any, tmp_path: Path) -> None:
+    pyogrio = pytest.importorskip("pyogrio")
+    geopandas = pytest.importorskip("geopandas")
+    file, path = tmp_path / "out.gpkg", str(tmp_path / "scan.zv")
+    old = geopandas.GeoDataFrame(geometry=geopandas.points_from_xy([1], [2]), crs=4326)
+    for layer in ("old", "older"):
+        old.to_file(file, layer=layer)
+    vectors.write_points(path, [[0, 0], [3, 4]])
+    assert run("vectors", "export", path, file, "--overwrite").exit_code == 0
+    assert pyogrio.list_layers(file)[:, 0].tolist() == ["out"]
+
+
+def test_packages_that_are_missing(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    path, mesh = str(tmp_path / "mesh.zv"), tmp_path / "mesh.ply"
+    vectors.write_mesh(path, np.eye(3), [[0, 1, 2]])
+    mesh.write_text("ply\n")
+    for words in (("import", mesh, tmp_path / "new.zv"), ("export", path, mesh, "--overwrite")):
+        result = run("vectors", *words)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("Error: ")
+        assert "trimesh" in result.stderr
+        assert "pip install 'zardine[vectors]'" in result.stderr
+        assert "bug" not in result.stderr
+    assert mesh.read_text() == "ply\n"

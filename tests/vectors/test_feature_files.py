@@ -1,0 +1,165 @@
+"""Features in GeoJSON, GeoPackage, Shapefile and Parquet: integers, names, systems of coordinates, targets."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zardine import vectors
+from zardine.errors import DataError, ZarrUserWarning
+from zardine.vectors.formats import export_vectors, import_vectors
+
+BIG = 720575940621039145
+POINTS = np.array([[0, 0], [1, 1], [2, 2.0]])
+SUFFIXES = pytest.mark.parametrize("suffix", ["geojson", "gpkg", "shp", "parquet"])
+
+
+def table(**columns: Any) -> Any:
+    geopandas = pytest.importorskip("geopandas")
+    rows = len(next(iter(columns.values())))
+    return geopandas.GeoDataFrame(columns, geometry=geopandas.points_from_xy(*POINTS[:rows].T))
+
+
+def attribute(path: Path, name: str) -> list[Any]:
+    found = vectors.read_points(str(path))
+    values: list[Any] = found.attributes[name][np.argsort(found.positions[:, 0])].tolist()
+    return values
+
+
+def exported(folder: Path, suffix: str, **attributes: Any) -> str:
+    """The warnings of an export to ``a.suffix``, and of an import of it as ``b.zv``."""
+    vectors.write_points(str(folder / "a.zv"), POINTS, chunk_shape=5, vertex_attributes=attributes)
+    with warnings.catch_warnings(record=True) as recorded:
+        warnings.simplefilter("always")
+        export_vectors(str(folder / "a.zv"), folder / f"a.{suffix}")
+        import_vectors(folder / f"a.{suffix}", str(folder / "b.zv"), chunk_shape=5)
+    return "\n".join(str(each.message) for each in recorded)
+
+
+def test_large_integers_beside_missing_values_in_parquet(tmp_path: Path) -> None:
+    import pandas
+
+    made = table(root_id=pandas.array([BIG, None, 2], "Int64"), few=pandas.array([1, None, 2], "Int64"))
+    made.to_parquet(tmp_path / "a.parquet")
+    with pytest.warns(ZarrUserWarning, match="'root_id' is stored as text"):
+        import_vectors(tmp_path / "a.parquet", str(tmp_path / "a.zv"), chunk_shape=5)
+    assert attribute(tmp_path / "a.zv", "root_id") == [str(BIG), None, "2"]
+    assert np.array_equal(attribute(tmp_path / "a.zv", "few"), [1, np.nan, 2], equal_nan=True)
+
+
+def test_large_integers_in_parquet_of_another_program(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    frame = table(few=[1, 2, 3])
+    frame.to_parquet(tmp_path / "plain.parquet")
+    made = parquet.read_table(tmp_path / "plain.parquet")
+    geo = {b"geo": made.schema.metadata[b"geo"]}
+    made = made.append_column("root_id", pyarrow.array([BIG, None, 2], pyarrow.int64())).replace_schema_metadata(geo)
+    parquet.write_table(made, tmp_path / "a.parquet")
+    with pytest.warns(ZarrUserWarning, match="'root_id' is stored as text"):
+        import_vectors(tmp_path / "a.parquet", str(tmp_path / "a.zv"), chunk_shape=5)
+    assert attribute(tmp_path / "a.zv", "root_id") == [str(BIG), None, "2"]
+
+
+@pytest.mark.parametrize("suffix", ["geojson", "gpkg"])
+def test_large_integers_beside_missing_values(tmp_path: Path, suffix: str) -> None:
+    import pandas
+
+    source = tmp_path / f"a.{suffix}"
+    table(root_id=pandas.array([BIG, None, 2], "Int64"), far=[1e300, np.nan, 0.5]).to_file(source)
+    with pytest.warns(ZarrUserWarning, match="'root_id' is stored as text"):
+        import_vectors(source, str(tmp_path / "a.zv"), chunk_shape=5)
+    assert attribute(tmp_path / "a.zv", "root_id") == [str(BIG), None, "2"]
+    assert np.array_equal(attribute(tmp_path / "a.zv", "far"), [1e300, np.nan, 0.5], equal_nan=True)
+
+
+@SUFFIXES
+def test_attributes_whose_names_are_taken(tmp_path: Path, suffix: str) -> None:
+    told = exported(tmp_path, suffix, geometry=[4, 5, 6], v=[[1, 2], [3, 4], [5, 6]], v_0=[7, 8, 9])
+    assert "'geometry' is called 'geometry_'" in told
+    assert "'v_0' is called 'v_0_'" in told
+    wanted = {"geometry_": [4, 5, 6], "v_0_": [1, 3, 5], "v_1": [2, 4, 6], "v_0": [7, 8, 9]}
+    assert {name: attribute(tmp_path / "b.zv", name) for name in wanted} == wanted
+
+
+def test_names_that_a_geopackage_has(tmp_path: Path) -> None:
+    told = exported(tmp_path, "gpkg", fid=["a", "b", "c"], geom=[1, 2, 3], A=[4, 5, 6], a=[7, 8, 9])
+    assert "'fid' is called 'fid_'" in told
+    wanted = {"fid_": ["a", "b", "c"], "geom_": [1, 2, 3], "A": [4, 5, 6], "a_": [7, 8, 9]}
+    assert {name: attribute(tmp_path / "b.zv", name) for name in wanted} == wanted
+
+
+def test_the_index_of_a_parquet_file(tmp_path: Path) -> None:
+    table(key=["a", "b", "c"], w=[1, 2, 3]).set_index("key").to_parquet(tmp_path / "a.parquet")
+    import_vectors(tmp_path / "a.parquet", str(tmp_path / "a.zv"), chunk_shape=5)
+    assert attribute(tmp_path / "a.zv", "key") == ["a", "b", "c"]
+
+
+@SUFFIXES
+def test_large_unsigned_integers(tmp_path: Path, suffix: str) -> None:
+    values = [2**64 - 5, 2**63, 1]
+    told = exported(tmp_path, suffix, i=np.array(values, "u8"))
+    if suffix == "parquet":
+        assert told == ""
+        assert attribute(tmp_path / "b.zv", "i") == values
+    else:
+        assert "'i' is written as text" in told
+        assert attribute(tmp_path / "b.zv", "i") == list(map(str, values))
+
+
+def test_numbers_that_a_shapefile_changes(tmp_path: Path) -> None:
+    assert "values of the attribute 'f' are changed" in exported(
+        tmp_path, "shp", f=[1e-30, 0.5, 0.0], g=[0.1, 2.0, 0.0]
+    )
+    assert attribute(tmp_path / "b.zv", "g") == [0.1, 2, 0]
+
+
+@SUFFIXES
+def test_large_integers_come_back(tmp_path: Path, suffix: str) -> None:
+    for values in ([BIG, 2**53 + 1, -5], [2**63 - 1, -(2**63), 0]):
+        exported(tmp_path, suffix, i=np.array(values))
+        assert list(map(int, attribute(tmp_path / "b.zv", "i"))) == values
+        for name in ("a.zv", "b.zv"):
+            (tmp_path / name).rename(tmp_path / f"{name}.{abs(values[0])}")
+
+
+@pytest.mark.parametrize(
+    ("crs", "kept"), [({"epsg": 4326}, True), ({"wkt": "x"}, False), ({"name": "x"}, False), ({"epsg": -1}, False)]
+)
+def test_systems_of_coordinates(tmp_path: Path, crs: Any, kept: bool) -> None:
+    path = str(tmp_path / "a.zv")
+    vectors.write_points(path, POINTS, chunk_shape=5, crs=crs)
+    with warnings.catch_warnings(record=True) as recorded:
+        warnings.simplefilter("always")
+        export_vectors(path, tmp_path / "a.gpkg")
+    assert [each.category for each in recorded] == [] if kept else [ZarrUserWarning]
+    geopandas = pytest.importorskip("geopandas")
+    found = geopandas.read_file(tmp_path / "a.gpkg").crs
+    assert found == "EPSG:4326" if kept else (recorded and "crs cannot be kept" in str(recorded[0].message))
+
+
+@SUFFIXES
+def test_no_warning_of_a_store_without_crs(tmp_path: Path, suffix: str) -> None:
+    assert exported(tmp_path, suffix, w=[1, 2, 3]) == ""
+
+
+@SUFFIXES
+def test_targets_that_cannot_be_written(tmp_path: Path, suffix: str) -> None:
+    vectors.write_points(str(tmp_path / "a.zv"), POINTS, chunk_shape=5)
+    with pytest.raises((DataError, OSError), match=rf"a\.{suffix}"):
+        export_vectors(str(tmp_path / "a.zv"), tmp_path / "none" / f"a.{suffix}")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_features_without_positions(tmp_path: Path) -> None:
+    nowhere = {"type": "Feature", "properties": {"a": 1}, "geometry": None}
+    for features in ([], [nowhere]):
+        (tmp_path / "a.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+        with pytest.raises(DataError, match=r"a\.geojson"):
+            import_vectors(tmp_path / "a.geojson", str(tmp_path / "a.zv"))
+        assert not (tmp_path / "a.zv").exists()

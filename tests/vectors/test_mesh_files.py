@@ -1,0 +1,187 @@
+"""PLY, OBJ and STL files: those that are cut off, points, and what comes back equal."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from zardine import vectors
+from zardine.errors import DataError, ZarrUserWarning
+from zardine.vectors.formats import export_vectors, import_vectors
+
+VERTICES = [[0, 0, 0], [9, 0, 0], [9, 9, 0], [0, 9, 0.5]]
+PLY = """ply
+format {form} 1.0
+element vertex 4
+property float x
+property float y
+property float z
+element face 3
+property list uchar int vertex_indices
+end_header
+"""
+ASCII = PLY.format(form="ascii") + "0 0 0\n9 0 0\n9 9 0\n0 9 0.5\n3 0 1 2\n3 0 2 3\n3 1 2 3\n"
+STL = (
+    "solid a\n"
+    + 2 * ("facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\n")
+    + "endsolid a\n"
+)
+BINARY_STL = bytes(80) + (2).to_bytes(4, "little") + 2 * (np.arange(12, dtype="<f4").tobytes() + b"\0\0")
+
+
+def refused(folder: Path, name: str, data: str | bytes, told: str) -> None:
+    (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    with pytest.raises(DataError, match=told) as caught:
+        import_vectors(folder / name, str(folder / "a.zv"))
+    assert name in str(caught.value)
+    assert not (folder / "a.zv").exists()
+
+
+def imported(folder: Path, name: str, data: str | bytes) -> str:
+    (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    import_vectors(folder / name, str(folder / "a.zv"), chunk_shape=20)
+    return str(folder / "a.zv")
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (-1, "declares 3 of 'face', 2 are there"),
+        (-3, "declares 3 of 'face', 0 are there"),
+        (-5, "declares 4 of 'vertex', 2 are there"),
+    ],
+)
+def test_ply_of_text_without_its_last_lines(tmp_path: Path, lines: int, told: str) -> None:
+    refused(tmp_path, "a.ply", "\n".join(ASCII.splitlines()[:lines]) + "\n", told)
+
+
+@pytest.mark.parametrize("cut", [3, 5, 7])
+def test_ply_of_text_cut_in_a_line(tmp_path: Path, cut: int) -> None:
+    refused(tmp_path, "a.ply", ASCII[:-cut], "the values of number 3 are not all there: '3")
+    refused(tmp_path, "b.ply", ASCII[: ASCII.index("3 0 1 2") - 5], "the values of number 4 are not all there")
+
+
+@pytest.mark.parametrize("faces", [0, 1, 2])
+def test_ply_in_binary_that_is_cut_off(tmp_path: Path, faces: int) -> None:
+    body = np.array(VERTICES, "<f4").tobytes() + faces * (b"\x03" + np.arange(3, dtype="<i4").tobytes())
+    refused(tmp_path, "a.ply", PLY.format(form="binary_little_endian").encode() + body, r"a\.ply")
+
+
+def test_stl_that_is_cut_off(tmp_path: Path) -> None:
+    refused(tmp_path, "a.stl", BINARY_STL[:-60], "it has 124 bytes, not 184 for the 2 faces")
+    refused(tmp_path, "b.stl", BINARY_STL[:50], "it has 50 bytes, not 84 or more")
+    refused(tmp_path, "c.stl", STL[: STL.rindex("vertex 0 1 0")], "1 'solid' and 0 'endsolid'.* 5 of their 6")
+    refused(tmp_path, "d.stl", b"solid" + BINARY_STL[5:-50], "it has 134 bytes, not 184")
+    path = imported(tmp_path, "e.stl", STL)
+    assert len(vectors.read_mesh(path).faces) == 2
+
+
+def test_binary_stl_that_is_whole(tmp_path: Path) -> None:
+    assert len(vectors.read_mesh(imported(tmp_path, "a.stl", b"solid" + BINARY_STL[5:])).faces) == 2
+
+
+OBJ = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 5 5 5\n"
+
+
+def test_obj_that_is_cut_off(tmp_path: Path) -> None:
+    refused(tmp_path, "a.obj", OBJ + "f 1 2 3\nf 2 3", "line 6: a face has three corners or more, not 'f 2 3'")
+    refused(tmp_path, "b.obj", "# b\n" + OBJ + "v 0 1", "line 6: a vertex has three coordinates")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.obj", "# nothing\n"),
+        ("a.ply", PLY.format(form="ascii").replace(" 4", " 0").replace(" 3", " 0")),
+        ("a.stl", "solid a\nendsolid a\n"),
+        ("a.stl", bytes(84)),
+    ],
+)
+def test_files_without_vertices(tmp_path: Path, name: str, data: str | bytes) -> None:
+    refused(tmp_path, name, data, "holds no vertices")
+
+
+def test_obj_with_vertices_that_no_face_uses(tmp_path: Path) -> None:
+    assert len(vectors.read_mesh(imported(tmp_path, "a.obj", OBJ + "f 1 2 3\n")).positions) == 4
+    (tmp_path / "b.obj").write_text(OBJ + "vn 0 0 1\nf 1//1 2//1 3//1\n")
+    with pytest.warns(ZarrUserWarning, match="of 4 vertices, 3 are stored"):
+        import_vectors(tmp_path / "b.obj", str(tmp_path / "b.zv"), chunk_shape=5)
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e-8, 1 / 3, 1e12])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_positions_in_obj_come_back_equal(tmp_path: Path, scale: float, dtype: str) -> None:
+    points = (np.random.default_rng(0).normal(0, 1, (6, 3)) * scale).astype(dtype)
+    colours = {name: np.arange(6, dtype="u1") * 40 for name in ("red", "green", "blue")}
+    made = str(tmp_path / "a.zv")
+    vectors.write_mesh(made, points, [[0, 1, 2], [3, 4, 5]], chunk_shape=scale * 20, vertex_attributes=colours)
+    export_vectors(made, tmp_path / "a.obj")
+    import_vectors(tmp_path / "a.obj", str(tmp_path / "b.zv"), chunk_shape=scale * 20)
+    found = vectors.read_mesh(str(tmp_path / "b.zv"))
+    assert sorted(found.positions.tolist()) == sorted(points.astype("f8").tolist())
+    order = np.lexsort(found.positions.T), np.lexsort(points.T)
+    for name, values in colours.items():
+        assert found.attributes[name][order[0]].tolist() == values[order[1]].tolist()
+
+
+@pytest.mark.parametrize("name", ["vertex_indices", "vertex_index", "count", "index", "texcoord"])
+def test_attributes_of_faces_that_ply_has_no_name_for(tmp_path: Path, name: str) -> None:
+    made = str(tmp_path / "a.zv")
+    vectors.write_mesh(made, VERTICES, [[0, 1, 2]], chunk_shape=20, face_attributes={name: [7], "part": [8]})
+    with pytest.warns(ZarrUserWarning, match=repr(name)):
+        export_vectors(made, tmp_path / "a.ply")
+    import_vectors(tmp_path / "a.ply", str(tmp_path / "b.zv"), chunk_shape=20)
+    found = vectors.read_mesh(str(tmp_path / "b.zv"))
+    assert len(found.faces) == 1
+    assert {key: values.tolist() for key, values in found.face_attributes.items()} == {"part": [8]}
+
+
+def test_ply_of_points(tmp_path: Path) -> None:
+    head = PLY.format(form="ascii").split("element face")[0]
+    body = "".join(f"{x} {y} {z} {row} {row / 2}\n" for row, (x, y, z) in enumerate(VERTICES))
+    text = head + "property uchar red\nproperty float w\nend_header\n" + body
+    found = vectors.read_points(imported(tmp_path, "a.ply", text))
+    order = np.argsort(found.attributes["w"])
+    assert found.positions[order].tolist() == VERTICES
+    assert found.attributes["red"][order].tolist() == [0, 1, 2, 3]
+    (tmp_path / "b").mkdir()
+    refused(tmp_path / "b", "b.obj", OBJ, "holds no faces; the file may be cut off.*write_points")
+
+
+@pytest.mark.parametrize("name", ["a.ply", "a.geojson"])
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    (tmp_path / name).write_text(ASCII)
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    monkeypatch.setitem(sys.modules, "geopandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'zardine\[vectors\]'"):
+        import_vectors(tmp_path / name, str(tmp_path / "a.zv"))
+
+
+def test_libraries_of_the_extra() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    named = {re.split(r"[\[>=]", each)[0] for each in project["optional-dependencies"]["vectors"]}
+    assert {"scipy", "charset-normalizer", "trimesh"} <= named
+
+
+def test_obj_with_text_in_latin_1(tmp_path: Path) -> None:
+    pytest.importorskip("charset_normalizer")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = imported(tmp_path, "a.obj", "# M\xfcller\n".encode("latin-1") + (OBJ + "f 1 2 3\n").encode())
+    assert len(vectors.read_mesh(path).faces) == 1
+
+
+def test_ply_with_edges(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    edges = "element edge 1\nproperty int vertex1\nproperty int vertex2\nend_header"
+    head, body = ASCII.split("end_header")
+    (tmp_path / "a.ply").write_text(head + edges + body + "0 1\n")
+    with pytest.warns(ZarrUserWarning, match="elements of the file are left out: edge"):
+        import_vectors(tmp_path / "a.ply", str(tmp_path / "a.zv"), chunk_shape=20)
+    assert len(vectors.read_mesh(str(tmp_path / "a.zv")).faces) == 3

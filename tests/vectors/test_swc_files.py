@@ -1,0 +1,57 @@
+"""SWC files that are damaged, or hold more than a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from zardine import vectors
+from zardine.errors import DataError, ZarrUserWarning
+from zardine.vectors.formats import export_vectors, import_vectors
+
+SAMPLES = "1 1 0 0 0 5 -1\n2 3 1 0 0 1 1\n5 3 9 0 0 1 2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (SAMPLES + "2 3 1 0 0 1 1\n", r"a\.swc, line 4: the number 2 is that of line 2 too"),
+        (SAMPLES + "# far\n7 3 1 0 0 1 4\n", r"a\.swc, line 5: the parent of number 7, 4, is not in the file"),
+        ("# nothing\n", r"a\.swc holds no samples"),
+        ("", r"a\.swc holds no samples"),
+        (SAMPLES[:-5], r"a\.swc, line 3"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "a.swc").write_text(text)
+    with pytest.raises(DataError, match=told):
+        import_vectors(tmp_path / "a.swc", str(tmp_path / "a.zv"))
+    assert not (tmp_path / "a.zv").exists()
+
+
+def test_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "a.swc").write_text(SAMPLES, encoding="utf-8-sig")
+    import_vectors(tmp_path / "a.swc", str(tmp_path / "a.zv"), chunk_shape=5)
+    assert len(vectors.read_skeleton(str(tmp_path / "a.zv")).positions) == 3
+
+
+def test_more_columns_and_a_scale(tmp_path: Path) -> None:
+    (tmp_path / "a.swc").write_text("# SCALE 2 2 2\n" + SAMPLES.replace("\n", " 8 9\n"))
+    with pytest.warns(ZarrUserWarning) as recorded:
+        import_vectors(tmp_path / "a.swc", str(tmp_path / "a.zv"), chunk_shape=5)
+    text = "\n".join(str(each.message) for each in recorded)
+    assert "columns after the seventh are left out, in 3 lines" in text
+    assert "scale is not applied: 2 2 2" in text
+
+
+@pytest.mark.parametrize("suffix", ["swc", "ply"])
+def test_the_id_of_a_single_object(tmp_path: Path, suffix: str) -> None:
+    path, points = str(tmp_path / "a.zv"), np.eye(3)
+    if suffix == "swc":
+        vectors.write_skeleton(path, points, [-1, 0, 1], chunk_shape=5, object_ids=[77] * 3)
+    else:
+        vectors.write_mesh(path, points, [[0, 1, 2]], chunk_shape=5, object_ids=[77] * 3)
+    with pytest.warns(ZarrUserWarning, match="the id of the object, 77, cannot be kept"):
+        export_vectors(path, tmp_path / f"a.{suffix}")
