@@ -24,7 +24,8 @@ def import_vectors(source: str | Path, path: StoreLike, **options: Any) -> None:
     """Write what is in the file ``source`` to a new store at ``path``.
 
     The ending of the name says the format: ``.trk``, ``.tck`` (streamlines), ``.swc`` (skeletons), ``.ply``, ``.obj``,
-    ``.stl`` (meshes), ``.las``, ``.laz`` (points), ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points).
+    ``.stl`` (meshes; points of a ``.ply`` without faces), ``.las``, ``.laz`` (points), ``.geojson``, ``.gpkg``,
+    ``.shp``, ``.parquet`` (lines or points).
     ``options`` are those of the writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
     What the store cannot hold is told by a :class:`~zardine.errors.ZarrUserWarning`. Raises
