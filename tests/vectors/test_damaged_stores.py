@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,20 +29,24 @@ SOME = int(os.environ.get("ZARDINE_FUZZ", "20"))
 OTHERS: tuple[Any, ...] = (None, 0, -1, 1.5, "", "x", [], [0], [""], {}, {"a": 1}, True, 2**70)
 
 
-def damaged(store: MemoryStore, seed: int) -> Iterator[tuple[str, MemoryStore]]:
+Case = tuple[str, Callable[[], MemoryStore]]
+"""What is wrong, and the copy in which it is."""
+
+
+def damaged(store: MemoryStore, seed: int) -> Iterator[Case]:
     """Copies of a store, each with one thing wrong."""
     rng = np.random.default_rng(seed)
     for key in sorted(store.list()):
         data = bytes(store.get(key) or b"")
         if key.endswith("zarr.json"):
             for place, changed in _documents(json.loads(data), rng):
-                yield f"{key}: {place}", _with(store, key, json.dumps(changed).encode())
+                yield f"{key}: {place}", partial(_with, store, key, json.dumps(changed).encode())
             continue
         flipped = bytearray(data)
         flipped[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
         cut = data[: rng.integers(len(data))]
         for what, value in (("erased", None), ("flipped", bytes(flipped)), ("cut", cut), ("emptied", b"")):
-            yield f"{key}: {what}", _with(store, key, value)
+            yield f"{key}: {what}", partial(_with, store, key, value)
 
 
 def _with(store: MemoryStore, key: str, value: bytes | None) -> MemoryStore:
@@ -98,7 +103,8 @@ def test_validate_never_raises_and_finds_what_changes_the_answer(
     cases = list(damaged(store, seed))
     chosen = np.random.default_rng(seed).permutation(len(cases))[:SOME]
     for number in sorted(chosen.tolist()):
-        what, bad = cases[number]
+        what, copy = cases[number]
+        bad = copy()
         told = f"{kind}, {layout}, seed {seed}: {what}"
         try:
             report = vectors.validate(bad)
@@ -126,7 +132,8 @@ def test_repair_hides_no_loss(kind: str, layout: str, monkeypatch: pytest.Monkey
     seed = secrets.randbits(32) if SOAK else 1
     cases = list(damaged(store, seed))
     for number in np.random.default_rng(seed).permutation(len(cases))[: SOME // 3].tolist():
-        what, bad = cases[number]
+        what, copy = cases[number]
+        bad = copy()
         told = f"{kind}, {layout}, seed {seed}: {what}"
         before = _answer(bad, kind, told)
         try:

@@ -88,10 +88,19 @@ def told(store: Store) -> Any:
     found = vectors.read_points(store)
     ids = np.zeros(len(found)) if found.object_ids is None else found.object_ids
     columns = {name: rows(found.positions, ids, each) for name, each in found.attributes.items()}
-    net = vectors.read_graph(store)
-    edges = links(net.positions, net.edges)
-    weights = {name: links(net.positions, net.edges, each) for name, each in net.edge_attributes.items()}
-    tables: list[Any] = []
+    kind = vectors.describe_store(store)["geometry_types"][0]
+    edges: Any = []
+    weights, tables = {}, list[Any]()
+    if kind == "streamline":
+        edges = [line.tolist() for line in vectors.read_polylines(store).lines]
+    elif kind == "mesh":
+        mesh = vectors.read_mesh(store)
+        edges = links(mesh.positions, mesh.faces)
+        weights = {name: links(mesh.positions, mesh.faces, each) for name, each in mesh.face_attributes.items()}
+    else:
+        net = vectors.read_graph(store)
+        edges = links(net.positions, net.edges)
+        weights = {name: links(net.positions, net.edges, each) for name, each in net.edge_attributes.items()}
     if found.object_ids is not None:
         table = vectors.read_objects(store)
         tables.append((table.ids.tolist(), {name: each.tolist() for name, each in table.attributes.items()}))

@@ -6,7 +6,7 @@ unreadable, and it is listed nowhere by then.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -74,18 +74,32 @@ def erase_unfinished(owner: VectorStore) -> None:
         erase_levels(owner, [*unfinished, *gone])
 
 
+def forget_lost_levels(level: Level) -> Iterator[str]:
+    """Remove the links of a level to others that are not there; gives a line for each of these."""
+    there = level.owner.level_numbers()
+    lost = sorted({level.document.level + delta for delta in _deltas(level)} - set(there))
+    if lost:
+        forget_levels(level, lost)
+    yield from (f"removed links to level {number}, which is not there" for number in lost)
+
+
 def forget_levels(level: Level, numbers: Collection[int]) -> None:
     """Remove the links of a level to others."""
     finish(level)
     level = level.owner.level(level.document.level)
+    wanted = [delta for delta in _deltas(level) if delta and level.document.level + delta in numbers]
+    gone = [path for path in nodes_below(level) if any(links_between(path, delta) for delta in wanted)]
+    if gone:
+        replace_nodes(level, [], with_empty_groups(level, gone), level.document.attributes)
+
+
+def _deltas(level: Level) -> list[int]:
+    """The level differences of its links; names that are none are left out."""
     deltas = []
     for name in level.names("links"):
         with suppress(ZardineError):
             deltas.append(parse_delta(name))
-    wanted = [delta for delta in deltas if delta and level.document.level + delta in numbers]
-    gone = [path for path in nodes_below(level) if any(links_between(path, delta) for delta in wanted)]
-    if gone:
-        replace_nodes(level, [], with_empty_groups(level, gone), level.document.attributes)
+    return deltas
 
 
 def describe_levels(

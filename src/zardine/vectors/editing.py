@@ -151,9 +151,11 @@ def _replace_family(level: Level, content: Content, kind: str, name: str) -> Non
     """Store what ``content`` has otherwise than the level: an attribute of one kind."""
     owner, planned = level.owner, plan_whole(level, content)
     nodes = [node for node in planned if _belongs(node.path, kind, name)]
-    coarser = [number for number in owner.level_numbers() if number > 0 and kind in ("object", "group")]
-    gone = replaced_nodes(level, {node.path for node in planned}, other_levels=bool(coarser))
-    removed = [path for path in gone if _belongs(path, kind, name) or (coarser and path.split("/")[0] in _LINKS)]
+    levels_go = kind in ("object", "group")
+    coarser = [number for number in owner.level_numbers() if number > 0 and levels_go]
+    gone = replaced_nodes(level, {node.path for node in planned}, other_levels=levels_go)
+    linked = {path for path in gone if levels_go and path.split("/")[0] in ("links", "link_attributes")}
+    removed = [path for path in gone if path in linked or _belongs(path, kind, name)]
     replace_nodes(
         level,
         nodes,
@@ -161,9 +163,6 @@ def _replace_family(level: Level, content: Content, kind: str, name: str) -> Non
         attributes_for(level, content, planned),
         before=lambda: erase_levels(owner, coarser, links=False),
     )
-
-
-_LINKS = ("links", "link_attributes")
 
 
 def _belongs(path: str, kind: str, name: str) -> bool:

@@ -12,6 +12,7 @@ from zardine.errors import CorruptionError, ZardineError
 from zardine.node_changes import update_node
 from zardine.nodes import load_array
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.coarser_levels import forget_lost_levels
 from zardine.vectors.content.columns import Column, join_columns
 from zardine.vectors.content.level_plan import cut
 from zardine.vectors.converting import cell_arrays
@@ -58,6 +59,7 @@ def repair(path: StoreLike, *, drop_lost: bool = False) -> list[str]:
         if level.pending:
             finish(level)
             done.append(f"{number}: carried out a change that was agreed on")
+        _note(done, str(number), forget_lost_levels(owner.level(number)))
         arrays = _tried(done, str(number), lambda: list(cell_arrays(owner.level(number))))  # noqa: B023
         for name, array in arrays or ():
             _note(done, f"{number}/{name}", _mend_array(array, drop_lost))

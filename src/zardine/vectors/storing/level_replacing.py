@@ -81,7 +81,7 @@ def replace_level(level: Level, content: Content) -> None:
         if bounds != root.bounds:
             _set_bounds(owner, bounds)
 
-    removed = replaced_nodes(level, {node.path for node in nodes}, other_levels=bool(coarser))
+    removed = replaced_nodes(level, {node.path for node in nodes}, other_levels=True)
     replace_nodes(level, nodes, removed, attributes_for(level, content, nodes), before=before)
 
 
