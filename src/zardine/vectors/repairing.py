@@ -191,7 +191,7 @@ def _left_as_it_is(level: Level) -> Iterator[str]:
     except ZardineError:
         return
     findings: list[Finding] = []
-    check_objects(level, content, findings)
+    content = check_objects(level, content, findings)
     for each in (*check_rows(level, content), *findings):
         if each.severity == "error":
             yield f"left as it is: {each.message}"
