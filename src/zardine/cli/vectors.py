@@ -54,11 +54,9 @@ def info(path: str, storage_options: dict[str, Any], as_json: bool) -> None:
     """
     from zardine.cli.output import print_facts, print_json
     from zardine.vectors import describe_store
-    from zardine.vectors.storing.level_access import VectorStore
 
     with arguments(), missing(path):
-        store = place(path, storage_options)
-        facts = {**describe_store(store), "crs": VectorStore.open(store).root.block.get("crs")}
+        facts = describe_store(place(path, storage_options))
     if as_json:
         print_json(facts)
     else:

@@ -86,7 +86,7 @@ def get_shard_info(path: StoreLike) -> dict[str, dict[str, Any]]:
             found[f"{number}/{name}"] = {
                 "shard_shape": array.array.shards,
                 "grid_shape": array.array.shape,
-                "chunks": len(array.found() if (listed := array.listed()) is None else listed),
+                "chunks": array.count(),
                 "compressors": [codec.name for codec in array.array.compressors],
             }
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.storing.cell_arrays import CellArray
 from zardine.vectors.storing.level_access import Level, VectorStore
 
 
@@ -33,11 +32,6 @@ def describe_store(path: StoreLike) -> dict[str, Any]:
     }
 
 
-def _chunk_count(vertices: CellArray) -> int:
-    listed = vertices.listed()
-    return len(vertices.found() if listed is None else listed)
-
-
 def _level(level: Level) -> dict[str, Any]:
     vertices = level.cells("vertices")
     objects, groups = level.attributes("object_index"), level.attributes("groups")
@@ -47,7 +41,7 @@ def _level(level: Level) -> dict[str, Any]:
         "vertex_count": level.document.vertex_count,
         "chunk_shape": list(level.document.chunk_shape),
         "grid_shape": None if vertices is None else list(vertices.array.shape),
-        "chunks": None if vertices is None else _chunk_count(vertices),
+        "chunks": None if vertices is None else vertices.count(),
         "dtype": None if vertices is None else vertices.attributes.get("dtype"),
         "shard_shape": None if vertices is None or vertices.array.shards is None else list(vertices.array.shards),
         "compressors": [] if vertices is None else [codec.name for codec in vertices.array.compressors],

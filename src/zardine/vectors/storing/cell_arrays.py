@@ -83,6 +83,11 @@ class CellArray:
             ) from None
         return chunks
 
+    def count(self) -> int:
+        """How many chunks are listed; where no list makes sense, how many are stored, as :meth:`found` says."""
+        listed = self.listed()
+        return len(self.found() if listed is None else listed)
+
     def inside(self, chunks: Ints) -> npt.NDArray[np.bool_]:
         """Which chunks are on the grid."""
         local = chunks - np.asarray(self.origin)

@@ -51,17 +51,19 @@ def with_empty_groups(level: Level, gone: Iterable[str], planned: Collection[str
 
 def links_to_levels(path: str) -> bool:
     """Whether a node is part of links to another level, or of their attributes."""
-    parts = path.split("/")
-    delta = parts[1:2] if parts[0] == "links" else parts[2:3] if parts[0] == "link_attributes" else []
-    return delta != [] and delta != [signed(0)]
+    return _delta_of(path) not in (None, signed(0))
 
 
 def links_between(path: str, delta: int) -> bool:
     """Whether a node is part of the links of one level difference, or of their attributes."""
+    return _delta_of(path) == signed(delta)
+
+
+def _delta_of(path: str) -> str | None:
+    """The level difference of links in a path, as it stands there; ``None`` for other nodes, and for all links."""
     parts = path.split("/")
-    return (parts[0] == "links" and parts[1:2] == [signed(delta)]) or (
-        parts[0] == "link_attributes" and parts[2:3] == [signed(delta)]
-    )
+    place = {"links": 1, "link_attributes": 2}.get(parts[0], len(parts))
+    return parts[place] if place < len(parts) else None
 
 
 def _is_part(path: str) -> bool:
