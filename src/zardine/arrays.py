@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from operator import index as as_index
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -22,7 +23,7 @@ from zardine.buffered import (
 )
 from zardine.data_types.numpy_types import AnyObject
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
-from zardine.engine.freshness import check_fresh, note_fresh
+from zardine.engine.freshness import Writing, check_fresh, generation_of, refuse_closing
 from zardine.engine.layout import prepare_layout
 from zardine.engine.read_block import read_block
 from zardine.engine.source import ArraySource
@@ -82,8 +83,6 @@ class Array(ArrayFacts):
                 problems = tuple(in_words_of_the_document(metadata, list(problems)))
             raise type(error)(f"the document of {describe(store, path)} is invalid", problems) from None
         self._source = ArraySource(store, path, layout, config or ArrayConfig.from_settings())
-        if metadata.document is not None:
-            note_fresh(self._source)
 
     @classmethod
     def open(cls, store: StoreLike, *, config: ArrayConfigLike = None) -> Array:
@@ -307,9 +306,8 @@ class Array(ArrayFacts):
             raise ValueError(f"the new shape {shape} has {len(shape)} lengths, the array has {self.ndim} dimensions")
         self._check_writable()
         check_strategy(self._source)
-        check_fresh(self._source, writing=True)
         self.flush()
-        with self.store.lock(document_key(self.path, self.metadata)):  # so that nobody appends meanwhile
+        with Writing(self._source), self.store.lock(document_key(self.path, self.metadata)):  # so nobody appends
             for last in attempts():
                 stored = self._stored()
                 before = self._source
@@ -335,9 +333,12 @@ class Array(ArrayFacts):
         self._check_writable()
         check_strategy(self._source)
         self.flush()
-        with self.store.lock(document_key(self.path, self.metadata)):
+        exclusive = self.store.lock_is_exclusive
+        waits = Writing(self._source) if exclusive else nullcontext()
+        with waits, self.store.lock(document_key(self.path, self.metadata)):
             for last in attempts():
                 stored = self._stored()
+                refuse_closing(self._source, stored.metadata)
                 old = self.shape
                 shape = grown_for_append(old, values.shape, axis)
                 grown = with_shape(stored.metadata, self._source.layout.grid, shape)
@@ -345,7 +346,7 @@ class Array(ArrayFacts):
                 added = tuple(slice(old[i], None) if i == axis % self.ndim else slice(None) for i in range(self.ndim))
                 direct = self._with_source(replace(source, buffer=None))
                 try:
-                    if self.store.lock_is_exclusive:
+                    if exclusive:
                         direct[added] = values
                     stored.replace_by(grown)
                 except ConditionFailedError:
@@ -353,11 +354,11 @@ class Array(ArrayFacts):
                         raise
                     continue
                 except BaseException:
-                    if self.store.lock_is_exclusive:
+                    if exclusive:
                         take_back(source, self._source)
                     raise
                 self._source = replace(source, buffer=self._source.buffer)
-                if not self.store.lock_is_exclusive:
+                if not exclusive:
                     direct[added] = values
                 return grown.shape
         raise AssertionError("unreachable")
@@ -405,11 +406,18 @@ class Array(ArrayFacts):
         return array_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"store": self.store, "path": self.path, "metadata": self.metadata.to_dict(), "config": self.config}
+        return {
+            "store": self.store,
+            "path": self.path,
+            "metadata": self.metadata.to_dict(),
+            "config": self.config,
+            "is_stored": self._source.watch.is_stored,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         twin = Array.from_dict(StorePath(state["store"], state["path"]), state["metadata"])
         self._source = twin._source.with_config(state["config"])
+        self._source.watch.is_stored = state["is_stored"]
 
     def _get(self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields) -> Any:
         if fields is not None:
@@ -441,7 +449,6 @@ class Array(ArrayFacts):
 
     def _set(self, selection: Selection, value: Any, fields: Fields) -> None:
         self._check_writable()
-        check_fresh(self._source, writing=True)
         dtype = self.dtype
         if fields is not None:
             self._check_fields(fields)
@@ -449,6 +456,8 @@ class Array(ArrayFacts):
         cast = self._as_objects(value) if isinstance(self.metadata.data_type, AnyObject) else cast_values(value, dtype)
         values = broadcast_values(cast, selection.shape)
         source = self._source
+        if is_buffered(source):
+            check_fresh(source, writing=True)
         plan = make_plan(selection, source.layout.grids)
         full = selection.full_view(values) if isinstance(selection, GridSelection) else values.reshape(-1)
         if fields is not None:
@@ -540,4 +549,5 @@ def _differ_in_shape_only(a: ArrayMetadata, b: ArrayMetadata) -> bool:
         and a.data_type.item_size is not None
         and a.fill.tobytes() == b.fill.tobytes()
         and a.ndim == b.ndim
+        and generation_of(a) == generation_of(b)
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from zardine.engine.freshness import is_same_generation
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.read import read_plan
 from zardine.engine.source import ArraySource
@@ -237,7 +238,7 @@ def _stored_layout(source: ArraySource, buffer: WriteBuffer) -> ArrayLayout:
     layout = None
     with suppress(MetadataError):
         layout = prepare_layout(now)
-    if layout is None or not placed_alike(layout, buffer.layout):
+    if layout is None or not placed_alike(layout, buffer.layout) or not is_same_generation(buffer.layout, now):
         raise ArrayChangedError(
             f"{describe(source.store, source.path)} was resharded or replaced while values waited: nothing was "
             f"written. {_HOW_TO_GO_ON}"

@@ -341,8 +341,11 @@ def store_new_array(
         array = Array(store, path, metadata, settings)
     except MetadataError as error:
         raise type(error)("such an array cannot be made", error.problems) from None
-    create_node(store, path, metadata, overwrite=overwrite)
-    note_fresh(array._source)
+    stored, version = create_node(store, path, metadata, overwrite=overwrite)
+    if stored is not metadata:
+        assert isinstance(stored, ArrayMetadata)
+        array = Array(store, path, stored, settings)
+    note_fresh(array._source, version)
     return array
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from errno import EACCES
 
 from zardine.buffers import BytesLike
+from zardine.engine.freshness import note_change, with_generation
 from zardine.engine.workers import for_each
 from zardine.errors import (
     ArrayNotFoundError,
@@ -33,7 +34,7 @@ from zardine.metadata.formats import (
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.metadata.v2 import GROUP
 from zardine.metadata.v3 import DOCUMENT_NAME
-from zardine.stores.base import Condition, Store
+from zardine.stores.base import Condition, Store, Version
 
 UNFINISHED = "zardine-conversion.json"
 """Name of the key that says that a conversion to this place is under way, or was cut off: what is there is in part."""
@@ -56,12 +57,19 @@ def describe(store: Store, path: str) -> str:
 
 
 def find_node(
-    store: Store, path: str, zarr_format: int | None = None, *, first: int = 3, expected: str | None = None
+    store: Store,
+    path: str,
+    zarr_format: int | None = None,
+    *,
+    first: int = 3,
+    expected: str | None = None,
+    seen: dict[str, Version | None] | None = None,
 ) -> NodeMetadata | None:
     """The metadata of the node at ``path``; ``None`` where there is none.
 
     It is looked for in all versions of Zarr, beginning with ``first``, or only in ``zarr_format``. ``expected``, which
-    is ``"array"`` or ``"group"``, says what a slow store is asked for first. Raises
+    is ``"array"`` or ``"group"``, says what a slow store is asked for first. ``seen`` gets the version of the document
+    that was found, by its name, where a store is not slow. Raises
     :class:`~zardine.errors.MetadataError` for a document that breaks the specification.
 
     Some servers answer "forbidden" for documents that are not there: it is raised if no other document is found.
@@ -72,12 +80,16 @@ def find_node(
     refusal: StoreError | None = None
     for version in versions:
         for name in main_names(version):
-            data = _answer(store, join_path(path, name))
-            if isinstance(data, Exception):
-                refusal = refusal or _refusal(data)
+            try:
+                reading = store.read(join_path(path, name))
+            except Exception as error:
+                refusal = refusal or _refusal(error)
                 continue
-            if data is None or (version == 1 and not _is_v1(data)):
+            if reading is None or (version == 1 and not _is_v1(reading.parts[0])):
                 continue
+            data = reading.parts[0]
+            if seen is not None:
+                seen[name] = reading.version
             others = _beside(version, name)
             documents = {name: data, **{each: store.get(join_path(path, each)) for each in others}}
             return parse_found(name, documents, store, path)
@@ -264,20 +276,27 @@ def implied_group(store: Store, path: str, zarr_format: int | None = None) -> Gr
     return None
 
 
-def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool) -> None:
-    """Store the document of a new node, and documents of groups above it that have none.
+def create_node(
+    store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool
+) -> tuple[NodeMetadata, Version | None]:
+    """Store the document of a new node, and documents of groups above it that have none. Gives what was stored.
+
+    An array that takes the place of something is of a generation of its own, see :mod:`zardine.engine.freshness`.
 
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` where the place is
     taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
     """
     normalize_path(path)
-    documents = to_documents(metadata)
     create_ancestors(store, path, metadata.zarr_format)
     first, *rest = names_of(metadata)
+    if isinstance(metadata, ArrayMetadata):
+        metadata = with_generation(metadata, new=False)
     if overwrite:
-        store.erase_prefix(f"{path}/" if path else "")
+        if _clear(store, path) and isinstance(metadata, ArrayMetadata):
+            metadata = with_generation(metadata, new=True)
     else:
         _check_free(store, path, metadata)
+    documents = to_documents(metadata)
     for name in rest:  # the first document makes the node, so it comes last
         document = documents[name]
         if document is not None:
@@ -285,9 +304,23 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
     document = documents[first]
     assert document is not None
     try:
-        store.set(join_path(path, first), document, condition=None if overwrite else Condition(None))
+        version = store.set(join_path(path, first), document, condition=None if overwrite else Condition(None))
     except ConditionFailedError:
         raise taken(store, path, find_node(store, path)) from None
+    return metadata, version
+
+
+def _clear(store: Store, path: str) -> bool:
+    """Erase everything at and below ``path``, as :func:`erase_node` does. Gives whether there was anything."""
+    prefix = f"{path}/" if path else ""
+    if next(iter(store.list_prefix(prefix)), None) is None:
+        return False
+    if store.has_cheap_looks:
+        erase_node(store, path)
+    else:
+        store.erase_prefix(prefix)
+        note_change()
+    return True
 
 
 def older_document(store: Store, path: str) -> str | None:
@@ -336,11 +369,17 @@ def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayEr
 
 
 def erase_node(store: Store, path: str) -> None:
-    """Remove a node and everything below it; its document goes first, so that no half-erased node is found."""
+    """Remove a node and everything below it; its document goes first, so that no half-erased node is found.
+
+    Those who are just writing into it are waited for, where the store knows them.
+    """
+    prefix = f"{path}/" if path else ""
     for version in FORMATS:
         for name in main_names(version):
             store.erase(join_path(path, name))
-    store.erase_prefix(f"{path}/" if path else "")
+    store.wait_for_writers(prefix)
+    store.erase_prefix(prefix)
+    note_change()
 
 
 def child_names(store: Store, path: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from zardine.arrays import Array
 from zardine.creating import create_group
 from zardine.creation import create
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
+from zardine.engine.freshness import note_opened
 from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError, ZarrUserWarning
 from zardine.groups import Group
 from zardine.metadata.documents import ArrayMetadata
@@ -21,7 +22,7 @@ from zardine.metadata.formats import NodeMetadata
 from zardine.new_array import check_format
 from zardine.nodes import as_array, as_group, describe, find_node, older_document, taken
 from zardine.places import find_place
-from zardine.stores.base import Store
+from zardine.stores.base import Store, Version
 from zardine.stores.resolve import Mode, StoreLike
 
 
@@ -44,11 +45,12 @@ def open(
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
     if "shape" in kwargs or kwargs.get("data") is not None:
         return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **kwargs)
-    node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format)
+    seen: dict[str, Version | None] = {}
+    node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format, seen=seen)
     if isinstance(node, ArrayMetadata):
         _check_arguments(kwargs, open_array)
         _warn_of_two(found, inner, node, zarr_format)
-        return Array(found, inner, node, parse_array_config(config))
+        return _opened(Array(found, inner, node, parse_array_config(config)), seen)
     if config is not None:
         raise TypeError(f"config says how an array is read and written, and {describe(found, inner)} is a group")
     try:
@@ -86,14 +88,15 @@ def open_array(
             raise TypeError(f"mode {mode!r} creates an array: give its shape and dtype, or data")
         kwargs = {**kwargs, "overwrite": mode == "w", "zarr_format": zarr_format}
         return create(store=found, path=inner, config=settings, **kwargs)
-    node = find_node(found, inner, zarr_format, expected="array")
+    seen: dict[str, Version | None] = {}
+    node = find_node(found, inner, zarr_format, expected="array", seen=seen)
     if isinstance(node, ArrayMetadata) and not kwargs.get("overwrite"):
         _warn_of_two(found, inner, node, zarr_format)
-        return Array(found, inner, node, settings)
+        return _opened(Array(found, inner, node, settings), seen)
     if mode in (None, "a") and creating:
         return create(store=found, path=inner, config=settings, zarr_format=zarr_format, **kwargs)
     try:
-        return Array(found, inner, as_array(node, found, inner, zarr_format), settings)
+        return _opened(Array(found, inner, as_array(node, found, inner, zarr_format), settings), seen)
     except ArrayNotFoundError as error:
         if mode in (None, "a") and not found.read_only:
             raise ArrayNotFoundError(f"{error}; give shape and dtype to create one") from None
@@ -177,6 +180,11 @@ def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int |
             ZarrUserWarning,
             stacklevel=3,
         )
+
+
+def _opened(array: Array, seen: Mapping[str, Version | None]) -> Array:
+    note_opened(array._source, seen)
+    return array
 
 
 def _check_arguments(kwargs: Mapping[str, Any], called: Callable[..., Any]) -> None:

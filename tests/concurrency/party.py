@@ -19,15 +19,16 @@ from typing import Any
 from chunks import Party
 from crew import Crew, Report
 from growth import Growth
+from layouts import Layouts
 
 import zardine
 
 STRATEGIES = ("rewrite", "append", "in_place")
 LOCATIONS = ("end", "start")
-WORK = ("writes", "reads", "appends", "resizes", "attributes", "verify", "compact", "repair")
+WORK = ("writes", "reads", "appends", "resizes", "attributes", "verify", "compact", "repair", "reshards", "refused")
 FAULTS = ("lost", "mixed", "error")
 
-CASES: dict[str, Party | Growth] = {
+CASES: dict[str, Party | Growth | Layouts] = {
     **{
         f"{strategy}-{location}-{kind}": Party((strategy,), location, plain=kind == "plain")
         for strategy in STRATEGIES
@@ -36,6 +37,7 @@ CASES: dict[str, Party | Growth] = {
     },
     **{f"all-{location}-tools": Party(STRATEGIES, location, tools=True) for location in LOCATIONS},
     **{f"growth-{location}": Growth(STRATEGIES, location) for location in LOCATIONS},
+    "layouts": Layouts(),
 }
 
 

@@ -184,6 +184,10 @@ def test_a_speculative_read_takes_a_small_shard_whole():
         def cost(self):
             return ReadCost(latency=0.05, bandwidth=1e6, requests=64)
 
+        @property
+        def has_cheap_looks(self):
+            return False
+
     for location in ("start", "end"):
         inner = MemoryStore()
         made = {"shards": {"shape": (8, 8), "index_location": location}, "chunks": (2, 2), "dtype": "i4"}

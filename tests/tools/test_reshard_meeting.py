@@ -17,6 +17,7 @@ import pytest
 import zardine
 from tools.test_repair import VALUES, make, read_by_others
 from tools.test_reshard import Failing, InterruptedHereError, files, in_place, interrupted
+from zardine.engine.freshness import CLOSING
 from zardine.errors import ArrayChangedError, ArrayNotFoundError, NodeExistsError
 
 JOURNAL = "__zardine_reshard.json"
@@ -249,6 +250,9 @@ def test_what_a_killed_run_made_and_did_not_note_is_made_again(tmp_path: Path) -
     journal = json.loads((path / JOURNAL).read_bytes())
     journal["phase"], journal["done"] = "copying", {}  # as if it had been killed before it noted anything
     (path / JOURNAL).write_text(json.dumps(journal))
+    document = json.loads((path / "zarr.json").read_bytes())
+    del document[CLOSING]
+    (path / "zarr.json").write_text(json.dumps(document))
     array[:10, :10] = -1
     assert not (path / "c/0/0").exists()
     in_place(path, shards=(10, 5))

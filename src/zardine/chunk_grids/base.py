@@ -34,6 +34,10 @@ class ChunkGrid(ABC):
     def resized(self, shape: tuple[int, ...]) -> ChunkGrid:
         """The grid for the same array grown or shrunk to ``shape``: chunks that exist keep their borders."""
 
+    def continues(self, other: ChunkGrid) -> bool:
+        """Whether the two are one grid, perhaps resized: chunks that both have, have the same borders in both."""
+        return self == other
+
     def to_extension(self) -> Extension:
         """The ``chunk_grid`` member."""
         return Extension(self.name, self.configuration())

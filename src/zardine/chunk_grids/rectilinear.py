@@ -73,6 +73,23 @@ class RectilinearGrid(ChunkGrid):
             axes.append(_runs((*each, (last, -(-missing // last)))) if missing > 0 else each)
         return RectilinearGrid(tuple(axes))
 
+    def continues(self, other: ChunkGrid) -> bool:
+        """Whether along each axis one has the chunks of the other, and perhaps more behind them."""
+        if not isinstance(other, RectilinearGrid) or len(self.chunk_shapes) != len(other.chunk_shapes):
+            return False
+        pairs = zip(self.chunk_shapes, other.chunk_shapes, strict=True)
+        return all(
+            a == b if isinstance(a, int) or isinstance(b, int) else _begins(a, b) or _begins(b, a) for a, b in pairs
+        )
+
+
+def _begins(short: Runs, long: Runs) -> bool:
+    """Whether ``long`` has all chunk lengths of ``short``, and perhaps more behind them."""
+    if not 0 < len(short) <= len(long) or short[:-1] != long[: len(short) - 1]:
+        return not short
+    (size, number), (other, most) = short[-1], long[len(short) - 1]
+    return size == other and number <= most
+
 
 def _runs(pairs: Iterable[tuple[int, int]]) -> Runs:
     """Neighbouring runs of the same chunk length joined."""

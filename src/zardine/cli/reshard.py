@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
-    default=2.5,
-    show_default=True,
     metavar="SECONDS",
-    help="Wait so long, twice, for programs that have the array open; 0 if there are none.",
+    help="Wait so long, twice, for programs that have the array open; 0 if there are none. Without: 2.5 where the "
+    "store cannot tell who is writing, which local folders can.",
 )
 @click.option("--restart", is_flag=True, help="Forget what an interrupted run has begun, and begin as asked now.")
 @click.option("--cancel", is_flag=True, help="Take back what an interrupted run has begun, and do nothing else.")
@@ -47,7 +46,7 @@ def reshard(
     chunks: str | None,
     codecs: str | None,
     target: str | None,
-    grace: float,
+    grace: float | None,
     restart: bool,
     cancel: bool,
     storage_options: dict[str, Any],

@@ -1,34 +1,101 @@
-"""Noticing that an opened array was resharded: its chunks then lie under other keys than its document said.
+"""Generations: a handle reads and writes by the layout that its document had when it was opened, and by no other.
 
-:func:`zardine.reshard` never changes what it finds: it writes the chunks anew under other keys, names these in the
-document, erases the old ones, and may use their keys again only later. So an array that was opened before looks at its
-document anew, at most every :data:`LEASE` seconds, after it has fetched chunks and before it writes any. Between two
-steps of resharding more time than that goes by.
+A *generation* of an array is its chunk grid, chunk key encoding, codecs, data type and fill value, and an id. The id is
+a member of the document that only :func:`zardine.reshard` and ``overwrite=True`` write, so that a layout that comes
+back to what it was is told from what it was; other programs pass over it. Documents without one are compared by layout.
+
+Before a handle uses what it found, and before it writes, it looks whether the document is still of its generation:
+
+- Where looking costs microseconds (local files, memory) at every operation. Writers are known to the store meanwhile
+  (:meth:`Store.writer`), and who changes the document waits for them: nothing is ever written by an old layout.
+- Elsewhere a look counts for :data:`LEASE` seconds when reading; writing looks before and after. Resharding gives
+  others more than that time between two steps.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from zardine.engine.source import ArraySource
-from zardine.errors import ArrayChangedError, MetadataError
+from zardine.engine.layout import ArrayLayout, prepare_layout
+from zardine.errors import ArrayChangedError, DataError, MetadataError
+from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import document_names, parse_documents
 from zardine.metadata.node_names import join_path
-from zardine.metadata.v3 import DOCUMENT_NAME, parse_node
+from zardine.stores.base import Version
+
+if TYPE_CHECKING:
+    from zardine.engine.source import ArraySource
 
 LEASE: Final = 2.0
-"""Seconds for which a look at the document counts."""
-
-JOURNAL: Final = "__zardine/reshard.json"
-"""Key, relative to the array, that is there while the array is resharded."""
+"""Seconds for which a look at the document counts, where looking is a request."""
 
 CLOSING: Final = "zardine_resharding"
 """Member of the document that is there while nobody may write, since the array is about to change."""
 
-_MOST: Final = 4096
-_seen: dict[int, float] = {}
-"""When the document of an opening was looked at, and nobody was about to change it."""
+GENERATION: Final = "zardine_generation"
+"""Member of the document that tells this generation from others of the same layout."""
+
+_changes = count(1)
+_changed = 0
+"""How often this process has changed the generation of some array: older looks do not count."""
+
+
+class Watch:
+    """What is known of the document of a handle: when it was last seen to be of the handle's generation."""
+
+    __slots__ = ("changed", "is_owned", "is_stored", "key", "seen", "version")
+
+    def __init__(self, path: str, metadata: ArrayMetadata) -> None:
+        self.key = join_path(path, document_names(metadata.zarr_format, "array")[0])
+        self.version: Version | None = None
+        self.is_stored = metadata.document is not None
+        """Whether the document has been seen in the store; then it must not be gone."""
+        self.is_owned = False
+        """Whether somebody else looks after the documents, as vectors do: a look counts for a lease everywhere."""
+        self.seen = -LEASE
+        self.changed = -1
+        if self.is_stored and not is_closing(metadata):
+            self.note(None)
+
+    def note(self, version: Version | None, when: float | None = None) -> None:
+        """The document was just now (or ``when``) of this generation, and nobody was about to change it."""
+        self.version, self.is_stored, self.changed = version, True, _changed
+        self.seen = time.monotonic() if when is None else when
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether the last look counts still."""
+        return time.monotonic() - self.seen < LEASE and self.changed == _changed
+
+
+def note_change() -> None:
+    """Say that this process has changed the generation of an array: its handles look again, on every store."""
+    global _changed
+    _changed = next(_changes)
+
+
+def generation_of(metadata: ArrayMetadata) -> str | None:
+    """The id of a document's generation, where it has one."""
+    member = metadata.unknown.get(GENERATION)
+    found = member.get("id") if isinstance(member, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def with_generation(metadata: ArrayMetadata, *, new: bool) -> ArrayMetadata:
+    """The document with a ``new`` id, or with none. Documents of Zarr v2 and v1 cannot have one."""
+    if metadata.zarr_format != 3 or not (new or GENERATION in metadata.unknown):
+        return metadata
+    others: dict[str, JSON] = {name: each for name, each in metadata.unknown.items() if name != GENERATION}
+    if new:
+        others[GENERATION] = {"must_understand": False, "id": secrets.token_hex(16)}
+    return replace(metadata, unknown=others)
 
 
 def is_closing(metadata: ArrayMetadata) -> bool:
@@ -36,51 +103,178 @@ def is_closing(metadata: ArrayMetadata) -> bool:
     return CLOSING in metadata.unknown
 
 
-def note_fresh(source: ArraySource) -> None:
-    """The document of ``source`` has just been read; or the array is new."""
+def note_fresh(source: ArraySource, version: Version | None = None) -> None:
+    """The document of ``source`` has just been read, or stored as ``version``."""
+    source.watch.note(version)
+
+
+def note_opened(source: ArraySource, seen: Mapping[str, Version | None]) -> None:
+    """Versions of documents, by name, that were ``seen`` when the document of ``source`` was read."""
     if not is_closing(source.layout.metadata):
-        _note(source, time.monotonic())
+        source.watch.version = seen.get(source.watch.key.rpartition("/")[2])
 
 
-def check_fresh(source: ArraySource, *, writing: bool = False, written: bool = False) -> None:
-    """Raise :class:`~zardine.errors.ArrayChangedError` where the chunks of an array are no longer where it says.
+def leave_to_owner(source: ArraySource) -> None:
+    """The document of ``source`` has just been read by one who looks after it, so that it is looked at seldom."""
+    source.watch.note(None)
+    source.watch.is_owned = True
 
-    With ``writing`` also where they are about to be. ``written``: something has just been stored, and it may be lost if
-    that took so long that the array was resharded meanwhile. A document that is gone or broken is left to others.
+
+def check_fresh(source: ArraySource, *, writing: bool = False, written: bool = False, surely: bool = False) -> None:
+    """Raise :class:`~zardine.errors.ArrayChangedError` where the array is not of the generation of its handle.
+
+    With ``writing`` also where it is about to be changed. ``written``: something has just been stored, and it may be
+    lost if the array was changed meanwhile. ``surely``: look at the document, however short ago that was done.
     """
-    now = time.monotonic()
-    metadata = source.layout.metadata
-    if now - _seen.get(source.cache_space, -LEASE) < LEASE or metadata.zarr_format != 3 or not source.watched:
+    if not source.watched:
         return
-    current = _current(source)
-    if current is not None:
-        name = f"array {source.path!r} of {source.store}" if source.path else f"the array at {source.store}"
-        lost = ", and what was written just now may be lost" if written else ""
-        if current.chunk_key_encoding != metadata.chunk_key_encoding or current.codecs != metadata.codecs:
-            raise ArrayChangedError(
-                f"{name} was resharded since it was opened{lost}: open it again (and if it was opened through "
-                "consolidated metadata, consolidate that again first)"
-            )
-        if is_closing(current):
-            if writing:
-                raise ArrayChangedError(
-                    f"{name} is being resharded and about to change{lost or ': nothing was written'}; open it again in "
-                    "a few seconds. If zardine.reshard was interrupted, call it again to finish, or with cancel=True"
-                )
+    watch, store = source.watch, source.store
+    if store.has_cheap_looks and not watch.is_owned:
+        if watch.version is not None and store.is_unchanged(watch.key, watch.version):
             return
-    _note(source, now)
+    elif watch.is_recent and not surely:
+        return
+    _look(source, writing=writing, written=written)
 
 
-def _current(source: ArraySource) -> ArrayMetadata | None:
-    data = source.store.get(join_path(source.path, DOCUMENT_NAME))
+class Writing:
+    """A context in which chunks of an array may be written: the document is looked at before, and after.
+
+    Raises as :func:`check_fresh`. The store knows of it meanwhile, if it can, so that nobody changes the layout.
+    """
+
+    __slots__ = ("_known", "_source", "_writer")
+
+    def __init__(self, source: ArraySource) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        source = self._source
+        if not source.watched:
+            return
+        store, path, watch = source.store, source.path, source.watch
+        surely = False
+        if not (store.has_cheap_looks or watch.is_owned):
+            just_now = time.monotonic() - watch.seen < store.cost.latency and watch.is_recent
+            surely = not just_now
+        self._writer = store.writer(f"{path}/" if path else "")
+        self._known = self._writer.__enter__()
+        try:
+            check_fresh(source, writing=True, surely=surely)
+        except BaseException:
+            self._writer.__exit__(None, None, None)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        source = self._source
+        if not source.watched:
+            return
+        try:
+            if isinstance(error, DataError):
+                check_fresh(source, surely=True)  # perhaps it is no damage but another layout
+            elif error is None and not self._known:  # else whoever changes the array waits for us
+                check_fresh(source, writing=True, written=True, surely=not source.watch.is_owned)
+        finally:
+            self._writer.__exit__(None, None, None)
+
+
+def refuse_closing(source: ArraySource, current: ArrayMetadata, lost: str = "") -> None:
+    """Raise :class:`~zardine.errors.ArrayChangedError` where the document ``current`` says that nobody may write."""
+    if is_closing(current):
+        _raise(
+            source,
+            f"is being resharded and about to change{lost or ': nothing was written'}; open it again in a few seconds. "
+            "If zardine.reshard was interrupted, call it again to finish, or with cancel=True",
+        )
+
+
+def is_same_generation(layout: ArrayLayout, current: ArrayMetadata) -> bool:
+    """Whether what ``layout`` says of chunks holds for the document ``current``, which may have another shape."""
+    metadata = layout.metadata
+    new_id = generation_of(current)
+    if new_id is not None and new_id != generation_of(metadata):
+        return False
+    if (metadata.zarr_format, metadata.ndim) != (current.zarr_format, current.ndim):
+        return False
+    if metadata.data_type != current.data_type or not _same_fill(metadata, current):
+        return False
+    if _layout_members(metadata) == _layout_members(current):
+        return True
+    now = prepare_layout(current)
+    return layout.keys == now.keys and layout.codecs == now.codecs and layout.grid.continues(now.grid)
+
+
+def _layout_members(metadata: ArrayMetadata) -> tuple[Any, ...]:
+    return metadata.chunk_grid, metadata.chunk_key_encoding, metadata.codecs
+
+
+def _same_fill(a: ArrayMetadata, b: ArrayMetadata) -> bool:
+    if a.data_type.item_size is None:
+        return bool(a.fill.item() == b.fill.item())
+    return a.fill.tobytes() == b.fill.tobytes()
+
+
+def _look(source: ArraySource, *, writing: bool, written: bool) -> None:
+    watch, metadata = source.watch, source.layout.metadata
+    when, changed = time.monotonic(), _changed
+    reading = source.store.read(watch.key)
+    lost = ", and what was written just now may be lost" if written else ""
+    if reading is None:
+        if watch.is_stored:
+            _raise(source, f"is no longer stored: it was erased or moved since it was opened{lost}")
+        return
+    data = bytes(reading.parts[0])
+    current = metadata if data == metadata.document else _parse(source, watch.key, data, lost)
+    if current is not metadata and not is_same_generation(source.layout, current):
+        _raise(
+            source,
+            f"was resharded or replaced since it was opened{lost}: open it again, or refresh() this handle (and if it "
+            "was opened through consolidated metadata, consolidate that again first)",
+        )
+    if is_closing(current):
+        if writing:
+            refuse_closing(source, current, lost)
+        watch.version, watch.seen, watch.is_stored = None, -LEASE, True
+        return
+    watch.note(reading.version, when)
+    watch.changed = changed
+
+
+def _parse(source: ArraySource, key: str, data: bytes, lost: str) -> ArrayMetadata:
+    name = key.rpartition("/")[2]
     try:
-        current = None if data is None else parse_node(data)
-    except MetadataError:
-        return None
-    return current if isinstance(current, ArrayMetadata) else None
+        current = parse_documents(name, {name: data}, "")
+        if isinstance(current, ArrayMetadata):
+            prepare_layout(current)
+    except MetadataError as error:
+        reasons = "; ".join(map(str, error.problems)) or str(error)
+        _raise(source, f"has another document than when it was opened{lost}, which cannot be used: {reasons}")
+    if not isinstance(current, ArrayMetadata):
+        _raise(source, f"was replaced by a group since it was opened{lost}")
+    return current
 
 
-def _note(source: ArraySource, now: float) -> None:
-    if len(_seen) >= _MOST:
-        _seen.clear()
-    _seen[source.cache_space] = now
+def _raise(source: ArraySource, what: str) -> NoReturn:
+    name = f"array {source.path!r} of {source.store}" if source.path else f"the array at {source.store}"
+    raise ArrayChangedError(f"{name} {what}")
+
+
+__all__ = [
+    "CLOSING",
+    "GENERATION",
+    "LEASE",
+    "Watch",
+    "Writing",
+    "check_fresh",
+    "generation_of",
+    "is_closing",
+    "is_same_generation",
+    "leave_to_owner",
+    "note_change",
+    "note_fresh",
+    "note_opened",
+    "refuse_closing",
+    "with_generation",
+]

@@ -40,18 +40,13 @@ class ArrayLayout:
     """The chunks, where all have the same shape, and so have the objects."""
     pipeline: Any
     """The codec chain of a chunk as the native kernel runs it; ``None`` where it cannot."""
+    is_checked: bool
+    """Whether chunks in shards have checksums, so that what is read while a file is edited is noticed.
+
+    Objects that are chunks by themselves are never edited.
+    """
     _chains: dict[tuple[int, ...], CodecChain]
     _shards: dict[tuple[int, ...], ShardLayout]
-
-    @property
-    def is_checked(self) -> bool:
-        """Whether chunks in shards have checksums, so that what is read while a file is edited is noticed.
-
-        Objects that are chunks by themselves are never edited.
-        """
-        if self.sharding is None:
-            return True
-        return any(isinstance(codec, Crc32cCodec) for codec in self.sharding.codec.codecs)
 
     def chain(self, chunk_shape: tuple[int, ...]) -> CodecChain:
         """The codec chain for chunks of a shape that occurs in the grid."""
@@ -186,6 +181,7 @@ def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
         uniform_shard,
         _blocks(first, encoding.sharding, uniform_shard) if is_regular else None,
         encoding.pipeline,
+        encoding.sharding is None or any(isinstance(codec, Crc32cCodec) for codec in encoding.sharding.codec.codecs),
         encoding.chains,
         encoding.shards,
     )

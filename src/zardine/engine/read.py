@@ -40,6 +40,14 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
 
     Raises :class:`~zardine.errors.CorruptionError`, with array, key and chunk, for stored bytes that are damaged.
     """
+    try:
+        _read_plan(source, plan, out)
+    except DataError:
+        check_fresh(source, surely=True)  # perhaps it is no damage but another layout
+        raise
+
+
+def _read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> None:
     parts: Iterator[ObjectPart] = plan.parts()
     if source.chunk_cache is not None:
         cache = source.chunk_cache
@@ -59,7 +67,7 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
     requests = max(source.store.cost.requests, thread_count())
     steps = batches(source, parts, max(requests, _MOST_OBJECTS))
     for _, fetched in ahead(lambda batch: _Fetched.bytes(source, batch, requests), steps):
-        if not all(each.unchanged for each in fetched.found):
+        if source.store.has_cheap_looks or not all(each.unchanged for each in fetched.found):
             check_fresh(source)
         _decode(source, plan, fetched, out, raw)
 
@@ -251,7 +259,6 @@ def _find(source: ArraySource, part: ObjectPart, key: str, *, files: bool, settl
     except DataError as error:
         if files and not settled:  # perhaps someone is writing the index
             return _find(source, part, key, files=True, settled=True)
-        check_fresh(source)
         raise error.at(array=source.path, key=key) from None
 
 

@@ -8,6 +8,7 @@ from itertools import count
 
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.chunk_cache import ChunkCache
+from zardine.engine.freshness import Watch
 from zardine.engine.layout import ArrayLayout
 from zardine.engine.write_buffer import WriteBuffer
 from zardine.metadata.documents import ArrayMetadata
@@ -32,8 +33,12 @@ class ArraySource:
     """Whether others may change the array's shape and shards meanwhile; not while it is being made, or resharded."""
     buffer: WriteBuffer | None = None
     """Writes that wait, within ``Array.buffered``."""
+    watch: Watch = None  # type: ignore[assignment]  # made below
+    """What is known of the document; shared by all that this handle becomes within its generation."""
 
     def __post_init__(self) -> None:
+        if self.watch is None:
+            object.__setattr__(self, "watch", Watch(self.path, self.layout.metadata))
         kept = 0 if self.chunk_cache is None else self.chunk_cache.limit
         if kept != self.config.cache:
             object.__setattr__(self, "chunk_cache", ChunkCache(self.config.cache) if self.config.cache else None)
@@ -50,7 +55,8 @@ class ArraySource:
 
     def with_layout(self, layout: ArrayLayout) -> ArraySource:
         """The same array after a change of its metadata."""
-        return replace(self, layout=layout, cache_space=next(_serial), chunk_cache=None)
+        watch = Watch(self.path, layout.metadata)
+        return replace(self, layout=layout, cache_space=next(_serial), chunk_cache=None, watch=watch)
 
     def with_shape(self, metadata: ArrayMetadata) -> ArraySource:
         """The same array after its ``metadata`` changed in shape, grid or attributes only: its objects are the same."""

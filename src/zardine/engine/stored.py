@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from zardine.engine.freshness import check_fresh
 from zardine.engine.source import ArraySource
 from zardine.errors import DataError, ShardIndexError
 from zardine.sharding.index import decode_index
@@ -26,17 +27,29 @@ def stored_objects(source: ArraySource) -> Iterator[tuple[str, tuple[int, ...]]]
 def stored_keys(source: ArraySource) -> list[str]:
     """Keys of the stored chunks or shards that hold elements of the array."""
     counts = [axis.count for axis in source.layout.grids.objects]
-    return [
+    keys = [
         key
         for key, coordinates in stored_objects(source)
         if all(i < count for i, count in zip(coordinates, counts, strict=True))
     ]
+    check_fresh(source)
+    return keys
 
 
 def count_stored_chunks(source: ArraySource) -> int:
     """How many chunks are stored: objects, or the inner chunks in them. Reads the index of every shard."""
     if source.layout.sharding is None:
         return len(stored_keys(source))
+    try:
+        total = _count_in_shards(source)
+    except DataError:
+        check_fresh(source, surely=True)
+        raise
+    check_fresh(source)
+    return total
+
+
+def _count_in_shards(source: ArraySource) -> int:
     total = 0
     for key, coordinates in stored_objects(source):
         grids = source.layout.grids

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.change import Change
-from zardine.engine.freshness import check_fresh
+from zardine.engine.freshness import Writing, check_fresh
 from zardine.engine.held_change import HeldChange, HeldPart
 from zardine.engine.index_cache import INDEXES
 from zardine.engine.old_chunks import whole_chunk
@@ -54,14 +54,15 @@ def write_plan(
         _write(Change(source, plan, part, source.key(part.object), layout, values, fields, threads))
 
     parts: Iterator[ObjectPart] = plan.parts()
-    for_each(write, parts, plan.object_count, at_once)
+    with Writing(source):
+        for_each(write, parts, plan.object_count, at_once)
 
 
 def flush(source: ArraySource, buffer: WriteBuffer) -> None:
     """Write all that waits in ``buffer``. After an error, what was not written waits still."""
-    if buffer.objects:
-        check_strategy(source)
-        check_fresh(source, writing=True)
+    if not buffer.objects:
+        return
+    check_strategy(source)
     count = len(buffer.objects)
     at_once, threads = _share_threads(source, count)
 
@@ -74,7 +75,8 @@ def flush(source: ArraySource, buffer: WriteBuffer) -> None:
         buffer.forget(coordinates)
 
     try:
-        for_each(write, list(buffer.objects.items()), count, at_once)
+        with Writing(source):
+            for_each(write, list(buffer.objects.items()), count, at_once)
     finally:
         buffer.recount()
 
@@ -104,11 +106,12 @@ def _share_threads(source: ArraySource, objects: int) -> tuple[int, int]:
 def _write(change: AnyChange) -> None:
     source, key = change.source, change.key
     write = _write_chunk if change.layout is None else _write_shard
+    looks = not source.store.has_cheap_looks
     for last in attempts():
-        check_fresh(source, writing=True)
+        if looks:
+            check_fresh(source, writing=True)  # if those before took long
         try:
             write(change)
-            check_fresh(source, writing=True, written=True)  # for what took long
             return
         except ConditionFailedError:
             if last:

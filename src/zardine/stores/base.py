@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
@@ -125,6 +126,15 @@ class Store(ABC):
         reading = self.read(key, ((0, 0),))
         return None if reading is None else reading.version
 
+    def is_unchanged(self, key: str, version: Version | None) -> bool:
+        """Whether ``key`` still has this version; false where that cannot be told. Costs as little as a look can."""
+        return version is not None and self.version(key) == version
+
+    @property
+    def has_cheap_looks(self) -> bool:
+        """Whether :meth:`is_unchanged` takes microseconds and no request, so that one may ask at every operation."""
+        return False
+
     # writeable
 
     @abstractmethod
@@ -213,6 +223,21 @@ class Store(ABC):
         """
         return KeyedLock((id(self), check_key(key)))
 
+    def writer(self, prefix: str) -> AbstractContextManager[bool]:
+        """A context for who writes below ``prefix``: :meth:`wait_for_writers` waits until it is left.
+
+        Any number may be in it at the same time. Gives whether all who wait are able to know of it; the fallback makes
+        no one wait. Nothing that waits for writers of the same prefix may be called inside.
+        """
+        return nullcontext(False)
+
+    def wait_for_writers(self, prefix: str) -> bool:
+        """Wait for those who are in :meth:`writer` of ``prefix`` now. False where not all can be known, or waited for.
+
+        Whoever waits has made sure before that no new ones begin.
+        """
+        return False
+
     @property
     def cost(self) -> ReadCost:
         """What reading costs, about; engines plan by it."""
@@ -294,12 +319,18 @@ def is_key(key: object) -> bool:
     return key.isascii() or not any("\ud800" <= character <= "\udfff" for character in key)
 
 
+_SHORT: Final = 128
+"""Characters of a key that is worth remembering."""
+
+_is_known_key = lru_cache(maxsize=4096)(is_key)
+
+
 def check_key(key: str) -> str:
     """``key`` if it is well formed, else :class:`~zardine.errors.InvalidKeyError`.
 
     No empty parts (so no ``/`` at either end), no ``.`` or ``..`` parts, no NUL character, no lone surrogates.
     """
-    if not is_key(key):
+    if not (_is_known_key(key) if isinstance(key, str) and len(key) <= _SHORT else is_key(key)):
         raise InvalidKeyError(f"invalid store key {key!r}: parts joined by '/' are needed, none empty, '.' or '..'")
     return key
 

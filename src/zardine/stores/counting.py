@@ -119,6 +119,12 @@ class CountingStore(WrapperStore):
         self._count((key,), reads=1)
         return super().version(key)
 
+    def is_unchanged(self, key: str, version: Version | None) -> bool:
+        """Counted where it is a request."""
+        if not self.has_cheap_looks:
+            self._count((key,), reads=1)
+        return super().is_unchanged(key, version)
+
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         data = flat_bytes(value)
         self._count((key,), writes=1, bytes_written=len(data))

@@ -34,6 +34,7 @@ from zardine.stores.file_uri import is_file_uri, path_of_uri, uri_of_path
 from zardine.stores.file_version import stamp, version_of
 from zardine.stores.late_closing import made_room
 from zardine.stores.open_files import EditableFile, FilePart, copy_part
+from zardine.stores.writers import DirectoryWriter, wait_for_writers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,6 +147,16 @@ class LocalStore(Store):
         os.close(fd)
         return None
 
+    def is_unchanged(self, key: str, version: Version | None) -> bool:
+        try:
+            return version_of(os.stat(self._base.path_of(key))) == version
+        except OSError:
+            return False
+
+    @property
+    def has_cheap_looks(self) -> bool:
+        return True
+
     # writeable
 
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
@@ -254,6 +265,13 @@ class LocalStore(Store):
     @property
     def lock_is_exclusive(self) -> bool:
         return True
+
+    def writer(self, prefix: str) -> AbstractContextManager[bool]:
+        """Holds between threads and processes of one machine, by a shared ``flock`` of the directory."""
+        return DirectoryWriter(self._base.path_of(check_prefix(prefix)[:-1]))
+
+    def wait_for_writers(self, prefix: str) -> bool:
+        return wait_for_writers(self._base.path_of(check_prefix(prefix)[:-1]))
 
     @property
     def edits_files(self) -> bool:

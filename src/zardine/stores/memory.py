@@ -27,6 +27,7 @@ from zardine.stores.base import (
 )
 from zardine.stores.keyed_lock import KeyedLock
 from zardine.stores.sorted_names import directly_below, names_below
+from zardine.stores.writers import Writers
 
 _COST = ReadCost(latency=2e-6, bandwidth=5e9, requests=1)
 
@@ -41,6 +42,7 @@ class _Backing:
         self.foreign = values is not None
         self.lock = threading.RLock()
         self.sorted: list[str] | None = None
+        self.writers = Writers()
         self._versions: dict[str, tuple[object, Version]] = {}
 
     def version(self, key: str, value: object) -> Version:
@@ -160,9 +162,25 @@ class MemoryStore(Store):
         with self._backing.lock:
             return iter(tuple(names_below(self._backing.keys(), prefix)))
 
+    def is_unchanged(self, key: str, version: Version | None) -> bool:
+        backing = self._backing
+        with backing.lock:
+            value = backing.values.get(key)
+            return value is not None and backing.version(key, value) == version
+
+    @property
+    def has_cheap_looks(self) -> bool:
+        return True
+
     @property
     def lock_is_exclusive(self) -> bool:
         return True
+
+    def writer(self, prefix: str) -> AbstractContextManager[bool]:
+        return self._backing.writers.enter(check_prefix(prefix))
+
+    def wait_for_writers(self, prefix: str) -> bool:
+        return self._backing.writers.wait(check_prefix(prefix))
 
     @property
     def cost(self) -> ReadCost:

@@ -79,6 +79,13 @@ class WrapperStore(Store):
     def version(self, key: str) -> Version | None:
         return self._store.version(self._key(key))
 
+    def is_unchanged(self, key: str, version: Version | None) -> bool:
+        return self._store.is_unchanged(self._key(key), version)
+
+    @property
+    def has_cheap_looks(self) -> bool:
+        return self._store.has_cheap_looks
+
     # writeable
 
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
@@ -122,6 +129,12 @@ class WrapperStore(Store):
 
     def lock(self, key: str) -> AbstractContextManager[object]:
         return self._store.lock(self._key(key))
+
+    def writer(self, prefix: str) -> AbstractContextManager[bool]:
+        return self._store.writer(self._prefix(prefix))
+
+    def wait_for_writers(self, prefix: str) -> bool:
+        return self._store.wait_for_writers(self._prefix(prefix))
 
     @property
     def cost(self) -> ReadCost:

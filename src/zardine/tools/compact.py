@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zardine.array_facts import is_draft
-from zardine.engine.freshness import check_fresh
+from zardine.engine.freshness import Writing
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, DataError, NodeNotFoundError, StoreError
@@ -125,9 +125,8 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
     layout = stored.source.layout.shard(stored.coordinates)
     assert layout is not None
     for last in attempts():
-        check_fresh(stored.source, writing=True)
         try:
-            with store.lock(key):
+            with Writing(stored.source), store.lock(key):
                 reading = store.read(key, (layout.index_range,))
                 if reading is None:
                     return 0, 0, False

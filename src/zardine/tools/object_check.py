@@ -9,10 +9,11 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from zardine.engine.freshness import check_fresh
 from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
-from zardine.errors import DataError, StoreError
+from zardine.errors import ArrayChangedError, DataError, StoreError
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.recovery import last_index
@@ -92,10 +93,18 @@ def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: 
         try:
             before = stored.source.store.version(stored.key)
             checked = _look(stored, deep=deep, most_bytes=most_bytes, threads=threads)
-            if not checked.faults or before is None or _settled_version(stored) == before:
+            if not checked.faults:
+                return checked
+            check_fresh(stored.source, surely=True)
+            if before is None or _settled_version(stored) == before:
                 return checked
         except _ChangedError:
             _settled_version(stored)
+        except ArrayChangedError:
+            checked = Checked()
+            message = "its array was resharded or replaced meanwhile: look again"
+            checked.notes.append(stored.fault(Finding("busy", message, is_note=True)))
+            return checked
         except StoreError as error:
             checked = Checked()
             checked.faults.append(stored.fault(Finding("store", str(error))))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from zardine.array_facts import is_draft
 from zardine.codecs.sharding_indexed import PreparedSharding
-from zardine.engine.freshness import check_fresh
+from zardine.engine.freshness import Writing
 from zardine.errors import ConditionFailedError, StoreError
 from zardine.stores.base import Condition, Reading, Store
 from zardine.stores.resolve import StoreLike
@@ -51,7 +51,8 @@ def repair(
     unreadable, or with ``drop_unreadable`` become empty (fill value) and are listed. ``keep_damaged`` keeps every
     object that is changed as it was, below ``__zardine/damaged/`` of its array; where nobody knows which sound chunk is
     which, that is done in any case. Objects outside of the shape of their array are removed, and values beyond it in
-    its last chunks give way to the fill value: an append that was cut off leaves them. Unfinished files that writers
+    its last chunks give way to the fill value: an append that was cut off leaves them. So are chunks under keys of
+    another layout, which no document names. Unfinished files that writers
     left more than ``older_than`` seconds ago are removed. With ``dry_run`` nothing is written.
 
     A shard at a time is in memory, and locked while it is put in order. Documents and foreign keys are not touched.
@@ -82,14 +83,14 @@ def repair(
 
 def _repair_shapes(store: Store, scanned: Scan, keeper: Keeper) -> tuple[list[Fault], list[Fault]]:
     """Remove what lies outside of arrays; gives what was done, and the faults of the scan that are left."""
-    left = [each for each in scanned.faults if each.kind != "outside"]
+    left = [each for each in scanned.faults if each.kind not in ("outside", "unnamed")]
     actions: list[Fault] = []
-    for place in {each.place for each in scanned.faults if each.kind == "outside"}:
+    for place in {each.place for each in scanned.faults if each.kind in ("outside", "unnamed")}:
         try:
             remove_outside(store, place[1:], keeper, actions)
         except StoreError as error:
             gone = {each.key for each in actions if each.kind == "removed"}
-            mine = [each for each in scanned.faults if each.kind == "outside" and each.place == place]
+            mine = [each for each in scanned.faults if each.kind in ("outside", "unnamed") and each.place == place]
             left += [each for each in mine if each.key not in gone]
             left.append(Fault(place, kind="store", message=str(error)))
     return actions, left
@@ -114,8 +115,7 @@ class _Repair:
         for attempt in range(_ATTEMPTS):
             self.actions, self.left = [], []
             try:
-                check_fresh(self.stored.source, writing=not self.dry_run)
-                with nullcontext() if self.dry_run else store.lock(key):
+                with nullcontext() if self.dry_run else Writing(self.stored.source), self.lock():
                     old = store.read(key)
                     if old is not None:
                         self._repair(old, faults)
@@ -128,6 +128,10 @@ class _Repair:
                 self.actions = [each for each in self.actions if each.kind == "kept"]  # the object is as it was
                 self.left = [*faults, self.stored.fault(Finding("store", str(error)))]
                 return
+
+    def lock(self) -> AbstractContextManager[object]:
+        """That of the object, where something may be written."""
+        return nullcontext() if self.dry_run else self.stored.source.store.lock(self.stored.key)
 
     def _repair(self, old: Reading, faults: list[Fault]) -> None:
         stored = self.stored

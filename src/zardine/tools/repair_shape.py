@@ -27,12 +27,15 @@ _MOST_BYTES = 2**26
 
 
 def remove_outside(store: Store, path: str, keeper: Keeper, actions: list[Fault]) -> None:
-    """Erase stored objects outside of the grid of the array at ``path``; adds to ``actions`` what was done."""
+    """Erase stored objects outside of the grid of the array at ``path``, and those that no document names.
+
+    Adds to ``actions`` what was done.
+    """
     metadata = load_array(store, path)
     with nullcontext() if keeper.dry_run else store.lock(document_key(path, metadata)):
         scanned = scan(store, path)
         for fault in scanned.faults:
-            if fault.kind != "outside" or fault.place != f"/{path}" or fault.key is None:
+            if fault.kind not in ("outside", "unnamed") or fault.place != f"/{path}" or fault.key is None:
                 continue
             old = store.read(fault.key)
             if old is None:
@@ -40,7 +43,8 @@ def remove_outside(store: Store, path: str, keeper: Keeper, actions: list[Fault]
             actions += keeper.keep(store, path, fault.key, old)
             if not keeper.dry_run:
                 store.erase_version(fault.key, old.version)
-            actions.append(replace(fault, kind="removed", message="it was outside of the array"))
+            why = "it was outside of the array" if fault.kind == "outside" else "no document named it"
+            actions.append(replace(fault, kind="removed", message=why))
 
 
 def clear_beyond(stored: StoredObject, keeper: Keeper) -> list[Fault]:
@@ -67,7 +71,7 @@ def clear_beyond(stored: StoredObject, keeper: Keeper) -> list[Fault]:
 
 def _fill(stored: StoredObject) -> None:
     source = stored.source
-    check_fresh(source, writing=True)
+    check_fresh(source, writing=True, surely=True)
     layout = source.layout
     axes = zip(layout.grids.objects, stored.coordinates, strict=True)
     whole = tuple(max(axis.length, axis.start(i) + axis.extent(i)) for axis, i in axes)

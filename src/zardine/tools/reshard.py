@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zardine.engine.freshness import LEASE
 from zardine.places import find_place, overlap
 from zardine.stores.resolve import StoreLike
 from zardine.tools.consolidated_update import outermost
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from zardine.arrays import Array
     from zardine.groups import Group
 
-GRACE = LEASE + 0.5
-"""Seconds that other programs get to notice what is about to happen."""
-
 
 def reshard(
     store: StoreLike | Array | Group,
@@ -34,7 +30,7 @@ def reshard(
     compressors: Any = SAME,
     target: StoreLike | None = None,
     target_path: str | None = None,
-    grace: float = GRACE,
+    grace: float | None = None,
     restart: bool = False,
     cancel: bool = False,
     progress: Progress | None = None,
@@ -50,13 +46,15 @@ def reshard(
     the same call goes on where it was. ``restart`` forgets what was begun, and begins as asked now; ``cancel``, which
     is given alone, erases what was begun, so that all is as before (with ``target``: there, too). Chunks get other
     keys, by the other of the encodings ``default`` and ``v2``. zardine arrays opened before raise
-    :class:`~zardine.errors.ArrayChangedError` once it matters, for which this waits ``grace`` seconds twice; 0 is right
-    where nobody else has the array open. Other programs must stop writing before, and open the array again after.
+    :class:`~zardine.errors.ArrayChangedError` once it matters. Those who are just writing are waited for; where the
+    store does not know them (all but local files and memory), 2.5 seconds, twice. ``grace`` is that number of seconds,
+    waited on every store; 0 is right where nobody else has the array open. Other programs must stop writing before, and
+    open the array again after.
 
     A ``target`` must be empty: :class:`~zardine.errors.NodeExistsError` is raised where anything is stored. Raises
     :class:`~zardine.errors.CorruptionError` for a shard that has no valid index: see :func:`zardine.repair`.
     """
-    if not 0 <= grace < math.inf:
+    if grace is not None and not 0 <= grace < math.inf:
         raise ValueError(f"grace is a number of seconds, 0 or more, not {grace}")
     if cancel and (restart or shards is not SAME or compressors is not SAME or (chunks, codecs) != (None, None)):
         raise ValueError("cancel takes back what was begun: give no shards, chunks, codecs, compressors or restart")

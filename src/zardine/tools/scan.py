@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from zardine.chunk_keys import parse_chunk_key_encoding
+from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.freshness import check_fresh
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.source import ArraySource
-from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnknownExtensionError
+from zardine.errors import ArrayChangedError, MetadataError, NodeNotFoundError, StoreError, UnknownExtensionError
 from zardine.json_document import Problems
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import ALL_NAMES, FORMATS, NodeMetadata, document_names, main_names, parse_documents
@@ -22,7 +23,11 @@ from zardine.tools import hidden_keys
 from zardine.tools.left_out import check_left_out
 from zardine.tools.object_check import StoredObject
 from zardine.tools.report import Fault
+from zardine.tools.resharding.plan import KNOWN_ENCODINGS
 from zardine.tools.resharding.state import Journal, key_encodings, load_journal
+
+_ATTEMPTS = 5
+"""How often an array is looked at that is resharded meanwhile."""
 
 
 @dataclass(slots=True)
@@ -45,9 +50,15 @@ def scan(store: Store, path: str) -> Scan:
         prefix = f"{here}/" if here else ""
         keys, prefixes = store.list_dir(prefix)
         names = {key[len(prefix) :] for key in keys}
-        documents = _Documents(store, here, names, found)
+        node = Scan()
+        documents = _Documents(store, here, names, node)
         if documents.is_array:
-            _sort_keys(store, here, prefix, documents, found)
+            documents, node = _steady_array(store, here, prefix, documents, node)
+        found.nodes |= node.nodes
+        found.objects += node.objects
+        found.faults += node.faults
+        found.notes += node.notes
+        if documents.is_array:
             continue
         if hidden_keys.JOURNAL in names and not documents.names:
             _sort_unfinished(store, here, prefix, found)
@@ -126,6 +137,29 @@ class _Documents:
         return None
 
 
+def _steady_array(store: Store, path: str, prefix: str, documents: _Documents, node: Scan) -> tuple[_Documents, Scan]:
+    """What each key at and below an array is, by documents that were the same before and after the look."""
+    for _ in range(_ATTEMPTS):
+        _sort_keys(store, path, prefix, documents, node)
+        if not any(_has_changed(source) for source in documents.sources):
+            return documents, node
+        names = {key[len(prefix) :] for key in store.list_dir(prefix)[0]}
+        node = Scan()
+        documents = _Documents(store, path, names, node)
+        if not documents.is_array:
+            return documents, node
+    message = "it was resharded or replaced again and again meanwhile: its chunks were not looked at"
+    return documents, Scan(nodes=node.nodes, notes=[Fault(f"/{path}", kind="busy", message=message)])
+
+
+def _has_changed(source: ArraySource) -> bool:
+    try:
+        check_fresh(source, surely=True)
+    except ArrayChangedError:
+        return True
+    return False
+
+
 def _kind(store: Store, key: str, name: str, version: int) -> str | None:
     """``array`` or ``group``, as far as a document that may be broken tells."""
     if name in (".zarray", ".zgroup"):
@@ -143,11 +177,12 @@ def _kind(store: Store, key: str, name: str, version: int) -> str | None:
 
 def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, found: Scan) -> None:
     """What each key at and below an array is."""
-    journal = load_journal(store, path)
-    unfinished = (
-        [] if journal is None else [parse_chunk_key_encoding(each, Problems()) for each in key_encodings(journal)]
-    )
-    for key in store.list_prefix(prefix):
+    unfinished = _encodings(store, path)
+    keys = list(store.list_prefix(prefix))
+    unfinished += _encodings(store, path)  # a resharding may have begun meanwhile
+    unnamed = [keys for source in documents.sources for keys in _other_encodings(source)]
+    suspects: list[Fault] = []
+    for key in keys:
         name = key[len(prefix) :]
         if name in documents.names:
             continue
@@ -164,13 +199,34 @@ def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, foun
                 "that was cut off, or by resize(erase=False); zardine.repair removes it"
             )
             found.faults.append(Fault(f"/{path}", key, kind="outside", message=message))
-        elif any(keys is not None and keys.decode(name, documents.ndim) is not None for keys in unfinished):
+        elif any(each.decode(name, documents.ndim) is not None for each in unfinished):
             continue  # the note about the journal says it
+        elif any(each.decode(name, documents.ndim) is not None for each in unnamed):
+            message = (
+                "a chunk by its key, but of another layout, which no document names: left by a resharding, or by a "
+                "write that came too late; zardine.repair moves it out of the way"
+            )
+            suspects.append(Fault(f"/{path}", key, kind="unnamed", message=message))
         elif not documents.is_broken:
             inside = (
                 "a node cannot lie below an array" if name.rpartition("/")[2] in ALL_NAMES else "it is no chunk key"
             )
-            found.faults.append(_stray(path, key, inside))
+            suspects.append(_stray(path, key, inside))
+    found.faults += [each for each in suspects if each.key is not None and store.exists(each.key)]
+
+
+def _encodings(store: Store, path: str) -> list[ChunkKeyEncoding]:
+    """The chunk key encodings of a resharding that is under way."""
+    journal = load_journal(store, path)
+    known = [] if journal is None else [parse_chunk_key_encoding(each, Problems()) for each in key_encodings(journal)]
+    return [each for each in known if each is not None]
+
+
+def _other_encodings(source: ArraySource) -> list[ChunkKeyEncoding]:
+    """The encodings that the array has not, and may have had before a resharding."""
+    if source.layout.metadata.zarr_format != 3:
+        return []
+    return [each for each in KNOWN_ENCODINGS if each != source.layout.keys]
 
 
 def _places(sources: list[ArraySource], name: str) -> Iterator[tuple[ArraySource, tuple[int, ...], bool]]:

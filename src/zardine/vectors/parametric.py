@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.arrays import Array
-from zardine.engine.freshness import note_fresh
+from zardine.engine.freshness import leave_to_owner
 from zardine.errors import CorruptionError, DataError, StoreError, UnsupportedError, ZardineError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
@@ -227,5 +227,5 @@ def _table(owner: VectorStore, place: str, name: str, pending: Mapping[str, Any]
     if not isinstance(node, ArrayMetadata):
         return None
     array = Array(owner.store, path, node)
-    note_fresh(array._source)  # the document that is stored may be the old one yet
+    leave_to_owner(array._source)  # the document that is stored may be the old one yet
     return array

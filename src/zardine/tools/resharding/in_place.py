@@ -10,9 +10,16 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from zardine.engine.freshness import CLOSING, is_closing
+from zardine.engine.freshness import (
+    CLOSING,
+    LEASE,
+    generation_of,
+    is_closing,
+    note_change,
+    with_generation,
+)
 from zardine.engine.layout import prepare_layout
 from zardine.errors import NodeExistsError, StoreError
 from zardine.metadata.documents import ArrayMetadata
@@ -20,6 +27,7 @@ from zardine.node_changes import update_node
 from zardine.nodes import describe, load_array
 from zardine.stores.base import Store
 from zardine.tools.consolidated_update import update_consolidated
+from zardine.tools.kept_objects import Keeper
 from zardine.tools.resharding.plan import is_same, other_keys
 from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, keys_elsewhere, without_copying
 from zardine.tools.resharding.state import (
@@ -33,12 +41,21 @@ from zardine.tools.resharding.state import (
 )
 from zardine.tools.verify import Progress
 
+GRACE: Final = LEASE + 0.5
+"""Seconds that others get to notice what is about to happen, where nobody can tell who they are."""
+
 
 class InPlace(Run):
     """One call that changes the array where it is."""
 
     def __init__(
-        self, store: Store, path: str, request: dict[str, Any], grace: float, restart: bool, progress: Progress | None
+        self,
+        store: Store,
+        path: str,
+        request: dict[str, Any],
+        grace: float | None,
+        restart: bool,
+        progress: Progress | None,
     ) -> None:
         super().__init__(store, path, request, store, path, progress)
         self.grace, self.restart = grace, restart
@@ -77,9 +94,12 @@ class InPlace(Run):
             metadata = self.mark(metadata, closing=False)
         ended = False
         if journal is not None and is_switched(journal, metadata):
-            late = self.clean(journal)  # an earlier run had switched already
-            if late:
-                return without_copying("finished", late)
+            for key in self.clean(journal):  # an earlier run had switched already, and has told of these
+                reading = store.read(key)
+                if reading is not None:
+                    Keeper(keeps=True, dry_run=False).keep(store, path, key, reading, always=True)
+                    store.erase_version(key, reading.version)
+            store.erase(journal_key(path))
             journal, ended = None, True
             metadata = load_array(store, path, 3)
         if journal is not None and self.restart:
@@ -123,8 +143,8 @@ class InPlace(Run):
         """Refuse to begin where keys of the new encoding are stored, which nobody can have meant as chunks."""
         if keys:
             raise NodeExistsError(
-                f"{describe(self.store, self.path)} has keys that belong to nothing, such as {keys[0]!r}, where the "
-                "new chunks are to go: see zardine.verify, and erase them"
+                f"{describe(self.store, self.path)} has keys that no document names, such as {keys[0]!r}, where the "
+                "new chunks are to go: zardine.repair moves them out of the way"
             )
 
     def target(self, old: ArrayMetadata) -> ArrayMetadata:
@@ -142,7 +162,7 @@ class InPlace(Run):
                 self.mark(old, closing=True)
                 journal.phase = "closing"
                 journal.save(self.store, self.path)
-                time.sleep(self.grace)
+                self.let_others_notice()
         else:
             raise StoreError(
                 f"{describe(self.store, self.path)} is written again and again by programs that do not notice that it "
@@ -154,19 +174,33 @@ class InPlace(Run):
 
         def change(now: ArrayMetadata) -> ArrayMetadata:
             nonlocal switched
-            switched = members(now) == members(old) and now.shape == old.shape
+            switched = (
+                members(now) == members(old)
+                and generation_of(now) == generation_of(old)
+                and now.shape == old.shape  # else there are chunks that were not copied
+            )
             new = self.target(old)
             if not switched:
                 return now
-            return replace(
+            changed = replace(
                 unmarked(now),
                 chunk_grid=new.chunk_grid,
                 chunk_key_encoding=new.chunk_key_encoding,
                 codecs=new.codecs,
             )
+            return with_generation(changed, new=True)
 
         update_node(self.store, self.path, old, change)
+        note_change()
         return switched
+
+    def let_others_notice(self) -> None:
+        """Wait for those who write, and where they cannot be known as long as it takes them to look at the document."""
+        known = self.store.wait_for_writers(f"{self.path}/" if self.path else "")
+        if self.grace is not None:
+            time.sleep(self.grace)
+        elif not known:
+            time.sleep(GRACE)
 
     def mark(self, metadata: ArrayMetadata, *, closing: bool) -> ArrayMetadata:
         """Say in the document that nobody may write, or that one may again."""
@@ -198,8 +232,10 @@ class InPlace(Run):
     def current(self, journal: Journal) -> ArrayMetadata:
         """The metadata now, which may have another shape than before, but the same chunks."""
         metadata = load_array(self.store, self.path, 3)
-        if members(metadata)["chunk_key_encoding"] != journal.about["old"]["chunk_key_encoding"] or (
-            metadata.codecs and members(metadata)["codecs"] != journal.about["old"]["codecs"]
+        if (
+            generation_of(metadata) != journal.about.get("generation")
+            or members(metadata)["chunk_key_encoding"] != journal.about["old"]["chunk_key_encoding"]
+            or (metadata.codecs and members(metadata)["codecs"] != journal.about["old"]["codecs"])
         ):
             raise NodeExistsError(
                 f"{describe(self.store, self.path)} was replaced meanwhile; restart=True forgets what was begun"
@@ -212,7 +248,7 @@ class InPlace(Run):
         journal.phase = "switched"
         journal.save(store, path)
         update_consolidated(store, path)
-        time.sleep(self.grace)
+        self.let_others_notice()
         every = (*journal.done.values(), journal.outside)
         known = {(key, version) for sources in every for key, version in sources.items()}
         old, late = keys_elsewhere(store, path, journal, load_array(store, path, 3)), []

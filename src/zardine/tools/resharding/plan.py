@@ -24,6 +24,15 @@ _MOST_CHUNKS: Final = 2**26
 """Inner chunks of a shard: an index of a gigabyte."""
 
 
+KNOWN_ENCODINGS: Final[tuple[ChunkKeyEncoding, ...]] = (
+    DefaultChunkKeyEncoding("/"),
+    DefaultChunkKeyEncoding("."),
+    V2ChunkKeyEncoding("/"),
+    V2ChunkKeyEncoding("."),
+)
+"""Those of the specification: keys of an array that was resharded are, or were, of one of them."""
+
+
 class _Same:
     """Stands for an argument that was not given: it stays as it is."""
 

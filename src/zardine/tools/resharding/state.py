@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from zardine.engine.freshness import generation_of
 from zardine.errors import ConditionFailedError, NodeExistsError
 from zardine.json_document import Extension, Problems, parse_extension
 from zardine.metadata.documents import ArrayMetadata
@@ -96,7 +97,13 @@ def load_journal(store: Store, path: str) -> Journal | None:
 
 def about(old: ArrayMetadata, new: ArrayMetadata, source: str | None = None) -> dict[str, Any]:
     """The members of both documents that say where chunks are, and how they are encoded; and which array is copied."""
-    return {"old": members(old), "new": members(new), **({} if source is None else {"source": source})}
+    generation = generation_of(old)
+    return {
+        "old": members(old),
+        "new": members(new),
+        **({} if source is None else {"source": source}),
+        **({} if generation is None else {"generation": generation}),
+    }
 
 
 def members(metadata: ArrayMetadata) -> dict[str, Any]:

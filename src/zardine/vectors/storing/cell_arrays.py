@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.arrays import Array
-from zardine.engine.freshness import note_fresh
+from zardine.engine.freshness import leave_to_owner
 from zardine.errors import ContainsGroupError, CorruptionError, UnsupportedError
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
@@ -46,7 +46,7 @@ class CellArray:
         array = Array(store, path, metadata)
         if any(size != 1 for size in array.chunks):
             raise CorruptionError(f"cells are chunks of one element each, not of {array.chunks}", array=path)
-        note_fresh(array._source)
+        leave_to_owner(array._source)
         return cls(array, origin_of(metadata.attributes, len(metadata.shape), path))
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from zardine.arrays import Array
-from zardine.engine.freshness import note_fresh
+from zardine.engine.freshness import leave_to_owner
 from zardine.errors import CorruptionError, MetadataError, UnsupportedError, ZardineError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
@@ -189,7 +189,7 @@ class Level:
         if not isinstance(node, ArrayMetadata):
             return None
         array = Array(self.owner.store, child(self.path, relative), node)
-        note_fresh(array._source)
+        leave_to_owner(array._source)
         return array
 
     def attributes(self, relative: str) -> Mapping[str, Any] | None:

@@ -11,7 +11,6 @@ import numpy as np
 from zardine.arrays import Array
 from zardine.chunk_keys import DefaultChunkKeyEncoding
 from zardine.engine.array_config import ArrayConfig
-from zardine.engine.freshness import note_fresh
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, to_documents
 from zardine.nodes import document_key, names_of
@@ -38,7 +37,7 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
         return
     config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
     array = Array(store, path, metadata, config)
-    note_fresh(array._source)  # its document is not stored yet
+    array = array._with_source(replace(array._source, watched=False))  # its document is not stored yet
     if node.chunks is not None:
         origin = origin_of(metadata.attributes, len(metadata.shape))
         cells = node.cells if node.encoded else encode_cells(array, [bytes(cell) for cell in node.cells])
