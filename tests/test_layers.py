@@ -1,4 +1,4 @@
-"""The layers of the design, enforced: what a module may import, what only some may do, and how long a file may be."""
+"""The layers of the design, enforced: what a module may import, and what only some may do."""
 
 from __future__ import annotations
 
@@ -56,16 +56,6 @@ IMPURE_MODULES = {
 
 HARMLESS = {("codecs/zstd.py", "threading.local"), ("kernel.py", "os")}
 """A compressor for each thread, and an environment variable that switches the kernel off."""
-
-LONGEST = 400
-
-LONG_FILES = {
-    "arrays.py": "every public method of arrays is one short method here",
-    "groups.py": "every public method of groups is one short method here",
-    "stores/local.py": "the promises of one store; locks, versions, paths and directories are files of their own",
-    "testing/store.py": "one class that store authors inherit from, a method for each promise",
-}
-"""Longer files, each with the reason why it is not cut in pieces."""
 
 FILES = sorted(SOURCE.rglob("*.py"))
 
@@ -149,15 +139,8 @@ def test_geometry_has_integers_only() -> None:
                 assert not name.startswith(("zardine.data_types", "zardine.metadata")), f"{file.name} imports {name}"
 
 
-def test_files_are_short() -> None:
-    lengths = {
-        file.relative_to(SOURCE).as_posix(): len(file.read_text(encoding="utf-8").splitlines()) for file in FILES
-    }
-    long = {name for name, length in lengths.items() if length > LONGEST}
-    assert long <= set(LONG_FILES), "cut these files in pieces"
-    assert long == set(LONG_FILES), "these are short by now: take them out of the exceptions"
-    assert sorted(lengths.values())[len(lengths) // 2] <= 110
-    assert not any(Path(name).stem in ("utils", "util", "helpers", "common", "misc") for name in lengths)
+def test_no_module_is_called_by_what_it_is_not() -> None:
+    assert not any(file.stem in ("utils", "util", "helpers", "common", "misc") for file in FILES)
 
 
 def test_every_module_says_what_it_is() -> None:

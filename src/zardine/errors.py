@@ -17,7 +17,7 @@
     │   ├── InvalidKeyError (ValueError)    a key that the store may not or cannot hold
     │   ├── ReadOnlyError (PermissionError, ValueError)  a write to something opened for reading
     │   ├── ConditionFailedError            a conditional write lost against another writer
-    │   └── ArrayChangedError               the array was resharded since it was opened: open it again
+    │   └── ArrayChangedError               the array was changed since it was opened: open it again
     ├── DataError (ValueError)              bytes or values that cannot be what the metadata says; has a place
     │   ├── EncodeError                     values that the codec chain cannot store
     │   ├── ChunkTooLargeError (MemoryError)  a chunk that does not fit into memory
@@ -179,7 +179,7 @@ class ConditionFailedError(StoreError):
 
 
 class ArrayChangedError(StoreError):
-    """The chunks of an array are no longer where its document said when it was opened: open it again."""
+    """An array was resharded, replaced, moved or erased since it was opened: open it again, or refresh the handle."""
 
 
 class DataError(ZardineError, ValueError):

@@ -1,4 +1,4 @@
-"""Nothing is lost and nothing is mixed, whatever the strategy; about a minute in all, for an hour with ``party.py``."""
+"""Nothing is lost and nothing is mixed, whatever the strategy; some two minutes in all, more with ``party.py``."""
 
 from __future__ import annotations
 
@@ -65,3 +65,10 @@ def test_appenders_and_a_resizer(location: str, tmp_path: Path) -> None:
     assert found["resizes"] >= 10, found
     assert found["attributes"] >= 5, found
     assert found["writes"] >= 20, found
+
+
+def test_a_layout_that_changes_all_the_time(tmp_path: Path) -> None:
+    """A minute of writers, readers, appends, resizes, resharding, verifying and compacting."""
+    found = run("layouts", 60.0, 300, tmp_path)
+    assert min(found["appends"], found["resizes"], found["reshards"], found["verify"], found["compact"]) >= 5, found
+    assert found["refused"] > 0, found

@@ -459,6 +459,53 @@ class StoreConformance:
             store.set("a/new", b"2")
         assert store.get("a/new") == b"2"
 
+    def test_looks(self) -> None:
+        """A value that was replaced or erased is never said to be unchanged."""
+        store = self.make_store()
+        version = store.set("a/k", b"one")
+        reading = store.read("a/k")
+        assert reading is not None
+        assert store.is_unchanged("a/k", reading.version) == (reading.version is not None)
+        assert not store.is_unchanged("a/k", None)
+        assert not store.is_unchanged("a/other", version or "1")
+        store.set("a/k", b"two")
+        assert not store.is_unchanged("a/k", reading.version)
+        again = store.read("a/k")
+        assert again is not None
+        store.erase("a/k")
+        assert not store.is_unchanged("a/k", again.version)
+
+    def test_writers_are_waited_for(self) -> None:
+        """Whoever waits for writers below a prefix goes on when those have ended that the store can know of."""
+        store = self.make_store()
+        store.set("a/k", b"one")
+        inside, leave, waited = threading.Event(), threading.Event(), threading.Event()
+        known: list[bool] = []
+
+        def write() -> None:
+            with self.open_again(store).writer("a/") as is_known:
+                known.append(is_known)
+                inside.set()
+                assert leave.wait(30)
+
+        def wait() -> None:
+            assert inside.wait(30)
+            assert store.wait_for_writers("b/") in (True, False)  # others do not matter
+            known.append(store.wait_for_writers("a/"))
+            waited.set()
+
+        def look() -> None:
+            assert inside.wait(30)
+            if known[0]:
+                assert not waited.wait(0.2)
+            leave.set()
+
+        run_threads([write, wait, look])
+        assert not known[0] or known[1]
+        with store.writer("a/") as first, store.writer("a/") as second:
+            assert first == second
+            assert not store.wait_for_writers("a/")  # not by one who is writing
+
 
 def add(store: Store, key: str, times: int = 1) -> None:
     """Increment an eight-digit number by conditional writes, each tried until nobody came in between."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from zardine.engine.freshness import CLOSING, GENERATION
 from zardine.errors import ConversionError, MetadataError, Problem
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -87,11 +88,12 @@ def plan_group(path: str, source: GroupMetadata, zarr_format: int) -> Planned:
 
 def other_members(source: NodeMetadata, zarr_format: int) -> tuple[dict[str, JSON], list[str]]:
     """Members of a document that zardine does not know, for another version; and remarks on those left out."""
+    unknown = {name: each for name, each in source.unknown.items() if name not in (GENERATION, CLOSING)}
     if source.zarr_format == zarr_format:
-        return dict(source.unknown), []
+        return unknown, []
     kept: dict[str, JSON] = {}
     remarks = []
-    for name, value in source.unknown.items():
+    for name, value in unknown.items():
         if isinstance(value, Mapping) and zarr_format == 3:
             kept[name] = {**value, "must_understand": False}
         else:
