@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 
 import zardine
 from tools.test_repair import VALUES, make, read_by_others
@@ -450,3 +451,19 @@ def test_wrong_arguments_of_the_command(run: Any, tmp_path: Path, words: tuple[s
     assert (result.exit_code, result.stdout) == (2, ""), result.stderr
     assert said in result.stderr
     assert files(path) == before
+
+
+def test_chunks_that_an_older_document_names_stay(tmp_path: Path) -> None:
+    """Documents of two versions for the same chunks: the older one would name nothing afterwards."""
+    path = tmp_path / "a.zarr"
+    old = zarr.create_array(path, shape=(16, 16), chunks=(4, 4), dtype="i4", zarr_format=2)
+    old[...] = 7
+    zardine.convert(path, metadata_only=True)
+    before = files(path)
+    with pytest.raises(NodeExistsError, match="remove_old"):
+        in_place(path, shards=(16, 16))
+    assert files(path) == before
+    assert (old[...] == 7).all()
+    zardine.convert(path, metadata_only=True, remove_old=True)
+    assert in_place(path, shards=(16, 16)).objects == 1
+    assert (zardine.open_array(path)[...] == 7).all()

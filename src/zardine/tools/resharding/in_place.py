@@ -24,7 +24,7 @@ from zardine.engine.layout import prepare_layout
 from zardine.errors import NodeExistsError, StoreError
 from zardine.metadata.documents import ArrayMetadata
 from zardine.node_changes import update_node
-from zardine.nodes import describe, load_array
+from zardine.nodes import describe, load_array, older_document
 from zardine.stores.base import Store
 from zardine.tools.consolidated_update import update_consolidated
 from zardine.tools.kept_objects import Keeper
@@ -63,6 +63,7 @@ class InPlace(Run):
     def run(self) -> Resharding:
         """Reshard."""
         self.wanted(load_array(self.store, self.path))  # refuses what cannot be, before anything is locked
+        self.refuse_older_documents()
         while True:
             with suppress(BegunMeanwhileError), self.store.lock(journal_key(self.path)):
                 return self.locked()
@@ -138,6 +139,16 @@ class InPlace(Run):
         journal.phase = "copying"
         journal.save(store, path)
         return journal
+
+    def refuse_older_documents(self) -> None:
+        """Refuse an array whose chunks documents of Zarr v2 name as well, which would name nothing afterwards."""
+        name = older_document(self.store, self.path)
+        if name is not None:
+            raise NodeExistsError(
+                f"{describe(self.store, self.path)} has a document of an older version of Zarr, too ({name}), which "
+                "names the chunks that are to move: zardine.convert(..., metadata_only=True, remove_old=True) removes "
+                "it, or give a target"
+            )
 
     def refuse_strangers(self, keys: list[str]) -> None:
         """Refuse to begin where keys of the new encoding are stored, which nobody can have meant as chunks."""
