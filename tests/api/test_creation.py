@@ -391,11 +391,12 @@ def test_equality_and_copies(tmp_path: Path) -> None:
     assert hash(group) == hash(zardine.open_group(tmp_path / "g", mode="r"))
 
 
-def test_pickled_memory_is_a_copy() -> None:
+def test_pickled_memory_is_the_same_and_a_deep_copy_is_not() -> None:
     array = zardine.array([1, 2, 3])
-    twin = pickle.loads(pickle.dumps(array))
-    twin[0] = 9
-    assert (array[0], twin[0]) == (1, 9)
+    pickle.loads(pickle.dumps(array))[0] = 9
+    deep = copy.deepcopy(array)
+    deep[0] = 8
+    assert (array[0], deep[0]) == (9, 8)
     shallow = copy.copy(array)
     shallow[0] = 7
     assert array[0] == 7

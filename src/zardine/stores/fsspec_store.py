@@ -40,13 +40,15 @@ from zardine.stores.fsspec_filesystems import (
 )
 from zardine.stores.keyed_lock import KeyedLock
 from zardine.stores.object_kinds import service_of
+from zardine.stores.this_process import Ticket, check_own, process_name
 from zardine.stores.url_text import without_password
 
 _REMOTE: Final = ReadCost(latency=0.05, bandwidth=5e7, requests=32)
 _NEAR: Final = ReadCost(latency=1e-4, bandwidth=1e9, requests=2)
-_LOCAL: Final = ("file", "local", "memory", "zip", "tar")
+_MEMORY: Final = "memory"
+_LOCAL: Final = ("file", "local", _MEMORY, "zip", "tar")
 _RENAMING: Final = ("file", "local", "sftp", "ssh")
-_DIRECTORIES: Final = (*_RENAMING, "memory", "smb", "hdfs", "ftp")
+_DIRECTORIES: Final = (*_RENAMING, _MEMORY, "smb", "hdfs", "ftp")
 _TEMPORARY: Final = ".zardine-unfinished-"
 _WRITES: Final = 100
 _SERVICES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
@@ -72,7 +74,8 @@ class FsspecStore(Store):
     fsspec has no conditional writes and no reads of one version: versions are what its ``info`` tells (an ETag, or time
     and size), asked for before and after each read of ranges, and writes of several processes may undo each other; the
     first conditional write warns. Threads of this process exclude each other. For S3, Google Cloud Storage, Azure and
-    HTTP the stores behind their URLs are faster and promise more.
+    HTTP the stores behind their URLs are faster and promise more. A filesystem in memory cannot be pickled into another
+    process, as :class:`~zardine.storage.MemoryStore` cannot.
 
     The filesystem's cache of listings (its ``dircache``) is switched off: it would hide what others write. One that
     keeps copies of files and does not ask whether they changed (``simplecache`` and its like) is only read from.
@@ -99,6 +102,7 @@ class FsspecStore(Store):
         self._fs = fs
         self._path = str(fs._strip_protocol(path) if path else fs.root_marker).rstrip("/")
         self._warned = False
+        self._process = process_name()
 
     @classmethod
     def from_url(cls, url: str, *, storage_options: Mapping[str, Any] | None = None) -> FsspecStore:
@@ -351,8 +355,23 @@ class FsspecStore(Store):
     def __hash__(self) -> int:
         return hash((self._path, self.read_only))
 
+    def _check_writable(self, what: str = "write to") -> None:
+        super()._check_writable(what)
+        if self._in_memory():
+            check_own(self._process, self)
+
+    def _in_memory(self) -> bool:
+        return _MEMORY in names_of(self._fs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not self._in_memory():
+            return self.__dict__
+        check_own(self._process, self)
+        return {**self.__dict__, "_ticket": Ticket(f"what is stored at {self}")}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        state.pop("_ticket", None)
+        self.__dict__.update(state, _process=process_name())
         forget_listings(self._fs)  # it may have been made anew
 
     def _parts(self) -> tuple[object, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
+from collections import UserDict
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
-from weakref import WeakValueDictionary
+from typing import Any, Self
+from weakref import WeakSet, WeakValueDictionary
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError
@@ -27,6 +29,7 @@ from zardine.stores.base import (
 )
 from zardine.stores.keyed_lock import KeyedLock
 from zardine.stores.sorted_names import directly_below, names_below
+from zardine.stores.this_process import Ticket, check_own, process_name
 from zardine.stores.writers import Writers
 
 _COST = ReadCost(latency=2e-6, bandwidth=5e9, requests=1)
@@ -40,10 +43,15 @@ class _Backing:
     def __init__(self, values: MutableMapping[str, Any] | None) -> None:
         self.values: MutableMapping[str, Any] = {} if values is None else values
         self.foreign = values is not None
+        # mappings of other kinds may share what they hold with other processes
+        self.in_memory = isinstance(self.values, dict | UserDict)
+        self.process = process_name()
+        self.number = next(_counter)
         self.lock = threading.RLock()
         self.sorted: list[str] | None = None
         self.writers = Writers()
         self._versions: dict[str, tuple[object, Version]] = {}
+        _all.add(self)
 
     def version(self, key: str, value: object) -> Version:
         """The token of the object that is the value now; holding the object keeps its identity from being reused."""
@@ -65,11 +73,19 @@ class _Backing:
             self.sorted = sorted(self.values)
         return self.sorted
 
+    def copied(self) -> dict[str, bytes]:
+        """All that is stored now."""
+        with self.lock:
+            return {key: bytes(flat_bytes(value)) for key, value in tuple(self.values.items())}
 
+
+_all: WeakSet[_Backing] = WeakSet()
 _backings: WeakValueDictionary[int, _Backing] = WeakValueDictionary()
 _named: WeakValueDictionary[str, _Backing] = WeakValueDictionary()
 _kept: dict[str, _Backing] = {}
 """Those that somebody gave a name to, to the end of the process: the name finds what was stored under it."""
+_pickled: dict[int, _Backing] = {}
+"""Those that were pickled, by their numbers, to the end of the process: the pickle may be all that refers to them."""
 _registry_lock = threading.Lock()
 
 
@@ -93,12 +109,31 @@ def _backing_named(name: str, *, keep: bool) -> _Backing:
         return backing
 
 
+def _after_fork_in_child() -> None:
+    """Another thread of the parent may have held any of the locks."""
+    global _registry_lock
+    _registry_lock = threading.Lock()
+    _pickled.clear()
+    for backing in _all:
+        backing.lock = threading.RLock()
+        backing.writers = Writers()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 class MemoryStore(Store):
     """Keys and values in a mapping, by default a new ``dict``.
 
     A mapping given by the caller is used live: what others put into it is seen, with a new version. Its values may be
     any object with a buffer, or zarr-python's buffers. Stores over the same mapping share their lock and versions;
-    changing such a value's bytes in place from outside goes unnoticed. Pickling copies the mapping.
+    changing such a value's bytes in place from outside goes unnoticed.
+
+    A pickle of it stands for the same store in this process (whose values are then kept to its end) and is an error in
+    others, where writes would be lost: :class:`~zardine.errors.StoreError`. A read-only one travels as a copy. A
+    process forked from this one may read what was there, and writing is an error too. ``copy.deepcopy`` makes a store
+    of its own.
     """
 
     def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
@@ -222,15 +257,34 @@ class MemoryStore(Store):
     def __hash__(self) -> int:
         return hash((id(self._backing.values), self.read_only))
 
-    def __getstate__(self) -> dict[str, Any]:
-        with self._backing.lock:
-            copied = {key: bytes(flat_bytes(value)) for key, value in tuple(self._backing.values.items())}
-        return {"values": copied, "read_only": self._read_only}
+    def _check_writable(self, what: str = "write to") -> None:
+        super()._check_writable(what)
+        if self._backing.in_memory:
+            check_own(self._backing.process, self)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._read_only = state["read_only"]
-        self._backing = _Backing(None)
-        self._backing.values = state["values"]
+    def __copy__(self) -> Self:
+        return self.with_read_only(self._read_only)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin: Self = _restored(type(self), self._attributes(), "", 0, self._backing.copied())
+        return twin
+
+    def __dask_tokenize__(self) -> tuple[object, ...]:
+        return type(self).__qualname__, process_name(), self._backing.number, self.read_only
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        backing = self._backing
+        mine = backing.process == process_name()
+        if mine:
+            _pickled[backing.number] = backing
+        elif not self._read_only:
+            check_own(backing.process, self)
+        given = backing.copied() if self._read_only else Ticket(f"what is stored at {self}")
+        return _restored, (type(self), self._attributes(), backing.process, backing.number, given)
+
+    def _attributes(self) -> dict[str, Any]:
+        """All but the values."""
+        return {name: value for name, value in self.__dict__.items() if name != "_backing"}
 
 
 class ManagedMemoryStore(MemoryStore):
@@ -258,12 +312,20 @@ class ManagedMemoryStore(MemoryStore):
     def __str__(self) -> str:
         return f"memory://{self._name}"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "name": self._name}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._name = state["name"]
-        super().__setstate__(state)
+def _restored(
+    kind: type[Any], attributes: dict[str, Any], process: str, number: int, given: dict[str, bytes] | None
+) -> Any:
+    """The store that a pickle made in ``process`` stands for; in another one, of a copy of the values."""
+    if process == process_name():
+        backing = _pickled[number]
+    else:
+        assert given is not None  # a ticket cannot be unpickled here
+        backing = _Backing(None)
+        backing.values = given
+    store = object.__new__(kind)
+    store.__dict__.update(attributes, _backing=backing)
+    return store
 
 
 __all__ = ["ManagedMemoryStore", "MemoryStore"]
