@@ -29,7 +29,7 @@ from zardine.engine.read_block import read_block
 from zardine.engine.source import ArraySource
 from zardine.engine.write import check_strategy, write_plan
 from zardine.engine.write_buffer import WriteBuffer
-from zardine.errors import ConditionFailedError, MetadataError, ReadOnlyError, SelectionError
+from zardine.errors import ConditionFailedError, MetadataError, ReadOnlyError, SelectionError, UnsupportedError
 from zardine.indexing.parse import (
     parse_any,
     parse_basic,
@@ -359,7 +359,12 @@ class Array(ArrayFacts):
                     raise
                 self._source = replace(source, buffer=self._source.buffer)
                 if not exclusive:
-                    direct[added] = values
+                    try:
+                        direct[added] = values
+                    except UnsupportedError:  # nothing can be changed in part there: the place is given back
+                        if self._stored().metadata.shape == grown.shape:
+                            self.resize(old)
+                        raise
                 return grown.shape
         raise AssertionError("unreachable")
 
@@ -418,6 +423,12 @@ class Array(ArrayFacts):
         twin = Array.from_dict(StorePath(state["store"], state["path"]), state["metadata"])
         self._source = twin._source.with_config(state["config"])
         self._source.watch.is_stored = state["is_stored"]
+
+    def __dask_tokenize__(self) -> tuple[object, ...]:
+        from dask.base import normalize_token
+
+        parts = (self.store, self.path, self.metadata.to_dict(), self.config)
+        return type(self).__qualname__, *map(normalize_token, parts)
 
     def _get(self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields) -> Any:
         if fields is not None:

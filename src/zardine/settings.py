@@ -32,6 +32,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "threads": None,  # None: one for each processor
     "window_bytes": 256 * 2**20,  # memory of one call beside its result, about
     "speculative_read": False,  # whether a small shard is read whole where index and chunks would be two requests
+    "allow_lost_updates": False,  # whether parts of shards are changed where stores have no conditional writes
     # caches
     "cache.shard_index_bytes": 64 * 2**20,
 }

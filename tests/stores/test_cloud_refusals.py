@@ -7,12 +7,13 @@ import sys
 import time
 import warnings
 
+import numpy as np
 import pytest
 
 import zardine
 from servers import servers
 from servers.fault_proxy import FaultProxy, answer, refusal
-from zardine.errors import ConditionFailedError, StoreError
+from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
 from zardine.storage import Condition, ObjectStore
 from zardine.stores.object_urls import object_store_of_url
 from zardine.stores.resolve import resolve_store
@@ -171,15 +172,28 @@ def test_a_request_that_met_another_is_made_again(proxy, bucket, code):
 # services without conditional puts
 
 
-@pytest.mark.filterwarnings("error")
-def test_a_service_without_conditional_puts_is_told_of_once(bucket):
-    """It answers 501, which obstore would ask for again and again: once is enough, for all stores of the process."""
+def without_conditions(*buckets):
+    """A proxy to an S3 server that refuses conditional puts into some buckets."""
     proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
     proxy.always = lambda method, path, headers: (
         refusal(501, "NotImplemented", "A header you provided implies functionality that is not implemented")
-        if "if-match" in headers or "if-none-match" in headers
+        if ("if-match" in headers or "if-none-match" in headers) and path.split("/")[1] in buckets
         else None
     )
+    return proxy
+
+
+@pytest.fixture
+def risky():
+    with zardine.config.set({"allow_lost_updates": True}):
+        yield
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.usefixtures("risky")
+def test_a_service_without_conditional_puts_is_told_of_once(bucket):
+    """It answers 501, which obstore would ask for again and again: once is enough, for all stores of the process."""
+    proxy = without_conditions(bucket)
     options = servers.s3_options(proxy.url)
     begin = time.monotonic()
     with pytest.warns(UserWarning, match="no conditional writes"):
@@ -205,6 +219,87 @@ def test_a_service_without_conditional_puts_is_told_of_once(bucket):
         with pytest.raises(ConditionFailedError):
             store.set("k", b"2", condition=Condition(None))
         assert store.set("k", b"2", condition=Condition(version)) != version
+    proxy.close()
+
+
+SHARDED = {"chunks": (2,), "shards": (4,)}
+
+
+@pytest.mark.parametrize("layout", [SHARDED, {"chunks": (4,)}], ids=["shards", "chunks"])
+def test_what_could_undo_the_updates_of_others_is_refused(bucket, layout):
+    """Whole shards and chunks are written, up to the end of the array; documents too, with a warning."""
+    proxy = without_conditions(bucket)
+    place = {"store": f"s3://{bucket}/{len(layout)}", "storage_options": servers.s3_options(proxy.url)}
+    values = np.arange(1, 11)
+    with pytest.warns(UserWarning, match="no conditional writes"):
+        array = zardine.create_array(**place, shape=(10,), dtype="i4", **layout)
+    array[...] = values  # the last object reaches beyond the array
+    array[4:8] = values[4:8] = [9, 9, 9, 9]
+    array[8:] = values[8:] = [7, 7]
+    refused = [
+        lambda: array.__setitem__(0, 3),
+        lambda: array.__setitem__(slice(1, 4), 3),
+        lambda: array.__setitem__(slice(2, 6), 3),
+        lambda: array.vindex.__setitem__([3, 8], 3),
+        lambda: array.append([1]),
+    ]
+    for change in refused:
+        with pytest.raises(UnsupportedError, match=r"no conditional writes.*c/\d.*allow_lost_updates"):
+            change()
+        assert zardine.open_array(**place).shape == array.shape == (10,)
+    buffered = zardine.open_array(**place, mode="r+")
+    with pytest.raises(UnsupportedError, match="allow_lost_updates"), buffered.buffered():
+        buffered[0] = 3
+    assert array[...].tolist() == values.tolist()
+    with pytest.warns(UserWarning, match="no conditional writes"):
+        zardine.open_array(**place, mode="r+").attrs["a"] = 1
+    array.resize((12,))
+    array.resize((7,))
+    assert array[...].tolist() == values[:7].tolist()
+    array.resize((10,))
+    assert array[...].tolist() == [*values[:7], 0, 0, 0]
+    with zardine.config.set({"allow_lost_updates": True}):
+        array[0] = 3
+    assert array[:2].tolist() == [3, 2]
+    proxy.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*no conditional writes")
+def test_that_a_bucket_has_no_conditional_puts_says_nothing_of_others(bucket):
+    proxy = without_conditions(bucket)
+    refusing, other = (
+        zardine.create_array(
+            f"s3://{each}/a", shape=(4,), dtype="i4", storage_options=servers.s3_options(proxy.url), **SHARDED
+        )
+        for each in (bucket, servers.new_bucket())
+    )
+    with pytest.raises(UnsupportedError, match="allow_lost_updates"):
+        refusing[0] = 1
+    other[0] = 1
+    other[3] = 1
+    asked = [each for each in proxy.headers if "if-match" in each or "if-none-match" in each]
+    assert len(asked) == 4  # one was refused
+    proxy.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*no conditional writes")
+def test_writers_of_one_shard_without_conditional_puts_lose_nothing_unasked(bucket):
+    """Two programs that write different chunks of one shard: each is told, and nothing that was stored is lost."""
+    proxy = without_conditions(bucket)
+    place = {"store": f"s3://{bucket}/two", "storage_options": servers.s3_options(proxy.url)}
+    first = zardine.create_array(**place, shape=(4,), dtype="i4", **SHARDED)
+    first[...] = 5
+    second = zardine.open_array(**place, mode="r+")
+    for array, at in ((first, 0), (second, 3)):
+        with pytest.raises(UnsupportedError, match="allow_lost_updates"):
+            array[at] = 1
+    assert first[...].tolist() == [5, 5, 5, 5]
+    shard = bytes(first.store.get("c/0"))
+    first.store.set("c/0", shard[:-36] + b"unused" + shard[-36:])
+    with pytest.raises(UnsupportedError, match="allow_lost_updates"):
+        zardine.compact(**place)
+    with zardine.config.set({"allow_lost_updates": True}):
+        assert zardine.compact(**place).bytes_after == len(shard)
     proxy.close()
 
 

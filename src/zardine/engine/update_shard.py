@@ -12,12 +12,9 @@ Three ways, chosen at run time (sharding codec 1.0, "Binary shard format"):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
-from zardine.buffers import BytesLike
 from zardine.engine.change import Change
 from zardine.engine.file_edit import Chunks, edit_file, plan_edit, wastes
 from zardine.engine.file_index import index_to_edit
@@ -26,7 +23,8 @@ from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.old_chunks import OldChunks, chunks_of_shard
 from zardine.engine.read import row_batches
 from zardine.engine.workers import for_each
-from zardine.sharding.index import ShardIndex, empty_index, encode_index
+from zardine.settings import config
+from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.sharding.recovery import has_checksum
@@ -36,8 +34,11 @@ Ints = npt.NDArray[np.int64]
 AnyChange = Change | HeldChange
 
 
-def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints) -> None:
-    """Write the chunks of ``change``, which are the ``rows`` of the index, and keep all others."""
+def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: bool) -> None:
+    """Write the chunks of ``change``, which are the ``rows`` of the index, and keep all others.
+
+    ``merged``: what is kept may be what others are changing, and is not only what lies beyond the array.
+    """
     store, key = change.source.store, change.key
     if store.edits_files:
         with store.edit_file(key) as file:
@@ -45,22 +46,23 @@ def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints) -> None:
                 _update_file(change, layout, rows, file)
                 return
     with store.lock(key):
-        _update_value(change, layout, rows)
+        _update_value(change, layout, rows, merged=merged)
     INDEXES.drop(change.source.cache_space, key)
 
 
-def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints) -> None:
+def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: bool) -> None:
     store, key = change.source.store, change.key
     reading = store.read(key)
     old = chunks_of_shard(layout, None if reading is None else reading.parts[0])
     new = new_chunks(change, rows, old)
-    merged: list[BytesLike | None] = [new[row] if row in new else old.chunk(row) for row in range(layout.count)]
-    if any(chunk is not None for chunk in merged):
-        store.set(key, layout.assemble(merged, _order(change, layout, old.index)), condition=condition_of(reading))
-    elif reading is not None and store.lock_is_exclusive:
+    condition = condition_of(reading, merged=merged)
+    if _is_empty(old.index, new) and reading is None:
+        return
+    if _is_empty(old.index, new) and reading is not None and store.lock_is_exclusive:
         store.erase_version(key, reading.version)
-    elif reading is not None:  # to erase cannot be made conditional: another writer's chunks could go with it
-        store.set(key, layout.assemble(merged), condition=condition_of(reading))
+        return  # elsewhere to erase cannot be made conditional: another writer's chunks could go with it
+    shard = layout.merged(old.index, new, _order(change, layout, old.index))
+    store.set(key, shard.joined(old.shard), condition=condition)
 
 
 def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
@@ -91,7 +93,7 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         edit = plan_edit(index, new, file.size, in_place=strategy == "in_place", is_whole=is_whole)
         if wastes(edit, layout, file, source.config.most_unused):
             edit = None
-    if all(chunk is None for chunk in new.values()) and not _others_stored(index, new):
+    if _is_empty(index, new):
         source.store.erase_version(key, file.version)
         INDEXES.drop(source.cache_space, key)
     elif edit is None:
@@ -104,42 +106,20 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         INDEXES.put(source.cache_space, key, known)
 
 
-def _others_stored(index: ShardIndex, new: Chunks) -> bool:
-    """Whether chunks are stored that are not to be written anew."""
+def _is_empty(index: ShardIndex, new: Chunks) -> bool:
+    """Whether no chunk is stored any more once the ``new`` ones have taken the places of old ones."""
+    if any(chunk is not None for chunk in new.values()):
+        return False
     stored = index.stored()
     stored[list(new)] = False
-    return bool(stored.any())
+    return not stored.any()
 
 
 def _rewrite_file(change: AnyChange, layout: ShardLayout, index: ShardIndex, new: Chunks, file: EditableFile) -> None:
     """Put a new file together from the old one's chunks and the new ones."""
-    lengths = np.where(index.stored(), index.lengths.astype(np.int64), -1)
-    for row, chunk in new.items():
-        lengths[row] = -1 if chunk is None else len(chunk)
-    order = _order(change, layout, index)
-    order = order[lengths[order] >= 0]
-    sizes = lengths[order]
-    ends = np.cumsum(sizes) + (layout.index_size if layout.index_at_start else 0)
-    after = empty_index(layout.count)
-    after.offsets[order], after.lengths[order] = ends - sizes, sizes
-    encoded = encode_index(after, layout.index_chain)
-    pieces = _pieces(file, [new.get(row) for row in order.tolist()], index.offsets[order].astype(np.int64), sizes)
-    whole = [encoded, *pieces] if layout.index_at_start else [*pieces, encoded]
-    change.source.store.set_pieces(change.key, whole, condition=Condition(file.version))
-
-
-def _pieces(
-    file: EditableFile, new: Sequence[BytesLike | None], starts: Ints, sizes: Ints
-) -> list[BytesLike | FilePart]:
-    """Each ``new`` chunk, and where there is none, what ``file`` has at ``starts``; adjacent parts of it in one."""
-    is_new = np.array([chunk is not None for chunk in new], np.bool_)
-    apart = is_new[1:] | is_new[:-1] | (starts[1:] != starts[:-1] + sizes[:-1])
-    firsts = np.flatnonzero(np.concatenate(([True], apart)))
-    pieces: list[BytesLike | FilePart] = []
-    for first, length in zip(firsts.tolist(), np.add.reduceat(sizes, firsts).tolist(), strict=True):
-        chunk = new[first]
-        pieces.append(FilePart(file, int(starts[first]), length) if chunk is None else chunk)
-    return pieces
+    shard = layout.merged(index, new, _order(change, layout, index))
+    pieces = [FilePart(file, *piece) if isinstance(piece, tuple) else piece for piece in shard.pieces]
+    change.source.store.set_pieces(change.key, pieces, condition=Condition(file.version))
 
 
 def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:
@@ -151,8 +131,12 @@ def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:
     return np.argsort(index.offsets, kind="stable")
 
 
-def condition_of(old: Reading | None) -> Condition | None:
-    """That nobody has written since ``old`` was read; nothing where the store has no versions."""
+def condition_of(old: Reading | None, *, merged: bool) -> Condition | None:
+    """That nobody has written since ``old`` was read; nothing where the store has no versions.
+
+    ``merged``: parts of ``old`` are written again, which would undo what others changed in them meanwhile.
+    """
+    strict = merged and not config["allow_lost_updates"]
     if old is None:
-        return Condition(None)
-    return None if old.version is None else Condition(old.version)
+        return Condition(None, strict)
+    return None if old.version is None else Condition(old.version, strict)

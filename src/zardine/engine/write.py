@@ -128,13 +128,14 @@ def _write_chunk(change: AnyChange) -> None:
     covered = bool(change.covered()[0])
     with store.lock(key):
         old = None if covered else store.read(key)
+        merged = change.source.watched and not covered and not bool(change.heals()[0])
         many = change.encode_many(np.zeros(1, np.int64), None if old is None else whole_chunk(old.parts[0]))
         if many is not None:
             encoded: BytesLike | None = None if many.lengths[0] == EMPTY else many.data
         else:
             encoded = change.encode(0, None if old is None else old.parts[0], covered)
         if encoded is not None:
-            store.set(key, encoded, condition=None if covered else condition_of(old))
+            store.set(key, encoded, condition=None if covered else condition_of(old, merged=merged))
         elif covered:
             store.erase(key)
         elif old is not None and store.lock_is_exclusive:
@@ -143,7 +144,7 @@ def _write_chunk(change: AnyChange) -> None:
             config = replace(change.source.config, write_empty_chunks=True)
             kept = replace(change, source=change.source.with_config(config)).encode(0, old.parts[0], False)
             assert kept is not None
-            store.set(key, kept, condition=condition_of(old))
+            store.set(key, kept, condition=condition_of(old, merged=merged))
 
 
 def _write_shard(change: AnyChange) -> None:
@@ -154,10 +155,11 @@ def _write_shard(change: AnyChange) -> None:
     if change.part.count == all_chunks and bool(change.covered().all()):
         _replace_shard(change, layout, rows)
         return
+    partial = change.part.count < _chunks_in_array(change) or not bool(change.heals().all())
     try:
-        update_shard(change, layout, rows)
+        update_shard(change, layout, rows, merged=partial and change.source.watched)
     except CorruptionError:
-        if change.part.count < _chunks_in_array(change) or not change.heals().all():
+        if partial:
             raise
         _replace_shard(change, layout, rows)  # nothing of what is damaged is to stay
 
@@ -182,7 +184,7 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
         fresh.data[at : at + layout.index_size] = encode_index(index, layout.index_chain)
         shard = fresh.data
     else:
-        chunks: list[BytesLike | None] = [None] * layout.count
+        chunks: dict[int, BytesLike | None] = {}
 
         def work(batch: range) -> None:
             for i in batch:
@@ -190,8 +192,9 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
 
         batches = row_batches(change.source, change.part.count)
         for_each(work, batches, len(batches))
-        empty = all(chunk is None for chunk in chunks)
-        shard = b"" if empty else layout.assemble(chunks, None if ranks is None else np.argsort(ranks))
+        empty = all(chunk is None for chunk in chunks.values())
+        places = None if ranks is None else np.argsort(ranks)
+        shard = b"" if empty else layout.merged(empty_index(layout.count), chunks, places).joined(b"")
     with store.lock(key):
         if empty:
             store.erase(key)

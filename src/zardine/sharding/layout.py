@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,25 @@ from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.errors import DataError, ShardIndexError
 from zardine.sharding.index import ShardIndex, decode_index, empty_index, encode_index
+
+Span: TypeAlias = tuple[int, int]
+"""Offset and length of bytes that are carried over from another shard."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedShard:
+    """A shard that is made of chunks of another one and of new ones."""
+
+    index: ShardIndex
+    pieces: list[BytesLike | Span]
+    """What it consists of, one after the other, its encoded index included."""
+
+    def joined(self, old: BytesLike) -> bytes:
+        """Its bytes; spans are those of ``old``."""
+        view = memoryview(old)
+        return b"".join(
+            view[piece[0] : piece[0] + piece[1]] if isinstance(piece, tuple) else piece for piece in self.pieces
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,16 +101,39 @@ class ShardLayout:
 
         They lie one after the other in that order, or in ``order``, which lists all rows.
         """
-        first = self.index_size if self.index_at_start else 0
+        return self.merged(empty_index(self.count), dict(enumerate(chunks)), order).joined(b"")
+
+    def merged(
+        self, old: ShardIndex, new: Mapping[int, BytesLike | None], order: npt.NDArray[np.int64] | None = None
+    ) -> MergedShard:
+        """A shard with the ``new`` chunks, by their rows (``None``: not stored), and all others of the ``old`` one.
+
+        They lie one after the other in the order of the index, or in ``order``, which lists all rows. Work in Python is
+        for the new chunks and for what is not adjacent among the old ones.
+        """
+        rows = np.fromiter(new, np.int64, len(new))
+        is_new = np.zeros(self.count, np.bool_)
+        is_new[rows] = True
+        lengths = np.where(old.stored(), old.lengths.astype(np.int64), -1)
+        lengths[rows] = [-1 if chunk is None else len(chunk) for chunk in new.values()]
+        order = np.flatnonzero(lengths >= 0) if order is None else order[lengths[order] >= 0]
+        sizes, is_new = lengths[order], is_new[order]
+        ends = np.cumsum(sizes) + (self.index_size if self.index_at_start else 0)
         index = empty_index(self.count)
-        listed = range(self.count) if order is None else order.tolist()
-        rows = [row for row in listed if chunks[row] is not None]
-        stored = [chunk for chunk in map(chunks.__getitem__, rows) if chunk is not None]
-        lengths = [len(chunk) for chunk in stored]
-        index.lengths[rows] = np.array(lengths, np.uint64)
-        index.offsets[rows] = np.array([*accumulate(lengths, initial=first)][:-1], np.uint64)
+        index.offsets[order], index.lengths[order] = ends - sizes, sizes
         encoded = encode_index(index, self.index_chain)
-        return b"".join((encoded, *stored) if self.index_at_start else (*stored, encoded))
+        pieces: list[BytesLike | Span] = [encoded] if self.index_at_start else []
+        if len(order):
+            starts = old.offsets[order].astype(np.int64)
+            apart = is_new[1:] | is_new[:-1] | (starts[1:] != starts[:-1] + sizes[:-1])
+            firsts = np.flatnonzero(np.concatenate(([True], apart)))
+            runs = (order[firsts], is_new[firsts], starts[firsts], np.add.reduceat(sizes, firsts))
+            for row, fresh, start, length in zip(*(each.tolist() for each in runs), strict=True):
+                chunk = new[row] if fresh else None
+                pieces.append((start, length) if chunk is None else chunk)
+        if not self.index_at_start:
+            pieces.append(encoded)
+        return MergedShard(index, pieces)
 
 
 def c_strides(grid: Sequence[int]) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -10,11 +11,18 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 
+@lru_cache(maxsize=16)
 def chunk_ranks(grid: tuple[int, ...], strides: tuple[int, ...], order: str) -> Ints:
     """For each row of the index of a shard of ``grid`` inner chunks, its place in ``order``: c, f or morton.
 
-    ``strides`` tells how many rows lie between neighbours along each axis.
+    ``strides`` tells how many rows lie between neighbours along each axis. Those worked out last are remembered.
     """
+    ranks = _ranks(grid, strides, order)
+    ranks.flags.writeable = False
+    return ranks
+
+
+def _ranks(grid: tuple[int, ...], strides: tuple[int, ...], order: str) -> Ints:
     if not grid:
         return np.zeros(1, np.int64)
     coordinates = np.indices(grid, np.int64).reshape(len(grid), -1)

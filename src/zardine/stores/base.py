@@ -36,6 +36,8 @@ class Condition:
     """What must hold for a conditional write: the key has this version, or (``version`` is ``None``) does not exist."""
 
     version: Version | None
+    strict: bool = False
+    """Whether to refuse the write where nothing can compare versions and write in one step, instead of warning."""
 
 
 @dataclass(frozen=True, slots=True)

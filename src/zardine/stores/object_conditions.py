@@ -10,27 +10,27 @@ from zardine.errors import UnsupportedError
 from zardine.stores.object_client import ObjectClient
 from zardine.stores.object_errors import GivenUp, is_cut_short, is_lost, is_passing, is_repeated, is_unsupported, pause
 
-Origin: TypeAlias = tuple[str, str, str]
-"""Scheme, host of the service (empty for the cloud's own), and account."""
+Bucket: TypeAlias = tuple[str, str, str, str]
+"""Scheme, host of the service (empty for the cloud's own), account, and name of the bucket or container."""
 
 _WRITE_ID: Final = "zardinewrite"
 """Metadata of an object: which write made it, so that a write whose answer got lost can be told from another's."""
 
-_found: dict[Origin, bool] = {}
+_found: dict[Bucket, bool] = {}
 
 
-def knows_conditions(origin: Origin) -> bool | None:
-    """Whether a service has conditional puts; ``None`` where nobody has tried yet. The clouds' own have them."""
-    scheme, host, _ = origin
-    return _found.get(origin, True if scheme != "s3" or not host else None)
+def knows_conditions(bucket: Bucket) -> bool | None:
+    """Whether a bucket has conditional puts; ``None`` where nobody has tried yet. The clouds' own have them."""
+    scheme, host, _, _ = bucket
+    return _found.get(bucket, True if scheme != "s3" or not host else None)
 
 
-def note_conditions(origin: Origin, known: bool) -> None:
-    """Remember, for this process, whether a service has conditional puts."""
-    _found[origin] = known
+def note_conditions(bucket: Bucket, known: bool) -> None:
+    """Remember, for this process, whether a bucket has conditional puts."""
+    _found[bucket] = known
 
 
-def put_conditionally(client: ObjectClient, key: str, data: BytesLike, mode: Any, origin: Origin) -> Any:
+def put_conditionally(client: ObjectClient, key: str, data: BytesLike, mode: Any, bucket: Bucket) -> Any:
     """Store a value on the condition that ``mode`` says, once; gives what the service tells of it.
 
     A put whose answer got lost is made again, and fails against itself if it had succeeded: then the mark in the
@@ -39,7 +39,7 @@ def put_conditionally(client: ObjectClient, key: str, data: BytesLike, mode: Any
     """
     attributes = {_WRITE_ID: uuid.uuid4().hex} if client.keeps_attributes else {}
     clients = [client] * (client.tries if attributes else 1)
-    probe = client.without_repetitions() if knows_conditions(origin) is None else None
+    probe = client.without_repetitions() if knows_conditions(bucket) is None else None
     if probe is not None:
         clients.insert(0, probe)
     made, error = 0, None
@@ -51,10 +51,10 @@ def put_conditionally(client: ObjectClient, key: str, data: BytesLike, mode: Any
         except Exception as raised:
             made, error = made + 1, raised
         else:
-            note_conditions(origin, True)
+            note_conditions(bucket, True)
             return result
         if is_unsupported(error):
-            note_conditions(origin, False)
+            note_conditions(bucket, False)
             raise UnsupportedError(str(error)) from None
         lost = is_lost(error, client.kind)
         if attributes and (lost or is_cut_short(error)):

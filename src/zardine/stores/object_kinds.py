@@ -13,6 +13,9 @@ _KINDS: Final = ("S3Store", "GCSStore", "AzureStore", "HTTPStore", "MemoryStore"
 SCHEMES: Final = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az", "HTTPStore": "http", "MemoryStore": "memory"}
 """URL schemes of the kinds that an :class:`ObjectStore` is made of."""
 
+_BUCKETS: Final = {"S3Store": "bucket", "GCSStore": "bucket", "AzureStore": "container_name"}
+"""What the buckets are called in the configuration of each kind."""
+
 
 def kind_of(thing: object) -> str | None:
     """The name of the class of obstore that ``thing`` is an instance of, also by way of a subclass; or ``None``."""
@@ -42,6 +45,12 @@ def origin_of(inner: Any, kind: str) -> tuple[str, str, str]:
     return SCHEMES[kind], service_of(endpoint), account
 
 
+def bucket_of(inner: Any, kind: str) -> str:
+    """The name of the bucket or container; empty for what has none."""
+    name = "" if kind in ("MemoryStore", "LocalStore") else inner.config.get(_BUCKETS.get(kind, ""))
+    return str(name or "")
+
+
 def service_of(endpoint: str) -> str:
     """Host and port of an endpoint's URL, in one way of writing; empty for those of the clouds themselves."""
     host = urlsplit(endpoint if "//" in endpoint else f"//{endpoint}").netloc.rpartition("@")[2].lower()
@@ -52,4 +61,4 @@ def service_of(endpoint: str) -> str:
     return f"{'127.0.0.1' if name == 'localhost' else name}{colon}{port}"
 
 
-__all__ = ["SCHEMES", "kind_of", "origin_of", "service_of"]
+__all__ = ["SCHEMES", "bucket_of", "kind_of", "origin_of", "service_of"]

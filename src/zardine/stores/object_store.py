@@ -36,7 +36,7 @@ from zardine.stores.object_errors import (
     is_unsupported,
     translated,
 )
-from zardine.stores.object_kinds import SCHEMES, kind_of, origin_of
+from zardine.stores.object_kinds import SCHEMES, bucket_of, kind_of, origin_of
 from zardine.stores.object_meter import RequestMeter
 from zardine.stores.object_regions import region_of
 
@@ -54,8 +54,9 @@ class ObjectStore(Store):
 
     URLs such as ``s3://bucket/a.zarr`` make one. The version of a value is its ETag, or Google's generation;
     the same bytes written again may have the same ETag. Conditional writes are conditional puts, so no update is lost
-    between any number of machines. Where the service has none, the first such write warns, and only threads of this
-    process exclude each other.
+    between any number of machines. Where the service has none, only threads of this process exclude each other: the
+    first such write of a document, or of a whole chunk or shard, warns, and to change a part of one is refused unless
+    the setting ``allow_lost_updates`` allows it.
 
     obstore repeats requests that fail for a passing reason, waiting longer each time, and gives up as its
     ``retry_config`` says. It cannot be used in a process that was forked after its first use: that is an error here.
@@ -74,7 +75,8 @@ class ObjectStore(Store):
         self._client = ObjectClient(store, kind)
         self._cost = cost or (_NEAR if kind == "MemoryStore" else _REMOTE)
         self._token = "version" if kind == "GCSStore" else "e_tag"  # what a conditional put there goes by
-        self._conditional = True
+        self._bucket = (*origin_of(store, kind), bucket_of(store, kind))
+        self._warned = False
 
     @property
     def store(self) -> Any:
@@ -202,21 +204,31 @@ class ObjectStore(Store):
             data = bytes(data)  # it would keep the caller's buffer
         if condition is None:
             return self._put(key, data)
-        if self._conditional and knows_conditions(self.origin) is not False:
+        if knows_conditions(self._bucket) is not False:
             with contextlib.suppress(UnsupportedError):
                 return self._put_conditionally(key, data, condition)
-        if self._conditional:
-            self._conditional = False
-            warnings.warn(
-                f"{self} has no conditional writes: updates may be lost where several processes or machines write "
-                "to the same chunk, shard or metadata document; the threads of this process exclude each other",
-                stacklevel=2,
-            )
+        self._put_up_with_races(key, condition)
         with self.lock(key):
             found = self._head(key)
             if (None if found is None else found[0]) != condition.version:
                 raise ConditionFailedError(f"key {key!r} of {self} changed since it was read; nothing was written")
             return self._put(key, data)
+
+    def _put_up_with_races(self, key: str, condition: Condition) -> None:
+        """Warn once where there are no conditional writes; refuse what would undo the changes of others unasked."""
+        if condition.strict:
+            raise UnsupportedError(
+                f"{self} has no conditional writes, so that changing a part of key {key!r} could undo what another "
+                "process or machine writes to it at the same time; nothing was written. Write whole shards or chunks, "
+                "or, if nobody else writes to them meanwhile: zardine.config.set({'allow_lost_updates': True})"
+            )
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{self} has no conditional writes: updates may be lost where several processes or machines write "
+                "to the same chunk, shard or metadata document; the threads of this process exclude each other",
+                stacklevel=3,
+            )
 
     def _put(self, key: str, data: BytesLike) -> Version | None:
         try:
@@ -227,7 +239,7 @@ class ObjectStore(Store):
     def _put_conditionally(self, key: str, data: BytesLike, condition: Condition) -> Version | None:
         mode: Any = "create" if condition.version is None else {self._token: condition.version}
         try:
-            return self._version_of(put_conditionally(self._client, key, data, mode, self.origin))
+            return self._version_of(put_conditionally(self._client, key, data, mode, self._bucket))
         except UnsupportedError:
             raise
         except Exception as error:

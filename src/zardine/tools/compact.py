@@ -12,6 +12,7 @@ import numpy as np
 from zardine.array_facts import is_draft
 from zardine.engine.freshness import Writing
 from zardine.engine.read_ahead import window_bytes
+from zardine.engine.update_shard import condition_of
 from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, DataError, NodeNotFoundError, StoreError
 from zardine.nodes import describe
@@ -19,7 +20,7 @@ from zardine.settings import thread_count
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
-from zardine.stores.base import Condition, Reading
+from zardine.stores.base import Reading
 from zardine.stores.resolve import StoreLike
 from zardine.tools.chunk_check import finding_of
 from zardine.tools.object_check import StoredObject
@@ -137,7 +138,7 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
                 if whole is None or whole.version != reading.version:
                     raise ConditionFailedError(f"key {key!r} of {store} changed while it was read")
                 shard = pack(whole.parts[0], index, layout, order)
-                store.set(key, shard, condition=None if whole.version is None else Condition(whole.version))
+                store.set(key, shard, condition=condition_of(whole, merged=True))
                 return size, len(shard), True
         except ConditionFailedError:
             if last:

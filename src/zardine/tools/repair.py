@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from zardine.array_facts import is_draft
 from zardine.codecs.sharding_indexed import PreparedSharding
 from zardine.engine.freshness import Writing
+from zardine.engine.update_shard import condition_of
 from zardine.errors import ConditionFailedError, StoreError
-from zardine.stores.base import Condition, Reading, Store
+from zardine.stores.base import Reading, Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.beyond_shape import NOTE
 from zardine.tools.kept_objects import Keeper
@@ -187,11 +188,11 @@ class _Repair:
         store, key = self.stored.source.store, self.stored.key
         self.actions += self.keeper.keep(store, self.stored.source.path, key, old, always=always_kept)
         if not self.dry_run and data is not None:
-            store.set(key, data, condition=None if old.version is None else Condition(old.version))
+            store.set(key, data, condition=condition_of(old, merged=True))
         elif not self.dry_run:
             layout = self.stored.source.layout.shard(self.stored.coordinates)
             if layout is not None and old.version is not None and not store.lock_is_exclusive:
-                store.set(key, layout.assemble([None] * layout.count), condition=Condition(old.version))
+                store.set(key, layout.assemble([None] * layout.count), condition=condition_of(old, merged=True))
                 self._act("repaired", message)
                 return
             store.erase_version(key, old.version)
