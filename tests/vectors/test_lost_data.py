@@ -290,3 +290,88 @@ def test_claims_that_are_false() -> None:
     store.set(key, (1).to_bytes(4, "little") + len(turned).to_bytes(4, "little") + turned)
     codes = vectors.validate(store).codes
     assert len(index.rows) < 2 or "tile-claim" in codes
+
+
+GRID = np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), axis=-1).reshape(-1, 3) * 10.0 + 5
+CONVERSIONS = [
+    lambda store: vectors.shard_store(store, 4),
+    vectors.unshard_store,
+    lambda store: vectors.reshard(store, 3),
+    lambda store: vectors.reshard(store, None),
+]
+
+
+def store_of_cells(shard: int | None) -> MemoryStore:
+    store = MemoryStore()
+    vectors.write_points(store, GRID, chunk_shape=10, shard_shape=shard, vertex_attributes={"n": np.arange(64)})
+    return store
+
+
+def drop_cell(store: MemoryStore, node: str, cell: tuple[int, int, int]) -> None:
+    """Remove a cell without a word in any document."""
+    if not vectors.get_shard_info(store)[node]["shard_shape"]:
+        store.erase(f"{node}/c/" + "/".join(map(str, cell)))
+        return
+    document = json.loads(bytes(store.get(f"{node}/zarr.json") or b""))
+    import zardine
+
+    array = zardine.open_array(store, path=node, mode="r+")
+    array[cell] = b""
+    assert json.loads(bytes(store.get(f"{node}/zarr.json") or b"")) == document
+
+
+def damage_shape(store: MemoryStore, node: str, shape: list[int]) -> None:
+    document = json.loads(bytes(store.get(f"{node}/zarr.json") or b""))
+    document["shape"] = shape
+    store.set(f"{node}/zarr.json", json.dumps(document).encode())
+
+
+def contents(store: MemoryStore) -> dict[str, bytes]:
+    return {key: bytes(store.get(key) or b"") for key in store.list()}
+
+
+@pytest.mark.parametrize("node", ["0/vertices", "0/vertex_fragments", "0/vertex_attributes/n"])
+@pytest.mark.parametrize("shard", [None, 2])
+@pytest.mark.parametrize("fault", ["lost", "off the grid", "off the grid and not listed"])
+def test_conversions_change_nothing_where_a_cell_is_lost(fault: str, shard: int | None, node: str) -> None:
+    store = store_of_cells(shard)
+    if fault == "lost":
+        drop_cell(store, node, (1, 2, 3))
+    else:
+        damage_shape(store, node, [1, 1, 1] if shard is None else [2, 2, 2])
+        if "not listed" in fault:
+            relist(store, node, None)
+    before = contents(store)
+    for convert in CONVERSIONS:
+        if shard is None and convert is not CONVERSIONS[0] and convert is not CONVERSIONS[2]:
+            continue  # it is stored so
+        with pytest.raises(CorruptionError, match=r"lost|off the grid") as caught:
+            convert(store)
+        assert caught.value.array == node
+        assert contents(store) == before
+    if node != "0/vertex_fragments":
+        with pytest.raises(CorruptionError):
+            vectors.read_points(store, bbox=([11, 21, 31], [19, 29, 39]))
+
+
+@pytest.mark.parametrize("shard", [None, 2])
+@pytest.mark.parametrize("shape", [[1, 1, 1], [4, 4, 3], [4, 2, 4]])
+def test_a_box_that_touches_a_cell_off_the_grid(shape: list[int], shard: int | None) -> None:
+    store = store_of_cells(shard)
+    damage_shape(store, "0/vertices", shape)
+    damage_shape(store, "0/vertex_fragments", shape)
+    outside = [n * 10 for n in (3, 3, 3)]
+    for box in (
+        (outside, [99] * 3),
+        (outside, [n + 9 for n in outside]),
+        ([1, 1, 1], [39, 39, 39]),
+        ([-9] * 3, [99] * 3),
+    ):
+        with pytest.raises(CorruptionError, match="off the grid"):
+            vectors.read_points(store, bbox=box)
+    with pytest.raises(CorruptionError, match=r"off the grid|lost"):
+        vectors.read_points(store, chunks=[(3, 3, 3)])
+    if shape != [1, 1, 1]:  # there that is all, and the number of vertices is wrong
+        assert vectors.read_points(store, bbox=([1] * 3, [9] * 3)).positions.tolist() == [[5, 5, 5]]
+    assert len(vectors.read_points(store, bbox=([100] * 3, [200] * 3))) == 0
+    assert len(vectors.read_points(store, bbox=([-100] * 3, [-50] * 3))) == 0

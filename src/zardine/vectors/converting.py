@@ -13,6 +13,7 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.node_changes import update_node
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.encoding.layouts import SHARDED_NOTE, cells_metadata, fitting_shards, shards_from
+from zardine.vectors.reading.presence import check_whole
 from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, child, key_texts
 from zardine.vectors.storing.level_access import Level, VectorStore
 from zardine.vectors.storing.one_writer import alone
@@ -45,7 +46,8 @@ def shard_store(
     Whoever is killed in the middle leaves a store that reads complete; the next call goes on. Nobody else may write
     meanwhile. ``progress`` is called with the number of arrays done, and of all. Raises
     :class:`~zardine.errors.DataError` for a shape that is none, or of more than 2^20 cells, and for ``arrays`` that
-    are not there, before anything is changed.
+    are not there, and :class:`~zardine.errors.CorruptionError` for a cell that is listed and not stored, or off the
+    grid, before anything is changed.
     """
     counts = _convert(path, shard_shape, arrays, progress)
     return {"arrays_sharded": counts[0], "chunks_packed": counts[1], "shard_shape": shard_shape}
@@ -129,6 +131,9 @@ def _convert(path: StoreLike, shard_shape: Any, arrays: Collection[str] | None, 
         known = ", ".join(sorted({name for name, *_ in there}))
         raise DataError(f"{owner.name} has no array {unknown[0]!r} to shard; there are {known}")
     work = [each for each in there if names is None or each[0] in names]
+    for _, array, shape in work:
+        if array.array.shards != shape:
+            check_whole(array)
     if shard_shape is not None and any(wanted):
         _set_note(owner, SHARDED_NOTE)
     changed = cells = 0

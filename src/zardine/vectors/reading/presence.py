@@ -15,6 +15,7 @@ from zardine.errors import CorruptionError, DataError, UnsupportedError
 from zardine.vectors.encoding.fragment_index import decode_index
 from zardine.vectors.encoding.ragged import Ints, find_rows, unique_rows
 from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, child
+from zardine.vectors.storing.cell_objects import find_cells
 from zardine.vectors.storing.level_access import Level
 
 _ADVICE = "repair(drop_lost=True) makes do with what is left"
@@ -30,10 +31,30 @@ def present_chunks(vertices: CellArray, index: CellArray | None) -> Ints:
             check_stored(vertices, names, listed)
         if index is not None:
             check_not_lost(vertices, index, listed)
-    if not vertices.inside(listed).all():
-        off = listed[~vertices.inside(listed)][0].tolist()
-        raise CorruptionError(f"{NONEMPTY} names {off}, which is off the grid", array=vertices.array.path)
+    check_on_grid(vertices, listed)
     return unique_rows(listed)[0]
+
+
+def check_on_grid(array: CellArray, listed: Ints) -> None:
+    """Raise where a chunk that is listed is not on the grid."""
+    inside = array.inside(listed)
+    if not inside.all():
+        off = tuple(listed[~inside][0].tolist())
+        reason = f"{NONEMPTY} names {list(off)}, which is off the grid of {array.array.shape} cells; {_ADVICE}"
+        raise CorruptionError(reason, array=array.array.path, chunk=off)
+
+
+def check_whole(array: CellArray) -> None:
+    """Raise where a cell that is listed is not stored, or not on the grid; without a list, where one is off the grid.
+
+    What is stored then is not what was, and no list may be made of it.
+    """
+    listed = array.listed()
+    if listed is None:
+        check_on_grid(array, find_cells(array.array, off_grid=True) + np.asarray(array.origin))
+    else:
+        check_on_grid(array, listed)
+        check_stored(array, listed, array.found())
 
 
 def stored_chunks(array: CellArray) -> Ints | None:

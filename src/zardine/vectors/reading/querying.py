@@ -21,7 +21,7 @@ from zardine.vectors.encoding.ragged import Ints, find_rows, row_numbers, unique
 from zardine.vectors.reading.conditions import holds
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_objects import Manifests, load_groups, load_manifests, with_objects
-from zardine.vectors.reading.presence import present_chunks
+from zardine.vectors.reading.presence import check_on_grid, present_chunks
 from zardine.vectors.reading.questions import ALL, Names, Query
 from zardine.vectors.storing.cell_arrays import CellArray
 from zardine.vectors.storing.level_access import Level
@@ -205,11 +205,25 @@ def _present_in_box(level: Level, vertices: CellArray, low: _Chunk, high: _Chunk
     last = (*end[:lead], *map(min, high, end[lead:]))
     if first == start and last == end:
         return None  # everything: then the number of vertices is checked as well
+    beyond = any(a < b for a, b in zip(low, start[lead:], strict=True))
+    if beyond or lead or any(a > b for a, b in zip(high, end[lead:], strict=True)):
+        _check_beyond(level, vertices, low, high)
     shape = [max(0, b - a + 1) for a, b in zip(first, last, strict=True)]
     if prod(shape) <= _few(vertices):
         return np.indices(shape, np.int64).reshape(level.rank, -1).T + np.array(first, np.int64)
     present = present_chunks(vertices, level.cells("vertex_fragments"))
     return present[((present >= first) & (present <= last)).all(axis=1)]
+
+
+def _check_beyond(level: Level, vertices: CellArray, low: _Chunk, high: _Chunk) -> None:
+    """Raise where a chunk in the box is listed that the grid does not have: its cell is lost."""
+    listed = vertices.listed()
+    if listed is None:
+        index = level.cells("vertex_fragments")
+        listed = None if index is None else index.listed()
+    if listed is not None:
+        space = listed[:, -len(low) :]
+        check_on_grid(vertices, listed[((space >= low) & (space <= high)).all(axis=1)])
 
 
 def _few(vertices: CellArray) -> int:

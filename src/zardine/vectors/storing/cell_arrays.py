@@ -22,6 +22,10 @@ from zardine.vectors.storing.cell_objects import find_cells, read_files
 
 NONEMPTY, ORIGIN = "nonempty_chunks", "chunk_grid_origin"
 
+_MOST_PARSED = 16
+_parsed: dict[int, tuple[Any, int, Ints | None]] = {}
+"""Lists of chunks seen lately, by the identity of what a document says, which does not change: it is held here."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellArray:
@@ -66,7 +70,17 @@ class CellArray:
 
     def listed(self) -> Ints | None:
         """The chunks of ``nonempty_chunks``, as they stand there; ``None`` where it is missing or makes no sense."""
-        return parse_keys(self.attributes.get(NONEMPTY), self.rank)
+        keys = self.attributes.get(NONEMPTY)
+        known = _parsed.get(id(keys))
+        if known is not None and known[0] is keys and known[1] == self.rank:
+            return known[2]
+        found = parse_keys(keys, self.rank)
+        if found is not None:
+            found.flags.writeable = False
+        if len(_parsed) >= _MOST_PARSED:
+            _parsed.clear()
+        _parsed[id(keys)] = keys, self.rank, found
+        return found
 
     def found(self) -> Ints:
         """The chunks whose cells are stored, by looking: at keys, and at the indexes of shards.

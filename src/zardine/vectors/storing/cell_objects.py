@@ -121,11 +121,11 @@ def stored_cells(array: Array) -> tuple[Ints, list[BytesLike]]:
     return np.concatenate([np.zeros((0, array.ndim), np.int64), *cells]), encoded
 
 
-def find_cells(array: Array) -> Ints:
-    """Every stored cell, by its key or by the index of its shard."""
+def find_cells(array: Array, *, off_grid: bool = False) -> Ints:
+    """Every stored cell, by its key or by the index of its shard; with ``off_grid``, also what lies beyond the grid."""
     source = array._source
     cells: list[Ints] = []
-    for where in _objects(array):
+    for where in _objects(array, off_grid=off_grid):
         layout = source.layout.shard(where)
         if layout is None:
             cells.append(np.array([where], np.int64))
@@ -138,16 +138,18 @@ def find_cells(array: Array) -> Ints:
             index = decode_index(reading.parts[0], layout.index_chain)
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
-        cells.append(_rows(array, where, layout.grid, index)[1])
+        cells.append(_rows(array, where, layout.grid, index, off_grid=off_grid)[1])
     return np.concatenate([np.zeros((0, array.ndim), np.int64), *cells])
 
 
-def _rows(array: Array, where: Sequence[int], grid: Sequence[int], index: ShardIndex) -> tuple[Ints, Ints]:
+def _rows(
+    array: Array, where: Sequence[int], grid: Sequence[int], index: ShardIndex, *, off_grid: bool = False
+) -> tuple[Ints, Ints]:
     """Rows of a shard's index that hold cells of the array, and these cells."""
     rows = np.flatnonzero(index.stored())
     inner = np.stack(np.unravel_index(rows, tuple(grid)), axis=1) if len(rows) else np.zeros((0, array.ndim), np.int64)
     cells = inner + np.asarray(where) * np.asarray(grid)
-    inside = (cells < np.asarray(array.shape)).all(axis=1)
+    inside = (cells < np.asarray(array.shape)).all(axis=1) | off_grid
     return rows[inside], cells[inside]
 
 
@@ -168,8 +170,8 @@ def _assembled(
         yield where, layout.assemble(chunks)
 
 
-def _objects(array: Array) -> Iterator[tuple[int, ...]]:
-    """Grid coordinates of the stored objects."""
+def _objects(array: Array, *, off_grid: bool = False) -> Iterator[tuple[int, ...]]:
+    """Grid coordinates of the stored objects; with ``off_grid``, also of those that the grid does not have."""
     source = array._source
     grid = tuple(axis.count for axis in source.layout.grids.objects)
     first = source.layout.keys.encode((0,) * len(grid))
@@ -180,5 +182,5 @@ def _objects(array: Array) -> Iterator[tuple[int, ...]]:
         parts = name[len(prefix) :].split(separator)[1:]
         if all(part.isdecimal() and part.isascii() for part in parts) and len(parts) == len(grid):
             where = tuple(map(int, parts))
-            if all(a < b for a, b in zip(where, grid, strict=True)):
+            if off_grid or all(a < b for a, b in zip(where, grid, strict=True)):
                 yield where
