@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.codecs.chain import CodecChain
 from zardine.engine.layout import ArrayLayout
 from zardine.engine.old_chunks import StoredRows
 from zardine.errors import EncodeError
 from zardine.settings import thread_count
 from zardine.sharding.index import EMPTY
+
+_STACK_BYTES = 2**22
+"""Decoded bytes that are looked at together."""
+_SMALL = 2**14
+"""Bytes of a chunk below which decoding it takes no longer than looking at its checksum from Python."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +81,41 @@ def encode(
         sources=None if old is None else [old.source],
     )
     return Encoded(data, np.frombuffer(offsets, np.uint64), np.frombuffer(lengths, np.uint64), failed)
+
+
+def sound_chunks(
+    pipeline: Any,
+    chain: CodecChain,
+    sources: Sequence[BytesLike],
+    places: npt.NDArray[np.int64],
+    *,
+    deep: bool,
+) -> npt.NDArray[np.bool_]:
+    """Which chunks of ``chain`` its ``pipeline`` decodes: rows of ``places`` say in which source, where and how long.
+
+    Of the others nothing is known. Those that are large are left out unless ``deep``: to decode them takes longer than
+    to look at their checksums. At most :data:`_STACK_BYTES` are decoded at a time, or one chunk.
+    """
+    sound = np.zeros(len(places), np.bool_)
+    shape, dtype = chain.spec.shape, chain.spec.dtype
+    nbytes = prod(shape) * dtype.itemsize
+    if pipeline is None or not len(places) or (not deep and nbytes > _SMALL):
+        return sound
+    right = np.ones(len(places), np.bool_) if chain.encoded_size is None else places[:, 2] == chain.encoded_size
+    jobs = np.zeros((len(places), 3 + len(shape)), np.int64)
+    jobs[:, :3] = places
+    candidates = np.flatnonzero(right)
+    most = max(1, _STACK_BYTES // max(1, nbytes))
+    raw = np.empty((min(most, len(candidates)) * shape[0], *shape[1:]), f"V{dtype.itemsize}")
+    for start in range(0, len(candidates), most):
+        which = candidates[start : start + most]
+        batch = np.ascontiguousarray(jobs[which])
+        batch[:, 3] = np.arange(len(which))
+        out = raw[: len(which) * shape[0]]
+        failed = pipeline.decode(list(sources), batch, _axes(len(which), shape), out, 1)
+        sound[which] = True
+        sound[which[[job for job, _ in failed]]] = False
+    return sound
 
 
 def decode_stack(layout: ArrayLayout, chunks: Sequence[BytesLike], shape: tuple[int, ...]) -> Any:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from zardine.buffers import BytesLike
 from zardine.codecs.base import BytesBytesCodec, ChunkSpec
@@ -13,6 +16,8 @@ from zardine.codecs.gzip import GzipCodec
 from zardine.codecs.numcodecs.checksums import NumcodecsChecksum
 from zardine.codecs.sharding_indexed import PreparedSharding, ShardingCodec, prepare_sharding
 from zardine.codecs.zstd import ZstdCodec
+from zardine.engine.chunk_stack import sound_chunks
+from zardine.engine.pipelines import make_pipeline
 from zardine.errors import ChecksumError, DataError
 from zardine.json_document import Problems
 from zardine.tools.index_check import check_entries, usable_rows
@@ -69,7 +74,11 @@ def check_shard(sharding: PreparedSharding, shard: BytesLike, *, deep: bool) -> 
     for found in check_entries(index, layout, len(shard)):
         yield found if found.row is None else _inner(sharding, found.row, found)
     view = memoryview(shard)
-    for row in usable_rows(index, layout, len(shard)).tolist():
+    rows = usable_rows(index, layout, len(shard))
+    places = np.zeros((len(rows), 3), np.int64)
+    places[:, 1], places[:, 2] = index.offsets[rows], index.lengths[rows]
+    sound = sound_chunks(_pipeline(sharding), sharding.chain, [shard], places, deep=deep)
+    for row in rows[~sound].tolist():
         offset, length = int(index.offsets[row]), int(index.lengths[row])
         for found in check_chunk(sharding.chain, view[offset : offset + length], deep=deep):
             yield _inner(sharding, row, found)
@@ -106,6 +115,11 @@ def _inner(sharding: PreparedSharding, row: int, found: Finding) -> Finding:
     layout = sharding.layout
     position = tuple(row // stride % count for stride, count in zip(layout.strides, layout.grid, strict=True))
     return Finding(found.kind, f"inner chunk {position} of it: {found.message}", is_note=found.is_note)
+
+
+@lru_cache(maxsize=64)
+def _pipeline(sharding: PreparedSharding) -> Any:
+    return make_pipeline(sharding.chain)
 
 
 @lru_cache(maxsize=64)

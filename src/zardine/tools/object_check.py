@@ -9,6 +9,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from zardine.engine.chunk_stack import sound_chunks
 from zardine.engine.freshness import check_fresh
 from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
@@ -74,6 +75,19 @@ class StoredObject:
                 self.coordinates, grids.objects, grids.chunks, layout.strides, layout.grid, strict=True
             )
         )
+
+    def reach_beyond(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of the inner chunks in these rows of the index reach beyond the array."""
+        layout = self.source.layout.shard(self.coordinates)
+        assert layout is not None
+        grids = self.source.layout.grids
+        beyond = np.zeros(len(rows), np.bool_)
+        for i, objects, chunks, stride, count in zip(
+            self.coordinates, grids.objects, grids.chunks, layout.strides, layout.grid, strict=True
+        ):
+            size = chunks.runs[0][0]
+            beyond |= objects.start(i) + (rows // stride % count + 1) * size > objects.length
+        return beyond
 
     def chunk_shape(self) -> tuple[int, ...]:
         """Shape of the chunks in it."""
@@ -187,14 +201,16 @@ def _shard(
         part = store.read(key, joined.fetched)
         if part is None or part.version != reading.version:
             raise _ChangedError
+        places = np.stack((joined.within, joined.offsets, lengths.astype(np.int64)), axis=1)
+        doubtful = ~sound_chunks(stored.source.layout.pipeline, chain, part.parts, places, deep=deep)
+        beyond = stored.reach_beyond(batch) if at_edge else np.zeros(len(batch), np.bool_)
         mine = []
-        for row, within, at, length in zip(
-            batch.tolist(), joined.within.tolist(), joined.offsets.tolist(), lengths.tolist(), strict=True
-        ):
+        for i in np.flatnonzero(doubtful | beyond).tolist():
+            row, (within, at, length) = int(batch[i]), places[i].tolist()
             data = memoryview(part.parts[within])[at : at + length]
-            wrong = list(check_chunk(chain, data, deep=deep))
+            wrong = list(check_chunk(chain, data, deep=deep)) if doubtful[i] else []
             mine += [Finding(each.kind, each.message, row, _range(index, row), each.is_note) for each in wrong]
-            if at_edge and not wrong and not is_beyond:
+            if beyond[i] and not wrong and not is_beyond:
                 is_beyond = has_values_beyond(stored.source, chain, stored.chunk_of(row), data)
         with guard:
             found.extend(mine)
