@@ -133,3 +133,49 @@ def test_info_shows_units_and_the_reference_system(run: Any, tmp_path: Path) -> 
     vectors.write_points(path, points, overwrite=True)
     assert "Reference" not in run("vectors", "info", path).stdout
     assert json.loads(run("vectors", "info", path, "--json").stdout)["crs"] is None
+
+
+def files_of(store: str) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in Path(store).rglob("*") if path.is_file()}
+
+
+def test_repair_reports_what_it_leaves(run: Any, store: str) -> None:
+    cell = next(Path(store).glob("0/vertices/c/*/*/*"))
+    damaged = bytearray(cell.read_bytes())
+    damaged[-1] ^= 1
+    cell.write_bytes(bytes(damaged))
+    for words in ((), ("--dry-run",), ("-q",)):
+        result = run("vectors", "repair", store, *words)
+        assert result.exit_code == 1
+        assert "0/vertices" in result.stdout
+        assert "Nothing to do" not in result.stdout
+        assert ("fault left" in result.stdout) == ("-q" not in words)
+    told = json.loads(run("vectors", "repair", store, "--json").stdout)
+    assert [each["severity"] for each in told["left"]] == ["error"] * len(told["left"]) != []
+
+
+def test_a_dry_run_tells_what_would_be_done_and_changes_nothing(run: Any, store: str) -> None:
+    document = Path(store) / "0/vertices/zarr.json"
+    damaged = json.loads(document.read_text())
+    damaged["attributes"]["nonempty_chunks"].pop()
+    document.write_text(json.dumps(damaged))
+    for file in Path(store).glob("0/vertex_attributes/intensity/c/0/0/*"):
+        file.unlink()
+    before = files_of(store)
+    dry = {words: run("vectors", "repair", store, "--dry-run", *words) for words in ((), ("--drop-lost",))}
+    assert files_of(store) == before
+    assert vectors.repair(store, dry_run=True) == [
+        line for line in dry[()].stdout.splitlines() if line.startswith("0") and not line.startswith("0 ")
+    ]
+    assert files_of(store) == before
+    assert "to do" in dry[()].stdout
+    assert dry[()].exit_code == 1
+    assert dry["--drop-lost",].exit_code == 0
+    done = run("vectors", "repair", store, "--drop-lost")
+    assert done.stdout == dry["--drop-lost",].stdout.replace("to do", "done")
+    assert done.exit_code == 0
+    assert files_of(store) != before
+    assert vectors.validate(store).ok
+    seen: list[tuple[int, int]] = []
+    vectors.repair(store, progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(0, 1), (1, 1)]

@@ -427,3 +427,21 @@ def test_what_is_left_out_of_listings(store, outside):
     assert sorted(name for name, _ in store.left_out()) == ["circle", "fifo", "in/empty", "in/out", "in/up"]
     assert sorted(name for name, _ in store.left_out("in/")) == ["in/empty", "in/out", "in/up"]
     assert list(store.left_out("missing/")) == []
+
+
+def test_a_value_takes_the_place_of_an_empty_directory(store):
+    root = store.root
+    for condition in (None, Condition(None)):
+        (root / "empty/of/all").mkdir(parents=True)
+        (root / "empty/too").mkdir()
+        version = store.set("empty", b"x", condition=condition)
+        assert (store.get("empty"), store.version("empty")) == (b"x", version)
+        store.erase("empty")
+    (root / "full/of/all").mkdir(parents=True)
+    (root / "full/file").write_bytes(b"y")
+    os.symlink(root / "full/of/all", root / "link")
+    for key in ("full", "link"):
+        with pytest.raises(StoreError, match="prefix of other keys"):
+            store.set(key, b"x")
+    assert (root / "full/of/all").is_dir()
+    assert store.get("full/file") == b"y"

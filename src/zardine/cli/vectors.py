@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,6 +13,9 @@ from zardine.cli.errors import FAULTS, FINE, arguments
 from zardine.cli.missing_paths import missing
 from zardine.cli.options import json_option, path_argument, quiet_option, storage_option, traceback_option
 from zardine.cli.vectors_options import counted, place
+
+if TYPE_CHECKING:
+    from zardine.vectors.findings import Finding
 
 _IMPORT = "Write what is in FILE to a new Zarr Vectors store at PATH."
 _EXPORT = "Write a level of the Zarr Vectors store at PATH to FILE."
@@ -80,9 +83,7 @@ def validate(path: str, storage_options: dict[str, Any], quiet: bool, as_json: b
     with arguments(), missing(path), progress("Checking levels", show=not (as_json or quiet)) as advance:
         report = validate(place(path, storage_options), progress=advance.report)
     if as_json:
-        names = ("severity", "code", "place", "message")
-        found = [{name: getattr(each, name) for name in names} for each in report.findings]
-        print_json({"ok": report.ok, "findings": found, "vertex_counts": report.vertex_counts})
+        print_json({"ok": report.ok, "findings": _findings(report.findings), "vertex_counts": report.vertex_counts})
     else:
         for each in report.errors if quiet else report.findings:
             print(clean(str(each)))
@@ -94,26 +95,51 @@ def validate(path: str, storage_options: dict[str, Any], quiet: bool, as_json: b
 @click.command("repair", cls=Command)
 @path_argument()
 @click.option("--drop-lost", is_flag=True, help="Forget what refers to lost data, so that the rest can be read.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be done; change nothing.")
 @storage_option()
 @quiet_option()
 @json_option()
-def repair(path: str, drop_lost: bool, storage_options: dict[str, Any], quiet: bool, as_json: bool) -> None:
+def repair(
+    path: str, drop_lost: bool, dry_run: bool, storage_options: dict[str, Any], quiet: bool, as_json: bool
+) -> int:
     """Put right what can be put right in the store at PATH.
 
     Brings interrupted changes to an end, lists chunks that are stored, fills up attributes that lack rows, and counts
     vertices anew. Values that are lost become fill values: 0, NaN, missing text. With --drop-lost, chunks whose
     vertices are lost go, and what refers to them; the count of vertices is then of those that are left, which may be
-    0. What is lost stays lost: take a copy first. 'zardine vectors validate' shows what is left.
+    0. What is lost stays lost: take a copy first. What is left is shown as by 'zardine vectors validate', and then the exit
+    code is 1.
     """
     from zardine.cli.output import clean, print_json
-    from zardine.vectors import repair
+    from zardine.cli.progress import progress
+    from zardine.vectors import repair, validate
+    from zardine.vectors.repairing import trial
 
     with arguments(), missing(path):
-        lines = repair(place(path, storage_options, "r+"), drop_lost=drop_lost)
+        target = trial(place(path, storage_options)) if dry_run else place(path, storage_options, "r+")
+        with progress("Repairing levels", show=not (as_json or quiet)) as advance:
+            lines = repair(target, drop_lost=drop_lost, progress=advance.report)
+        with progress("Checking levels", show=not (as_json or quiet)) as advance:
+            left = validate(target, progress=advance.report).errors
     if as_json:
-        print_json({"done": lines})
-    elif not quiet:
-        print("\n".join(map(clean, lines)) or "Nothing to do")
+        print_json({"done": lines, "left": _findings(left), "dry_run": dry_run})
+    else:
+        for line in () if quiet else lines:
+            print(clean(line))
+        for each in left:
+            print(clean(str(each)))
+        if not quiet and not lines and not left:
+            print("Nothing to do")
+        elif not quiet:
+            done = [line for line in lines if "left as it is" not in line]
+            print(
+                f"{counted(len(done), 'action')} {'to do' if dry_run else 'done'}, {counted(len(left), 'fault')} left"
+            )
+    return FAULTS if left else FINE
+
+
+def _findings(found: Iterable[Finding]) -> list[dict[str, str]]:
+    return [{name: getattr(each, name) for name in ("severity", "code", "place", "message")} for each in found]
 
 
 def _rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

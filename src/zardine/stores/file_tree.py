@@ -139,6 +139,26 @@ def _remove_now(directory: int, name: str) -> None:
             return
 
 
+def remove_empty(directory: int, name: str) -> bool:
+    """Whether a directory held nothing but empty directories, and is gone."""
+    try:
+        below = os.open(name, _BELOW, dir_fd=directory)
+    except OSError:
+        return False
+    try:
+        with os.scandir(below) as entries:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        if not all(is_directory and remove_empty(below, each) for each, is_directory in found):
+            return False
+    finally:
+        os.close(below)
+    try:
+        os.rmdir(name, dir_fd=directory)
+    except OSError:
+        return False
+    return True
+
+
 def clear(directory: int) -> None:
     """Remove everything in an open directory; links are removed, not followed."""
     with os.scandir(directory) as entries:
@@ -186,4 +206,13 @@ def remove_leftovers(path: str, older_than: float) -> int:
     return count
 
 
-__all__ = ["EMPTY_DIRECTORY", "clear", "left_out", "leftovers", "list_directory", "remove", "remove_leftovers"]
+__all__ = [
+    "EMPTY_DIRECTORY",
+    "clear",
+    "left_out",
+    "leftovers",
+    "list_directory",
+    "remove",
+    "remove_empty",
+    "remove_leftovers",
+]

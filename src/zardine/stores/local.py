@@ -444,10 +444,12 @@ class LocalStore(Store):
     def _place(
         self, directory: int, temporary: str, file: int, name: str, key: str, condition: Condition | None
     ) -> os.stat_result | None:
-        """Give the finished temporary file its name; ``None`` if another writer made that name just now: again."""
+        """Give the finished temporary file its name; ``None`` if something was in the way that is gone now: again."""
         with FileLock(directory, name) as lock:
             old = lock.status
             if old is not None and stat.S_ISDIR(old.st_mode):
+                if file_tree.remove_empty(directory, name):  # of a prefix that has no keys
+                    return None
                 raise IsADirectoryError(errno.EISDIR, "it is a prefix of other keys (a directory)")
             if old is not None and not stat.S_ISREG(old.st_mode):  # reads as missing, so conditions could never hold
                 raise OSError(errno.EINVAL, "what lies there is neither a file nor a directory: remove it first")

@@ -11,6 +11,9 @@ import numpy as np
 from zardine.errors import CorruptionError, ZardineError
 from zardine.node_changes import update_node
 from zardine.nodes import load_array
+from zardine.places import find_place
+from zardine.stores.overlay import OverlayStore
+from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.coarser_levels import forget_lost_levels
 from zardine.vectors.content.columns import Column, join_columns
@@ -35,9 +38,16 @@ from zardine.vectors.validation.rows import check_rows
 
 T = TypeVar("T")
 
+Progress = Callable[[int, int], object] | None
 
-@locked
-def repair(path: StoreLike, *, drop_lost: bool = False) -> list[str]:
+
+def trial(path: StoreLike) -> StorePath:
+    """What stands for the store at ``path``, whose changes are kept in memory and never reach it."""
+    store, inner = find_place(path, mode="r")
+    return StorePath(OverlayStore(store), inner)
+
+
+def repair(path: StoreLike, *, drop_lost: bool = False, dry_run: bool = False, progress: Progress = None) -> list[str]:
     """Put right what :func:`validate` finds and what can be put right; gives a line for each thing done.
 
     - changes and conversions that were interrupted are brought to an end;
@@ -49,10 +59,21 @@ def repair(path: StoreLike, *, drop_lost: bool = False) -> list[str]:
     What says that data is lost stays, so that :func:`validate` and readers go on saying so. ``drop_lost``: forget what
     is lost (chunks of ``nonempty_chunks``, rows of the fragment index, fragments of objects, links, counts), so that
     the rest can be read. What is damaged and cannot be put right is left as it is, which a line says.
+
+    ``dry_run``: change nothing, and tell what would be done. ``progress`` is called with the number of levels done, and
+    of all.
     """
+    return _repair(trial(path) if dry_run else path, drop_lost, progress)
+
+
+@locked
+def _repair(path: StoreLike, drop_lost: bool, progress: Progress) -> list[str]:
     owner = VectorStore.open(path, writable=True)
     done: list[str] = []
-    for number in owner.level_numbers():
+    numbers = owner.level_numbers()
+    for count, number in enumerate(numbers):
+        if progress is not None:
+            progress(count, len(numbers))
         level = _tried(done, str(number), partial(owner.level, number))
         if level is None:
             continue
@@ -69,6 +90,8 @@ def repair(path: StoreLike, *, drop_lost: bool = False) -> list[str]:
             _note(done, str(number), step)
         _note(done, str(number), _mend_tables(level))
         _note(done, str(number), _left_as_it_is(owner.level(number)))
+    if progress is not None:
+        progress(len(numbers), len(numbers))
     if any(differing_documents(owner)):
         forget_consolidated(owner)
         done.append("removed consolidated metadata that other documents contradict: consolidate_metadata makes it anew")
