@@ -107,8 +107,8 @@ def repair(
     Brings interrupted changes to an end, lists chunks that are stored, fills up attributes that lack rows, and counts
     vertices anew. Values that are lost become fill values: 0, NaN, missing text. With --drop-lost, chunks whose
     vertices are lost go, and what refers to them; the count of vertices is then of those that are left, which may be
-    0. What is lost stays lost: take a copy first. What is left is shown as by 'zardine vectors validate', and then the exit
-    code is 1.
+    0. What is lost stays lost: take a copy first. What is left is shown as by 'zardine vectors validate', and then the
+    exit code is 1.
     """
     from zardine.cli.output import clean, print_json
     from zardine.cli.progress import progress
@@ -166,8 +166,12 @@ def _rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         grid = " × ".join(map(str, level["grid_shape"] or ()))
         shards = level["shard_shape"]
         packed = f"shards of {' × '.join(map(str, shards))} cells" if shards else "no shards"
+        others = {name: each for name, each in level["shard_shapes"].items() if each != shards}
         codecs = ", ".join(level["compressors"]) or "no compression"
         rows.append(("", f"{counted(level['chunks'] or 0, 'chunk')} in a grid of {grid}; {packed}; {codecs}"))
+        if others:
+            differing = [f"{name} {' × '.join(map(str, each)) if each else 'none'}" for name, each in others.items()]
+            rows.append(("", f"shards of other arrays: {', '.join(differing)}"))
         for kind in ("vertex", "fragment", "link", "object"):
             if level[f"{kind}_attributes"]:
                 rows.append(

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zardine.vectors.checking import validate
-    from zardine.vectors.converting import get_shard_info, is_sharded, reshard, shard_store, unshard_store
     from zardine.vectors.cross_levels import read_cross_level_links
     from zardine.vectors.describing import describe_store
     from zardine.vectors.editing import (
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from zardine.vectors.pyramid import build_pyramid
     from zardine.vectors.repairing import repair
     from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
+    from zardine.vectors.sharding import get_shard_info, is_sharded, reshard, shard_store, unshard_store
     from zardine.vectors.tables import (
         FragmentTable,
         GroupTable,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "checking": ("validate",),
-    "converting": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
+    "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
     "cross_levels": ("read_cross_level_links",),
     "describing": ("describe_store",),
     "editing": (

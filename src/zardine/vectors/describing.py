@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.sharding import cell_arrays
 from zardine.vectors.storing.level_access import Level, VectorStore
 
 
@@ -13,7 +14,8 @@ def describe_store(path: StoreLike) -> dict[str, Any]:
 
     ``geometry_types``, ``crs``, ``axes``, ``bounds``, ``chunk_shape``, ``bin_shape``, ``format_version``, and
     ``levels``: of each ``level``, ``vertex_count``, ``chunk_shape``, ``grid_shape``, ``chunks`` (with vertices),
-    ``dtype``, ``shard_shape``, ``compressors``, ``objects``, ``links`` and names of attributes.
+    ``dtype``, ``shard_shape``, ``compressors`` (of the vertices), ``shard_shapes`` (of each array of cells, by its
+    path), ``objects``, ``links`` and names of attributes.
     """
     owner = VectorStore.open(path)
     root = owner.root
@@ -44,6 +46,9 @@ def _level(level: Level) -> dict[str, Any]:
         "chunks": None if vertices is None else vertices.count(),
         "dtype": None if vertices is None else vertices.attributes.get("dtype"),
         "shard_shape": None if vertices is None or vertices.array.shards is None else list(vertices.array.shards),
+        "shard_shapes": {
+            name: None if array.array.shards is None else list(array.array.shards) for name, array in cell_arrays(level)
+        },
         "compressors": [] if vertices is None else [codec.name for codec in vertices.array.compressors],
         "objects": None if objects is None else objects.get("num_objects"),
         "groups": None if groups is None else groups.get("num_groups"),

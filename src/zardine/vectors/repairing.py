@@ -18,7 +18,6 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.coarser_levels import forget_lost_levels
 from zardine.vectors.content.columns import Column, join_columns
 from zardine.vectors.content.level_plan import cut
-from zardine.vectors.converting import cell_arrays
 from zardine.vectors.encoding.documents import LEVEL
 from zardine.vectors.encoding.offsets import signed
 from zardine.vectors.encoding.ragged import Ints, find_rows, unique_rows
@@ -27,6 +26,7 @@ from zardine.vectors.forgetting import filled_node, forget_links, forget_vertice
 from zardine.vectors.reading.loading import dtype_of, load_cells, row_shape_of
 from zardine.vectors.reading.loading_links import deltas_of, rows_of_links
 from zardine.vectors.reading.loading_objects import load_manifests
+from zardine.vectors.sharding import cell_arrays
 from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, key_texts
 from zardine.vectors.storing.consolidation import differing_documents, forget_consolidated
 from zardine.vectors.storing.level_access import Level, VectorStore

@@ -72,6 +72,11 @@ def checked_box(bbox: Any, rank: int) -> tuple[tuple[float, ...], tuple[float, .
         corners = np.zeros(0)
     if corners.shape != (2, rank) or np.isnan(corners).any():
         raise SelectionError(f"bbox {shown(bbox)} is no lowest and highest corner of {rank} coordinates each")
+    if (corners[0] > corners[1]).any():
+        axis = int(np.flatnonzero(corners[0] > corners[1])[0])
+        raise SelectionError(
+            f"bbox {shown(bbox)} ends before it begins on axis {axis}: it is the lowest corner, then the highest"
+        )
     return tuple(corners[0].tolist()), tuple(corners[1].tolist())
 
 
@@ -105,7 +110,8 @@ def checked_ids(ids: Any, count: int | None, what: str) -> Ints:
 def _lengths(value: Any, rank: int, name: str) -> tuple[float, ...]:
     try:
         array = np.asarray(value)
-        array = np.zeros(0) if array.dtype.kind in "US" or value is True else array.astype(np.float64)
+        flags = array.dtype.kind == "b" or (np.iterable(value) and any(isinstance(each, bool) for each in value))
+        array = np.zeros(0) if array.dtype.kind in "US" or flags else array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         array = np.zeros(0)
     if array.ndim == 0:

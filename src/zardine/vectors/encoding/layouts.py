@@ -8,6 +8,8 @@ from math import prod
 from operator import index as as_index
 from typing import Any
 
+import numpy as np
+
 from zardine.codecs.base import BytesBytesCodec, Codec
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.registry import codec_from
@@ -20,6 +22,7 @@ from zardine.settings import config
 
 ALWAYS = 8
 """Cells along an axis that a shard may have however small the grid is: stores grow."""
+_SHARDING = "sharding_indexed"
 _MOST_CELLS = 2**20
 """Of a shard. Its index has 16 bytes for each, and is read as a whole."""
 
@@ -65,6 +68,11 @@ def layout_from(shard_shape: Any, compressor: Any, codec_config: Any, checksum: 
         compressors = _compressors(codecs)
         if shard_shape is None and grid is not None:
             shard_shape = grid[:rank]
+        if shard_shape is None and _is_sharded(codec_config):
+            raise DataError(
+                "codec_config names the codec sharding_indexed, and nothing says how many cells a shard has: give "
+                "shard_shape=8, say; without it the store would not be sharded"
+            )
     layout = Layout(shards_from(shard_shape, rank), compressors)
     wanted = (codec_config is None and config["array.checksum"]) if checksum is None else checksum
     return replace(layout, compressors=(*compressors, Crc32cCodec())) if wanted and not layout.has_checksum else layout
@@ -78,12 +86,11 @@ def shards_from(shard_shape: Any, rank: int, *, lead: bool = False) -> tuple[int
     if shard_shape is None:
         return None
     try:
-        if isinstance(shard_shape, bool):
+        given = list(shard_shape) if hasattr(shard_shape, "__iter__") else [shard_shape] * rank
+        is_text = isinstance(shard_shape, (str, bytes, bytearray))
+        if is_text or any(isinstance(each, (bool, np.bool_)) for each in given):
             raise TypeError
-        if isinstance(shard_shape, Sequence) or hasattr(shard_shape, "__iter__"):
-            shape = tuple(as_index(each) for each in shard_shape)
-        else:
-            shape = (as_index(shard_shape),) * rank
+        shape = tuple(as_index(each) for each in given)
     except TypeError:
         raise DataError(f"shard_shape is a number of cells, or one for each axis, not {shard_shape!r}") from None
     if lead and len(shape) == rank - 1:
@@ -158,14 +165,38 @@ def _spec(given: Any) -> tuple[Sequence[int] | None, Any]:
     codecs = [given] if isinstance(given, (str, Mapping, Codec)) else list(given)
     inner: list[Any] = []
     for each in codecs:
-        if isinstance(each, ShardingCodec):
-            inner += each.codecs
-        elif isinstance(each, Mapping) and each.get("name") == "sharding_indexed":
-            configuration = each.get("configuration")
-            inner += configuration.get("codecs", []) if isinstance(configuration, Mapping) else []
-        else:
+        configuration = _sharding_of(each)
+        if configuration is None:
             inner.append(each)
+        else:
+            _check_index(configuration)
+            inner += configuration.get("codecs", [])
     return grid, inner
+
+
+def _is_sharded(codec_config: Any) -> bool:
+    codecs = codec_config.get("codecs", codec_config) if isinstance(codec_config, Mapping) else codec_config
+    listed = [codecs] if isinstance(codecs, (str, Mapping, Codec)) else list(codecs)
+    return any(_sharding_of(each) is not None for each in listed)
+
+
+def _sharding_of(codec: Any) -> Mapping[str, Any] | None:
+    """The configuration of a sharding codec, in whatever form it is given; ``None`` for other codecs."""
+    if isinstance(codec, ShardingCodec):
+        codec = codec.to_json()
+    if codec == _SHARDING or (isinstance(codec, Mapping) and codec.get("name") == _SHARDING):
+        configuration = codec.get("configuration") if isinstance(codec, Mapping) else None
+        return configuration if isinstance(configuration, Mapping) else {}
+    return None
+
+
+def _check_index(configuration: Mapping[str, Any]) -> None:
+    """Raise for settings of a shard's index other than those that every array here has."""
+    if configuration.get("index_location", "end") != "end":
+        raise DataError("codec_config: the index of shards is at their end, index_location cannot be another")
+    names = [each.get("name") if isinstance(each, Mapping) else each for each in configuration.get("index_codecs", ())]
+    if names and names != ["bytes", "crc32c"]:
+        raise DataError(f"codec_config: the index_codecs of shards are bytes and crc32c, not {names}")
 
 
 def _compressors(value: Any) -> tuple[BytesBytesCodec, ...]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from zardine.errors import UnsupportedError, ZardineError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.vectors.converting import has_cells
 from zardine.vectors.encoding.ragged import find_rows, unique_rows
 from zardine.vectors.findings import Finding, error, guarded, warning
+from zardine.vectors.sharding import has_cells
 from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, key_texts
 from zardine.vectors.storing.level_access import Level
 from zardine.vectors.storing.rebuilding import is_settled
@@ -32,7 +32,7 @@ def check_arrays(level: Level, findings: list[Finding]) -> None:
 
 
 def _arrays(level: Level, below: str, findings: list[Finding]) -> Iterator[tuple[str, CellArray]]:
-    """As :func:`~zardine.vectors.converting.cell_arrays`, and what cannot be opened is found."""
+    """As :func:`~zardine.vectors.sharding.cell_arrays`, and what cannot be opened is found."""
     number = level.document.level
     for name in guarded(findings, "array", f"{number}/{below}", lambda: level.names(below)) or ():
         relative = f"{below}/{name}" if below else name

@@ -189,3 +189,6 @@ def _set_note(owner: VectorStore, note: str | None) -> None:
         return old.with_attributes(kept if note is None else {**kept, "notes": note})
 
     update_node(owner.store, owner.path, group, change)
+
+
+__all__ = ["get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"]
