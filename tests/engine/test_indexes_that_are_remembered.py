@@ -1,0 +1,111 @@
+"""Indexes of shards are remembered by version, within a limit, and never where there are no versions."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zardine
+from zardine.engine.index_cache import IndexCache, KnownIndex
+from zardine.engine.ranges import join_ranges
+from zardine.sharding.index import ShardIndex
+from zardine.storage import LocalStore, MemoryStore
+from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Version
+from zardine.tools.index_check import check_entries, unused_bytes
+
+
+class Versionless(MemoryStore):
+    """A store that cannot tell whether a value is the one that it gave before."""
+
+    def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        found = super().read(key, ranges)
+        return None if found is None else Reading(found.parts, None, found.size)
+
+    def set(self, key: str, value: bytes, *, condition: Condition | None = None) -> Version | None:
+        super().set(key, value)
+        return None
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_a_store_without_versions_and_a_second_writer(location: str) -> None:
+    values: dict[str, bytes] = {}
+    one, two = Versionless(values), Versionless(values)
+    shards = {"shape": (8,), "index_location": location}
+    array = zardine.create_array(one, shape=(8,), chunks=(2,), shards=shards, dtype="i4", compressors=None)
+    array[...] = np.arange(1, 9)
+    assert array[2:4].tolist() == [3, 4]
+    second = zardine.open_array(two)
+    second[:2] = 0  # all others lie elsewhere now
+    second[6:] = [70, 80]
+    assert array[2:4].tolist() == [3, 4]
+    assert array[...].tolist() == [0, 0, 3, 4, 5, 6, 70, 80]
+    array[4] = 50
+    assert second[...].tolist() == [0, 0, 3, 4, 50, 6, 70, 80]
+
+
+def entry(count: int) -> KnownIndex:
+    return KnownIndex(np.zeros(count, np.int64), np.zeros(count, np.int64), "v")
+
+
+def test_the_cache_stays_within_its_limit() -> None:
+    cache = IndexCache()
+    with zardine.config.set({"cache.shard_index_bytes": 100_000}):
+        for number in range(100):
+            cache.put(0, f"small {number}", entry(1))
+            assert cache._nbytes <= 100_000
+        for number in range(100):
+            cache.put(0, f"large {number}", entry(5_000))
+            assert cache._nbytes <= 100_000
+            assert cache._nbytes == sum(each.nbytes for each in cache._entries.values())
+        assert cache.get(0, "small 99") is None
+        assert cache.get(0, "large 99") is not None
+        cache.put(0, "too large", entry(100_000))
+        assert cache.get(0, "too large") is None
+
+
+def test_a_file_that_was_changed_and_given_its_old_time(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    array = zardine.create_array(store, shape=(4,), chunks=(2,), shards=(4,), dtype="i4", compressors=None)
+    array[...] = [1, 2, 3, 4]
+    assert array[0] == 1
+    file = tmp_path / "c/0"
+    status, version = os.stat(file), store.version("c/0")
+    assert version is not None
+    other = zardine.create_array(None, shape=(4,), chunks=(2,), shards=(4,), dtype="i4", compressors=None)
+    other[2:] = [3, 4]
+    other[:2] = [5, 6]
+    data = bytes(other.store.get("c/0"))
+    assert len(data) == status.st_size
+    with open(file, "r+b") as opened:
+        opened.write(data)
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert os.stat(file).st_mtime_ns == status.st_mtime_ns
+    assert store.version("c/0") != version
+    assert array[...].tolist() == [5, 6, 3, 4]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_joined_ranges_hold_what_was_asked_for(seed: int) -> None:
+    """Also where one reaches beyond the next ones, as chunks that share bytes do."""
+    rng = np.random.default_rng(seed)
+    data = rng.integers(0, 256, 400, np.uint8).tobytes()
+    offsets = np.concatenate(([0, 10, 50], rng.integers(0, 200, 12)))
+    lengths = np.concatenate(([100, 5, 5], rng.integers(0, 200, 12)))
+    for gap in (0, 3, 50):
+        joined = join_ranges(offsets, lengths, gap)
+        parts = [data[start : start + length] for start, length in joined.fetched]
+        for i, (offset, length) in enumerate(zip(offsets.tolist(), lengths.tolist(), strict=True)):
+            at = int(joined.offsets[i])
+            assert parts[int(joined.within[i])][at : at + length] == data[offset : offset + length]
+
+
+def test_a_chunk_that_overlaps_one_before_the_one_before() -> None:
+    array = zardine.create_array(None, shape=(6,), chunks=(2,), shards=(6,), dtype="i4")
+    layout = array._source.layout.uniform_shard
+    index = ShardIndex(np.array([0, 10, 50], np.uint64), np.array([100, 5, 5], np.uint64))
+    size = 100 + layout.index_size
+    found = [(each.kind, each.row) for each in check_entries(index, layout, size) if each.kind == "overlap"]
+    assert found == [("overlap", 1), ("overlap", 2)]
+    assert unused_bytes(index, layout, size) == 0

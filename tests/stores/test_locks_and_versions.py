@@ -1,0 +1,52 @@
+"""What forks keep of locks, and what is told of a value that is replaced between two requests."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from servers import servers
+from zardine.storage import LocalStore, ObjectStore
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_a_fork_keeps_no_descriptor_of_a_lock(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.set("a/k", b"x")
+
+    def held() -> list[str]:
+        links = [f"/proc/self/fd/{each}" for each in os.listdir("/proc/self/fd")]
+        return [link for link in links if os.path.exists(link) and os.path.samefile(link, tmp_path / "a/k")]
+
+    with store.lock("a/k"):
+        assert len(held()) == 1
+        child = os.fork()
+        if child == 0:
+            os._exit(len(held()))
+        assert os.waitpid(child, 0)[1] == 0
+        assert len(held()) == 1
+    assert held() == []
+
+
+def test_a_value_that_is_replaced_by_one_as_long_between_the_requests() -> None:
+    """Ranges beyond the end are cut to the size, which is asked for first: all of one version, and that is told."""
+    obstore = servers.package("obstore")
+    store = ObjectStore(obstore.store.MemoryStore())
+    store.set("k", b"old-old-")
+    head, answers = store._head, []
+
+    def replaced(key: str) -> object:
+        answers.append(head(key))
+        if len(answers) == 1:
+            store.set("k", b"new-new-")
+        return answers[-1]
+
+    store._head = replaced  # type: ignore[method-assign]
+    for wanted in (((4, 100),), ((0, 4), (4, 100))):
+        answers.clear()
+        store.set("k", b"old-old-")
+        reading = store._read_beyond("k", wanted)
+        assert reading is not None
+        assert b"".join(map(bytes, reading.parts)) == b"new-new-"[-len(wanted) * 4 :]
+        assert reading.version == head("k")[0]
