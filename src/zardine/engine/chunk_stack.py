@@ -101,20 +101,17 @@ def sound_chunks(
     nbytes = prod(shape) * dtype.itemsize
     if pipeline is None or not len(places) or (not deep and nbytes > _SMALL):
         return sound
-    right = np.ones(len(places), np.bool_) if chain.encoded_size is None else places[:, 2] == chain.encoded_size
     jobs = np.zeros((len(places), 3 + len(shape)), np.int64)
     jobs[:, :3] = places
-    candidates = np.flatnonzero(right)
     most = max(1, _STACK_BYTES // max(1, nbytes))
-    raw = np.empty((min(most, len(candidates)) * shape[0], *shape[1:]), f"V{dtype.itemsize}")
-    for start in range(0, len(candidates), most):
-        which = candidates[start : start + most]
-        batch = np.ascontiguousarray(jobs[which])
-        batch[:, 3] = np.arange(len(which))
-        out = raw[: len(which) * shape[0]]
-        failed = pipeline.decode(list(sources), batch, _axes(len(which), shape), out, 1)
-        sound[which] = True
-        sound[which[[job for job, _ in failed]]] = False
+    raw = np.empty((min(most, len(jobs)) * shape[0], *shape[1:]), f"V{dtype.itemsize}")
+    for start in range(0, len(jobs), most):
+        batch = jobs[start : start + most]
+        batch[:, 3] = np.arange(len(batch))
+        out = raw[: len(batch) * shape[0]]
+        failed = pipeline.decode(list(sources), batch, _axes(len(batch), shape), out, 1)
+        sound[start : start + most] = True
+        sound[[start + job for job, _ in failed]] = False
     return sound
 
 
