@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import GenericAlias, ModuleType
 from typing import Any
 
 import zardine
@@ -59,6 +59,8 @@ def _members(kind: type) -> Iterator[str]:
 
 
 def _signature(value: Any) -> str:
+    if isinstance(value, GenericAlias):
+        return ""
     try:
         parameters = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):

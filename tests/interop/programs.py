@@ -13,6 +13,12 @@ import zarr
 
 import zardine
 
+ZARR_PYTHON = tuple(int(part) for part in zarr.__version__.split(".")[:2])
+"""The version; what newer ones have learnt is asserted of them, and that older ones have not."""
+
+if ZARR_PYTHON >= (3, 2):
+    zarr.config.set({"array.rectilinear_chunks": True})
+
 Region = Any
 Values = np.ndarray[Any, Any]
 
