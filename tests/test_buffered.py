@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zardine
+from effort import examples
 from zardine.errors import ReadOnlyError, StoreError
 from zardine.storage import CountingStore, LocalStore, MemoryStore
 
@@ -35,7 +36,7 @@ def test_each_shard_is_written_once() -> None:
 
 
 @given(data=st.data(), sharded=st.booleans(), limit=st.sampled_from([0, 100, 10**6]), local=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_reads_inside_see_what_waits(tmp_path_factory: Any, data: Any, sharded: bool, limit: int, local: bool) -> None:
     store = LocalStore(tmp_path_factory.mktemp("buffered")) if local else MemoryStore()
     array = made(store, shape=(11, 9), shards=(4, 4) if sharded else None, overwrite=True)

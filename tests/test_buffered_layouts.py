@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zardine
+from effort import examples
 from zardine.engine import freshness
 from zardine.errors import ArrayChangedError
 from zardine.storage import LocalStore, MemoryStore, WrapperStore
@@ -309,7 +310,7 @@ class Game:
 
 
 @given(data=st.data(), limit=st.sampled_from([60, 10**6]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_any_changes_of_shape_and_shards(tmp_path_factory: Any, data: Any, limit: int) -> None:
     game = Game(data, tmp_path_factory.mktemp("game"))
     with game.array.buffered(limit=limit):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from enum import EnumType
 from importlib import import_module
 from pathlib import Path
 from types import GenericAlias, ModuleType
@@ -59,8 +60,8 @@ def _members(kind: type) -> Iterator[str]:
 
 
 def _signature(value: Any) -> str:
-    if isinstance(value, GenericAlias):
-        return ""
+    if isinstance(value, (GenericAlias, EnumType)):
+        return ""  # which differs between versions of Python
     try:
         parameters = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):

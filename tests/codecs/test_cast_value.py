@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from zardine.codecs import CastValue
 from zardine.codecs.casting import CastError, Rounding, cast_numbers, plain_numbers
 from zardine.data_types import data_type_for
@@ -169,7 +170,7 @@ def near_limits(target):
     )
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @modes
 def test_floats(data, target, rounding, out_of_range):
     if out_of_range == "wrap" and "int" not in target:
@@ -178,7 +179,7 @@ def test_floats(data, target, rounding, out_of_range):
     agree(value, "float64", target, rounding, out_of_range)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @modes
 def test_integers(data, target, rounding, out_of_range):
     if out_of_range == "wrap" and "int" not in target:

@@ -11,6 +11,7 @@ import zarr.codecs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from zardine.codecs import BloscCodec, GzipCodec, ZstdCodec
 from zardine.codecs.base import SizeLimit
 from zardine.errors import ChunkDecodeError
@@ -33,7 +34,7 @@ SAMPLE = bytes(range(7)) * 20
 
 
 @codecs
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.one_of(st.binary(max_size=300), st.binary(min_size=1, max_size=3).map(lambda part: part * 5000)))
 def test_round_trip(codec, data):
     for given_data in (data, bytearray(data), memoryview(data), memoryview(bytearray(data))):

@@ -11,6 +11,7 @@ import zarr.codecs.numcodecs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from zardine.codecs import numcodecs as adapters
 from zardine.codecs.base import BytesBytesCodec, SizeLimit
 from zardine.codecs.registry import CODECS
@@ -43,7 +44,7 @@ SAMPLE = np.arange(80, dtype="<u4").tobytes()
 
 
 @both
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(part=st.binary(min_size=4, max_size=4), times=st.integers(1, 300))
 def test_round_trip(codec, part, times):
     data = part * times

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,10 +12,8 @@ from typing import Any
 import numpy as np
 
 import zardine
+from effort import SOAK
 from zardine.errors import CorruptionError
-
-SOAK = bool(os.environ.get("ZARDINE_SOAK"))
-"""``make soak`` sets it: every value of every byte, more kinds of shards, longer random runs."""
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,14 +9,14 @@ import pytest
 
 import zardine
 from corrupt.campaign import Counts, cases, has_checksum, read_each, run, specimens
-from corrupt.specimens import SOAK
+from effort import SOAK, new_seed
 
 
 @pytest.mark.parametrize("name", cases())
 def test_verify_and_repair(name: str) -> None:
     counts = Counts()
-    seed = secrets.randbits(32) if SOAK else 1
-    for kind, each in run(name, 3000 if SOAK else 60, seed).items():
+    seed = new_seed(1)
+    for kind, each in run(name, 3000 if SOAK else 20, seed).items():
         counts.add(each)
         assert each.older == 0 or kind not in ("flip", "flips"), seed
     assert counts.worse == 0, seed
@@ -27,7 +26,7 @@ def test_verify_and_repair(name: str) -> None:
         assert counts.silent == counts.unmasked == 0, seed
         assert counts.found >= 0.999 * counts.changing, seed
         if "index without" not in name and "no shard" not in name:
-            assert counts.known > 0
+            assert counts.known > 0 or not SOAK
 
 
 def test_bytes_missing_in_front_of_an_edited_shard() -> None:
@@ -43,7 +42,7 @@ def index_damages(entries: bytes, rng: np.random.Generator) -> Iterator[bytes]:
     """Entries of an index swapped, shifted, repeated, lost, emptied: as wholes, which is the worst."""
     count = len(entries) // 16
     items = [entries[16 * i : 16 * i + 16] for i in range(count)]
-    for _ in range(400 if SOAK else 40):
+    for _ in range(400 if SOAK else 6):
         i, j, k = sorted(int(each) for each in rng.integers(0, count + 1, 3))
         parts = items[:i], items[i:j], items[j:k], items[k:]
         a, b, c, d = (b"".join(part) for part in parts)
@@ -73,7 +72,7 @@ def test_whatever_happens_to_the_index_no_chunk_is_taken_for_another(name: str, 
     assert layout is not None
     start, size = layout.index_bytes(len(specimen.data))
     data, index = specimen.data, specimen.data[start : start + size]
-    rng = np.random.default_rng(secrets.randbits(32) if SOAK else 3)
+    rng = np.random.default_rng(new_seed(3))
     outcomes: dict[str, int] = {}
     for entries in index_damages(index[:-4], rng):
         store = specimen.store(data[:start] + entries + index[-4:] + data[start + size :])

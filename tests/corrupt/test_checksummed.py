@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Iterable
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from corrupt.specimens import (
     GRID,
     LARGE_GRID,
-    SOAK,
     Outcomes,
     Specimen,
     byte_changes,
@@ -26,6 +24,7 @@ from corrupt.specimens import (
     sharded,
     whole,
 )
+from effort import SOAK, some
 
 CASES = {**{f"chunk-{name}": codecs for name, codecs in whole().items()}, **sharded()}
 MOVABLE = {name for name, codecs in CASES.items() if '"index_location": "end"' in json.dumps(codecs)} - {"crc-around"}
@@ -54,21 +53,19 @@ def damage_all(specimen: Specimen, damaged: Iterable[bytes], *never: str) -> Out
 
 
 def test_every_changed_byte(specimen):
-    outcomes = damage_all(specimen, byte_changes(specimen.data), "moved")
-    assert sum(outcomes.values()) > 10 * len(specimen.data)
+    outcomes = damage_all(specimen, some(byte_changes(specimen.data), 11), "moved")
+    assert sum(outcomes.values()) > len(specimen.data) // 2
     assert outcomes["ChecksumError"] > 0
 
 
 @pytest.mark.parametrize("name", ["raw-end", "raw-start", "zstd-start", "transpose-before"])
 def test_some_changed_bytes_of_a_larger_shard(name):
     specimen = make(CASES[name], grid=LARGE_GRID)
-    changes = list(byte_changes(specimen.data))
-    chosen = changes if SOAK else random.Random(4).sample(changes, 150)
-    damage_all(specimen, chosen, "moved")
+    damage_all(specimen, some(byte_changes(specimen.data), 40), "moved")
 
 
 def test_every_truncation(specimen):
-    damage_all(specimen, cut_ends(specimen.data), "moved")
+    damage_all(specimen, some(cut_ends(specimen.data), 4), "moved")
 
 
 def test_bytes_added_at_the_end(specimen):
@@ -77,7 +74,7 @@ def test_bytes_added_at_the_end(specimen):
 
 def test_bytes_lost_in_front(specimen):
     """Some inner chunk then seems to lie outside of the shard, which makes all of them doubtful."""
-    damage_all(specimen, cut_fronts(specimen.data), "moved")
+    damage_all(specimen, some(cut_fronts(specimen.data), 4), "moved")
 
 
 def test_bytes_added_in_front(specimen, case):
@@ -90,4 +87,4 @@ def test_bytes_added_in_front(specimen, case):
 
 def test_pieces_in_the_wrong_place(specimen):
     """Blocks swapped, repeated, left out or zeroed, as file systems and copying programs do."""
-    damage_all(specimen, scrambled(specimen.data, np.random.default_rng(5), 3000 if SOAK else 120))
+    damage_all(specimen, scrambled(specimen.data, np.random.default_rng(5), 3000 if SOAK else 30))

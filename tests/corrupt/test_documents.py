@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import zardine
-from corrupt.specimens import CRC, LITTLE, SOAK, TRANSPOSE, ZSTD, blosc, byte_changes, cut_ends, scrambled, sharding
+from corrupt.specimens import CRC, LITTLE, TRANSPOSE, ZSTD, blosc, byte_changes, cut_ends, scrambled, sharding
+from effort import SOAK, some
 from zardine.errors import MetadataError, NodeNotFoundError, UnsupportedError, ZardineError
 
 ARRAY: dict[str, Any] = {
@@ -149,13 +150,13 @@ def use(document: bytes) -> str:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_random_changes(name):
     outcomes: dict[str, int] = {}
-    for number, document in enumerate(mutations(DOCUMENTS[name], random.Random(9), 30000 if SOAK else 1500)):
+    for number, document in enumerate(mutations(DOCUMENTS[name], random.Random(9), 30000 if SOAK else 400)):
         try:
             outcome = use(document)
         except Exception as error:
             raise AssertionError(f"mutation {number}: {document.decode()}") from error
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
-    assert outcomes["refused"] > 200
+    assert outcomes["refused"] > 60
     assert outcomes.keys() <= {
         "refused",
         "works",
@@ -170,10 +171,8 @@ def test_random_changes(name):
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_damaged_bytes(name):
     document = json.dumps(DOCUMENTS[name], separators=(",", ":")).encode()
-    changes = list(byte_changes(document))
-    if not SOAK:
-        changes = random.Random(10).sample(changes, 1200)
-    for damaged in (*changes, *cut_ends(document), *scrambled(document, np.random.default_rng(11), 200)):
+    scrambles = scrambled(document, np.random.default_rng(11), 2000 if SOAK else 40)
+    for damaged in (*some(byte_changes(document), 40), *some(cut_ends(document), 4), *scrambles):
         try:
             use(damaged)
         except Exception as error:

@@ -54,7 +54,7 @@ class Plan:
     every: int = 1
     """After how many points they read; in any case at the first of each kind."""
     first: int = 0
-    """Which points are tried: numbers ``first``, ``first + step`` and so on."""
+    """Which points are tried: numbers ``first``, ``first + step`` and so on, and the first of each call."""
     step: int = 1
 
 
@@ -149,16 +149,17 @@ def every_point(plan: Plan) -> Iterator[dict[str, Any]]:
     points = traced_points(log) if plan.traced else points_of(calls_made(plan))
     readers = None if plan.foreign is None else Foreign(plan.foreign)
     kinds: set[Any] = set()
-    for number, point in enumerate(points):
-        if number % plan.step != plan.first:
-            continue
+    calls = [(point.name, point.part) for point in points]
+    firsts = {calls.index(call) for call in calls}
+    tried = [point for at, point in enumerate(points) if at % plan.step == plan.first or at in firsts]
+    for number, point in enumerate(tried):
         renew(start, target)
         if plan.traced:
             killed, said = traced(plan, target, killing(point))
         else:
             killed, said = Child(plan, target, lambda point=point: kill_at(point)).end()
         begun = int((said.splitlines() or ["0"])[-1])
-        repairs = number // plan.step % 2 == 1
+        repairs = number % 2 == 1
         kind = (point.name, point.part, repairs, begun)
         asked = readers if kind not in kinds or number % plan.every == 0 else None
         kinds.add(kind)

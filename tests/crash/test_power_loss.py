@@ -5,7 +5,6 @@ With ``in_place`` the chunks that are just being written may be torn. Nothing is
 
 from __future__ import annotations
 
-import os
 import shutil
 import warnings
 from pathlib import Path
@@ -16,9 +15,9 @@ import zardine
 from crash.disk import Disk, Recorder, Tree, store_tree, tree_of
 from crash.driver import Plan, after_repair, after_rerun, check_promise, opened
 from crash.scenarios import SCENARIOS, combinations, look
+from effort import SOAK
 from zardine.engine.index_cache import INDEXES
 
-SOAK = bool(os.environ.get("ZARDINE_SOAK"))
 CASES = sorted({(name, strategy, location) for name in SCENARIOS for strategy, location, _ in combinations(name)})
 States = dict[tuple[int, tuple[tuple[str, bytes], ...]], bool]
 """Steps that had returned and what was on the disk when the power was lost; and whether no other step had begun."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+from effort import SOAK
+
 
 def test_a_short_run():
     script = Path(__file__).with_name("fuzz_read.py")
-    seconds = "60" if os.environ.get("ZARDINE_SOAK") else "3"
+    seconds = "60" if SOAK else "3"
     run = subprocess.run([sys.executable, script, "--seconds", seconds], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "reading: ChecksumError" in run.stdout

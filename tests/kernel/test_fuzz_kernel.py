@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from effort import SOAK
 
 pytest.importorskip("zardine._kernel")
 
@@ -20,7 +21,7 @@ ENTRIES = [
 
 def test_hostile_bytes(tmp_path: Path) -> None:
     script, trace = Path(__file__).with_name("fuzz_kernel.py"), tmp_path / "batch"
-    seconds = "60" if os.environ.get("ZARDINE_SOAK") else "3"
+    seconds = "60" if SOAK else "3"
     run = subprocess.run(
         [sys.executable, script, "--seconds", seconds, "--trace", trace], capture_output=True, text=True, timeout=300
     )

@@ -204,4 +204,4 @@ class ArrayLifeOnDisk(ArrayLife):
 TestInMemory = ArrayLife.TestCase
 TestInMemory.settings = settings(stateful_step_count=20)
 TestOnDisk = ArrayLifeOnDisk.TestCase
-TestOnDisk.settings = settings(stateful_step_count=12, max_examples=settings.default.max_examples // 4)
+TestOnDisk.settings = settings(stateful_step_count=12, max_examples=settings.default.max_examples // 3)

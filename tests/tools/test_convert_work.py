@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zardine
+from effort import examples
 from zardine.storage import MemoryStore, WrapperStore
 from zardine.tools.converting.work import Members, plan_work
 
@@ -56,7 +57,7 @@ def region(array: zardine.Array, coordinates: tuple[int, ...]) -> tuple[slice, .
     return tuple(slice(axis.start(i), min(axis.start(i) + axis.extent(i), axis.length)) for axis, i in axes)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(arrays())
 def test_every_object_that_holds_something_is_made_once(case: tuple[zardine.Array, dict[str, Any]]) -> None:
     source, layout = case
@@ -75,7 +76,7 @@ def test_every_object_that_holds_something_is_made_once(case: tuple[zardine.Arra
         )
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(arrays())
 def test_converted_arrays_are_equal(case: tuple[zardine.Array, dict[str, Any]]) -> None:
     source, layout = case

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 import subprocess
@@ -16,12 +15,11 @@ import numpy as np
 import pytest
 
 import zardine
+from effort import SOAK
 from tools.kill_points import every_point, run
 from tools.test_compact import spread
 from tools.test_repair import VALUES, make, read_by_others
 from zardine.errors import ArrayChangedError, ContainsArrayError, NodeNotFoundError
-
-SOAK = bool(os.environ.get("ZARDINE_SOAK"))
 
 RESHARDS = {
     "moved": "zardine.reshard(path, shards=(20, 10), grace=0)",
@@ -53,7 +51,7 @@ def test_reshard(tmp_path: Path, kind: str) -> None:
             names = {file.name for file in Path(path).rglob("*") if file.is_file()}
             assert not any(name.endswith((".tmp", "reshard.json")) for name in names)
 
-    points = every_point(tmp_path, start, RESHARDS[kind], look, 1 if SOAK or kind == "moved" else 9)
+    points = every_point(tmp_path, start, RESHARDS[kind], look, 1 if SOAK else 4 if kind == "moved" else 13)
     assert points > 30
 
 
@@ -75,7 +73,7 @@ def test_repair(tmp_path: Path) -> None:
             np.testing.assert_array_equal(found, VALUES)
         assert zardine.verify(path)
 
-    assert every_point(tmp_path, start, call, look) > 8
+    assert every_point(tmp_path, start, call, look, 1 if SOAK else 3) > 8
 
 
 def test_compact(tmp_path: Path) -> None:
@@ -91,7 +89,7 @@ def test_compact(tmp_path: Path) -> None:
         zardine.compact(path)
         assert zardine.verify(path).notes == ()
 
-    assert every_point(tmp_path, start, "zardine.compact(path)", look) > 5
+    assert every_point(tmp_path, start, "zardine.compact(path)", look, 1 if SOAK else 2) > 5
 
 
 def test_reshard_to_another_place(tmp_path: Path) -> None:
@@ -114,7 +112,7 @@ def test_reshard_to_another_place(tmp_path: Path) -> None:
         assert zardine.verify(target).faults == zardine.verify(target).notes == ()
         shutil.rmtree(target)
 
-    assert every_point(tmp_path, start, call, look) > 10
+    assert every_point(tmp_path, start, call, look, 1 if SOAK else 7) > 10
 
 
 def test_convert(tmp_path: Path) -> None:
@@ -135,7 +133,7 @@ def test_convert(tmp_path: Path) -> None:
         assert zardine.verify(target).faults == zardine.verify(target).notes == ()
         shutil.rmtree(target)
 
-    assert every_point(tmp_path, start, call, look) > 10
+    assert every_point(tmp_path, start, call, look, 1 if SOAK else 7) > 10
 
 
 def test_reshard_in_a_process_of_its_own(tmp_path: Path) -> None:
@@ -178,7 +176,7 @@ def test_readers_meanwhile_see_before_or_after(tmp_path: Path) -> None:
     path = str(tmp_path / "a.zarr")
     values = np.arange(40000, dtype="i4").reshape(200, 200)
     zardine.create_array(path, shape=(200, 200), chunks=(10, 10), shards=(100, 50), dtype="i4")[...] = values
-    seconds = 60 if SOAK else 7
+    seconds = 60 if SOAK else 5
     readers = [
         subprocess.Popen([sys.executable, "-c", READER, path, str(seconds)], stdout=subprocess.PIPE, text=True)
         for _ in range(2)

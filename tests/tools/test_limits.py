@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import zardine
+from effort import SOAK
 from tools.test_compact import spread
 from tools.test_repair import VALUES, make, read_by_others
 from zardine.errors import TornShardWarning
@@ -144,7 +145,7 @@ def check_whole(path: Path, values: np.ndarray[Any, Any]) -> None:
 def test_a_full_disk(small_disk: Path, name: str) -> None:
     """Whatever is left of it, from nothing on; the old data can be read and, once there is room, written."""
     refused = 0
-    for left in (0, 4096, 8192, 16_384, 32_768, 65_536, 131_072):
+    for left in (0, 4096, 8192, 16_384, 32_768, 65_536, 131_072) if SOAK else (0, 8192, 131_072):
         path = small_disk / f"a{left}.zarr"
         values = prepare(path, name)
         filler = fill_up(small_disk, left)
@@ -174,7 +175,7 @@ def test_a_full_disk(small_disk: Path, name: str) -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_files_that_cannot_grow(tmp_path: Path, name: str) -> None:
     refused = 0
-    for limit in (1, 300, 700, 1500, 3000, 20_000):
+    for limit in (1, 300, 700, 1500, 3000, 20_000) if SOAK else (1, 700, 20_000):
         path = tmp_path / f"a{limit}.zarr"
         values = prepare(path, name)
         outcome = attempt(path, name, limit)
@@ -189,4 +190,4 @@ def test_files_that_cannot_grow(tmp_path: Path, name: str) -> None:
             np.testing.assert_array_equal(found, values)
     else:
         pytest.fail("never done")
-    assert refused > 1
+    assert refused > SOAK

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import zardine
+from effort import SOAK
 from tools.test_repair import VALUES, make, read_by_others
 from tools.test_reshard import Failing, InterruptedHereError, files, in_place, interrupted
 from zardine.engine.freshness import CLOSING
@@ -98,7 +99,7 @@ def test_two_at_the_same_instant(tmp_path: Path, same: bool) -> None:
     path = tmp_path / "o.zarr"
     make(path)
     shapes = ["20,10", "20,10"] if same else ["20,10", "10,20"]
-    for number in range(4):
+    for number in range(10 if SOAK else 2):
         both = [start(path, "--shards", shape, "--grace", 0) for shape in shapes]
         for process in both:
             _, err = process.communicate(timeout=60)

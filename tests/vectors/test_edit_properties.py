@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from vectors.geometry_samples import links, rows
 from zardine import vectors
 from zardine.storage import MemoryStore
@@ -105,7 +106,7 @@ def check(store: MemoryStore, kind: str, model: Model) -> None:
     assert vectors.validate(store).findings == ()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(KINDS),

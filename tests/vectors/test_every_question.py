@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from vectors.geometry_samples import links
 from vectors.test_properties import LAYOUTS, SEEDS, a_box, inside, sample
 from zardine import vectors
@@ -83,7 +84,7 @@ class Sample:
 
 
 @pytest.mark.parametrize("kind", ["points", "graph", "mesh", "skeleton"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(SEEDS, st.integers(1, 4), st.integers(1, 40), LAYOUTS, ASKED)
 def test_vertices(kind: str, seed: int, rank: int, count: int, layout: dict[str, Any], asked: set[str]) -> None:
     layout = dict(layout)
@@ -126,7 +127,7 @@ def test_vertices(kind: str, seed: int, rank: int, count: int, layout: dict[str,
         assert told.tolist() == wanted
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(SEEDS, st.integers(1, 4), st.integers(1, 40), LAYOUTS, ASKED)
 def test_whole_lines(seed: int, rank: int, count: int, layout: dict[str, Any], asked: set[str]) -> None:
     layout = dict(layout)
@@ -146,7 +147,7 @@ def test_whole_lines(seed: int, rank: int, count: int, layout: dict[str, Any], a
     assert found.attributes["text"].tolist() == [lines.text[n] for n in lines.number[rows_of]]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(SEEDS, st.integers(1, 4), st.integers(1, 40), LAYOUTS, ASKED)
 def test_coarser_levels(seed: int, rank: int, count: int, layout: dict[str, Any], asked: set[str]) -> None:
     layout = dict(layout)
