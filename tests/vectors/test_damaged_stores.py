@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from effort import new_seed
+from effort import SOAK, new_seed, some
 from vectors.geometry_samples import copy_of
 from vectors.stores_of_all_kinds import WRITERS, at_once, read_all, store_of
 from zardine import vectors
@@ -24,7 +24,8 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "flat, with checksums": {"checksum": True},
     "sharded, with checksums": {"shard_shape": 2, "compressor": "zstd", "checksum": True},
 }
-SOME = int(os.environ.get("ZARDINE_FUZZ", "20"))
+CASES = list(some(product(WRITERS, LAYOUTS), 3))
+SOME = 100 if SOAK else 10
 OTHERS: tuple[Any, ...] = (None, 0, -1, 1.5, "", "x", [], [0], [""], {}, {"a": 1}, True, 2**70)
 
 
@@ -89,8 +90,7 @@ def _changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     return copy
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(("kind", "layout"), CASES)
 def test_validate_never_raises_and_finds_what_changes_the_answer(
     kind: str, layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,8 +121,7 @@ def test_validate_never_raises_and_finds_what_changes_the_answer(
             assert report.findings, f"{told}: another answer, and validate finds nothing"
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(("kind", "layout"), CASES)
 def test_repair_hides_no_loss(kind: str, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It raises for documents only and breaks nothing; what it mends is as it was, or a line says what it filled up."""
     at_once(monkeypatch)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effort import SOAK
 from vectors.geometry_samples import Killed, MortalStore, copy_of, links, rows, values
 from zardine import vectors
 from zardine.errors import CorruptionError, StoreError
@@ -80,7 +81,7 @@ EDITS: dict[str, tuple[Write, Write]] = {
 
 
 EVERY = ("new attribute", "first edges between chunks")
-"""Killed at each of their changes; the others at every fifth."""
+"""Killed at every third of their changes; the others at every seventh; in a soak run at each."""
 
 
 def told(store: Store) -> Any:
@@ -141,7 +142,7 @@ def test_killed_anywhere_it_is_done_or_not(name: str) -> None:
             assert told(store) == states[1]
             vectors.repair(store)
             assert vectors.validate(store).findings == ()
-        changes += 1 if name in EVERY else 5
+        changes += 1 if SOAK else 3 if name in EVERY else 7
     assert seen == {0, 1}
 
 
@@ -186,7 +187,7 @@ def test_an_error_leaves_nothing_behind(name: str, error: type[BaseException]) -
         edit(store) if state == states[0] else vectors.repair(store)
         assert told(store) == states[1]
         assert vectors.validate(store).findings == ()
-        room += 1 if name in EVERY else 3
+        room += 1 if SOAK else 3 if name in EVERY else 5
 
 
 def test_readers_meanwhile_see_what_was_or_what_is() -> None:
