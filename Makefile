@@ -1,11 +1,13 @@
 # `make` alone lists the targets. Everything is installed into .venv; each step leaves a stamp there, so that a second
 # run has nothing to do. Needed: make and Python 3.11 or newer. Settings: PYTHON=..., JOBS=..., SOAK_MINUTES=...
+# A Python 3.13 or 3.12 beside it gets an environment of its own, .venv-latest, with the newest zarr-python.
 
 PYTHON ?= python3
 JOBS ?= 2
 SOAK_MINUTES ?= 10
 
 VENV := .venv
+LATEST_VENV := .venv-latest
 DEBUG_VENV := .venv-debug
 DEBUG_FOLDERS := kernel engine sharding codecs property corrupt golden fuzz
 BIN := $(VENV)/bin
@@ -13,23 +15,28 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py setup.cfg rust/Cargo.toml rust/Cargo.lock rust/build.rs) \
 	$(shell find rust/src -name '*.rs' 2>/dev/null)
 
-# what decodes and encodes, which has to work without the native kernel, too
-WITHOUT_KERNEL := $(addprefix tests/,api chunk_grids chunk_keys codecs corrupt engine golden indexing interop property \
-	sharding) $(wildcard tests/test_*.py)
+# what the kernel decodes and encodes where it is there, and Python does without it
+WITHOUT_KERNEL := $(wildcard $(addprefix tests/,corrupt engine golden property sharding codecs/test_blosc.py \
+	interop/test_documents.py api/test_creation.py test_buffered_values.py test_older_formats.py \
+	test_resize_and_append.py test_kernel_present.py))
+# what touches other programs, and the public API
+WITH_LATEST := $(wildcard $(addprefix tests/,api docs interop programs zarr_python xarray dask ome test_async_nodes.py \
+	test_attributes.py test_config.py test_hierarchy.py test_kernel_present.py test_public_names.py \
+	test_representations.py))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types pytest test-debug servers bench soak clean
+.PHONY: help demo test lint types pytest without-kernel latest test-debug servers bench soak mutants clean
 
 help: ## list the targets
 	@echo "zardine: make <target>"
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
 
 demo: $(VENV)/.stamp-demo ## write, read and edit a real climate field as a sharded array, and coastlines as vectors
 	@$(BIN)/python demo/demo.py
 	@$(BIN)/python demo/vectors.py
 
-test: lint types pytest ## run the whole suite: ruff, mypy, pytest
+test: lint types without-kernel latest pytest ## run the whole suite: ruff, mypy, pytest on two Pythons
 
 lint: $(VENV)/.stamp-test ## ruff, style and format
 	$(BIN)/ruff check .
@@ -40,8 +47,21 @@ types: $(VENV)/.stamp-test lint ## mypy, strict on src
 
 servers: $(VENV)/.stamp-servers ## install the servers that the tests of stores talk to: Azurite (npm), nginx (apt)
 
-pytest: $(VENV)/.stamp-test lint types ## the tests alone, after the checks, without and with the native kernel
+without-kernel: $(VENV)/.stamp-test ## the tests of what the native kernel does, without it
 	ZARDINE_KERNEL=0 $(BIN)/python -m pytest -n $(JOBS) $(WITHOUT_KERNEL)
+
+latest: $(VENV)/.stamp-package ## the tests beside other programs, on Python 3.13 or 3.12 with the newest of them
+	@if .ci/newer-python >/dev/null; then \
+	  $(MAKE) --no-print-directory $(LATEST_VENV)/.stamp-latest && \
+	  $(LATEST_VENV)/bin/python -m pip list 2>/dev/null | grep -E '^(zarr|xarray|dask|numpy) ' && \
+	  $(LATEST_VENV)/bin/python -m pytest -n $(JOBS) $(WITH_LATEST); \
+	elif [ "$$CI" = true ]; then \
+	  echo "There is neither a Python 3.13 nor a 3.12 here, which the tests beside other programs need." >&2; exit 1; \
+	else \
+	  echo "##### NOT TESTED with the newest zarr-python, xarray and Dask: no Python 3.13 or 3.12 here. #####" >&2; \
+	fi
+
+pytest: $(VENV)/.stamp-test ## all tests, with the native kernel
 	$(BIN)/python -m pytest -n $(JOBS)
 
 test-debug: $(DEBUG_VENV)/.stamp-debug ## the tests near the kernel, built with overflow checks; needs cargo
@@ -51,11 +71,15 @@ test-debug: $(DEBUG_VENV)/.stamp-debug ## the tests near the kernel, built with 
 bench: ## measure zardine beside its peers; BENCH=--quick for a short look
 	@$(PYTHON) benchmarks/run.py $(BENCH)
 
-soak: $(VENV)/.stamp-test ## repeat the randomised tests with new seeds for SOAK_MINUTES
+soak: $(VENV)/.stamp-test ## campaigns in full, then again with new seeds, and a mutation run, for SOAK_MINUTES each
 	@$(BIN)/python benchmarks/soak.py --minutes $(SOAK_MINUTES) --jobs $(JOBS)
+	@$(BIN)/python benchmarks/mutants.py --minutes $(SOAK_MINUTES) --jobs $(JOBS)
+
+mutants: $(VENV)/.stamp-test ## put faults into the code and print those that no test finds; MUTANTS="--help" for more
+	@$(BIN)/python benchmarks/mutants.py --jobs $(JOBS) $(MUTANTS)
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(DEBUG_VENV) build dist src/*.egg-info src/zardine/*.so rust/target
+	rm -rf $(VENV) $(LATEST_VENV) $(DEBUG_VENV) build dist src/*.egg-info src/zardine/*.so rust/target
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf demo.zarr demo-unsharded.zarr demo.png coast.zv vectors.png
 	find src tests demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -83,6 +107,18 @@ $(VENV)/.stamp-demo: $(VENV)/.stamp-package
 
 $(VENV)/.stamp-test: $(VENV)/.stamp-package
 	$(PIP) install --quiet --group test
+	@touch $@
+
+# The package is the one in src, as the other environment has built it: the kernel is for every Python from 3.11 on.
+$(LATEST_VENV)/.stamp-latest: pyproject.toml .ci/newer-python
+	rm -rf $(LATEST_VENV)
+	"$$(.ci/newer-python)" -m venv $(LATEST_VENV)
+	$(LATEST_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --upgrade 'pip>=25.1'
+	$(LATEST_VENV)/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], \
+	  sep="\n")' >$(LATEST_VENV)/requirements.txt
+	$(LATEST_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --group latest \
+	  --requirement $(LATEST_VENV)/requirements.txt
+	echo "$(CURDIR)/src" >"$$($(LATEST_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/zardine.pth"
 	@touch $@
 
 # Azurite goes into .venv; nginx from Debian's packages, where that may be done. Without them their tests are skipped,
