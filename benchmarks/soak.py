@@ -1,7 +1,9 @@
-"""Run the randomised tests again and again with new seeds: ``make soak``.
+"""Run all campaigns in full, then again with new seeds: ``make soak``.
 
-Each round runs the folders below, and the kernel's fuzzer, with a fresh hypothesis seed; the first failing round stops
-the run and prints the command that repeats it. ``ZARDINE_SOAK=1`` is set, for tests that then want to try more.
+A campaign is a test file that asks ``tests/effort.py`` how much to try, or has hypothesis draw its examples. The first
+round runs all of them, however long it takes; others follow until the time is over, each with a fresh hypothesis seed.
+The first failing round stops the run and prints the command that repeats it. ``ZARDINE_SOAK=1`` is set: nothing is left
+out, and more is tried.
 """
 
 from __future__ import annotations
@@ -15,8 +17,20 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("property", "corrupt", "fuzz", "concurrency", "crash", "tools")
-FUZZER = "kernel/test_fuzz_kernel.py"
+FOLDERS = ("property", "corrupt", "fuzz", "concurrency", "crash")
+"""Campaigns as a whole; elsewhere single files are."""
+
+
+def campaigns() -> list[str]:
+    """Return the folders and files to run, relative to the repository."""
+    tests = ROOT / "tests"
+    files = sorted(
+        file.relative_to(ROOT)
+        for file in tests.rglob("test_*.py")
+        if file.relative_to(tests).parts[0] not in FOLDERS
+        and any(f"\nfrom {name} import" in file.read_text() for name in ("effort", "hypothesis"))
+    )
+    return [*(f"tests/{name}" for name in FOLDERS), *map(str, files)]
 
 
 def main() -> int:
@@ -24,10 +38,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    places = [f"tests/{name}" for name in (*FOLDERS, FUZZER) if (ROOT / "tests" / name).exists()]
-    if not places:
-        print("soak: no randomised tests yet")
-        return 0
+    places = campaigns()
     end = time.monotonic() + options.minutes * 60
     rounds = 0
     while rounds == 0 or time.monotonic() < end:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from zarr_vectors.types.meshes import write_mesh
 from zarr_vectors.types.points import read_points, write_points
 from zarr_vectors.types.polylines import read_polylines, write_polylines
 
+from effort import some
 from vectors.geometry_samples import links, rows
 from vectors.with_zarr_vectors import agree
 from zardine import vectors
@@ -152,22 +154,19 @@ def check_raw(kind: str, path: str, sample: Sample) -> None:
 
 
 BOTH = pytest.mark.parametrize("who", ["ours", "theirs"])
-KINDS = pytest.mark.parametrize("kind", list(OURS))
+MADE = list(product(OURS, ("ours", "theirs")))
+FORMS = [("3-D float32", "flat"), ("3-D float32", "sharded"), ("2-D float64", "sharded")]
+WRITTEN = [(who, kind, *form) for (kind, who), form in product(MADE, FORMS)]
 
 
-@BOTH
-@KINDS
-@pytest.mark.parametrize(
-    ("shape", "layout"), [("3-D float32", "flat"), ("3-D float32", "sharded"), ("2-D float64", "sharded")]
-)
+@pytest.mark.parametrize(("who", "kind", "shape", "layout"), some(WRITTEN, 4))
 def test_written(tmp_path: Path, who: str, kind: str, shape: str, layout: str) -> None:
     path, sample = make(who, kind, tmp_path, shape, layout)
     check_raw(kind, path, sample)
     agree(path)
 
 
-@BOTH
-@KINDS
+@pytest.mark.parametrize(("kind", "who"), some(MADE, 4))
 def test_converted(tmp_path: Path, who: str, kind: str) -> None:
     path, sample = make(who, kind, tmp_path)
     for change in (
@@ -191,7 +190,7 @@ PYRAMIDS = [
 ]
 
 
-@pytest.mark.parametrize(("who", "kind", "builder"), PYRAMIDS)
+@pytest.mark.parametrize(("who", "kind", "builder"), some(PYRAMIDS, 4))
 def test_pyramids(tmp_path: Path, who: str, kind: str, builder: Any) -> None:
     path, sample = make(who, kind, tmp_path, layout="sharded" if who == "ours" else "flat")
     if builder is their_pyramid and "name" in vectors.read_objects(path).attributes:
@@ -239,7 +238,7 @@ EDITED = [
 ]
 
 
-@pytest.mark.parametrize(("who", "kind", "edit"), EDITED)
+@pytest.mark.parametrize(("who", "kind", "edit"), some(EDITED, 5))
 def test_edited(tmp_path: Path, who: str, kind: str, edit: str) -> None:
     path, _ = make(who, kind, tmp_path, layout="sharded" if who == "ours" else "flat")
     EDITS[edit](kind, path)
