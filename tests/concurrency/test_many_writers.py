@@ -46,7 +46,7 @@ def run(case: str, seconds: float, fewest: int, folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("case", some(ONE_STRATEGY, 3))
+@pytest.mark.parametrize("case", list(some(ONE_STRATEGY, 3)))
 def test_writers_and_readers(case: str, tmp_path: Path) -> None:
     run(case, 2.0, 120, tmp_path)
 
