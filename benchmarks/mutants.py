@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS: dict[str, tuple[str, str]] = {
     "locks": (
         "**/file_lock.py **/keyed_lock.py **/zip_lock.py **/zip_sharing.py **/late_closing.py",
-        "stores/test_local*.py stores/test_zip_processes.py stores/test_zip_threads.py engine/test_concurrency.py",
+        "stores/test_lo*.py stores/test_zip_processes.py stores/test_zip_threads.py engine/test_concurrency.py",
     ),
     "conditions": (
         "engine/*change.py engine/write.py engine/update_shard.py **/object_conditions.py tools/compact.py",
