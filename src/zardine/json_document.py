@@ -21,11 +21,17 @@ class Problems:
 
     def __init__(self) -> None:
         self.found: list[Problem] = []
+        self.notes: list[Problem] = []
+        """What is read although the specification has it otherwise, so that other programs may refuse it."""
         self.unknown_extension = False
 
     def add(self, place: str, message: str) -> None:
         """Note a fault at ``place``; ``message`` says what was found and what was expected."""
         self.found.append(Problem(place, message))
+
+    def note(self, place: str, message: str) -> None:
+        """Note something at ``place`` that is read, and that the specification does not allow."""
+        self.notes.append(Problem(place, message))
 
     def expected(self, place: str, expected: str, value: JSON) -> None:
         """Note that ``value`` at ``place`` is not what the specification asks for."""

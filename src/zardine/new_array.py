@@ -115,6 +115,7 @@ def new_array_metadata(
     prepared = build_chain(chain, ChunkSpec(first, data_type, fill), "codecs", problems)
     keys = parse_key_encoding(chunk_key_encoding)
     parse_chunk_key_encoding(keys, problems)
+    problems.found += problems.notes  # what is read of others is not made anew
     problems.raise_if_any("such an array cannot be made")
     assert prepared is not None
     return ArrayMetadata(

@@ -19,15 +19,18 @@ T = TypeVar("T")
 class ExtensionTable(Generic[T]):
     """Names of one kind of extension and what implements them.
 
-    ``builtin`` maps names to ``"module:attribute"``, imported when first needed.
+    ``builtin`` maps names to ``"module:attribute"``, imported when first needed; ``refused`` says of known names why
+    nothing implements them.
     """
 
-    def __init__(self, kind: str, group: str, builtin: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, kind: str, group: str, builtin: dict[str, str] | None = None, refused: dict[str, str] | None = None
+    ) -> None:
         self.kind = kind
         self.group = group
         self._lazy = dict(builtin or {})
         self._ready: dict[str, T] = {}
-        self._broken: dict[str, str] = {}
+        self._broken: dict[str, str] = dict(refused or {})
 
     def register(self, name: str, implementation: T) -> None:
         """Use ``implementation`` for ``name`` from now on, in this process."""

@@ -8,7 +8,7 @@ import pytest
 
 from zardine.codecs.base import BytesBytesCodec, ChunkSpec, Codec, SizeLimit
 from zardine.codecs.registry import parse_codec
-from zardine.data_types import data_type_for
+from zardine.data_types import DataType, data_type_for
 from zardine.errors import CorruptionError
 from zardine.json_document import Problems
 
@@ -16,6 +16,10 @@ from zardine.json_document import Problems
 def make_spec(dtype: Any, shape: tuple[int, ...], fill: Any = None) -> ChunkSpec:
     data_type = data_type_for(dtype)
     return ChunkSpec(shape, data_type, data_type.default_fill() if fill is None else data_type.cast_fill(fill))
+
+
+def spec_of(data_type: DataType, shape: tuple[int, ...]) -> ChunkSpec:
+    return ChunkSpec(shape, data_type, data_type.default_fill())
 
 
 def spec_like(array: np.ndarray) -> ChunkSpec:
@@ -65,6 +69,7 @@ class Helpers:
     """The functions of this file; tests are imported one by one and cannot import each other."""
 
     spec = staticmethod(make_spec)
+    spec_of = staticmethod(spec_of)
     spec_like = staticmethod(spec_like)
     damaged = staticmethod(damaged)
     count_refusals = staticmethod(count_refusals)

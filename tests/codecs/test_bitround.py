@@ -91,12 +91,26 @@ def test_configuration(h):
     [
         (3, "bool", "cannot round data type bool"),
         (3, "string", "cannot round data type string"),
-        (11, "float16", "cannot keep 11 bits of float16, whose mantissa has 10"),
-        (53, "complex128", "whose mantissa has 52"),
     ],
 )
 def test_check(h, keepbits, name, text):
     assert text in BitRoundCodec(keepbits).check(h.spec(name, (1,)))
+
+
+@pytest.mark.parametrize(
+    ("keepbits", "name", "text"),
+    [
+        (11, "float16", "cannot keep 11 bits of float16, whose mantissa has 10"),
+        (53, "complex128", "whose mantissa has 52"),
+    ],
+)
+def test_more_bits_than_there_are_leave_all_as_it_is(h, keepbits, name, text):
+    codec, spec = BitRoundCodec(keepbits), h.spec(name, (3,))
+    assert codec.check(spec) is None
+    assert text in codec.remark(spec)
+    array = np.array([1 / 3, -2 / 3, 0.1], spec.dtype)
+    assert codec.encode(array, spec).tobytes() == array.tobytes()
+    assert BitRoundCodec(keepbits - 1).remark(spec) is None
 
 
 def test_old_name_without_bits_is_for_floats_only(h):

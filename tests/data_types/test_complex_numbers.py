@@ -53,7 +53,7 @@ def test_names_and_forms():
         assert (data_type.words, data_type.components, data_type.bits) == (((size, 2),), 2, 8 * size)
     half = data_type_for("complex_float16")
     assert half.dtype == np.dtype([("real", "f2"), ("imag", "f2")])
-    assert (half.words, half.components, half.bits) == (((2, 2),), 2, None)
+    assert (half.words, half.components, half.bits) == (((2, 2),), 2, 16)
     assert data_type_for("complex64") != data_type_for("complex_float32")
 
 

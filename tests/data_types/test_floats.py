@@ -104,4 +104,4 @@ def test_cast():
 
 def test_form():
     forms = [(data_type_for(f"f{size}").words, data_type_for(f"f{size}").bits) for size in (2, 4, 8)]
-    assert forms == [(((2, 1),), None), (((4, 1),), 32), (((8, 1),), 64)]
+    assert forms == [(((2, 1),), 16), (((4, 1),), 32), (((8, 1),), 64)]

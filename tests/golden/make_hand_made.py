@@ -432,6 +432,53 @@ def packbits() -> None:
     )
 
 
+def of_zarrs() -> None:
+    """Codecs that the program zarrs has of its own, from the description of their bytes in its source."""
+
+    def write(name: str, values: np.ndarray[Any, Any], dtype: str, codecs: list[Codec], chunk: bytes) -> None:
+        fill: Any = {"string": "", "bytes": []}.get(dtype, 0)
+        path = MANIFEST.path(f"zarrs/{name}")
+        put(path / "zarr.json", json.dumps(document(values.shape, dtype, values.shape, codecs, fill)).encode())
+        put(path / "/".join(["c", *["0"] * values.ndim]), chunk)
+        noted: Any = fill if dtype in ("string", "bytes") else fill_hex(0, dtype)
+        MANIFEST.array(f"zarrs/{name}", values, dtype, fill=noted, notes="a codec of zarrs")
+
+    def in_turn(elements: list[bytes]) -> bytes:
+        """A count, then the length and the bytes of each element."""
+        return b"".join(struct.pack("<I", len(each)) + each for each in elements)
+
+    squeezed = sample("int16", (1, 3, 1, 4))
+    write("squeeze", squeezed, "int16", [{"name": "zarrs.squeeze"}, LITTLE], squeezed.astype("<i2").tobytes())
+    write("squeeze-one", np.full((1, 1), 5, "i2"), "int16", [{"name": "zarrs.squeeze"}, LITTLE], struct.pack("<h", 5))
+    for dtype in ("string", "bytes"):
+        values = sample(dtype, (3, 4))
+        elements = [each.encode() if isinstance(each, str) else each for each in values.reshape(-1)]
+        counted = struct.pack("<I", len(elements)) + in_turn(elements)
+        for name in ("vlen-array", "zarrs.vlen_v2", "vlen-bytes", "vlen-utf8"):
+            write(f"{name}-{dtype}", values, dtype, [{"name": name}], counted)
+        ends = np.cumsum([0, *map(len, elements)])
+        whole = b"".join(elements)
+        for word, where in (("uint64", "start"), ("uint32", "end"), ("uint32", None)):
+            order = "big" if where == "end" else "little"
+            stored = ("<" if order == "little" else ">") + {"uint64": "u8", "uint32": "u4"}[word]
+            index = ends.astype(stored).tobytes()
+            index += checksum(index)
+            data = gzip.compress(whole, 1, mtime=0) if where == "end" else whole
+            size = struct.pack("<Q", len(index))
+            configuration: Codec = {
+                "index_codecs": [{"name": "bytes", "configuration": {"endian": order}}, CRC32C],
+                "data_codecs": [{"name": "bytes"}, GZIP] if where == "end" else [{"name": "bytes"}],
+                "index_data_type": word,
+            }
+            if where is not None:
+                configuration["index_location"] = where
+            chunk = data + index + size if where == "end" else size + index + data
+            codec = {"name": "zarrs.vlen", "configuration": configuration}
+            write(f"vlen-{dtype}-{word}-{where}", values, dtype, [codec], chunk)
+    halves = sample("float16", (3, 4))
+    write("packbits-float16", halves, "float16", [{"name": "packbits"}], halves.astype("<f2").tobytes())
+
+
 def registry_samples() -> None:
     """Note the sample arrays of the bitround codec, copied from the registry of extensions; see their README.md."""
     registry = Manifest("registry", "zarr-extensions registry", "codecs/bitround/sample_data", keep=True)
@@ -449,5 +496,6 @@ if __name__ == "__main__":
     damaged()
     documents()
     packbits()
+    of_zarrs()
     MANIFEST.save()
     registry_samples()

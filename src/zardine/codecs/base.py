@@ -106,6 +106,13 @@ class Codec(ABC):
         """Why chunks of ``spec`` cannot be encoded by this codec, or ``None``. Called once, when an array is opened."""
         return None
 
+    def remark(self, spec: ChunkSpec) -> str | None:
+        """Why other programs may refuse chunks of ``spec`` with this codec, which are read all the same, or ``None``.
+
+        ``verify`` says so in a note, and no new array is made like that.
+        """
+        return None
+
 
 class ArrayArrayCodec(Codec):
     """``array -> array``."""

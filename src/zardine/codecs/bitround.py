@@ -51,11 +51,15 @@ class BitRoundCodec(Configured, ArrayArrayCodec):
         name = spec.data_type.name
         if name in _INTEGERS or name in _TIMES:
             return None if self.keepbits else '"bitround" has to keep at least 1 bit of integers'
-        bits = _MANTISSA_BITS.get(name)
-        if bits is None:
+        if name not in _MANTISSA_BITS:
             return f'"bitround" cannot round data type {name}'
+        return None
+
+    def remark(self, spec: ChunkSpec) -> str | None:
+        """There may be fewer bits than are to be kept; then nothing is rounded, as in zarrs."""
+        bits = _MANTISSA_BITS.get(spec.data_type.name, self.keepbits)
         if self.keepbits > bits:
-            return f'"bitround" cannot keep {self.keepbits} bits of {name}, whose mantissa has {bits}'
+            return f'"bitround" cannot keep {self.keepbits} bits of {spec.data_type.name}, whose mantissa has {bits}'
         return None
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
@@ -72,7 +76,7 @@ class BitRoundCodec(Configured, ArrayArrayCodec):
         if name in _INTEGERS:
             return _round_integers(flat, self.keepbits).reshape(array.shape)
         drop = _MANTISSA_BITS[name] - self.keepbits
-        if drop == 0:
+        if drop <= 0:
             return array
         size = spec.dtype.itemsize // spec.data_type.components
         return _round_floats(flat.view(f"u{size}"), _MANTISSA_BITS[name], drop).view(spec.dtype).reshape(array.shape)

@@ -110,6 +110,8 @@ def build_chain(codecs: Sequence[Codec], spec: ChunkSpec, place: str, problems: 
             if reason is not None:
                 problems.add(f"{place}[{i}]", f"{codec.name}: {reason}")
                 return None
+            if remark := codec.remark(current):
+                problems.note(f"{place}[{i}]", f"{codec.name}: {remark}")
             if isinstance(codec, ArrayArrayCodec):
                 filters.append((codec, current))
                 current = codec.encoded_spec(current)

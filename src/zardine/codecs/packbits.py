@@ -23,6 +23,9 @@ from zardine.json_document import JSON, Problems
 _STEP = 8 * 4096  # elements unpacked to one byte per bit at a time; a multiple of 8, so that steps end on whole bytes
 
 
+_UNLISTED = ("float16", "complex_float16", "float8_", "complex_float8_", "numpy.")
+
+
 class PaddingEncoding(StrEnum):
     """Where the number of padding bits is stored."""
 
@@ -65,13 +68,20 @@ class PackBitsCodec(Configured, ArrayBytesCodec):
         }
 
     def check(self, spec: ChunkSpec) -> str | None:
-        """The data type has to be one of those that the specification lists, with as many bits as are asked for."""
+        """Only numbers can be stored, that have as many bits as are asked for."""
         bits = spec.data_type.bits
         if bits is None:
             return f'"packbits" cannot store data type {spec.data_type.name}'
         first, last = self._bits(spec)
         if not first <= last < bits:
             return f'"packbits" cannot take bits {first} to {last} of {spec.data_type.name}, which has {bits}'
+        return None
+
+    def remark(self, spec: ChunkSpec) -> str | None:
+        """The registry leaves out some types."""
+        name = spec.data_type.name
+        if name.startswith(_UNLISTED):
+            return f'the specification of "packbits" does not name data type {name}'
         return None
 
     def encoded_size(self, spec: ChunkSpec) -> int | None:
@@ -120,7 +130,7 @@ class PackBitsCodec(Configured, ArrayBytesCodec):
             spread = (packed[:, np.newaxis] >> shifts) & np.uint8((1 << width) - 1)
             numbers[:, 0] = spread.reshape(-1)[: len(numbers)]
             return spec.data_type.repair_bits(array)
-        signed = spec.data_type.name.startswith("int")
+        signed = spec.data_type.name.startswith("int") or spec.dtype.kind in "mM"
         for at in range(0, len(numbers), _STEP):
             part = numbers[at : at + _STEP]
             start = at * width // 8

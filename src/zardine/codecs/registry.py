@@ -55,12 +55,25 @@ CODECS: ExtensionTable[type[Codec]] = ExtensionTable(
         "scale_offset": "zardine.codecs.scale_offset:ScaleOffset",
         "sharding_indexed": "zardine.codecs.sharding_indexed:ShardingCodec",
         "transpose": "zardine.codecs.transpose:TransposeCodec",
+        "vlen-array": "zardine.codecs.vlen_elements:VLenArrayCodec",
         "vlen-bytes": "zardine.codecs.vlen_bytes:VLenBytesCodec",
         "vlen-utf8": "zardine.codecs.vlen_utf8:VLenUTF8Codec",
         "zardine.v2_compressor": "zardine.codecs.v2_filters:V2Compressor",
         "zardine.v2_filters": "zardine.codecs.v2_filters:V2Filters",
+        "zarrs.squeeze": "zardine.codecs.squeeze:SqueezeCodec",
+        "zarrs.vlen": "zardine.codecs.vlen_offsets:VLenOffsetsCodec",
+        "zarrs.vlen_v2": "zardine.codecs.vlen_elements:VLenV2Codec",
         "zstd": "zardine.codecs.zstd:ZstdCodec",
         **{f"numcodecs.{name}": f"zardine.codecs.numcodecs.{place}" for name, place in _NUMCODECS.items()},
+    },
+    {
+        "zarrs.gdeflate": "zardine does not read it: there is no library for Python that decodes GDeflate",
+        "zarrs.optional": "zardine does not read it: NumPy has no type for elements that may be missing",
+        **dict.fromkeys(
+            ("zfp", "zarrs.zfp"),
+            "zardine does not read it: it stores zfp without the header that the library for Python needs "
+            "(numcodecs.zfpy, which has it, is read)",
+        ),
     },
 )
 

@@ -39,7 +39,7 @@ class DataType(ABC):
     bits: int | None = None
     """Bits of each component as the ``packbits`` codec counts them: 1 for ``bool``, 4 for ``int4``.
 
-    ``None`` for types that this codec does not take.
+    ``None`` for types that are no numbers, which this codec does not take.
     """
 
     components: int = 1

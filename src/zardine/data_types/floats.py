@@ -24,13 +24,13 @@ class Float(DataType):
     A NaN other than the one called "NaN" is written in hexadecimal, so that its sign and payload survive.
     """
 
-    def __init__(self, name: str, dtype: np.dtype[Any], bits: int | None) -> None:
+    def __init__(self, name: str, dtype: np.dtype[Any], bits: int) -> None:
         self.name = name
         self.dtype = dtype
         self.words = ((dtype.itemsize, 1),)
         self.bits = bits
         self._stored = np.dtype(f"u{dtype.itemsize}")
-        self._narrow = bits if bits is not None and bits < 8 else None
+        self._narrow = bits if bits < 8 else None
         nan, beyond = self._convert(math.nan), float(self._convert(math.inf)[()])
         self._nan_bits = int(nan.view(self._stored)) if math.isnan(float(nan[()])) else None
         self._has_infinity = math.isinf(beyond)
@@ -126,5 +126,5 @@ class Float(DataType):
 
 
 def core_floats() -> list[Float]:
-    """``float16``, ``float32`` and ``float64``; the ``packbits`` codec knows the last two only."""
-    return [Float(f"float{bits}", np.dtype(f"float{bits}"), bits if bits > 16 else None) for bits in (16, 32, 64)]
+    """``float16``, ``float32`` and ``float64``."""
+    return [Float(f"float{bits}", np.dtype(f"float{bits}"), bits) for bits in (16, 32, 64)]

@@ -13,20 +13,20 @@ from zardine.data_types.complex_numbers import Complex
 from zardine.data_types.floats import Float
 from zardine.data_types.integers import Integer
 
-# The number is what the packbits codec stores; the registry leaves the 8-bit formats out of that codec.
-FLOAT_BITS: dict[str, int | None] = {
+# The number is what the packbits codec stores.
+FLOAT_BITS: dict[str, int] = {
     "bfloat16": 16,
     "float4_e2m1fn": 4,
     "float6_e2m3fn": 6,
     "float6_e3m2fn": 6,
-    "float8_e3m4": None,
-    "float8_e4m3": None,
-    "float8_e4m3b11fnuz": None,
-    "float8_e4m3fn": None,  # not registered, but tensorstore writes it
-    "float8_e4m3fnuz": None,
-    "float8_e5m2": None,
-    "float8_e5m2fnuz": None,
-    "float8_e8m0fnu": None,
+    "float8_e3m4": 8,
+    "float8_e4m3": 8,
+    "float8_e4m3b11fnuz": 8,
+    "float8_e4m3fn": 8,  # not registered, but tensorstore writes it
+    "float8_e4m3fnuz": 8,
+    "float8_e5m2": 8,
+    "float8_e5m2fnuz": 8,
+    "float8_e8m0fnu": 8,
 }
 INTEGER_BITS = {"int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
 COMPLEX_COMPONENTS = {f"complex_{name}": name for name in FLOAT_BITS}

@@ -55,7 +55,11 @@ _CONFIGURED: dict[str, Factory] = {
 }
 _STRUCTS = {"struct": False, "structured": True}
 _RAW_BITS = re.compile(r"r[0-9]+", re.ASCII)
-_OTHERS: ExtensionTable[Factory] = ExtensionTable("data type", "zardine.data_types")
+_OTHERS: ExtensionTable[Factory] = ExtensionTable(
+    "data type",
+    "zardine.data_types",
+    refused={"zarrs.optional": "zardine does not read it: NumPy has no type for elements that may be missing"},
+)
 """Data types of other packages."""
 
 

@@ -23,6 +23,8 @@ class Time(DataType):
     The least 64-bit integer is not-a-time, "NaT", which is also what is recorded where no fill value is named.
     """
 
+    bits = 64
+
     def __init__(self, kind: str, unit: str, scale_factor: int) -> None:
         self.kind = kind
         self.unit = "us" if unit == "μs" else unit

@@ -11,6 +11,7 @@ from zardine.buffers import BytesLike
 from zardine.codecs.base import ArrayBytesCodec, ChunkSpec
 from zardine.codecs.bounds import compressed_limit
 from zardine.codecs.numcodecs.adapter import NumcodecsCodec
+from zardine.data_types.complex_numbers import Complex
 from zardine.errors import ChunkDecodeError, EncodeError
 
 
@@ -20,9 +21,14 @@ class NumcodecsSerializer(NumcodecsCodec, ArrayBytesCodec):
     KINDS: ClassVar[str]
     """Kinds of NumPy types that it stores."""
 
+    def stored_dtype(self, spec: ChunkSpec) -> np.dtype[Any]:
+        """What the library is given for each number of an element."""
+        return spec.dtype
+
     def check(self, spec: ChunkSpec) -> str | None:
         """Only some number types can be stored."""
-        if spec.dtype.kind not in self.KINDS or spec.dtype.itemsize < 2:
+        stored = self.stored_dtype(spec)
+        if stored.kind not in self.KINDS or stored.itemsize < 2:
             return f'"{self.name}" cannot store data type {spec.data_type.name}'
         return None
 
@@ -37,7 +43,8 @@ class NumcodecsSerializer(NumcodecsCodec, ArrayBytesCodec):
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """What numcodecs makes of ``array``."""
         try:
-            encoded = self.codec.encode(np.ascontiguousarray(array, dtype=spec.dtype))
+            numbers = np.ascontiguousarray(array, dtype=spec.dtype).reshape(spec.shape or 1)
+            encoded = self.codec.encode(numbers.view(self.stored_dtype(spec)))
         except (TypeError, ValueError, RuntimeError) as error:
             raise EncodeError(f"numcodecs failed: {error}", codec=self.name) from None
         return bytes(encoded)
@@ -48,17 +55,24 @@ class NumcodecsSerializer(NumcodecsCodec, ArrayBytesCodec):
             decoded = np.asarray(self.codec.decode(bytes(data)))
         except Exception as error:  # the libraries behind raise types of their own
             raise ChunkDecodeError(f"numcodecs failed: {error}", codec=self.name) from None
-        if decoded.dtype != spec.dtype or decoded.size != spec.size:
-            found = f"{decoded.size} elements of {decoded.dtype}"
-            raise ChunkDecodeError(f"{found}, expected {spec.size} of {spec.dtype}", codec=self.name)
-        return decoded.reshape(spec.shape)
+        stored, size = self.stored_dtype(spec), spec.size * spec.data_type.components
+        if decoded.dtype != stored or decoded.size != size:
+            found = f"{decoded.size} numbers of {decoded.dtype}"
+            raise ChunkDecodeError(f"{found}, expected {size} of {stored}", codec=self.name)
+        return np.ascontiguousarray(decoded).reshape(-1).view(spec.dtype).reshape(spec.shape)
 
 
 class PCodec(NumcodecsSerializer):
-    """Pcodec, for numbers."""
+    """Pcodec, for numbers of 16 to 64 bits; complex numbers as their two parts in turn, times as their counts."""
 
     name: ClassVar[str] = "numcodecs.pcodec"
     KINDS = "iuf"
+
+    def stored_dtype(self, spec: ChunkSpec) -> np.dtype[Any]:
+        """One part of complex numbers, the count of times."""
+        if isinstance(spec.data_type, Complex):
+            return spec.data_type.component.dtype
+        return np.dtype(np.int64) if spec.dtype.kind in "mM" else spec.dtype
 
 
 class ZFPY(NumcodecsSerializer):

@@ -23,6 +23,7 @@ _CHECKSUMS = ("crc32c", *(f"numcodecs.{name}" for name in ("adler32", "crc32", "
 
 _EXACT = {
     *("transpose", "reshape", "bytes", "vlen-utf8", "vlen-bytes", "crc32c", *_CORE, *_CHECKSUMS),
+    *("zarrs.squeeze", "zarrs.vlen", "zarrs.vlen_v2", "vlen-array"),
     *("numcodecs.jenkins_lookup3", "numcodecs.shuffle", "numcodecs.pcodec"),
     *(f"numcodecs.{name}" for name in ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd")),
 }
