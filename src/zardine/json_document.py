@@ -7,22 +7,44 @@ return ``None`` (or another stand-in) after adding a problem, so that the rest o
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from math import isinf
+from typing import Any, Final, TypeAlias
 
 from zardine.errors import MetadataError, Problem, UnknownExtensionError
 
 JSON: TypeAlias = Any
 
+MISSING: Final = object()
+"""Stands for a member that is not there, where a value is looked at."""
+
+
+class Number(float):
+    """A number whose text says more than the nearest ``float``: it has many digits, or is beyond the range."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Number:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __reduce__(self) -> tuple[type[Number], tuple[str]]:
+        return Number, (self.text,)
+
 
 class Problems:
-    """The faults found so far in one document."""
+    """The faults found so far in one document.
 
-    def __init__(self) -> None:
+    ``with_notes``: also what is read although the specification has it otherwise, so that other programs may refuse it.
+    """
+
+    def __init__(self, *, with_notes: bool = False) -> None:
         self.found: list[Problem] = []
         self.notes: list[Problem] = []
-        """What is read although the specification has it otherwise, so that other programs may refuse it."""
+        self.with_notes = with_notes
         self.unknown_extension = False
 
     def add(self, place: str, message: str) -> None:
@@ -31,11 +53,15 @@ class Problems:
 
     def note(self, place: str, message: str) -> None:
         """Note something at ``place`` that is read, and that the specification does not allow."""
-        self.notes.append(Problem(place, message))
+        if self.with_notes:
+            self.notes.append(Problem(place, message))
 
     def expected(self, place: str, expected: str, value: JSON) -> None:
-        """Note that ``value`` at ``place`` is not what the specification asks for."""
-        self.add(place, f"expected {expected}, found {show(value)}")
+        """Note that ``value`` at ``place``, or :data:`MISSING`, is not what the specification asks for."""
+        if value is MISSING:
+            self.add(place, f"the member is missing; expected {expected}")
+        else:
+            self.add(place, f"expected {expected}, found {show(value)}")
 
     def unknown(self, place: str, message: str) -> None:
         """Note an extension that nobody here implements."""
@@ -62,6 +88,8 @@ class Extension:
     name: str
     configuration: Mapping[str, JSON] | None = None
     must_understand: bool = True
+    others: Mapping[str, JSON] = field(default_factory=dict)
+    """Members that nobody here knows and that may be ignored; kept for writing."""
 
     def to_json(self) -> dict[str, JSON]:
         """The object form: always ``name``, and ``configuration`` where there is one."""
@@ -70,7 +98,7 @@ class Extension:
             document["configuration"] = dict(self.configuration)
         if not self.must_understand:
             document["must_understand"] = False
-        return document
+        return {**document, **self.others}
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -84,11 +112,16 @@ def parse_extension(value: JSON, place: str, problems: Problems, *, ignorable: b
         problems.expected(place, 'a name or an object with "name"', value)
         return None
     good = True
+    others: dict[str, JSON] = {}
     for member in value:
-        if member not in ("name", "configuration", "must_understand"):
+        if member in ("name", "configuration", "must_understand"):
+            continue
+        if may_be_ignored(value[member]):
+            others[member] = value[member]
+        else:
             problems.add(f"{place}.{member}", "unknown member of an extension object")
             good = False
-    name = value.get("name")
+    name = value.get("name", MISSING)
     if not isinstance(name, str) or not name:
         problems.expected(f"{place}.name", "a non-empty string", name)
         good = False
@@ -103,17 +136,22 @@ def parse_extension(value: JSON, place: str, problems: Problems, *, ignorable: b
     elif not must_understand and not ignorable:
         problems.add(f"{place}.must_understand", "false is not allowed here: this extension has to be understood")
         good = False
-    return Extension(str(name), configuration, bool(must_understand)) if good else None
+    return Extension(str(name), configuration, bool(must_understand), others) if good else None
+
+
+def may_be_ignored(value: JSON) -> bool:
+    """Whether a member with this value says that programs that do not know it may pass over it."""
+    return isinstance(value, Mapping) and value.get("must_understand") is False
 
 
 def check_members(
     value: Mapping[str, JSON] | None, allowed: Iterable[str], place: str, problems: Problems
 ) -> Mapping[str, JSON]:
-    """``value`` (empty where absent), after noting every member that is not ``allowed``."""
+    """``value`` (empty where absent), after noting members that are not ``allowed`` and may not be ignored either."""
     allowed = tuple(allowed)
     known = ", ".join(f'"{name}"' for name in allowed) or "none"
     for member in value or {}:
-        if member not in allowed:
+        if member not in allowed and not may_be_ignored((value or {})[member]):
             problems.add(f"{place}.{member}", f"unknown member; known are: {known}")
     return value or {}
 
@@ -174,14 +212,21 @@ def parse_bool(value: JSON, place: str, problems: Problems) -> bool | None:
 def show(value: JSON) -> str:
     """A value for an error text: JSON where possible, cut to a readable length."""
     try:
+        if isinstance(value, Number):
+            return value.text if len(value.text) <= 80 else value.text[:77] + "..."
         text = json.dumps(value)
     except (TypeError, ValueError, RecursionError):
         text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def load_object(data: bytes | bytearray | memoryview, subject: str) -> dict[str, JSON]:
-    """Parse the bytes of a metadata document, which must be one JSON object without repeated members."""
+def load_object(
+    data: bytes | bytearray | memoryview, subject: str, *, only_attributes: bool = False
+) -> dict[str, JSON]:
+    """Parse the bytes of a metadata document, which must be one JSON object without repeated members.
+
+    Numbers that are no attributes are of class :class:`Number` where their text matters.
+    """
 
     def pairs(items: list[tuple[str, JSON]]) -> dict[str, JSON]:
         document = dict(items)
@@ -193,7 +238,9 @@ def load_object(data: bytes | bytearray | memoryview, subject: str) -> dict[str,
 
     text = bytes(data)
     try:
-        document = json.loads(text.decode("utf-8"), object_pairs_hook=pairs)
+        precise = not only_attributes and _PRECISE.search(text) is not None
+        parse_float = _number if precise else None
+        document = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_float=parse_float)
     except RecursionError:
         raise MetadataError(subject, [Problem("", "the document is nested too deeply")]) from None
     except ValueError as error:
@@ -203,7 +250,54 @@ def load_object(data: bytes | bytearray | memoryview, subject: str) -> dict[str,
         raise MetadataError(subject, [Problem("", f"expected a JSON object, found {show(document)}")])
     if text.count(b"{") + text.count(b"[") > _DEEPEST and _is_deep(document):
         raise MetadataError(subject, [Problem("", f"the document is nested more than {_DEEPEST} levels deep")])
-    return document
+    return _with_plain_attributes(document) if precise else document
+
+
+def find_non_numbers(data: bytes | bytearray | memoryview) -> list[tuple[str, str]]:
+    """Places of the words ``NaN``, ``Infinity`` and ``-Infinity`` in a document that :func:`load_object` takes."""
+    text = bytes(data)
+    if b"NaN" not in text and b"Infinity" not in text:
+        return []
+    found: list[tuple[str, str]] = []
+
+    def walk(value: JSON, place: str) -> None:
+        if isinstance(value, dict):
+            for name, each in value.items():
+                walk(each, f"{place}.{name}" if place else name)
+        elif isinstance(value, list):
+            for i, each in enumerate(value):
+                walk(each, f"{place}[{i}]")
+        elif isinstance(value, _Word):
+            found.append((place, value))
+
+    walk(json.loads(text.decode("utf-8"), parse_constant=_Word), "")
+    return found
+
+
+class _Word(str):
+    """A word that is no JSON, where a number is meant."""
+
+
+_PRECISE = re.compile(rb"[0-9][0-9.]{16}|[eE][+]?[0-9]{2}")
+_MANY_DIGITS = 17
+"""Characters of a number that may lie closer to half-way between two short floats than its nearest ``float`` tells."""
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return Number(text) if len(text) >= _MANY_DIGITS or isinf(number) else number
+
+
+def _with_plain_attributes(value: JSON, *, plain: bool = False) -> JSON:
+    """``value`` with ordinary numbers in user attributes, wherever a document has them."""
+    if isinstance(value, dict):
+        return {
+            name: _with_plain_attributes(each, plain=plain or name.rpartition("/")[2] in ("attributes", ".zattrs"))
+            for name, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_with_plain_attributes(each, plain=plain) for each in value]
+    return float(value) if plain and isinstance(value, Number) else value
 
 
 def _instead_of_json(data: bytes) -> str:

@@ -111,7 +111,7 @@ def new_array_metadata(
         if inner is not None:
             chain = [ShardingCodec(chunk_shape=inner, codecs=tuple(chain), index_location=index_location)]
     first = tuple(axis.runs[0][0] if axis.runs else 1 for axis in grid.axes(lengths))
-    problems = Problems()
+    problems = Problems(with_notes=True)
     prepared = build_chain(chain, ChunkSpec(first, data_type, fill), "codecs", problems)
     keys = parse_key_encoding(chunk_key_encoding)
     parse_chunk_key_encoding(keys, problems)

@@ -76,8 +76,9 @@ def new_older_metadata(
         "filters": listed or None,
         **_separator(chunk_keys, zarr_format),
     }
-    problems = Problems()
+    problems = Problems(with_notes=True)
     metadata = v2.parse_common(document, attributes_to_json(attributes or {}), problems, zarr_format)
+    problems.found += problems.notes  # what is read of others is not made anew
     problems.raise_if_any("such an array cannot be made")
     assert metadata is not None
     if zarr_format == 1 and (reasons := v1.explain_unfit(metadata)):
@@ -117,6 +118,8 @@ def _plain(value: Any) -> JSON:
 
 def _stored_dtype(dtype: Any, filters: list[Mapping[str, JSON]]) -> tuple[np.dtype[Any], list[Mapping[str, JSON]]]:
     """The dtype as stored, byte order included, and the filters with the object codec that it needs."""
+    if isinstance(dtype, list):
+        dtype = np.dtype(dtype)
     if isinstance(dtype, np.dtype) and dtype.kind != "T" and dtype.kind in "biufcmMSUVO":
         stored = dtype
     elif dtype in (object, "O", "|O"):

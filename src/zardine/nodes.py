@@ -32,7 +32,7 @@ from zardine.metadata.formats import (
     to_documents,
 )
 from zardine.metadata.node_names import join_path, normalize_path
-from zardine.metadata.v2 import GROUP
+from zardine.metadata.v2 import CONSOLIDATED, GROUP
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Condition, Store, Version
 
@@ -64,19 +64,21 @@ def find_node(
     first: int = 3,
     expected: str | None = None,
     seen: dict[str, Version | None] | None = None,
+    consolidated: bool = True,
 ) -> NodeMetadata | None:
     """The metadata of the node at ``path``; ``None`` where there is none.
 
     It is looked for in all versions of Zarr, beginning with ``first``, or only in ``zarr_format``. ``expected``, which
     is ``"array"`` or ``"group"``, says what a slow store is asked for first. ``seen`` gets the version of the document
-    that was found, by its name, where a store is not slow. Raises
+    that was found, by its name, where a store is not slow. Without ``consolidated`` the document of that name in Zarr
+    v2 is not looked at. Raises
     :class:`~zardine.errors.MetadataError` for a document that breaks the specification.
 
     Some servers answer "forbidden" for documents that are not there: it is raised if no other document is found.
     """
     versions = (first, *(each for each in FORMATS if each != first)) if zarr_format is None else (zarr_format,)
     if store.cost.latency >= _SLOW:
-        return _find_in_rounds(store, path, versions, expected)
+        return _find_in_rounds(store, path, versions, expected, consolidated)
     refusal: StoreError | None = None
     for version in versions:
         for name in main_names(version):
@@ -90,7 +92,7 @@ def find_node(
             data = reading.parts[0]
             if seen is not None:
                 seen[name] = reading.version
-            others = _beside(version, name)
+            others = _beside(version, name, consolidated)
             documents = {name: data, **{each: store.get(join_path(path, each)) for each in others}}
             return parse_found(name, documents, store, path)
     if refusal is not None:
@@ -104,7 +106,9 @@ _SLOW = 0.005
 """Seconds of a request from which on documents are asked for before it is known whether they are needed."""
 
 
-def _find_in_rounds(store: Store, path: str, versions: Sequence[int], expected: str | None) -> NodeMetadata | None:
+def _find_in_rounds(
+    store: Store, path: str, versions: Sequence[int], expected: str | None, consolidated: bool
+) -> NodeMetadata | None:
     """:func:`find_node` in a store that answers slowly: the documents of a round are asked for at the same time.
 
     A failure matters only if the document is needed to tell what the node is.
@@ -121,9 +125,10 @@ def _find_in_rounds(store: Store, path: str, versions: Sequence[int], expected: 
             if isinstance(data, Exception):
                 refusal = refusal or _refusal(data)
             elif data is not None and (version != 1 or _is_v1(data)):
-                others = [each for each in _beside(version, name) if each not in found]
+                beside = _beside(version, name, consolidated)
+                others = [each for each in beside if each not in found]
                 found |= zip(others, _answers(store, [join_path(path, each) for each in others]), strict=True)
-                documents = {each: _value(found[each]) for each in (name, *_beside(version, name))}
+                documents = {each: _value(found[each]) for each in (name, *beside)}
                 return parse_found(name, documents, store, path)
     if refusal is not None:
         raise refusal
@@ -186,9 +191,10 @@ def _answers(store: Store, keys: Sequence[str]) -> list[BytesLike | Exception | 
     return answers
 
 
-def _beside(version: int, name: str) -> tuple[str, ...]:
+def _beside(version: int, name: str, consolidated: bool) -> tuple[str, ...]:
     """Names of the documents that belong to the one called ``name``, if it is there."""
-    return document_names(version, "array" if (version, name) in _ARRAYS else "group")[1:]
+    names = document_names(version, "array" if (version, name) in _ARRAYS else "group")[1:]
+    return names if consolidated else tuple(each for each in names if each != CONSOLIDATED)
 
 
 _ARRAYS = {(version, document_names(version, "array")[0]) for version in (2, 1)}

@@ -46,7 +46,8 @@ def open(
     if "shape" in kwargs or kwargs.get("data") is not None:
         return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **kwargs)
     seen: dict[str, Version | None] = {}
-    node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format, seen=seen)
+    wanted = kwargs.get("use_consolidated") is not False
+    node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format, seen=seen, consolidated=wanted)
     if isinstance(node, ArrayMetadata):
         _check_arguments(kwargs, open_array)
         _warn_of_two(found, inner, node, zarr_format)
@@ -128,7 +129,13 @@ def open_group(
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
     if mode == "w":
         return create_group(found, path=inner, overwrite=True, attributes=attributes, zarr_format=zarr_format)
-    node = find_node(found, inner, None if mode == "w-" else zarr_format, expected="group")
+    node = find_node(
+        found,
+        inner,
+        None if mode == "w-" else zarr_format,
+        expected="group",
+        consolidated=use_consolidated is not False,
+    )
     if mode == "w-":
         if node is not None:
             raise taken(found, inner, node)

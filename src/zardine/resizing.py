@@ -36,7 +36,8 @@ def grown_for_append(shape: tuple[int, ...], data: tuple[int, ...], axis: int) -
 
 def with_shape(metadata: ArrayMetadata, grid: ChunkGrid, shape: tuple[int, ...]) -> ArrayMetadata:
     """The document of an array with chunk grid ``grid`` after a change of its shape."""
-    return replace(metadata, shape=shape, chunk_grid=grid.resized(shape).to_extension())
+    resized = replace(metadata.chunk_grid, configuration=grid.resized(shape).configuration())
+    return replace(metadata, shape=shape, chunk_grid=resized)
 
 
 def clear_beyond(before: ArraySource, shape: tuple[int, ...]) -> None:

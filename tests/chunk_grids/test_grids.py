@@ -98,7 +98,7 @@ def test_wrong_rectilinear_grids(shapes: Any, places: list[str]) -> None:
 
 def test_rectilinear_needs_its_kind() -> None:
     _, problems = parse("rectilinear", {"chunk_shapes": [[4]]}, (4,))
-    assert problems == ['chunk_grid.configuration.kind: expected "inline", found null']
+    assert problems == ['chunk_grid.configuration.kind: the member is missing; expected "inline"']
 
 
 def test_growing_adds_chunks_of_the_last_length() -> None:

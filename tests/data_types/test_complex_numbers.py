@@ -23,7 +23,7 @@ def test_fill(fill_bytes):
         ([1, 2, 3], "fill_value", "expected an array of two numbers"),
         ("NaN", "fill_value", "expected an array of two numbers"),
         ([1, "x"], "fill_value[1]", 'expected a number, "NaN"'),
-        ([1e39, 0], "fill_value[0]", "expected a number within the range of float32"),
+        ([float("inf"), 0], "fill_value[0]", "expected a number within the range of float32"),
     ],
 )
 def test_fill_refused(fill_faults, fill, place, text):

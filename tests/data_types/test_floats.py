@@ -33,9 +33,7 @@ GOLDEN = [
 ]
 
 REFUSED = [
-    ("float32", 1e39, "expected a number within the range of float32"),
-    ("float16", 65520, "expected a number within the range of float16"),
-    ("float64", 10**400, "expected a number within the range of float64"),
+    ("float32", math.inf, "expected a number within the range of float32, found Infinity"),
     ("float64", math.inf, "expected a number within the range of float64"),  # 1e400, after json.loads
     ("float64", math.nan, "expected a number within the range of float64"),
     ("float32", "0x7fc0", 'expected "0x" and 8 hexadecimal digits for float32, found "0x7fc0"'),

@@ -65,11 +65,12 @@ def test_special_values(parse, fill_faults, name):
             data_type.cast_fill(np.nan)
     if name in WITH_INFINITY:
         assert np.isinf(float(data_type.parse_fill("-Infinity", "", Problems())))
+        assert np.isinf(float(data_type.parse_fill(1e39, "", Problems())))
     else:
         assert "found" in fill_faults(name, "Infinity")[0][1]
         with pytest.raises(ValueError, match="no infinity"):
             data_type.cast_fill(np.inf)
-    assert "within the range" in fill_faults(name, 1e39)[0][1]
+        assert "within the range" in fill_faults(name, 1e39)[0][1]
 
 
 def test_format_without_zero(parse, fill_faults):

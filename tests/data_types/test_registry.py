@@ -38,7 +38,7 @@ def test_short_and_long_spelling(parse, name):
         (None, "data_type", "expected a name or an object"),
         (["int8"], "data_type", "expected a name or an object"),
         ("", "data_type.name", "expected a non-empty string"),
-        ({}, "data_type.name", "expected a non-empty string"),
+        ({}, "data_type.name", "the member is missing; expected a non-empty string"),
         ({"name": ["int8"]}, "data_type.name", "expected a non-empty string"),
         ({"name": "int8", "must_understand": False}, "data_type.must_understand", "false is not allowed here"),
         ({"name": "int8", "configuration": {"x": 1}}, "data_type.configuration.x", "unknown member"),

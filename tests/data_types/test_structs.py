@@ -72,7 +72,7 @@ def test_place_of_a_nested_fault(fill_faults):
 @pytest.mark.parametrize(
     ("document", "place", "text"),
     [
-        ("struct", ".configuration.fields", "expected an array of one field or more, found null"),
+        ("struct", ".configuration.fields", "the member is missing; expected an array of one field or more"),
         (struct(), ".configuration.fields", "expected an array of one field or more"),
         ({"name": "struct", "configuration": {"fields": {"x": 1}}}, ".configuration.fields", "expected an array"),
         (struct(("x", "int8"), ("x", "int8")), ".configuration.fields[1]", 'a second field with the name "x"'),

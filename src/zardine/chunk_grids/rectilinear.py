@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from zardine.chunk_grids.axis import Axis
 from zardine.chunk_grids.base import ChunkGrid
-from zardine.json_document import JSON, Problems, check_members, is_integer, parse_integer
+from zardine.json_document import JSON, MISSING, Problems, check_members, is_integer, parse_integer
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -33,9 +33,9 @@ class RectilinearGrid(ChunkGrid):
     ) -> RectilinearGrid | None:
         """The grid that a ``configuration`` object describes."""
         members = check_members(configuration, ("kind", "chunk_shapes"), place, problems)
-        if members.get("kind") != "inline":
-            problems.expected(f"{place}.kind", '"inline"', members.get("kind"))
-        value = members.get("chunk_shapes")
+        kind, value = members.get("kind", MISSING), members.get("chunk_shapes", MISSING)
+        if kind != "inline":
+            problems.expected(f"{place}.kind", '"inline"', kind)
         place = f"{place}.chunk_shapes"
         if not isinstance(value, (list, tuple)):
             problems.expected(place, "an array with chunk lengths for each dimension", value)

@@ -11,7 +11,7 @@ Encoders raise :class:`~zardine.errors.EncodeError` for values they cannot store
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, Self
@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.data_types.base import DataType
+from zardine.errors import Problem
 from zardine.json_document import JSON, Problems
 
 
@@ -113,6 +114,11 @@ class Codec(ABC):
         """
         return None
 
+    def remarks(self, spec: ChunkSpec) -> Sequence[Problem]:
+        """:meth:`remark` with its place, which starts at the codec; for codecs that hold others, theirs."""
+        remark = self.remark(spec)
+        return [] if remark is None else [Problem("", f"{self.name}: {remark}")]
+
 
 class ArrayArrayCodec(Codec):
     """``array -> array``."""
@@ -151,6 +157,10 @@ class ArrayBytesCodec(Codec):
     @abstractmethod
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """Encode a chunk of ``spec``."""
+
+    def encode_all(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
+        """As :meth:`encode`; where that leaves out parts that equal the fill value, these are stored all the same."""
+        return self.encode(array, spec)
 
     @abstractmethod
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:

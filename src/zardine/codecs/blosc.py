@@ -19,7 +19,7 @@ from zardine.codecs.blosc_snappy import is_snappy
 from zardine.codecs.configured import Check, Configured, choice, integer
 from zardine.codecs.options import BloscCname, BloscShuffle
 from zardine.errors import ChunkDecodeError, EncodeError
-from zardine.json_document import JSON, Problems
+from zardine.json_document import JSON, Problems, is_integer
 
 _SHUFFLE_NUMBERS = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 
@@ -53,8 +53,9 @@ class BloscCodec(Configured, BytesBytesCodec):
     def from_json(cls, configuration: Mapping[str, JSON] | None, place: str, problems: Problems) -> Self | None:
         """As the base class, but ``typesize`` may only be missing where nothing is shuffled."""
         given = configuration or {}
-        if given.get("shuffle") == "noshuffle":  # then "the value is ignored", 0 as well
-            given = {name: value for name, value in given.items() if name != "typesize" or value != 0}
+        if given.get("shuffle") == "noshuffle":  # then "the value is ignored", whatever it is
+            usable = is_integer(given.get("typesize")) and 0 < given["typesize"] < 2**31
+            given = {name: value for name, value in given.items() if name != "typesize" or usable}
         elif "typesize" not in given:
             problems.add(f"{place}.typesize", 'required member is missing (unless "shuffle" is "noshuffle")')
             super(BloscCodec, cls).from_json(given, place, problems)

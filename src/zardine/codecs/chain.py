@@ -44,9 +44,10 @@ class CodecChain:
         """All codecs in the order of encoding, automatic parameters filled in."""
         return (*(codec for codec, _ in self.filters), self.serializer, *self.compressors)
 
-    def encode(self, array: npt.NDArray[Any]) -> BytesLike:
+    def encode(self, array: npt.NDArray[Any], *, keep_empty: bool = False) -> BytesLike:
         """The stored bytes of a chunk; ``array`` has the shape and dtype of ``spec``.
 
+        With ``keep_empty`` inner chunks of shards are stored also where they equal the fill value.
         Raises :class:`~zardine.errors.EncodeError`.
         """
         codec: Codec = self.serializer
@@ -54,7 +55,8 @@ class CodecChain:
             for codec, spec in self.filters:
                 array = codec.encode(array, spec)
             codec = self.serializer
-            data = self.serializer.encode(array, self.serializer_spec)
+            encode = self.serializer.encode_all if keep_empty else self.serializer.encode
+            data = encode(array, self.serializer_spec)
             for codec in self.compressors:
                 data = codec.encode(data)
         except DataError as error:
@@ -110,8 +112,9 @@ def build_chain(codecs: Sequence[Codec], spec: ChunkSpec, place: str, problems: 
             if reason is not None:
                 problems.add(f"{place}[{i}]", f"{codec.name}: {reason}")
                 return None
-            if remark := codec.remark(current):
-                problems.note(f"{place}[{i}]", f"{codec.name}: {remark}")
+            if problems.with_notes:
+                for remark in codec.remarks(current):
+                    problems.note(f"{place}[{i}]{remark.place}", remark.message)
             if isinstance(codec, ArrayArrayCodec):
                 filters.append((codec, current))
                 current = codec.encoded_spec(current)

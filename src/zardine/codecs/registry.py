@@ -100,6 +100,8 @@ def parse_codec(value: JSON, place: str, problems: Problems) -> Codec | None:
     if extension is None:
         return None
     cls = codec_class(extension.name)
+    if extension.name == "endian":
+        problems.note(f"{place}.name", 'it is called "bytes" since version 1.0')
     if cls is None and not extension.must_understand:
         return None
     if cls is None:

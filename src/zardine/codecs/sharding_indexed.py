@@ -23,7 +23,7 @@ from zardine.codecs.chain import CodecChain, build_chain
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.registry import codec_from, parse_codec
 from zardine.data_types import data_type_for
-from zardine.errors import DataError, MetadataError
+from zardine.errors import DataError, MetadataError, Problem
 from zardine.json_document import JSON, Problems, check_members, parse_choice, parse_integers
 from zardine.sharding.layout import ShardLayout, c_strides
 
@@ -52,7 +52,7 @@ class ShardingCodec(ArrayBytesCodec):
     def __post_init__(self) -> None:
         shape = (self.chunk_shape,) if isinstance(self.chunk_shape, int) else self.chunk_shape
         problems = Problems()
-        chunk_shape = parse_integers(list(map(int, shape)), "chunk_shape", problems, low=1)
+        chunk_shape = parse_integers(_plain_lengths(shape), "chunk_shape", problems, low=1)
         location = getattr(self.index_location, "value", self.index_location)
         parse_choice(location, ("start", "end"), "index_location", problems)
         problems.raise_if_any("ShardingCodec")
@@ -73,7 +73,11 @@ class ShardingCodec(ArrayBytesCodec):
         chunk_shape = location = None
         if "chunk_shape" in members:
             chunk_shape = parse_integers(members["chunk_shape"], f"{place}.chunk_shape", problems, low=1)
+        if draft:
+            message = "the member is missing, so that this is read as the draft of March 2023"
+            problems.note(f"{place}.index_codecs", message)
         codecs = _parse_list(members.get("codecs", []), f"{place}.codecs", problems)
+        _check_one_form(codecs or (), draft, place, problems)
         index_codecs = _parse_list(members.get("index_codecs", []), f"{place}.index_codecs", problems)
         location = parse_choice(
             members.get("index_location", "end"), ("start", "end"), f"{place}.index_location", problems
@@ -113,23 +117,35 @@ class ShardingCodec(ArrayBytesCodec):
             draft=self.draft,
         )
 
+    def remarks(self, spec: ChunkSpec) -> Sequence[Problem]:
+        """Those of the inner codecs."""
+        problems = Problems(with_notes=True)
+        prepare_sharding(self, spec, problems)
+        return problems.notes
+
     def encoded_size(self, spec: ChunkSpec) -> int | None:
         """``None``: empty inner chunks take no bytes."""
         return None
 
     def encoded_limit(self, spec: ChunkSpec) -> int | None:
-        """Room for every inner chunk at its largest, the index, and as much unused space again."""
-        prepared = _prepared(self, spec)
-        inner = prepared.chain.encoded_limit
-        return None if inner is None else 2 * (inner * prepared.layout.count + prepared.layout.index_size) + 2**20
+        """``None``: a shard may have any amount of unused space."""
+        return None
 
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """A whole shard. Inner chunks that are all fill value are left out."""
+        return self._encode(array, spec, keep_empty=False)
+
+    def encode_all(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
+        """A whole shard, with all of its inner chunks."""
+        return self._encode(array, spec, keep_empty=True)
+
+    def _encode(self, array: npt.NDArray[Any], spec: ChunkSpec, *, keep_empty: bool) -> BytesLike:
         prepared = _prepared(self, spec)
+        chain = prepared.chain
         chunks: list[BytesLike | None] = []
-        for region in prepared.regions():
-            inner = array[region]
-            chunks.append(None if prepared.chain.is_fill(inner) else prepared.chain.encode(inner))
+        for inner in map(array.__getitem__, prepared.regions()):
+            is_empty = not keep_empty and chain.is_fill(inner)
+            chunks.append(None if is_empty else chain.encode(inner, keep_empty=keep_empty))
         return prepared.layout.assemble(chunks)
 
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
@@ -197,7 +213,8 @@ def prepare_sharding(codec: ShardingCodec, spec: ChunkSpec, problems: Problems) 
     index_chain = build_index_chain(codec.index_codecs, grid, ".configuration.index_codecs", problems)
     if chain is None or index_chain is None:
         return None
-    return PreparedSharding(ShardLayout(grid, c_strides(grid), index_chain, codec.index_location == "start"), chain)
+    layout = ShardLayout(grid, c_strides(grid), index_chain, codec.index_location == "start", codec.draft)
+    return PreparedSharding(layout, chain)
 
 
 def build_index_chain(
@@ -212,6 +229,20 @@ def build_index_chain(
         problems.add(place, f"the size of the index must be fixed, that of {', '.join(names)} varies")
         return None
     return chain
+
+
+def _plain_lengths(shape: Any) -> list[Any]:
+    """Integers of NumPy as those of Python; all else as it is, to be refused by name."""
+    return [int(length) if isinstance(length, np.integer) else length for length in shape]
+
+
+def _check_one_form(codecs: Sequence[Codec], draft: bool, place: str, problems: Problems) -> None:
+    """Refuse a shard in a shard of which one has ``index_codecs`` and the other has not: no text knows of that."""
+    for i, codec in enumerate(codecs):
+        if isinstance(codec, ShardingCodec) and codec.draft != draft:
+            here, there = (place, "inside of it") if draft else (f"{place}.codecs[{i}].configuration", "around it")
+            message = f"the member is missing; it is required, since the codec {there} has it"
+            problems.add(f"{here}.index_codecs", message)
 
 
 def _parse_list(value: JSON, place: str, problems: Problems) -> tuple[Codec, ...] | None:

@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from zardine.codecs.base import ArrayArrayCodec, ChunkSpec
 from zardine.codecs.configured import Check, Configured
-from zardine.json_document import JSON, Problems, parse_choice, parse_integers
+from zardine.json_document import JSON, Problems, parse_choice, parse_integers, show
 
 
 def _order(value: JSON, place: str, problems: Problems) -> tuple[int, ...] | str | None:
     if isinstance(value, str):
+        problems.note(place, f"{show(value)} is a word of drafts of the specification, which has a list of dimensions")
         return parse_choice(value, ("C", "F"), place, problems)
     return parse_integers(value, place, problems, low=0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from zardine.data_types.base import DataType
 from zardine.data_types.scalars import real_number, refusal, unwrap
 from zardine.data_types.sub_byte import keep_low_bits
-from zardine.json_document import JSON, Problems, show
+from zardine.json_document import JSON, Number, Problems, show
 
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 
@@ -20,7 +21,8 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 class Float(DataType):
     """One floating point format. Specification: core 3.1, "Permitted fill values"; registry: ``bfloat16`` and others.
 
-    Numbers are rounded to the nearest representable value; what would round beyond the largest finite one is refused.
+    Numbers of documents are rounded to the nearest representable value, once, from their text; beyond the range that is
+    infinity, where the format has one, and refused where it has none, or comes from a user.
     A NaN other than the one called "NaN" is written in hexadecimal, so that its sign and payload survive.
     """
 
@@ -88,7 +90,10 @@ class Float(DataType):
 
     def _from_json(self, value: JSON) -> tuple[npt.NDArray[Any] | None, str]:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return self._round(value), f"expected a number within the range of {self.name}, found {show(value)}"
+            message = f"expected a number within the range of {self.name}, found {show(value)}"
+            if isinstance(value, float) and not math.isfinite(value) and not isinstance(value, Number):
+                return None, message  # a bare NaN or Infinity, which is no JSON
+            return self._round(value, beyond=self._has_infinity), message
         if isinstance(value, str):
             if value == "NaN" and self._nan_bits is not None:
                 return np.array(self._nan_bits, self._stored).view(self.dtype), ""
@@ -109,20 +114,47 @@ class Float(DataType):
             words.append('"Infinity", "-Infinity"')
         return ", ".join(words) + f' or "0x" and {2 * self.dtype.itemsize} hexadecimal digits'
 
-    def _round(self, number: int | float) -> npt.NDArray[Any] | None:
+    def _round(self, exact: int | float, *, beyond: bool = False) -> npt.NDArray[Any] | None:
+        """The nearest value; ``None`` for what is out of range, unless infinity stands for what is ``beyond`` it."""
         try:
-            number = float(number)
+            number = float(exact)
         except OverflowError:
-            return None
+            number = math.inf if exact > 0 else -math.inf
         if 0 <= number < self._lowest:
             return np.zeros((), self.dtype)
         result = self._convert(number)
-        fits = math.isfinite(float(result[()])) and abs(number) <= self._saturates_at
+        if isinstance(exact, (int, Number)) and self.name in _ROUNDED_TWICE and float(result[()]) != exact:
+            result = self._nearest(result, Fraction(exact.text if isinstance(exact, Number) else exact))
+        fits = beyond or (math.isfinite(float(result[()])) and abs(number) <= self._saturates_at)
         return result if fits else None
+
+    def _nearest(self, rounded: npt.NDArray[Any], exact: Fraction) -> npt.NDArray[Any]:
+        """The value next to ``exact``: ``rounded``, which by way of a double may have missed it, or a neighbour."""
+        word = self._stored.type
+        sign = word(1 << (8 * self.dtype.itemsize - 1))
+        bits = np.asarray(rounded).view(self._stored)[()]
+        size = bits & ~sign
+        top = np.array(math.inf, self.dtype).view(self._stored)[()]
+        largest, before = (_fraction(np.array(top - word(i), self._stored).view(self.dtype)) for i in (1, 2))
+        near = (size, size - word(1) if size else size, size + word(1) if size < top else size)
+        values = {
+            each: 2 * largest - before if each == top else _fraction(np.array(each, self._stored).view(self.dtype))
+            for each in near
+        }
+        best = min(near, key=lambda each: (abs(values[each] - abs(exact)), each & word(1)))
+        return np.array(best | bits & sign, self._stored).view(self.dtype)
 
     def _convert(self, number: float) -> npt.NDArray[Any]:
         with np.errstate(all="ignore"):
             return np.asarray(np.float64(number)).astype(self.dtype)
+
+
+_ROUNDED_TWICE = ("float16", "float32", "bfloat16")
+"""Formats to which a double that was rounded from a text may round another way than the text."""
+
+
+def _fraction(value: npt.NDArray[Any]) -> Fraction:
+    return Fraction(float(value[()]))
 
 
 def core_floats() -> list[Float]:

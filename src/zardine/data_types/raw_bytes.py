@@ -11,7 +11,7 @@ import numpy.typing as npt
 from zardine.data_types.base import DataType
 from zardine.data_types.base64_text import MAX_ITEM_SIZE, parse_bytes, parse_exact_bytes, to_base64
 from zardine.data_types.scalars import refusal, unwrap
-from zardine.json_document import JSON, Problems, check_members, parse_integer, show
+from zardine.json_document import JSON, MISSING, Problems, check_members, parse_integer, show
 
 
 class RawBytes(DataType):
@@ -103,7 +103,9 @@ def parse_length(configuration: Mapping[str, JSON] | None, place: str, problems:
     """The member ``length_bytes``, the only one of a fixed-length type's configuration."""
     place = f"{place}.configuration"
     members = check_members(configuration, ("length_bytes",), place, problems)
-    return parse_integer(members.get("length_bytes"), f"{place}.length_bytes", problems, low=1, high=MAX_ITEM_SIZE)
+    return parse_integer(
+        members.get("length_bytes", MISSING), f"{place}.length_bytes", problems, low=1, high=MAX_ITEM_SIZE
+    )
 
 
 def parse_raw_bytes(configuration: Mapping[str, JSON] | None, place: str, problems: Problems) -> DataType | None:

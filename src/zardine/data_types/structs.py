@@ -12,7 +12,7 @@ from zardine.data_types.base import DataType
 from zardine.data_types.base64_text import MAX_ITEM_SIZE, parse_exact_bytes, to_base64
 from zardine.data_types.fields import join_words, repair_fields
 from zardine.data_types.scalars import real_number, refusal, unwrap
-from zardine.json_document import JSON, Problems, check_members, show
+from zardine.json_document import JSON, MISSING, Problems, check_members, show
 
 ParseField: TypeAlias = Callable[[JSON, str, Problems], DataType | None]
 
@@ -123,7 +123,7 @@ def parse_struct(
     """``struct`` or ``structured``; ``parse_field`` reads the data type of a field."""
     place = f"{place}.configuration"
     members = check_members(configuration, ("fields",), place, problems)
-    fields = members.get("fields")
+    fields = members.get("fields", MISSING)
     place = f"{place}.fields"
     if not isinstance(fields, (list, tuple)) or not fields:
         problems.expected(place, "an array of one field or more", fields)
@@ -150,7 +150,7 @@ def _parse_field(
 ) -> tuple[str | None, DataType | None]:
     if isinstance(field, Mapping):
         check_members(field, ("name", "data_type"), place, problems)
-        name, value = field.get("name"), field.get("data_type")
+        name, value = field.get("name", MISSING), field.get("data_type", MISSING)
         name_place, type_place = f"{place}.name", f"{place}.data_type"
     elif isinstance(field, (list, tuple)) and len(field) == 2:
         name, value = field

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zardine.data_types.base import DataType
 from zardine.data_types.scalars import real_number, refusal, unwrap
-from zardine.json_document import JSON, Problems, check_members, is_integer, parse_choice, parse_integer
+from zardine.json_document import JSON, MISSING, Problems, check_members, is_integer, parse_choice, parse_integer
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", "ps", "fs", "as", "generic")
 _NAT = -(2**63)
@@ -93,6 +93,8 @@ def parse_time(kind: str, configuration: Mapping[str, JSON] | None, place: str, 
     """``numpy.datetime64`` or ``numpy.timedelta64`` with unit and scale factor, both required."""
     place = f"{place}.configuration"
     members = check_members(configuration, ("unit", "scale_factor"), place, problems)
-    unit = parse_choice(members.get("unit"), UNITS, f"{place}.unit", problems)
-    scale = parse_integer(members.get("scale_factor"), f"{place}.scale_factor", problems, low=1, high=2**31 - 1)
+    unit = parse_choice(members.get("unit", MISSING), UNITS, f"{place}.unit", problems)
+    scale = parse_integer(
+        members.get("scale_factor", MISSING), f"{place}.scale_factor", problems, low=1, high=2**31 - 1
+    )
     return None if unit is None or scale is None else Time(kind, unit, scale)

@@ -63,7 +63,7 @@ class Change:
         if not source.keeps_empty_chunks and chain.is_fill(chunk):
             return None
         try:
-            return chain.encode(chunk)
+            return chain.encode(chunk, keep_empty=source.keeps_empty_chunks)
         except DataError as error:
             raise error.at(array=source.path, key=self.key, chunk=part.chunk(i)) from None
 

@@ -47,6 +47,9 @@ class FoundChunks:
     settled: bool = False
     """Whether the file, if it is one, is not edited before it is closed."""
 
+    is_stored: bool = True
+    """Whether the object is stored at all."""
+
     unchanged: bool = False
     """Whether the object still is the one that an earlier read found; then the array was not resharded since."""
 
@@ -194,7 +197,7 @@ def _known(index: ShardIndex, layout: ShardLayout, size: int, version: Version |
 
 def _none(part: ObjectPart) -> FoundChunks:
     nothing = np.zeros(part.count, np.int64)
-    return FoundChunks((), nothing, nothing, np.full(part.count, MISSING, np.int64), nothing)
+    return FoundChunks((), nothing, nothing, np.full(part.count, MISSING, np.int64), nothing, is_stored=False)
 
 
 def _whole_object(
@@ -205,4 +208,4 @@ def _whole_object(
 
 
 def _too_short(size: int, layout: ShardLayout) -> ShardIndexError:
-    return ShardIndexError(f"the shard has {size} bytes, too few for its index of {layout.index_size}")
+    return ShardIndexError(layout.too_short(size))

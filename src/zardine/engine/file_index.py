@@ -72,7 +72,7 @@ def _index_before(layout: ShardLayout, file: OpenFile) -> ShardIndex | None:
 
 def _index_at_its_place(layout: ShardLayout, file: OpenFile) -> ShardIndex:
     if file.size < layout.index_size:
-        raise ShardIndexError(f"the shard has {file.size} bytes, too few for its index of {layout.index_size}")
+        raise ShardIndexError(layout.too_short(file.size))
     try:
         index = decode_index(file.read(layout.index_range), layout.index_chain)
     except DataError as error:

@@ -74,7 +74,7 @@ class HeldChange:
                 chunk = self._merged(held, chain.decode, old)
             if not self.source.keeps_empty_chunks and chain.is_fill(chunk):
                 return None
-            return chain.encode(chunk)
+            return chain.encode(chunk, keep_empty=self.source.keeps_empty_chunks)
         except DataError as error:
             raise error.at(array=self.source.path, key=self.key, chunk=held.chunk) from None
 

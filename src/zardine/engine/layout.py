@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from zardine.chunk_grids import Axis, ChunkGrid, parse_chunk_grid
+import numpy.typing as npt
+
+from zardine.chunk_grids import Axis, ChunkGrid, RegularGrid, parse_chunk_grid
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.codecs.base import ArrayArrayCodec, ChunkSpec, Codec
 from zardine.codecs.chain import CodecChain, build_chain
@@ -17,6 +19,7 @@ from zardine.codecs.registry import parse_codec
 from zardine.codecs.sharding_indexed import ShardingCodec, prepare_sharding
 from zardine.codecs.transpose import TransposeCodec
 from zardine.engine.pipelines import make_pipeline
+from zardine.errors import Problem
 from zardine.indexing.plan import TwoGrids
 from zardine.json_document import Problems
 from zardine.metadata.documents import ArrayMetadata
@@ -69,6 +72,13 @@ class ArrayLayout:
         return layout
 
     @property
+    def missing_inner(self) -> npt.NDArray[Any]:
+        """What inner chunks read as that a stored shard lacks: the fill value, as codecs before the shard leave it."""
+        if self.sharding is None or not self.sharding.before:
+            return self.metadata.fill
+        return self.sharding.missing(self.metadata)
+
+    @property
     def chunk_nbytes(self) -> int:
         """Bytes of a decoded chunk; of the largest, where they differ."""
         return _largest(self.grids.chunks) * self.metadata.dtype.itemsize
@@ -116,6 +126,17 @@ class _OpenSharding:
         """What one inner chunk of the array goes through."""
         return (*self.before, *self.codec.codecs)
 
+    def missing(self, metadata: ArrayMetadata) -> npt.NDArray[Any]:
+        """The fill value as it comes back through the codecs before the shard, some of which may round it."""
+        elementwise = [codec for codec in self.before if codec.elementwise]
+        specs = [ChunkSpec((), metadata.data_type, metadata.fill)]
+        for codec in elementwise:
+            specs.append(codec.encoded_spec(specs[-1]))
+        value = specs[-1].fill
+        for codec, spec in zip(reversed(elementwise), reversed(specs[:-1]), strict=True):
+            value = codec.decode(value, spec)
+        return value
+
     def layout(self, shard_shape: tuple[int, ...], metadata: ArrayMetadata) -> ShardLayout:
         """The layout of shards of a shape given in the axis order of the array."""
         orders = [codec.dimensions for codec in self.before if isinstance(codec, TransposeCodec)]
@@ -130,7 +151,7 @@ class _OpenSharding:
         grid, strides = layout.grid, layout.strides
         for order in reversed(orders):
             grid, strides = _untranspose(grid, order), _untranspose(strides, order)
-        return ShardLayout(grid, strides, layout.index_chain, layout.index_at_start)
+        return replace(layout, grid=grid, strides=strides)
 
 
 def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is invalid") -> ArrayLayout:
@@ -149,6 +170,22 @@ def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is inva
     return layout
 
 
+def codec_notes(layout: ArrayLayout) -> list[Problem]:
+    """What is read of the codecs of an array of Zarr v3 although their specifications have it otherwise."""
+    metadata = layout.metadata
+    if metadata.zarr_format != 3:
+        return []
+    problems = Problems(with_notes=True)
+    codecs = [parse_codec(each.to_json(), f"codecs[{i}]", problems) for i, each in enumerate(metadata.codecs)]
+    spec = ChunkSpec(_first_shape(layout.grids.objects), metadata.data_type, metadata.fill)
+    build_chain([codec for codec in codecs if codec is not None], spec, "codecs", problems)
+    return problems.notes
+
+
+def _first_shape(axes: tuple[Axis, ...]) -> tuple[int, ...]:
+    return tuple(axis.runs[0][0] if axis.runs else 1 for axis in axes)
+
+
 _layouts: dict[bytes, ArrayLayout] = {}
 """By document."""
 _MOST_KNOWN = 256
@@ -159,10 +196,12 @@ def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
     grid = parse_chunk_grid(metadata.chunk_grid, metadata.shape, problems)
     keys = parse_chunk_key_encoding(metadata.chunk_key_encoding, problems)
     objects = () if grid is None else grid.axes(metadata.shape)
-    first = None if grid is None else tuple(axis.runs[0][0] if axis.runs else 1 for axis in objects)
+    first = None if grid is None else _first_shape(objects)
     encoding = _encoding(metadata, first, problems)
     if encoding is not None and encoding.sharding is not None:
         _check_every_shard(encoding.sharding, objects, problems)
+    if encoding is not None and grid is not None and not isinstance(grid, RegularGrid):
+        _check_no_draft(encoding.codecs, problems)
     problems.raise_if_any(subject)
     assert grid is not None
     assert keys is not None
@@ -272,6 +311,15 @@ def _check_every_shard(sharding: _OpenSharding, objects: tuple[Axis, ...], probl
             problems.add(
                 place,
                 f"inner chunks of length {inner} do not evenly divide shards of length {size} on axis {dimension}",
+            )
+
+
+def _check_no_draft(codecs: tuple[Codec, ...], problems: Problems) -> None:
+    for i, codec in enumerate(codecs):
+        if isinstance(codec, ShardingCodec) and codec.draft:
+            problems.add(
+                f"codecs[{i}].configuration.index_codecs",
+                "the member is missing; the draft of March 2023, which has none, is for regular chunk grids only",
             )
 
 

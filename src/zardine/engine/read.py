@@ -98,7 +98,7 @@ def _read_chunk(
     if data is None:
         if not source.config.read_missing_chunks:
             raise _not_stored(source, part, i, key)
-        out[part.outer(i)] = source.layout.metadata.fill
+        out[part.outer(i)] = source.layout.missing_inner if found.is_stored else source.layout.metadata.fill
         return
     try:
         chunk = decode_chunk(source, part, i, data, key, found.byte_range(i))

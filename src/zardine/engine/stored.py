@@ -62,7 +62,7 @@ def _count_in_shards(source: ArraySource) -> int:
             continue
         try:
             if reading.size < layout.index_size:
-                raise ShardIndexError(f"the shard has {reading.size} bytes, too few for its index")
+                raise ShardIndexError(layout.too_short(reading.size))
             stored = decode_index(reading.parts[0], layout.index_chain).stored()
         except DataError as error:
             raise error.at(array=source.path, key=key) from None

@@ -47,6 +47,8 @@ class ArrayMetadata:
     """Only such as may be ignored (``must_understand: false``); kept for writing."""
     unknown: Mapping[str, JSON] = field(default_factory=dict)
     """Members that zardine does not know and may ignore; kept for writing."""
+    stored_data_type: tuple[DataType, JSON] | None = None
+    """What the document has for a data type, where that has members which may be ignored; kept for writing."""
     zarr_format: int = 3
     older: OlderForm | None = None
     """Where ``zarr_format`` is 2 or 1."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from zardine.buffers import BytesLike
 from zardine.errors import MetadataError, Problem
-from zardine.json_document import JSON, Problems, load_object
+from zardine.json_document import JSON, Problems, find_non_numbers, load_object
 from zardine.metadata import v1, v2, v3
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 
@@ -50,12 +50,40 @@ def parse_documents(name: str, documents: Mapping[str, BytesLike | None], subjec
     assert first is not None
     if name == v3.DOCUMENT_NAME:
         return v3.parse_node(first, subject)
-    problems = Problems()
+    return _parse_older(name, documents, subject, Problems())
+
+
+def note_documents(name: str, documents: Mapping[str, BytesLike | None]) -> list[Problem]:
+    """What is read of documents that :func:`parse_documents` takes, although the specification has it otherwise."""
+    problems = Problems(with_notes=True)
+    first = documents[name]
+    assert first is not None
+    if name == v3.DOCUMENT_NAME:
+        document = load_object(first, "")
+        (v3.parse_array if document.get("node_type") == "array" else v3.parse_group)(document, problems)
+    else:
+        _parse_older(name, documents, "", problems)
+    for each, data in documents.items():
+        if data is not None:
+            prefix = "" if each == name else f"{each}: "
+            for place, word in find_non_numbers(data):
+                problems.note(
+                    f"{prefix}{place}", f"{word} is no JSON; zardine writes it as text when it stores this again"
+                )
+    return problems.notes
+
+
+def _parse_older(
+    name: str, documents: Mapping[str, BytesLike | None], subject: str, problems: Problems
+) -> NodeMetadata:
+    first = documents[name]
+    assert first is not None
     loaded: dict[str, JSON] = {name: load_object(first, subject)}
     for each, data in documents.items():
         if data is not None and each != name:
             try:
-                loaded[each] = load_object(data, subject)
+                attributes = each in (v2.ATTRIBUTES, v1.ATTRIBUTES)
+                loaded[each] = load_object(data, subject, only_attributes=attributes)
             except MetadataError as error:
                 problems.found.extend(Problem(each, problem.message) for problem in error.problems)
     problems.raise_if_any(subject)

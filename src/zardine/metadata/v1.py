@@ -25,6 +25,8 @@ def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Proble
         if member not in document:
             problems.add(member, "the member is missing; it is required")
     check_format(document, 1, problems)
+    if attributes is None:
+        problems.note(ATTRIBUTES, "the document is missing; it is required")
     dtype = document.get("dtype")
     if isinstance(dtype, list) and any(isinstance(field, list) and len(field) > 2 for field in dtype):
         problems.add("dtype", "a field has a shape; there are none in v1")

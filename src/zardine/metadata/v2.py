@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from zardine.data_types.base import DataType
 from zardine.errors import Problem
-from zardine.json_document import JSON, Extension, Problems, is_integer, parse_choice, parse_integers
+from zardine.json_document import JSON, MISSING, Extension, Number, Problems, is_integer, parse_choice, parse_integers
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, OlderForm
 from zardine.metadata.v2_codecs import Storage, check_options, codec_places, object_codec, to_codecs
 from zardine.metadata.v2_dtypes import parse_dtype
-from zardine.metadata.v2_fill_values import parse_fill
+from zardine.metadata.v2_fill_values import fill_to_json, parse_fill
 
 ARRAY, GROUP, ATTRIBUTES, CONSOLIDATED = ".zarray", ".zgroup", ".zattrs", ".zmetadata"
 
@@ -53,6 +55,8 @@ def parse_common(
     compressor = _parse_codec(document.get("compressor"), "compressor", problems)
     filters = _parse_filters(document.get("filters"), problems)
     separator = document.get("dimension_separator")
+    if "dimension_separator" in document and separator is None:
+        problems.note("dimension_separator", 'null is no separator: leave the member out, or store "."')
     if separator is not None:
         parse_choice(separator, (".", "/"), "dimension_separator", problems)
     attributes = parse_attributes(attributes, problems)
@@ -81,7 +85,7 @@ def parse_common(
         older=OlderForm(
             dtype=document["dtype"],
             order=order,
-            fill_value=document.get("fill_value"),
+            fill_value=_plain_fill(document.get("fill_value"), fill, data_type, dtype),
             compressor=compressor,
             filters=filters,
             dimension_separator=separator,
@@ -99,9 +103,17 @@ def parse_group(
     attributes = parse_attributes(attributes, problems)
     nodes = None if consolidated is None else _parse_consolidated(consolidated, problems)
     unknown = {name: value for name, value in document.items() if name != "zarr_format"}
+    for name in unknown:
+        problems.note(name, "a group has no such member: leave it out")
     if problems:
         return None
     return GroupMetadata(attributes=attributes, consolidated_metadata=nodes, unknown=unknown, zarr_format=2)
+
+
+def _plain_fill(value: JSON, fill: npt.NDArray[Any], data_type: DataType, dtype: np.dtype[Any]) -> JSON:
+    """``value``, or where its text says more than the nearest float, the fill value that came of it."""
+    parts = value if isinstance(value, (list, tuple)) else (value,)
+    return fill_to_json(fill, data_type, dtype) if any(isinstance(part, Number) for part in parts) else value
 
 
 def check_format(document: Mapping[str, JSON], zarr_format: int, problems: Problems) -> None:
@@ -197,7 +209,7 @@ def _parse_codec(value: JSON, place: str, problems: Problems) -> Mapping[str, JS
         problems.expected(place, 'null or an object with "id"', value)
         return None
     if not isinstance(value.get("id"), str) or not value["id"]:
-        problems.expected(f"{place}.id", "the name of a codec", value.get("id"))
+        problems.expected(f"{place}.id", "the name of a codec", value.get("id", MISSING))
         return None
     check_options(value, place, problems)
     return value
@@ -222,9 +234,10 @@ def _parse_filters(value: JSON, problems: Problems) -> tuple[Mapping[str, JSON],
 
 def _parse_consolidated(value: Mapping[str, JSON], problems: Problems) -> dict[str, Mapping[str, JSON]]:
     """Documents of the nodes below by path, each with its attributes as the member ``attributes``."""
-    if value.get("zarr_consolidated_format") != 1:
-        problems.expected(f"{CONSOLIDATED}: zarr_consolidated_format", "1", value.get("zarr_consolidated_format"))
-    documents = value.get("metadata")
+    version = value.get("zarr_consolidated_format", MISSING)
+    if version != 1:
+        problems.expected(f"{CONSOLIDATED}: zarr_consolidated_format", "1", version)
+    documents = value.get("metadata", MISSING)
     if not isinstance(documents, Mapping):
         problems.expected(f"{CONSOLIDATED}: metadata", "an object of documents by key", documents)
         return {}

@@ -40,6 +40,8 @@ _OF_BYTES = (
     *("blosc", "gzip", "zstd"),
 )
 _SHUFFLES = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
+_ZLIB_DEFAULT = 6
+"""The level that zlib takes for -1."""
 _DEFAULT_BLOSC = {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 
 
@@ -180,7 +182,8 @@ def _compressor(configuration: Mapping[str, JSON] | None, size: int) -> list[Ext
             typesize = options.get("typesize") or (size if 1 <= size <= 255 else 1)
             return [Extension("blosc", {**options, "shuffle": _SHUFFLES[shuffle], "typesize": typesize})]
     if identifier == "gzip" and set(options) <= {"level"}:
-        return [Extension("gzip", {"level": options.get("level", 1)})]
+        level = options.get("level", 1)
+        return [Extension("gzip", {"level": _ZLIB_DEFAULT if level == -1 else level})]
     if identifier == "zstd" and set(options) <= {"level", "checksum"}:
         return [Extension("zstd", {"level": options.get("level", 1), "checksum": options.get("checksum", False)})]
     if identifier in _OF_BYTES:

@@ -11,7 +11,7 @@ import numpy as np
 from zardine.data_types import DataType, data_type_for
 from zardine.data_types.base64_text import MAX_ITEM_SIZE
 from zardine.data_types.numpy_types import NumpyType
-from zardine.json_document import JSON, Problems, parse_integers
+from zardine.json_document import JSON, Problems, parse_integers, show
 
 _SIMPLE = re.compile(r"([<>|])(?:([biufcSUV])([0-9]{1,9})|([mM])8(\[[0-9]{0,9}[A-Za-zμ]{1,7}\])?)")
 _OBJECT = "|O"
@@ -103,6 +103,8 @@ def _parse_simple(value: str, place: str, problems: Problems) -> np.dtype[Any] |
             problem = "its unit is counted 0 times"
         elif dtype is not None and order == "|" and byte_orders(dtype):
             problem = 'its byte order is missing: "<" or ">"'
+    if dtype is not None and dtype.kind in "mM" and unit is None:
+        problems.note(place, f"{show(value)} has no unit of time; it is required")
     if match is None or problem is not None or dtype is None:
         reason = f" ({problem})" if problem else ""
         problems.expected(place, f'a type such as "<f8", "|S10", "<M8[ns]" or "|O"{reason}', value)

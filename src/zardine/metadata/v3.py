@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from math import isfinite, isnan
 from typing import Any
 
 from zardine.buffers import BytesLike
-from zardine.data_types import parse_data_type
+from zardine.data_types import DataType, parse_data_type
 from zardine.json_document import (
     JSON,
+    MISSING,
     Extension,
     Problems,
     is_integer,
     load_object,
+    may_be_ignored,
     parse_extension,
     parse_integers,
 )
@@ -46,8 +49,8 @@ def parse_node_json(document: Mapping[str, JSON], subject: str) -> ArrayMetadata
     """The node that a parsed ``zarr.json`` describes. Raises as :func:`parse_node`."""
     problems = Problems()
     node: ArrayMetadata | GroupMetadata | None = None
-    kind = document.get("node_type")
-    version = document.get("zarr_format")
+    kind = document.get("node_type", MISSING)
+    version = document.get("zarr_format", MISSING)
     if not is_integer(version) or version != 3:
         problems.expected("zarr_format", "3", version)
     if kind == "array":
@@ -81,8 +84,12 @@ def parse_array(document: Mapping[str, JSON], problems: Problems) -> ArrayMetada
         codecs = parse_extensions(document["codecs"], "codecs", problems)
         if codecs == ():
             problems.add("codecs", "the list is empty; exactly one array -> bytes codec is required")
+    if document.get("storage_transformers", ()) is None:
+        problems.note("storage_transformers", "null is no array of storage transformers: leave the member out")
     transformers = _parse_storage_transformers(document.get("storage_transformers"), problems)
     attributes = _parse_attributes(document, problems)
+    if document.get("dimension_names", ()) is None:
+        problems.note("dimension_names", "null is no array of names: leave the member out")
     names = _parse_dimension_names(document.get("dimension_names"), shape, problems)
     unknown = _parse_unknown(document, _ARRAY_MEMBERS, problems)
     if problems or shape is None or data_type is None or fill is None or not grid or not keys or codecs is None:
@@ -98,12 +105,26 @@ def parse_array(document: Mapping[str, JSON], problems: Problems) -> ArrayMetada
         dimension_names=names,
         storage_transformers=transformers,
         unknown=unknown,
+        stored_data_type=_with_others(document["data_type"], data_type),
     )
+
+
+def _with_others(value: JSON, data_type: DataType) -> tuple[DataType, JSON] | None:
+    """A data type beside what the document has, where that has members which are passed over, so that they are kept."""
+    return (data_type, value) if _has_others(value) else None
+
+
+def _has_others(value: JSON) -> bool:
+    if isinstance(value, Mapping):
+        return any(may_be_ignored(each) or _has_others(each) for each in value.values())
+    return isinstance(value, (list, tuple)) and any(map(_has_others, value))
 
 
 def parse_group(document: Mapping[str, JSON], problems: Problems) -> GroupMetadata | None:
     """A group document; notes every problem."""
     attributes = _parse_attributes(document, problems)
+    if document.get("consolidated_metadata", ()) is None:
+        problems.note("consolidated_metadata", "null is no consolidated metadata: leave the member out")
     consolidated = _parse_consolidated(document.get("consolidated_metadata"), problems)
     unknown = _parse_unknown(document, _GROUP_MEMBERS, problems)
     return (
@@ -129,7 +150,7 @@ def array_to_json(metadata: ArrayMetadata) -> dict[str, JSON]:
         "zarr_format": 3,
         "node_type": "array",
         "shape": list(metadata.shape),
-        "data_type": metadata.data_type.to_json(),
+        "data_type": _data_type_to_json(metadata),
         "chunk_grid": metadata.chunk_grid.to_json(),
         "chunk_key_encoding": metadata.chunk_key_encoding.to_json(),
         "fill_value": metadata.data_type.fill_to_json(metadata.fill),
@@ -141,6 +162,11 @@ def array_to_json(metadata: ArrayMetadata) -> dict[str, JSON]:
     if metadata.storage_transformers:
         document["storage_transformers"] = [each.to_json() for each in metadata.storage_transformers]
     return {**document, **metadata.unknown}
+
+
+def _data_type_to_json(metadata: ArrayMetadata) -> JSON:
+    data_type, stored = metadata.stored_data_type or (None, None)
+    return stored if data_type is metadata.data_type else metadata.data_type.to_json()
 
 
 def group_to_json(metadata: GroupMetadata) -> dict[str, JSON]:
@@ -159,9 +185,27 @@ def serialize(metadata: ArrayMetadata | GroupMetadata) -> bytes:
     """The bytes of ``zarr.json``: UTF-8, indented by two, so that people can read and compare it."""
     document = metadata.to_dict()
     try:
+        return _encoded(document)
+    except ValueError:  # NaN and infinities, which others wrote
+        return _encoded(_without_non_numbers(document))
+
+
+def _encoded(document: Mapping[str, JSON]) -> bytes:
+    try:
         return _indented(document, ascii_only=False).encode("utf-8")
     except UnicodeEncodeError:  # lone surrogates in attributes: UTF-8 has them only as JSON escapes
         return _indented(document, ascii_only=True).encode("ascii")
+
+
+def _without_non_numbers(value: Any) -> Any:
+    """``value`` with the words that fill values have for NaN and infinities, which are no JSON."""
+    if isinstance(value, Mapping):
+        return {name: _without_non_numbers(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_non_numbers(each) for each in value]
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _indented(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
@@ -181,7 +225,7 @@ def _indent_member(compact: str, ascii_only: bool) -> str:
 
 
 _LONGEST_REMEMBERED = 4096
-_compact_encoders = (json.JSONEncoder(ensure_ascii=False), json.JSONEncoder())
+_compact_encoders = (json.JSONEncoder(ensure_ascii=False, allow_nan=False), json.JSONEncoder(allow_nan=False))
 
 
 def _parse_attributes(document: Mapping[str, JSON], problems: Problems) -> Mapping[str, JSON]:
@@ -230,7 +274,7 @@ def _parse_unknown(document: Mapping[str, JSON], known: frozenset[str], problems
     for member, value in document.items():
         if member in known:
             continue
-        if isinstance(value, Mapping) and value.get("must_understand") is False:
+        if may_be_ignored(value):
             unknown[member] = value
         else:
             problems.unknown(member, 'unknown member; only members that say "must_understand": false may be ignored')
@@ -246,7 +290,7 @@ def _parse_consolidated(value: JSON, problems: Problems) -> dict[str, Mapping[st
         return None
     if value.get("kind", "inline") != "inline":
         problems.expected(f"{place}.kind", '"inline"', value["kind"])
-    nodes = value.get("metadata")
+    nodes = value.get("metadata", MISSING)
     if not isinstance(nodes, Mapping):
         problems.expected(f"{place}.metadata", "an object of metadata documents by path", nodes)
         return None

@@ -46,6 +46,8 @@ class ShardLayout:
     strides: tuple[int, ...]
     index_chain: CodecChain
     index_at_start: bool
+    is_draft: bool = False
+    """Whether the document has the form of the draft of March 2023, whose index has no checksum."""
 
     @property
     def count(self) -> int:
@@ -74,7 +76,7 @@ class ShardLayout:
     def index_of(self, shard: BytesLike) -> ShardIndex:
         """The index of a whole shard; its entries are not yet checked."""
         if len(shard) < self.index_size:
-            raise ShardIndexError(f"the shard has {len(shard)} bytes, too few for its index of {self.index_size}")
+            raise ShardIndexError(self.too_short(len(shard)))
         start, length = self.index_bytes(len(shard))
         try:
             return decode_index(memoryview(shard)[start : start + length], self.index_chain)
@@ -93,8 +95,17 @@ class ShardLayout:
             position = tuple(row // stride % count for stride, count in zip(self.strides, self.grid, strict=True))
             raise ShardIndexError(
                 f"the shard index places inner chunk {position} of the shard at offset {index.offsets[row]}, length "
-                f"{index.lengths[row]}: outside the data of a shard of {size} bytes"
+                f"{index.lengths[row]}: outside the data of a shard of {size} bytes{self.remark}"
             )
+
+    def too_short(self, size: int) -> str:
+        """What is said of a shard of ``size`` bytes, which has no room for its index."""
+        return f"the shard has {size} bytes, too few for its index of {self.index_size}{self.remark}"
+
+    @property
+    def remark(self) -> str:
+        """What errors of the index end with: how it was read, where that may be the reason."""
+        return _AS_DRAFT if self.is_draft else ""
 
     def assemble(self, chunks: Sequence[BytesLike | None], order: npt.NDArray[np.int64] | None = None) -> bytes:
         """A shard that holds the encoded inner ``chunks``, given by the rows of the index.
@@ -134,6 +145,9 @@ class ShardLayout:
         if not self.index_at_start:
             pieces.append(encoded)
         return MergedShard(index, pieces)
+
+
+_AS_DRAFT = ' (read as the draft of March 2023 has it, since the document has no "index_codecs")'
 
 
 def c_strides(grid: Sequence[int]) -> tuple[int, ...]:

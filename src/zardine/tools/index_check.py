@@ -24,10 +24,13 @@ def check_entries(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator
     for row in np.flatnonzero(index.beyond(*layout.data_bounds(size))).tolist():
         offset, length = int(index.offsets[row]), int(index.lengths[row])
         if EMPTY in (offset, length):
-            yield Finding("bounds", "only one of offset and length says that the chunk is empty", row)
+            yield Finding("bounds", f"only one of offset and length says that the chunk is empty{layout.remark}", row)
         else:
             yield Finding(
-                "bounds", f"the range lies outside of the data of a shard of {size} bytes", row, (offset, length)
+                "bounds",
+                f"the range lies outside of the data of a shard of {size} bytes{layout.remark}",
+                row,
+                (offset, length),
             )
     yield from _overlaps(index, layout, size)
 

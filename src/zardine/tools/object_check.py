@@ -175,7 +175,7 @@ def _shard(
     checked.nbytes += min(size, layout.index_size)
     try:
         if size < layout.index_size:
-            return [Finding("index", f"the shard has {size} bytes, too few for its index of {layout.index_size}")]
+            return [Finding("index", layout.too_short(size))]
         index = decode_index(reading.parts[0], layout.index_chain)
     except DataError as error:
         fault = finding_of(error.at(byte_range=layout.index_bytes(size)))

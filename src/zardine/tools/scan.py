@@ -10,12 +10,27 @@ from typing import Any
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.freshness import check_fresh
-from zardine.engine.layout import ArrayLayout, prepare_layout
+from zardine.engine.layout import ArrayLayout, codec_notes, prepare_layout
 from zardine.engine.source import ArraySource
-from zardine.errors import ArrayChangedError, MetadataError, NodeNotFoundError, StoreError, UnknownExtensionError
+from zardine.errors import (
+    ArrayChangedError,
+    MetadataError,
+    NodeNotFoundError,
+    Problem,
+    StoreError,
+    UnknownExtensionError,
+)
 from zardine.json_document import Problems
 from zardine.metadata.documents import ArrayMetadata
-from zardine.metadata.formats import ALL_NAMES, FORMATS, NodeMetadata, document_names, main_names, parse_documents
+from zardine.metadata.formats import (
+    ALL_NAMES,
+    FORMATS,
+    NodeMetadata,
+    document_names,
+    main_names,
+    note_documents,
+    parse_documents,
+)
 from zardine.metadata.node_names import join_path
 from zardine.nodes import UNFINISHED, describe
 from zardine.stores.base import Store
@@ -125,6 +140,8 @@ class _Documents:
             if isinstance(node, ArrayMetadata):
                 layout = prepare_layout(node, "")
                 self.sources.append(ArraySource(store, path, layout, ArrayConfig.from_settings()))
+                found.notes += _nonstandard(path, key, codec_notes(layout))
+            found.notes += _nonstandard(path, key, [*note_documents(name, documents), *_note_path(path, version)])
             return node
         except MetadataError as error:
             self.is_broken = True
@@ -158,6 +175,15 @@ def _has_changed(source: ArraySource) -> bool:
     except ArrayChangedError:
         return True
     return False
+def _nonstandard(path: str, key: str, notes: list[Problem]) -> list[Fault]:
+    return [
+        Fault(f"/{path}", key, kind="nonstandard", message=f"{note}; other programs may refuse it") for note in notes
+    ]
+
+
+def _note_path(path: str, version: int) -> list[Problem]:
+    name = path.rpartition("/")[2]
+    return [] if version == 3 or name.isascii() else [Problem("path", f"the name {name!r} is not ASCII")]
 
 
 def _kind(store: Store, key: str, name: str, version: int) -> str | None:
