@@ -6,7 +6,7 @@ better where it can: it takes the :class:`PreparedSharding` and touches only the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -50,7 +50,7 @@ class ShardingCodec(ArrayBytesCodec):
     name: ClassVar[str] = "sharding_indexed"
 
     def __post_init__(self) -> None:
-        shape = (self.chunk_shape,) if isinstance(self.chunk_shape, int) else self.chunk_shape
+        shape = self.chunk_shape if isinstance(self.chunk_shape, Iterable) else (self.chunk_shape,)
         problems = Problems()
         chunk_shape = parse_integers(_plain_lengths(shape), "chunk_shape", problems, low=1)
         location = getattr(self.index_location, "value", self.index_location)
