@@ -212,9 +212,7 @@ def parse_bool(value: JSON, place: str, problems: Problems) -> bool | None:
 def show(value: JSON) -> str:
     """A value for an error text: JSON where possible, cut to a readable length."""
     try:
-        if isinstance(value, Number):
-            return value.text if len(value.text) <= 80 else value.text[:77] + "..."
-        text = json.dumps(value)
+        text = _QUOTED.sub(r"\1", json.dumps(_with_texts(value)))
     except (TypeError, ValueError, RecursionError):
         text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
@@ -278,6 +276,18 @@ class _Word(str):
     """A word that is no JSON, where a number is meant."""
 
 
+_QUOTED = re.compile(r'"\\u0000([^"]*)\\u0000"')
+
+
+def _with_texts(value: JSON) -> JSON:
+    """``value`` with the texts of numbers, marked, in their place."""
+    if isinstance(value, Number):
+        return f"\0{value.text}\0"
+    if isinstance(value, dict):
+        return {name: _with_texts(each) for name, each in value.items()}
+    return list(map(_with_texts, value)) if isinstance(value, (list, tuple)) else value
+
+
 _PRECISE = re.compile(rb"[0-9][0-9.]{16}|[eE][+]?[0-9]{2}")
 _MANY_DIGITS = 17
 """Characters of a number that may lie closer to half-way between two short floats than its nearest ``float`` tells."""
@@ -292,12 +302,16 @@ def _with_plain_attributes(value: JSON, *, plain: bool = False) -> JSON:
     """``value`` with ordinary numbers in user attributes, wherever a document has them."""
     if isinstance(value, dict):
         return {
-            name: _with_plain_attributes(each, plain=plain or name.rpartition("/")[2] in ("attributes", ".zattrs"))
+            name: _with_plain_attributes(each, plain=plain or _holds_attributes(name, each))
             for name, each in value.items()
         }
     if isinstance(value, list):
         return [_with_plain_attributes(each, plain=plain) for each in value]
     return float(value) if plain and isinstance(value, Number) else value
+
+
+def _holds_attributes(name: str, value: JSON) -> bool:
+    return name.rpartition("/")[2] in ("attributes", ".zattrs") and isinstance(value, dict)
 
 
 def _instead_of_json(data: bytes) -> str:

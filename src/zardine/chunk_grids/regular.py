@@ -29,12 +29,13 @@ class RegularGrid(ChunkGrid):
         chunk_shape = parse_integers(members["chunk_shape"], f"{place}.chunk_shape", problems, low=0, length=len(shape))
         if chunk_shape is None:
             return None
+        before = len(problems.found)
         for axis, (size, length) in enumerate(zip(chunk_shape, shape, strict=True)):
             if size == 0 and length > 0:
                 problems.add(
                     f"{place}.chunk_shape[{axis}]", f"chunks of length 0 cannot hold an axis of length {length}"
                 )
-        return cls(chunk_shape)
+        return cls(chunk_shape) if len(problems.found) == before else None
 
     def configuration(self) -> dict[str, JSON]:
         """The ``configuration`` member."""

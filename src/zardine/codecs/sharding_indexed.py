@@ -64,6 +64,7 @@ class ShardingCodec(ArrayBytesCodec):
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON] | None, place: str, problems: Problems) -> Self | None:
         """The codec that a ``configuration`` object describes; notes every problem."""
+        before = len(problems.found)
         allowed = ("chunk_shape", "codecs", "index_codecs", "index_location")
         members = check_members(configuration, allowed, place, problems)
         draft = "index_codecs" not in members and "index_location" not in members
@@ -82,7 +83,9 @@ class ShardingCodec(ArrayBytesCodec):
         location = parse_choice(
             members.get("index_location", "end"), ("start", "end"), f"{place}.index_location", problems
         )
-        if problems or chunk_shape is None or codecs is None or index_codecs is None or location is None:
+        if chunk_shape is None or codecs is None or index_codecs is None or location is None:
+            return None
+        if len(problems.found) > before:
             return None
         if draft:
             index_codecs = (BytesCodec(endian="little"),)
@@ -187,6 +190,7 @@ class PreparedSharding:
 
 def prepare_sharding(codec: ShardingCodec, spec: ChunkSpec, problems: Problems) -> PreparedSharding | None:
     """Check ``codec`` against shards of ``spec`` and prepare it; places in ``problems`` start at ``.configuration``."""
+    before = len(problems.found)
     if len(codec.chunk_shape) != len(spec.shape):
         problems.add(
             ".configuration.chunk_shape",
@@ -199,7 +203,7 @@ def prepare_sharding(codec: ShardingCodec, spec: ChunkSpec, problems: Problems) 
                 f".configuration.chunk_shape[{axis}]",
                 f"inner chunks of length {inner} do not evenly divide a shard of length {outer}",
             )
-    if problems:
+    if len(problems.found) > before:
         return None
     grid = tuple(outer // inner for outer, inner in zip(spec.shape, codec.chunk_shape, strict=True))
     if prod(grid) > MAX_INNER_CHUNKS:

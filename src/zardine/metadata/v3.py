@@ -82,7 +82,7 @@ def parse_array(document: Mapping[str, JSON], problems: Problems) -> ArrayMetada
         keys = parse_extension(document["chunk_key_encoding"], "chunk_key_encoding", problems, ignorable=False)
     if "codecs" in document:
         codecs = parse_extensions(document["codecs"], "codecs", problems)
-        if codecs == ():
+        if document["codecs"] in ([], ()):
             problems.add("codecs", "the list is empty; exactly one array -> bytes codec is required")
     if document.get("storage_transformers", ()) is None:
         problems.note("storage_transformers", "null is no array of storage transformers: leave the member out")
