@@ -24,6 +24,7 @@ from zardine.engine.old_chunks import OldChunks, chunks_of_shard
 from zardine.engine.read import row_batches
 from zardine.engine.workers import for_each
 from zardine.settings import config
+from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
@@ -91,7 +92,7 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
     edit = None
     if strategy != "rewrite" and has_checksum(layout):
         edit = plan_edit(index, new, file.size, in_place=strategy == "in_place", is_whole=is_whole)
-        if wastes(edit, layout, file, source.config.most_unused):
+        if wastes(edit, layout, file, source.config.most_unused) and not _is_container(index, layout, file):
             edit = None
     if _is_empty(index, new):
         source.store.erase_version(key, file.version)
@@ -104,6 +105,10 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         # EMPTY becomes MISSING
         known = KnownIndex(edit.index.offsets.astype(np.int64), edit.index.lengths.astype(np.int64), file.version)
         INDEXES.put(source.cache_space, key, known)
+
+
+def _is_container(index: ShardIndex, layout: ShardLayout, file: EditableFile) -> bool:
+    return is_container(file.read((0, HEAD)), index, layout)
 
 
 def _is_empty(index: ShardIndex, new: Chunks) -> bool:

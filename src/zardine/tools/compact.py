@@ -17,6 +17,7 @@ from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, DataError, NodeNotFoundError, StoreError
 from zardine.nodes import describe
 from zardine.settings import thread_count
+from zardine.sharding.containers import is_container
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
@@ -76,8 +77,9 @@ def compact(
 
     ``order`` (``"c"``, ``"f"`` or ``"morton"``) puts the inner chunks of each shard into that order; without, they stay
     in the order they have. Shards that are so already are not written. Each is locked while it is replaced, in one
-    step and only if nobody has written it since. A few shards at a time are in memory. Damaged ones are left as they
-    are and listed; shards within inner chunks are not looked into. Raises
+    step and only if nobody has written it since. A shard that is a file of another format (HDF5, netCDF, TIFF, zip)
+    with an index behind it is left as it is. A few shards at a time are in memory. Damaged ones are left as they are
+    and listed; shards within inner chunks are not looked into. Raises
     :class:`~zardine.errors.NodeNotFoundError` where no node is stored.
     """
     if order not in (None, *ORDERS):
@@ -137,6 +139,8 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
                 whole = store.read(key)
                 if whole is None or whole.version != reading.version:
                     raise ConditionFailedError(f"key {key!r} of {store} changed while it was read")
+                if is_container(whole.parts[0], index, layout):
+                    return size, size, False
                 shard = pack(whole.parts[0], index, layout, order)
                 store.set(key, shard, condition=condition_of(whole, merged=True))
                 return size, len(shard), True

@@ -15,6 +15,7 @@ from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
 from zardine.errors import ArrayChangedError, DataError, StoreError
+from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.recovery import last_index
@@ -181,6 +182,10 @@ def _shard(
         fault = finding_of(error.at(byte_range=layout.index_bytes(size)))
         return [replace(fault, message=fault.message + _older_index(stored, layout, size))]
     found = list(check_entries(index, layout, size))
+    if any(each.kind == "unused" for each in found):
+        head = store.read(key, ((0, HEAD),))
+        if head is not None and is_container(head.parts[0], index, layout):
+            found = [each for each in found if each.kind != "unused"]
     rows = usable_rows(index, layout, size)
     checked.chunks = int(index.stored().sum())
     chain = stored.source.layout.chain(stored.chunk_shape())
