@@ -543,7 +543,7 @@ class Group:
                 if "/" not in relative:
                     yield relative, self._consolidated_member(relative)
             return
-        names = child_names(self._store, self._path)
+        names = child_names(self._store, self._path, self._metadata.zarr_format)
         while some := list(islice(names, max(1, self._store.cost.requests))):
             found: dict[str, NodeMetadata | None] = {}
 

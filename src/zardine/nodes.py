@@ -36,6 +36,9 @@ from zardine.metadata.v2 import CONSOLIDATED, GROUP
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Condition, Store, Version
 
+HIDDEN = "__zardine"
+"""How the names of what is no node begin in every version of Zarr; v3 keeps all names with two underscores for that."""
+
 UNFINISHED = "zardine-conversion.json"
 """Name of the key that says that a conversion to this place is under way, or was cut off: what is there is in part."""
 
@@ -292,7 +295,7 @@ def create_node(
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` where the place is
     taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
     """
-    normalize_path(path)
+    normalize_path(path, metadata.zarr_format)
     create_ancestors(store, path, metadata.zarr_format)
     first, *rest = names_of(metadata)
     if isinstance(metadata, ArrayMetadata):
@@ -388,13 +391,13 @@ def erase_node(store: Store, path: str) -> None:
     note_change()
 
 
-def child_names(store: Store, path: str) -> Iterator[str]:
-    """Names of what may be nodes directly below ``path``, sorted."""
+def child_names(store: Store, path: str, zarr_format: int = 3) -> Iterator[str]:
+    """Names of what may be nodes directly below the group of that version at ``path``, sorted."""
     prefix = f"{path}/" if path else ""
     _, prefixes = store.list_dir(prefix)
     for each in prefixes:
         name = each[len(prefix) : -1]
-        if not name.startswith("__"):
+        if not name.startswith("__" if zarr_format == 3 else HIDDEN):
             yield name
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zardine.errors import NodeNotFoundError, ZardineError
+from zardine.nodes import child_names
 
 if TYPE_CHECKING:
     from zardine.arrays import Array
@@ -38,15 +39,13 @@ def nodes_below(group: Group) -> Iterator[tuple[str, Array | Group | ZardineErro
 def _one_by_one(group: Group) -> Iterator[tuple[str, Array | Group | ZardineError]]:
     consolidated = group.metadata.consolidated_metadata
     if consolidated is None:
-        prefix = f"{group.path}/" if group.path else ""
-        names = [each[len(prefix) : -1] for each in group.store.list_dir(prefix)[1]]
+        names = list(child_names(group.store, group.path, group.metadata.zarr_format))
     else:
         names = [name for name in consolidated if "/" not in name]
     for name in sorted(names):
-        if not name.startswith("__"):
-            try:
-                yield name, group[name]
-            except NodeNotFoundError:
-                pass  # a folder of something else
-            except ZardineError as error:
-                yield name, error
+        try:
+            yield name, group[name]
+        except NodeNotFoundError:
+            pass  # a folder of something else
+        except ZardineError as error:
+            yield name, error

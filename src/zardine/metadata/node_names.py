@@ -1,12 +1,12 @@
-"""Names and paths of nodes (core 3.1, "Node names")."""
+"""Names and paths of nodes (core 3.1, "Node names"; v2, "Logical storage paths")."""
 
 from __future__ import annotations
 
 
-def normalize_path(path: object) -> str:
+def normalize_path(path: object, zarr_format: int | None = None) -> str:
     """A user's path as the key prefix of a node without its final ``/``: ``"/a//b/"`` gives ``"a/b"``, the root ``""``.
 
-    Raises ``ValueError`` for names that are only periods or start with ``__``.
+    Raises ``ValueError`` for names that nodes of that version of Zarr cannot have; without one, that none can have.
     """
     if path is None:
         return ""
@@ -14,21 +14,21 @@ def normalize_path(path: object) -> str:
         path = path.decode()
     parts = [part for part in str(path).replace("\\", "/").split("/") if part]
     for part in parts:
-        reason = explain_bad_name(part)
+        reason = explain_bad_name(part, zarr_format)
         if reason is not None:
             raise ValueError(f"invalid node path {str(path)!r}: {reason}")
     return "/".join(parts)
 
 
-def explain_bad_name(name: str) -> str | None:
-    """Why ``name`` cannot name a node, or ``None`` if it can."""
+def explain_bad_name(name: str, zarr_format: int | None = None) -> str | None:
+    """Why ``name`` cannot name a node of a version of Zarr, or of any; ``None`` if it can."""
     if not name:
         return "a name must not be empty"
     if "/" in name:
         return f"the name {name!r} contains '/'"
-    if not name.strip("."):
+    if name in (".", "..") or (zarr_format == 3 and not name.strip(".")):
         return f"the name {name!r} consists of periods only"
-    if name.startswith("__"):
+    if zarr_format == 3 and name.startswith("__"):
         return f"the name {name!r} starts with the reserved prefix '__'"
     if "\0" in name:
         return f"the name {name!r} contains a NUL character"

@@ -32,7 +32,7 @@ from zardine.metadata.formats import (
     parse_documents,
 )
 from zardine.metadata.node_names import join_path
-from zardine.nodes import UNFINISHED, describe
+from zardine.nodes import HIDDEN, UNFINISHED, describe
 from zardine.stores.base import Store
 from zardine.tools import hidden_keys
 from zardine.tools.left_out import check_left_out
@@ -85,7 +85,7 @@ def scan(store: Store, path: str) -> Scan:
             found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))
         for each in reversed(prefixes):
             name = each[len(prefix) : -1]
-            if name.startswith("__"):
+            if name.startswith("__") and not _is_older_node(store, each, name):
                 found.notes += [_reserved(here, key, key[len(prefix) :]) for key in store.list_prefix(each)]
             else:
                 waiting.append(each[:-1])
@@ -184,6 +184,11 @@ def _nonstandard(path: str, key: str, notes: list[Problem]) -> list[Fault]:
 def _note_path(path: str, version: int) -> list[Problem]:
     name = path.rpartition("/")[2]
     return [] if version == 3 or name.isascii() else [Problem("path", f"the name {name!r} is not ASCII")]
+
+
+def _is_older_node(store: Store, prefix: str, name: str) -> bool:
+    """Whether a folder whose name v3 reserves is a node of Zarr v2, where any name will do."""
+    return not name.startswith(HIDDEN) and any(store.exists(prefix + document) for document in main_names(2))
 
 
 def _kind(store: Store, key: str, name: str, version: int) -> str | None:
