@@ -210,6 +210,7 @@ def test_packbits_of_types_that_its_text_leaves_out(h, name):
             {"name": "zarrs.optional", "configuration": {"name": "uint8"}},
             'data type "zarrs.optional": zardine does not read it: ',
         ),
+        (["bytes"], {"name": "optional", "configuration": {}}, 'data type "optional": zardine does not read it: '),
     ],
 )
 def test_what_is_not_read_is_named_with_the_reason(codecs, data_type, words):

@@ -68,7 +68,10 @@ CODECS: ExtensionTable[type[Codec]] = ExtensionTable(
     },
     {
         "zarrs.gdeflate": "zardine does not read it: there is no library for Python that decodes GDeflate",
-        "zarrs.optional": "zardine does not read it: NumPy has no type for elements that may be missing",
+        **dict.fromkeys(
+            ("optional", "zarrs.optional"),
+            "zardine does not read it: NumPy has no type for elements that may be missing",
+        ),
         **dict.fromkeys(
             ("zfp", "zarrs.zfp"),
             "zardine does not read it: it stores zfp without the header that the library for Python needs "

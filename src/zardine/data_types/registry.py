@@ -58,7 +58,9 @@ _RAW_BITS = re.compile(r"r[0-9]+", re.ASCII)
 _OTHERS: ExtensionTable[Factory] = ExtensionTable(
     "data type",
     "zardine.data_types",
-    refused={"zarrs.optional": "zardine does not read it: NumPy has no type for elements that may be missing"},
+    refused=dict.fromkeys(
+        ("optional", "zarrs.optional"), "zardine does not read it: NumPy has no type for elements that may be missing"
+    ),
 )
 """Data types of other packages."""
 
