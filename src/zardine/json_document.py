@@ -236,7 +236,7 @@ def load_object(
 
     text = bytes(data)
     try:
-        precise = not only_attributes and _PRECISE.search(text) is not None
+        precise = not only_attributes and _is_precise(text)
         parse_float = _number if precise else None
         document = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_float=parse_float)
     except RecursionError:
@@ -288,7 +288,24 @@ def _with_texts(value: JSON) -> JSON:
     return list(map(_with_texts, value)) if isinstance(value, (list, tuple)) else value
 
 
-_PRECISE = re.compile(rb"[0-9][0-9.]{16}|[eE][+]?[0-9]{2}")
+_HUGE = tuple(re.compile(letter + rb"[+]?[0-9]{3}") for letter in (b"e", b"E"))  # not [eE], which is ten times as slow
+_LONG = re.compile(rb"[0-9][0-9.]{15}")
+_FILL = b'"fill_value"'
+_FILL_REACH = 512
+
+
+def _is_precise(text: bytes) -> bool:
+    """Whether a document may have numbers whose text matters: huge ones, and long ones in fill values."""
+    if any(pattern.search(text) is not None for pattern in _HUGE):
+        return True
+    at = text.find(_FILL)
+    while at >= 0:
+        if _LONG.search(text, at, at + _FILL_REACH) is not None:
+            return True
+        at = text.find(_FILL, at + 1)
+    return False
+
+
 _MANY_DIGITS = 17
 """Characters of a number that may lie closer to half-way between two short floats than its nearest ``float`` tells."""
 
