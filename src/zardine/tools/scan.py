@@ -175,6 +175,8 @@ def _has_changed(source: ArraySource) -> bool:
     except ArrayChangedError:
         return True
     return False
+
+
 def _nonstandard(path: str, key: str, notes: list[Problem]) -> list[Fault]:
     return [
         Fault(f"/{path}", key, kind="nonstandard", message=f"{note}; other programs may refuse it") for note in notes
