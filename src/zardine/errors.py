@@ -305,7 +305,10 @@ ArrayIndexError = SelectionError
 
 
 class TornShardWarning(RuntimeWarning):
-    """The last write of a shard or of a zip archive was cut off, by a crash as a rule; it is read as it was before."""
+    """The last write of a shard or of a zip archive was cut off, by a crash as a rule; it is read as it was before.
+
+    Of shards a record says so, that the writer leaves while it edits the file. Without one, a wrong index is an error.
+    """
 
 
 class ZarrFutureWarning(FutureWarning):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from crash.killing import watch_calls
-from zardine.stores.file_names import is_temporary
+from zardine.stores.temporary_names import edited_name, is_temporary
 
 BLOCK = 512
 """Bytes that are written as a whole, if at all; they begin at multiples of that."""
@@ -115,7 +115,7 @@ class Disk:
                 yield self.tree(other for other in pending if self._dice.random() < 0.5)
 
     def tree(self, applied: Iterable[Change]) -> Tree:
-        """What there is if these of the pending changes came to the disk, without what has temporary names."""
+        """What there is if these of the pending changes came to the disk, without unfinished files."""
         changes = list(applied)
         found: Tree = {}
         waiting = [("", self._top)]
@@ -128,7 +128,7 @@ class Disk:
             if path:
                 found[f"{path}/"] = b""
             for name, below in content.items():
-                if not is_temporary(name):
+                if is_kept(name):
                     waiting.append((f"{path}/{name}" if path else name, below))
         return found
 
@@ -231,9 +231,14 @@ class Recorder:
     _rmdir = _unlink
 
 
+def is_kept(name: str) -> bool:
+    """Whether a file says something to who finds it: if it is not one that had not got its name yet."""
+    return not is_temporary(name) or edited_name(name) is not None
+
+
 def tree_of(root: Path) -> Tree:
     """The files that are there, as in :meth:`Disk.tree`."""
-    paths = [path for path in root.rglob("*") if not is_temporary(path.name)]
+    paths = [path for path in root.rglob("*") if is_kept(path.name)]
     return {
         str(path.relative_to(root)) + "/" * path.is_dir(): b"" if path.is_dir() else path.read_bytes() for path in paths
     }

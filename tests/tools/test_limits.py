@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import zardine
+from crash.torn import put_state, torn
 from effort import SOAK
 from tools.test_compact import spread
 from tools.test_repair import VALUES, make, read_by_others
@@ -97,8 +98,12 @@ def fill_up(folder: Path, left: int) -> Path:
 
 def damage(path: Path) -> None:
     """An append that was cut off, in one shard."""
-    file = path / "c/0/0"
-    file.write_bytes(file.read_bytes() + b"torn")
+    array = zardine.open_array(path, config={"write_strategy": "append", "most_unused": 1.0})
+
+    def append() -> None:
+        array[0, 0] = VALUES[0, 0] + 1
+
+    put_state(torn(path, append), path)
 
 
 CALLS = {

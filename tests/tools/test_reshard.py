@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 import zarr
 
 import zardine
+from crash.torn import put_state, torn
 from tools.test_repair import VALUES, make, read_by_others
 from zardine.errors import ArrayChangedError, CorruptionError, NodeExistsError, UnsupportedError
 from zardine.tools.resharding import state
@@ -324,10 +324,8 @@ def test_objects_outside_of_the_shape_go(tmp_path: Path, shards: Any) -> None:
 def test_a_shard_whose_last_write_was_cut_off_is_read_as_before(tmp_path: Path, codecs: Any) -> None:
     path = tmp_path / "a.zarr"
     array = zardine.create_array(path, data=np.arange(40), chunks=(5,), shards=(20,))
-    shard = path / "c/0"
-    size = shard.stat().st_size
-    array.with_config({"write_strategy": "append", "most_unused": 1.0})[0] = 7
-    os.truncate(shard, size + 30)
+    appending = array.with_config({"write_strategy": "append", "most_unused": 1.0})
+    put_state(torn(path, lambda: appending.__setitem__(0, 7), "c/0"), path)
     with pytest.warns(zardine.errors.TornShardWarning):
         in_place(str(path), shards=(40,), **codecs)
     assert zardine.open_array(path)[...].tolist() == list(range(40))

@@ -25,7 +25,8 @@ from zardine.codecs.registry import codec_from, parse_codec
 from zardine.data_types import data_type_for
 from zardine.errors import DataError, MetadataError, Problem
 from zardine.json_document import JSON, Problems, check_members, parse_choice, parse_integers
-from zardine.sharding.layout import ShardLayout, c_strides
+from zardine.sharding.index import decode_index
+from zardine.sharding.layout import IsChunk, Read, ShardLayout, c_strides
 
 MAX_INNER_CHUNKS = 2**58
 """So that every offset in a shard's index fits 63 bits."""
@@ -154,8 +155,7 @@ class ShardingCodec(ArrayBytesCodec):
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
         """A whole shard."""
         prepared = _prepared(self, spec)
-        index = prepared.layout.index_of(data)
-        prepared.layout.check(index, len(data))
+        index = prepared.layout.checked_index_of(data)
         array = np.empty(spec.shape, spec.dtype)
         view = memoryview(data)
         stored = index.stored()
@@ -217,8 +217,49 @@ def prepare_sharding(codec: ShardingCodec, spec: ChunkSpec, problems: Problems) 
     index_chain = build_index_chain(codec.index_codecs, grid, ".configuration.index_codecs", problems)
     if chain is None or index_chain is None:
         return None
-    layout = ShardLayout(grid, c_strides(grid), index_chain, codec.index_location == "start", codec.draft)
+    assert index_chain.encoded_size is not None
+    is_chunk = _tell_chunks(chain, index_chain.encoded_size)
+    at_start = codec.index_location == "start"
+    layout = ShardLayout(grid, c_strides(grid), index_chain, at_start, codec.draft, is_chunk)
     return PreparedSharding(layout, chain)
+
+
+def _tell_chunks(chain: CodecChain, index_size: int) -> IsChunk | None:
+    """:attr:`ShardLayout.is_chunk` of shards with chunks of ``chain``, where an index takes ``index_size`` bytes."""
+    if chain.encoded_size == index_size:
+        return lambda read, offset, length: length == index_size
+    if not _has_index_of(chain, index_size):
+        return None
+    assert isinstance(chain.serializer, ShardingCodec)
+    nested = _prepared(chain.serializer, chain.serializer_spec).layout
+
+    def is_shard(read: Read, offset: int, length: int) -> bool:
+        if length < nested.index_size:
+            return False
+        first, size = nested.index_bytes(length)
+        try:
+            index = decode_index(read((offset + first, size)), nested.index_chain)
+            nested.check(index, length, lambda part: read((offset + part[0], part[1])))
+        except DataError:
+            return False
+        return True
+
+    def is_sound(read: Read, offset: int, length: int) -> bool:
+        try:
+            chain.decode(read((offset, length)))
+        except DataError:
+            return False
+        return True
+
+    return is_sound if chain.compressors else is_shard
+
+
+def _has_index_of(chain: CodecChain, size: int) -> bool:
+    """Whether a chunk may be a shard, or have shards in it, with an index of ``size`` bytes."""
+    if not isinstance(chain.serializer, ShardingCodec):
+        return False
+    prepared = _prepared(chain.serializer, chain.serializer_spec)
+    return prepared.layout.index_size == size or _has_index_of(prepared.chain, size)
 
 
 def build_index_chain(

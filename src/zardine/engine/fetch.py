@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,7 +15,7 @@ from zardine.engine.file_index import known_index
 from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
-from zardine.errors import DataError, ShardIndexError
+from zardine.errors import CorruptionError, DataError, ShardIndexError
 from zardine.indexing.plan import ObjectPart
 from zardine.settings import config
 from zardine.sharding.index import ShardIndex, decode_index
@@ -76,6 +77,16 @@ class FoundChunks:
         """Offset and length of chunk ``i`` in the stored object."""
         return int(self.stored_at[i]), int(self.lengths[i])
 
+    def in_memory(self) -> FoundChunks:
+        """The same chunks as bytes in memory; the files among the sources are closed."""
+        if not self.in_file:
+            return self
+        with closing(self):
+            parts = [self.chunk(i) for i in range(len(self.lengths))]
+        within = np.arange(len(parts))
+        sources = tuple(b"" if part is None else part for part in parts)
+        return FoundChunks(sources, within, np.zeros_like(within), self.lengths, self.stored_at, self.version, True)
+
     def close(self) -> None:
         """Close the files among the sources."""
         for source in self.sources:
@@ -92,7 +103,7 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool,
     damaged or points outside the shard.
     """
     layout = source.layout.shard(part.object)
-    if files:
+    while files:
         file = source.store.open_file(key)
         if file is None:
             return _none(part)
@@ -102,6 +113,11 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool,
             if layout is None:
                 return _whole_object(file, file.size, file.version, settled)
             return _in_file(source, part, layout, key, file, settled=settled)
+        except CorruptionError:
+            replaced = settled and file.is_replaced()  # by a writer that has put it in order
+            file.close()
+            if not replaced:
+                raise
         except BaseException:
             file.close()
             raise
@@ -153,7 +169,7 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
     if reading is None:
         return _none(part)
     shard = reading.parts[0]
-    known = _known(layout.index_of(shard), layout, len(shard), reading.version)
+    known = _known(layout.checked_index_of(shard), reading.version)
     INDEXES.put(source.cache_space, key, known)
     at, lengths = known.offsets[rows], known.lengths[rows]
     return FoundChunks(reading.parts, np.zeros(len(rows), np.int64), at, lengths, at, reading.version)
@@ -183,14 +199,27 @@ def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownInde
         index = decode_index(reading.parts[0], layout.index_chain)
     except DataError as error:
         raise error.at(byte_range=layout.index_bytes(reading.size)) from None
-    known = _known(index, layout, reading.size, reading.version)
+
+    def read(part_range: tuple[int, int]) -> BytesLike:
+        part = source.store.read(key, (part_range,))
+        if part is None or part.version != reading.version:
+            raise _ReplacedError
+        return part.parts[0]
+
+    try:
+        layout.check(index, reading.size, read)
+    except _ReplacedError:
+        return _read_index(source, layout, key)
+    known = _known(index, reading.version)
     INDEXES.put(source.cache_space, key, known)
     return known
 
 
-def _known(index: ShardIndex, layout: ShardLayout, size: int, version: Version | None) -> KnownIndex:
-    """An index all of whose entries lie inside of the shard."""
-    layout.check(index, size)
+class _ReplacedError(Exception):
+    """The object was replaced while its index was looked at."""
+
+
+def _known(index: ShardIndex, version: Version | None) -> KnownIndex:
     # EMPTY becomes MISSING
     return KnownIndex(index.offsets.astype(np.int64), index.lengths.astype(np.int64), version)
 

@@ -1,8 +1,10 @@
 """Changing a shard within its file, so that readers can tell at any moment what is whole.
 
-The file is never without a valid index that says what was stored before or after; only what ``in_place`` writes over is
-neither for a while. Where power loss counts, bytes reach the disk in any order: then what an index names is synced
-before the index is written, and a mark (:data:`~zardine.sharding.torn_writes.UNFINISHED`) tells that it may be torn.
+Before anything changes, a record says beside the file which index it has, and which it is to get (see
+:mod:`zardine.stores.edit_record`). Nothing but what ``in_place`` writes over is changed before the new index is whole:
+the one at the end follows the one before, the one at the start is written to the end first. So a shard is as it was
+before or after, whenever its writer is killed. Where power loss counts, bytes reach the disk in any order: then each
+step is synced before the next. An index that is superseded and still in the file gets a wrong checksum, last of all.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError
 from zardine.sharding.index import EMPTY, ShardIndex, encode_index
 from zardine.sharding.layout import ShardLayout
-from zardine.sharding.torn_writes import UNFINISHED
 from zardine.stores.base import EditableFile
+from zardine.stores.edit_record import EditRecord, Table, checksum
 
 Ints = npt.NDArray[np.int64]
 Chunks = dict[int, BytesLike | None]
@@ -38,8 +40,8 @@ class Edit:
     """Whether the index has to be written."""
 
 
-def plan_edit(index: ShardIndex, new: Chunks, size: int, *, in_place: bool, is_whole: bool) -> Edit:
-    """How to put ``new`` chunks into a file of ``size`` bytes; ``is_whole``: the index stands at its place."""
+def plan_edit(index: ShardIndex, new: Chunks, size: int, *, in_place: bool) -> Edit:
+    """How to put ``new`` chunks into a file of ``size`` bytes."""
     after = ShardIndex(index.offsets.copy(), index.lengths.copy())
     room = _room(index) if in_place else None
     placed: list[tuple[int, BytesLike]] = []
@@ -55,7 +57,7 @@ def plan_edit(index: ShardIndex, new: Chunks, size: int, *, in_place: bool, is_w
             appended.append(chunk)
             size += len(chunk)
     moved = bool((after.offsets != index.offsets).any() or (after.lengths != index.lengths).any())
-    return Edit(after, placed, appended, moved or not is_whole)
+    return Edit(after, placed, appended, moved)
 
 
 def _room(index: ShardIndex) -> Ints:
@@ -81,40 +83,58 @@ def wastes(edit: Edit, layout: ShardLayout, file: EditableFile, most: float) -> 
     return bool(edit.appended or edit.moved) and size - used > most * size
 
 
-def edit_file(layout: ShardLayout, edit: Edit, file: EditableFile) -> None:
-    """Do it. After an error the file is as it was, if that is possible, or as after the edit."""
+def edit_file(layout: ShardLayout, edit: Edit, file: EditableFile, before: BytesLike) -> None:
+    """Do it, where ``before`` is the index that stands in the file.
+
+    After an error the file is as it was, if that is possible, or as after the edit.
+    """
     if not file.is_settled():
         raise ConditionFailedError("another program changed the shard since it was read; nothing was written")
+    if edit.moved:
+        _replace_index(layout, edit, file, before)
+    else:
+        file.check_whole()
+        _write_over(edit, file)
+        file.order()
+    file.settle()
+
+
+def _write_over(edit: Edit, file: EditableFile) -> None:
+    for offset, chunk in edit.placed:
+        file.write_at(offset, [chunk])
+
+
+def _replace_index(layout: ShardLayout, edit: Edit, file: EditableFile, before: BytesLike) -> None:
     size = file.size
-    encoded = encode_index(edit.index, layout.index_chain) if edit.moved else b""
+    encoded = encode_index(edit.index, layout.index_chain)
+    record = _record(layout, edit, size, before, encoded)
+    file.begin(record)
     replaceable = True
     try:
-        for offset, chunk in edit.placed:
-            file.write_at(offset, [chunk])
-        if edit.moved and file.durable and not layout.index_at_start:
-            _append_marked(file, edit.appended, encoded)
-        else:
+        _write_over(edit, file)
+        if layout.index_at_start:
             file.write_at(size, [*edit.appended, encoded])
             file.order()
-        if edit.moved and layout.index_at_start:
             replaceable = False  # from here on the copy at the end may be all there is
             file.write_at(0, [encoded])
             file.order()
-            file.truncate(file.size - layout.index_size)
+            file.truncate(record.after.size)
+        else:
+            file.extend(record.after.size, size, [*edit.appended, encoded])
     except OSError:
         with suppress(OSError):
             if replaceable:
                 file.truncate(size)
-                file.order()  # the next edit writes there
+                file.order()  # before the record goes
+                file.undone()
             file.settle()
         raise
-    file.settle()
+    file.end(record, before)
 
 
-def _append_marked(file: EditableFile, chunks: list[BytesLike], index: BytesLike) -> None:
-    """Chunks and then the index go to the end; the mark between them stays until all of it is on the disk."""
-    file.write_at(file.size, [*chunks, UNFINISHED])
-    file.order()
-    file.write_at(file.size, [index])
-    file.order()
-    file.write_at(file.size - len(index) - len(UNFINISHED), [bytes(len(UNFINISHED))])
+def _record(layout: ShardLayout, edit: Edit, size: int, before: BytesLike, after: BytesLike) -> EditRecord:
+    start, length = layout.index_bytes(size)
+    old = Table(size, start, checksum(before))
+    size += sum(map(len, edit.appended)) + (0 if layout.index_at_start else length)
+    start = size if layout.index_at_start else size - length
+    return EditRecord(length, old, Table(size, start, checksum(after)))

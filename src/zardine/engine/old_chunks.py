@@ -67,8 +67,7 @@ def chunks_of_shard(layout: ShardLayout, shard: BytesLike | None) -> OldChunks:
     if shard is None:
         return OldChunks(empty_index(layout.count), None, b"")
     try:
-        index = layout.index_of(shard)
-        layout.check(index, len(shard))
+        index = layout.checked_index_of(shard)
     except CorruptionError as error:
         reason = f"the stored shard is damaged, so nothing was written: {error.reason}"
         raise type(error)(reason, codec=error.codec, byte_range=error.byte_range) from None

@@ -103,7 +103,7 @@ def _read_chunk(
     try:
         chunk = decode_chunk(source, part, i, data, key, found.byte_range(i))
     except CorruptionError:
-        if not found.in_file or found.settled:
+        if found.settled or not (found.in_file or source.store.edits_files):
             raise
         # perhaps someone was editing the file: it is damaged only if it is so when nobody does
         _read_settled(source, part, [i], key, out)
@@ -185,7 +185,7 @@ class _Fetched:
         found: list[Any] = [None] * len(parts)
 
         def fetch(number: int) -> None:
-            found[number] = _find(source, parts[number], keys[number], files=False)
+            found[number] = _find(source, parts[number], keys[number], files=False).in_memory()
 
         for_each(fetch, range(len(parts)), len(parts), requests)
         return cls(parts, keys, found)
@@ -257,7 +257,7 @@ def _find(source: ArraySource, part: ObjectPart, key: str, *, files: bool, settl
     try:
         return find_chunks(source, part, key, files=files, settled=settled)
     except DataError as error:
-        if files and not settled:  # perhaps someone is writing the index
+        if not settled and (files or source.store.edits_files):  # perhaps someone is writing the index, or was killed
             return _find(source, part, key, files=True, settled=True)
         raise error.at(array=source.path, key=key) from None
 

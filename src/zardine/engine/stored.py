@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import check_fresh
 from zardine.engine.source import ArraySource
 from zardine.errors import DataError, ShardIndexError
@@ -63,9 +64,13 @@ def _count_in_shards(source: ArraySource) -> int:
         try:
             if reading.size < layout.index_size:
                 raise ShardIndexError(layout.too_short(reading.size))
-            stored = decode_index(reading.parts[0], layout.index_chain).stored()
+            index = decode_index(reading.parts[0], layout.index_chain)
         except DataError as error:
-            raise error.at(array=source.path, key=key) from None
+            found = recorded_index_of(source.store, layout, key, reading.version)
+            if found is None:
+                raise error.at(array=source.path, key=key) from None
+            index = found
+        stored = index.stored()
         total += int(stored[_rows_in_array(source, coordinates, layout)].sum())
     return total
 

@@ -4,8 +4,8 @@ Three ways, chosen at run time (sharding codec 1.0, "Binary shard format"):
 
 - *rewrite*: a new object replaces the old one atomically. Possible everywhere.
 - *append*: the new chunks and a new index go behind what is there; nothing old is overwritten. A reader that comes in
-  between, or a crash, finds an end that is no index: then the index before counts, see
-  :mod:`zardine.sharding.recovery`. Where the index is at the start, it is written there after its copy at the end.
+  between waits; after a crash a record says that the index before counts, see :mod:`zardine.engine.file_edit`. Where
+  the index is at the start, it is written there after its copy at the end.
 - *in_place*: as *append*, but a chunk that is not longer than its old one takes its place. A crash meanwhile leaves a
   chunk that its checksum tells to be torn.
 """
@@ -17,18 +17,18 @@ import numpy.typing as npt
 
 from zardine.engine.change import Change
 from zardine.engine.file_edit import Chunks, edit_file, plan_edit, wastes
-from zardine.engine.file_index import index_to_edit
+from zardine.engine.file_index import index_to_edit, recorded_index_of
 from zardine.engine.held_change import HeldChange
 from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.old_chunks import OldChunks, chunks_of_shard
 from zardine.engine.read import row_batches
 from zardine.engine.workers import for_each
+from zardine.errors import CorruptionError
 from zardine.settings import config
 from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
-from zardine.sharding.recovery import has_checksum
 from zardine.stores.base import Condition, EditableFile, FilePart, Reading
 
 Ints = npt.NDArray[np.int64]
@@ -54,7 +54,13 @@ def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: 
 def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: bool) -> None:
     store, key = change.source.store, change.key
     reading = store.read(key)
-    old = chunks_of_shard(layout, None if reading is None else reading.parts[0])
+    try:
+        old = chunks_of_shard(layout, None if reading is None else reading.parts[0])
+    except CorruptionError:
+        index = None if reading is None else recorded_index_of(store, layout, key, reading.version)
+        if reading is None or index is None:
+            raise
+        old = OldChunks(index, None, reading.parts[0])
     new = new_chunks(change, rows, old)
     condition = condition_of(reading, merged=merged)
     if _is_empty(old.index, new) and reading is None:
@@ -86,12 +92,12 @@ def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
 
 def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: EditableFile) -> None:
     source, key = change.source, change.key
-    index, is_whole = index_to_edit(layout, file)
+    index, encoded = index_to_edit(layout, file)
     new = new_chunks(change, rows, OldChunks(index, file, b""))
     strategy = source.config.write_strategy
     edit = None
-    if strategy != "rewrite" and has_checksum(layout):
-        edit = plan_edit(index, new, file.size, in_place=strategy == "in_place", is_whole=is_whole)
+    if strategy != "rewrite" and layout.has_checksum:
+        edit = plan_edit(index, new, file.size, in_place=strategy == "in_place")
         if wastes(edit, layout, file, source.config.most_unused) and not _is_container(index, layout, file):
             edit = None
     if _is_empty(index, new):
@@ -101,7 +107,7 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         _rewrite_file(change, layout, index, new, file)
         INDEXES.drop(source.cache_space, key)
     else:
-        edit_file(layout, edit, file)
+        edit_file(layout, edit, file, encoded)
         # EMPTY becomes MISSING
         known = KnownIndex(edit.index.offsets.astype(np.int64), edit.index.lengths.astype(np.int64), file.version)
         INDEXES.put(source.cache_space, key, known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -12,8 +12,15 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
+from zardine.codecs.crc32c import Crc32cCodec
 from zardine.errors import DataError, ShardIndexError
 from zardine.sharding.index import ShardIndex, decode_index, empty_index, encode_index
+
+Read: TypeAlias = Callable[[tuple[int, int]], BytesLike]
+"""Gives bytes of a shard, by their offset and length."""
+
+IsChunk: TypeAlias = Callable[[Read, int, int], bool]
+"""Says of a shard, and an offset and a length in it, whether an inner chunk may be there."""
 
 Span: TypeAlias = tuple[int, int]
 """Offset and length of bytes that are carried over from another shard."""
@@ -48,6 +55,11 @@ class ShardLayout:
     index_at_start: bool
     is_draft: bool = False
     """Whether the document has the form of the draft of March 2023, whose index has no checksum."""
+    is_chunk: IsChunk | None = None
+    """Set where bytes of inner chunks may look like an index: they may have one of the same size in them (shards in
+    shards), or have its size. Then a shard of which bytes are missing can end in what is a valid index, but not its
+    own. That index says nothing of the chunks of the shard: none of them is where it says.
+    """
 
     @property
     def count(self) -> int:
@@ -59,6 +71,11 @@ class ShardLayout:
         """Bytes of the encoded index."""
         assert self.index_chain.encoded_size is not None
         return self.index_chain.encoded_size
+
+    @property
+    def has_checksum(self) -> bool:
+        """Whether damage of the index is noticed."""
+        return any(isinstance(codec, Crc32cCodec) for codec in self.index_chain.compressors)
 
     @property
     def index_range(self) -> tuple[int, int | None]:
@@ -83,10 +100,17 @@ class ShardLayout:
         except DataError as error:
             raise error.at(byte_range=(start, length)) from None
 
-    def check(self, index: ShardIndex, size: int) -> None:
-        """Refuse an index of which any entry points outside the data of a shard of ``size`` bytes.
+    def checked_index_of(self, shard: BytesLike) -> ShardIndex:
+        """The index of a whole shard, checked against it."""
+        index = self.index_of(shard)
+        self.check(index, len(shard), reader(shard))
+        return index
 
-        One such entry makes all others doubtful: bytes lost in front of a shard shift every inner chunk. Raises
+    def check(self, index: ShardIndex, size: int, read: Read) -> None:
+        """Refuse an index that cannot be the one of a shard of ``size`` bytes, which ``read`` reads.
+
+        It cannot if any entry points outside of the data. One such entry makes all others doubtful: bytes lost in
+        front of a shard shift every inner chunk. Nor can it if :attr:`is_chunk` says so of all that it names. Raises
         :class:`~zardine.errors.ShardIndexError`.
         """
         outside = index.beyond(*self.data_bounds(size))
@@ -98,6 +122,12 @@ class ShardLayout:
                 f"{index.lengths[row]}: outside the data of a shard of {size} bytes{self.remark}"
             )
 
+        if self.is_chunk is not None and not self._names_chunks(index, size, read, self.is_chunk):
+            raise ShardIndexError(
+                "what stands at the place of the shard index is not the index of this shard, but bytes of one of its "
+                "chunks: a part of the shard is missing"
+            )
+
     def too_short(self, size: int) -> str:
         """What is said of a shard of ``size`` bytes, which has no room for its index."""
         return f"the shard has {size} bytes, too few for its index of {self.index_size}{self.remark}"
@@ -106,6 +136,14 @@ class ShardLayout:
     def remark(self) -> str:
         """What errors of the index end with: how it was read, where that may be the reason."""
         return _AS_DRAFT if self.is_draft else ""
+
+    def _names_chunks(self, index: ShardIndex, size: int, read: Read, is_chunk: IsChunk) -> bool:
+        """Whether one of the stored chunks is where the index says; of a shard without any, that nothing is in it."""
+        rows = np.flatnonzero(index.stored())
+        if not len(rows):
+            return size == self.index_size
+        places = zip(index.offsets[rows].tolist(), index.lengths[rows].tolist(), strict=True)
+        return any(is_chunk(read, offset, length) for offset, length in places)
 
     def assemble(self, chunks: Sequence[BytesLike | None], order: npt.NDArray[np.int64] | None = None) -> bytes:
         """A shard that holds the encoded inner ``chunks``, given by the rows of the index.
@@ -148,6 +186,12 @@ class ShardLayout:
 
 
 _AS_DRAFT = ' (read as the draft of March 2023 has it, since the document has no "index_codecs")'
+
+
+def reader(shard: BytesLike) -> Read:
+    """Reads a whole shard in memory."""
+    view = memoryview(shard)
+    return lambda part: view[part[0] : sum(part)]
 
 
 def c_strides(grid: Sequence[int]) -> tuple[int, ...]:

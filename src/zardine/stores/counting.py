@@ -176,7 +176,7 @@ class _CountedFile(EditableFile):
     __slots__ = ("_shared", "_writes")
 
     def __init__(self, file: EditableFile, shared: _Shared) -> None:
-        super().__init__(file.fd, file.size, file.version, file.settle, durable=file.durable)
+        super().__init__(file.fd, file.size, file.version, file.path, file.settle, file._record, durable=file.durable)
         self._shared = shared
         self._writes = 1  # what is written counts once, in however many parts
 

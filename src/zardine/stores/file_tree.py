@@ -6,13 +6,13 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from zardine.errors import InvalidKeyError
 from zardine.stores.base import is_key
 from zardine.stores.base_directory import DIRECTORY, BaseDirectory
-from zardine.stores.file_names import is_temporary, temporary_name
+from zardine.stores.temporary_names import edited_name, is_temporary, temporary_name
 
 _BELOW: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
 _ATTEMPTS: Final = 100
@@ -191,18 +191,26 @@ def leftovers(path: str, older_than: float) -> Iterator[str]:
                     waiting.append(entry.path)
 
 
-def remove_leftovers(path: str, older_than: float) -> int:
-    """Remove the :func:`leftovers`; gives their number."""
+def remove_leftovers(path: str, older_than: float, finish_edit: Callable[[int, str], bool]) -> int:
+    """Remove the :func:`leftovers`; gives their number.
+
+    ``finish_edit`` gets an open directory and the name of a file in it with the record of an edit, which it removes if
+    it can.
+    """
     count = 0
     for found in leftovers(path, older_than):
         above, name = os.path.split(found)
         with contextlib.suppress(FileNotFoundError):
             directory = os.open(above, DIRECTORY)
             try:
-                _remove_now(directory, name)
+                edited = edited_name(name)
+                if edited is not None:
+                    count += finish_edit(directory, edited)
+                else:
+                    _remove_now(directory, name)
+                    count += 1
             finally:
                 os.close(directory)
-            count += 1
     return count
 
 

@@ -28,12 +28,14 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.base_directory import BaseDirectory
+from zardine.stores.edit_record import RecordFile
 from zardine.stores.file_lock import FileLock
-from zardine.stores.file_names import check_file_key, temporary_name
+from zardine.stores.file_names import check_file_key
 from zardine.stores.file_uri import is_file_uri, path_of_uri, uri_of_path
 from zardine.stores.file_version import stamp, version_of
 from zardine.stores.late_closing import made_room
 from zardine.stores.open_files import EditableFile, FilePart, copy_part
+from zardine.stores.temporary_names import edit_record_name, temporary_name
 from zardine.stores.writers import DirectoryWriter, wait_for_writers
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ _READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLO
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MOST: Final = 0x7FFFF000  # bytes that Linux moves in one call
+_LONGEST_NAME: Final = 255
+"""Bytes of a file name; a file whose record would need a longer one is not edited."""
 _ATTEMPTS: Final = 100
 _COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
@@ -135,7 +139,7 @@ class LocalStore(Store):
             self._base.check_inside(fd, path)
             status = os.fstat(fd)
             if stat.S_ISREG(status.st_mode):
-                return OpenFile(fd, status.st_size, version_of(status))
+                return OpenFile(fd, status.st_size, version_of(status), path)
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -195,6 +199,7 @@ class LocalStore(Store):
                     return
                 self._check_last(lock, key, condition)
                 os.unlink(name, dir_fd=directory)
+                RecordFile(directory, name, durable=self._durable).outlive()
                 if self._durable:
                     os.fsync(directory)
         except (FileNotFoundError, NotADirectoryError):
@@ -305,6 +310,8 @@ class LocalStore(Store):
     def _open_to_edit(self, directory: int, name: str, key: str, status: os.stat_result | None) -> EditableFile | None:
         if status is None or not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             return None
+        if len(os.fsencode(edit_record_name(name))) > _LONGEST_NAME:
+            return None
         try:
             fd = os.open(name, _EDIT, dir_fd=directory)
         except FileNotFoundError:
@@ -329,16 +336,35 @@ class LocalStore(Store):
                 self._lost(key)
             return version
 
-        return EditableFile(fd, found.st_size, version_of(found), settle, durable=self._durable)
+        record = RecordFile(directory, name, durable=self._durable)
+        path = self._base.path_of(key)
+        return EditableFile(fd, found.st_size, version_of(found), path, settle, record, durable=self._durable)
 
     def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
-        """Paths of what writers that died left behind: unfinished files unchanged for ``older_than`` seconds."""
+        """Paths of what writers that died left behind: unfinished files unchanged for ``older_than`` seconds.
+
+        Also the records of edits: see :mod:`zardine.stores.edit_record`.
+        """
         return file_tree.leftovers(self._base.path, older_than)
 
     def remove_leftovers(self, older_than: float = 3600.0) -> int:
-        """Remove the :meth:`leftovers`; gives their number."""
+        """Remove the :meth:`leftovers`; gives their number. An edit that was cut off is undone, or finished, before."""
         self._check_writable("clean up")
-        return file_tree.remove_leftovers(self._base.path, older_than)
+        return file_tree.remove_leftovers(self._base.path, older_than, self._finish_edit)
+
+    def _finish_edit(self, directory: int, name: str) -> bool:
+        """Have no record of an edit of the file ``name``; ``False`` where it is needed, since it cannot be undone."""
+        with contextlib.suppress(ConditionFailedError), FileLock(directory, name) as lock:
+            file = self._open_to_edit(directory, name, name, lock.status)
+            if file is None and lock.status is not None:
+                return False
+            if file is None:
+                RecordFile(directory, name, durable=self._durable).remove()
+                return True
+            with file:
+                file.mend()
+            return True
+        return False  # another program has just replaced the file
 
     def __str__(self) -> str:
         return uri_of_path(self._base.path)
@@ -468,6 +494,7 @@ class LocalStore(Store):
                 if lock.look() is not None:
                     return None
             os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            RecordFile(directory, name, durable=self._durable).outlive()
             return os.fstat(file)
 
     def _check_last(self, lock: FileLock, key: str, condition: Condition | None) -> None:

@@ -10,7 +10,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from zardine.buffers import BytesLike
+from zardine.errors import ConditionFailedError
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
+from zardine.stores.edit_record import VOID_BYTES, EditRecord, RecordFile, Table, record_of, void
 from zardine.stores.file_version import version_of
 from zardine.stores.late_closing import made_room
 
@@ -32,12 +34,13 @@ class OpenFile:
     :meth:`is_settled`.
     """
 
-    __slots__ = ("_kept", "fd", "size", "version")
+    __slots__ = ("_kept", "fd", "path", "size", "version")
 
-    def __init__(self, fd: int, size: int, version: Version) -> None:
+    def __init__(self, fd: int, size: int, version: Version, path: str) -> None:
         self.fd = fd
         self.size = size
         self.version = version
+        self.path = path
         self._kept = False
 
     def read(self, byte_range: ByteRange) -> BytesLike:
@@ -56,6 +59,21 @@ class OpenFile:
         self._share(wait=True)
         status = os.fstat(self.fd)
         self.size, self.version = status.st_size, version_of(status)
+
+    def cut_off(self) -> Table | None:
+        """Which table counts in a file whose last edit was cut off, by the record that its writer left.
+
+        For who keeps writers out (:meth:`wait`), where what stands at its place is none. ``None``: no edit was cut off.
+        """
+        record = record_of(self.path, self.fd)
+        return None if record is None else record.counting(self.size, self.read)
+
+    def is_replaced(self) -> bool:
+        """Whether the value has got another file since this one was opened, or is gone."""
+        try:
+            return not os.path.samestat(os.stat(self.path), os.fstat(self.fd))
+        except OSError:
+            return True
 
     def close(self) -> None:
         """Close the file."""
@@ -105,12 +123,86 @@ class EditableFile(OpenFile):
     Nothing of what is done here is atomic. Whoever edits sees to it that readers can tell at any moment what is whole.
     """
 
-    __slots__ = ("_settle", "durable")
+    __slots__ = ("_record", "_settle", "durable")
 
-    def __init__(self, fd: int, size: int, version: Version, settle: Callable[[], Version], *, durable: bool) -> None:
-        super().__init__(fd, size, version)
+    def __init__(
+        self,
+        fd: int,
+        size: int,
+        version: Version,
+        path: str,
+        settle: Callable[[], Version],
+        record: RecordFile,
+        *,
+        durable: bool,
+    ) -> None:
+        super().__init__(fd, size, version, path)
         self._settle = settle
+        self._record = record
         self.durable = durable
+
+    def begin(self, record: EditRecord) -> None:
+        """Say what is about to change: should we die before :meth:`end`, others know from it what counts.
+
+        As :meth:`check_whole`.
+        """
+        self.check_whole()
+        while True:
+            try:
+                return self._record.write(record)
+            except OSError as error:
+                if not made_room(error):
+                    raise
+
+    def check_whole(self) -> None:
+        """Raise :class:`~zardine.errors.ConditionFailedError` where another writer died, after putting it in order."""
+        if self._record.exists():
+            self.mend()
+            raise ConditionFailedError("what a writer left that died was put in order first: again")
+
+    def end(self, record: EditRecord, before: BytesLike) -> None:
+        """The edit is done; ``before`` is the table that it replaced."""
+        if not record.is_copied:
+            self._void(record, before)
+        self._record.remove()
+
+    def undone(self) -> None:
+        """The file is as it was before :meth:`begin`."""
+        self._record.remove()
+
+    def mend(self) -> bool:
+        """Undo an edit that was cut off, or finish it; whether there was one. No record is there then."""
+        record = self._record.read()
+        table = None if record is None else record.counting(self.size, self.read)
+        if record is not None and table is not None:
+            if table is record.after:
+                self.write_at(record.before.at, [self.read((table.at, record.length))])
+                self.order()
+            self.truncate(table.size)
+            self.order()
+            self.settle()
+        elif record is not None and record.superseded(self.size, self.read):
+            self._void(record, self.read((record.before.at, record.length)))
+            self.settle()
+        self._record.remove()
+        return table is not None
+
+    def _void(self, record: EditRecord, table: BytesLike) -> None:
+        self.write_at(record.before.at + record.length - VOID_BYTES, [void(table)])
+
+    def extend(self, size: int, offset: int, parts: Sequence[BytesLike]) -> None:
+        """Write ``parts`` from ``offset`` on to the end of the file, which is to have ``size`` bytes then.
+
+        It has this size only when all of it is there; on the disk, too, if the store promises durability. Until then it
+        may have one byte more.
+        """
+        if self.durable:
+            self.truncate(size + 1)
+        self.write_at(offset, parts)
+        self.order()
+        if self.durable:
+            self.truncate(size)
+            self.order()
 
     def write_at(self, offset: int, parts: Sequence[BytesLike]) -> None:
         """Write ``parts`` one after the other from ``offset`` on. A failure leaves what was written so far."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zardine.array_facts import is_draft
+from zardine.buffers import BytesLike
 from zardine.engine.freshness import Writing
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.update_shard import condition_of
@@ -133,7 +134,7 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
                 reading = store.read(key, (layout.index_range,))
                 if reading is None:
                     return 0, 0, False
-                index, size = _index(reading, layout), reading.size
+                index, size = _index(stored, reading, layout), reading.size
                 if is_draft(stored.source.layout.codecs) or _is_packed(index, layout, size, order):
                     return size, size, False
                 whole = store.read(key)
@@ -141,7 +142,7 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
                     raise ConditionFailedError(f"key {key!r} of {store} changed while it was read")
                 if is_container(whole.parts[0], index, layout):
                     return size, size, False
-                shard = pack(whole.parts[0], index, layout, order)
+                shard = pack(whole.parts[0], layout.checked_index_of(whole.parts[0]), layout, order)
                 store.set(key, shard, condition=condition_of(whole, merged=True))
                 return size, len(shard), True
         except ConditionFailedError:
@@ -150,9 +151,13 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
     raise AssertionError("unreachable")
 
 
-def _index(reading: Reading, layout: ShardLayout) -> ShardIndex:
+def _index(stored: StoredObject, reading: Reading, layout: ShardLayout) -> ShardIndex:
+    def read(part_range: tuple[int, int]) -> BytesLike:
+        part = stored.source.store.read(stored.key, (part_range,))
+        return b"" if part is None else part.parts[0]
+
     index = decode_index(reading.parts[0], layout.index_chain)
-    layout.check(index, reading.size)
+    layout.check(index, reading.size, read)
     return index
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import BytesLike
 from zardine.engine.chunk_stack import sound_chunks
+from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import check_fresh
 from zardine.engine.ranges import join_ranges
 from zardine.engine.source import ArraySource
@@ -18,13 +21,12 @@ from zardine.errors import ArrayChangedError, DataError, StoreError
 from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
-from zardine.sharding.recovery import last_index
-from zardine.sharding.torn_writes import is_torn_write
-from zardine.stores.base import Version
+from zardine.stores.base import Reading, Version
 from zardine.tools.beyond_shape import NOTE, has_values_beyond, reaches_beyond
 from zardine.tools.chunk_check import check_chunk, finding_of, is_seen
 from zardine.tools.index_check import check_entries, usable_rows
 from zardine.tools.report import Fault, Finding
+from zardine.tools.salvage.older_index import last_index
 
 _ATTEMPTS = 5
 """How often an object is looked at that others write meanwhile."""
@@ -178,9 +180,11 @@ def _shard(
         if size < layout.index_size:
             return [Finding("index", layout.too_short(size))]
         index = decode_index(reading.parts[0], layout.index_chain)
+        if layout.is_chunk is not None and not index.beyond(*layout.data_bounds(size)).any():
+            layout.check(index, size, partial(_part, stored, reading))
     except DataError as error:
         fault = finding_of(error.at(byte_range=layout.index_bytes(size)))
-        return [replace(fault, message=fault.message + _older_index(stored, layout, size))]
+        return [replace(fault, message=fault.message + _other_index(stored, layout, reading))]
     found = list(check_entries(index, layout, size))
     if any(each.kind == "unused" for each in found):
         head = store.read(key, ((0, HEAD),))
@@ -227,15 +231,23 @@ def _shard(
     return sorted(found, key=lambda each: -1 if each.row is None else each.row)
 
 
-def _older_index(stored: StoredObject, layout: ShardLayout, size: int) -> str:
-    """What a shard with a damaged index holds of the index before, in words."""
-    whole = stored.source.store.read(stored.key) if size <= _MOST_SEARCHED else None
-    found = None if whole is None else last_index(whole.parts[0], layout)
-    if whole is None or found is None:
+def _part(stored: StoredObject, reading: Reading, part_range: tuple[int, int]) -> BytesLike:
+    """Bytes of the object that was read."""
+    part = stored.source.store.read(stored.key, (part_range,))
+    if part is None or part.version != reading.version:
+        raise _ChangedError
+    return part.parts[0]
+
+
+def _other_index(stored: StoredObject, layout: ShardLayout, reading: Reading) -> str:
+    """What a shard with a damaged index has instead, in words."""
+    store, key = stored.source.store, stored.key
+    if recorded_index_of(store, layout, key, reading.version) is not None:
+        return "; the last write was cut off, so it is read as it was before: zardine.repair puts it in order"
+    whole = store.read(key) if reading.size <= _MOST_SEARCHED else None
+    if whole is None or last_index(whole.parts[0], layout) is None:
         return ""
-    if is_torn_write(whole.parts[0], found, layout):
-        return "; the last write was cut off, and the index before it is sound: zardine.repair goes back to that"
-    return "; it was sound once, so the one before it is older than what was written: zardine.repair saves what it can"
+    return "; no record says that a write was cut off, but an earlier index is in it: zardine.repair saves what it can"
 
 
 def _batches(rows: npt.NDArray[np.int64], index: ShardIndex, most: int) -> Iterable[npt.NDArray[np.int64]]:

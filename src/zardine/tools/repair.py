@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from zardine.array_facts import is_draft
 from zardine.codecs.sharding_indexed import PreparedSharding
+from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import Writing
 from zardine.engine.update_shard import condition_of
-from zardine.errors import ConditionFailedError, StoreError
+from zardine.errors import ConditionFailedError, DataError, StoreError
+from zardine.sharding.index import ShardIndex
+from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Reading, Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.beyond_shape import NOTE
@@ -62,7 +65,7 @@ def repair(
     if not older_than >= 0:
         raise ValueError(f"older_than is a number of seconds, 0 or more, not {older_than}")
     found, inner = place_of(store, path, writing=not dry_run, storage_options=storage_options)
-    leftovers = _remove_leftovers(found, older_than, dry_run=dry_run)
+    leftovers = _leftovers(found, older_than)
     scanned = scan(found, inner) if leftovers else scan_existing(found, inner)
     checked = check_objects(found, scanned.objects, deep=True, progress=progress)
     keeper = Keeper(keep_damaged, dry_run)
@@ -78,6 +81,8 @@ def repair(
                 actions += clear_beyond(stored, keeper)
             except StoreError as error:
                 left.append(stored.fault(Finding("store", str(error))))
+    if leftovers and not dry_run:
+        found.remove_leftovers(older_than)  # type: ignore[attr-defined]
     actions += leftovers
     return Repairs(sort_faults(actions), sort_faults(left), dry_run)
 
@@ -142,7 +147,8 @@ class _Repair:
         if layout is None:
             self._chunk(old, save_chunk(data, chain, drop=self.drop))
             return
-        saved = save_shard(data, PreparedSharding(layout, chain), drop=self.drop)
+        recorded = self._recorded(old, layout)
+        saved = save_shard(data, PreparedSharding(layout, chain), recorded, drop=self.drop)
         if saved is None:
             self._lost(old, _LOST)
             return
@@ -155,6 +161,14 @@ class _Repair:
             self._replace(old, saved.assemble(drop=self.drop), message, always_kept=always_kept)
         elif not saved.unreadable:
             self.left += [each for each in faults if each.kind == "overlap"]
+
+    def _recorded(self, old: Reading, layout: ShardLayout) -> ShardIndex | None:
+        """The index that counts, if the last write was cut off."""
+        try:
+            layout.checked_index_of(old.parts[0])
+        except DataError:
+            return recorded_index_of(self.stored.source.store, layout, self.stored.key, old.version)
+        return None
 
     def _chunk(self, old: Reading, saved: SavedChunk) -> None:
         if saved.reason is not None:
@@ -199,15 +213,12 @@ class _Repair:
         self._act("repaired", message)
 
 
-def _remove_leftovers(store: Store, older_than: float, *, dry_run: bool) -> list[Fault]:
+def _leftovers(store: Store, older_than: float) -> list[Fault]:
     leftovers = getattr(store, "leftovers", None)
     if leftovers is None:
         return []
     message = "an unfinished file of a writer that died was removed"
-    found = [Fault("/", each, kind="leftover", message=message) for each in leftovers(older_than)]
-    if found and not dry_run:
-        store.remove_leftovers(older_than)  # type: ignore[attr-defined]
-    return found
+    return [Fault("/", each, kind="leftover", message=message) for each in leftovers(older_than)]
 
 
 __all__ = ["repair"]

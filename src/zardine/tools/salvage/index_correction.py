@@ -14,7 +14,7 @@ from zardine.buffers import BytesLike
 from zardine.codecs.crc32c import Crc32cCodec, crc32c
 from zardine.errors import DataError
 from zardine.sharding.index import ShardIndex, decode_index
-from zardine.sharding.layout import ShardLayout
+from zardine.sharding.layout import ShardLayout, reader
 
 _MOST: Final = 2**20
 """Bytes of an index up to which it is tried."""
@@ -49,7 +49,7 @@ def corrected_index(shard: BytesLike, layout: ShardLayout) -> ShardIndex | None:
         right[place] ^= change
         try:
             index = decode_index(bytes(right), layout.index_chain)
-            layout.check(index, len(shard))
+            layout.check(index, len(shard), reader(shard))
         except DataError:
             continue
         found.append(index)

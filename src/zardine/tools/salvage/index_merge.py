@@ -17,9 +17,9 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.sharding.index import EMPTY, ShardIndex
 from zardine.sharding.layout import ShardLayout
-from zardine.sharding.recovery import FoundIndex
 from zardine.tools.salvage.chunk_places import IsSound
 from zardine.tools.salvage.index_rebuild import NOWHERE, has_stored_checksum
+from zardine.tools.salvage.older_index import FoundIndex
 
 UInts = npt.NDArray[np.uint64]
 

@@ -22,7 +22,6 @@ from zardine.buffers import BytesLike
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.sharding.index import EMPTY, ShardIndex, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout
-from zardine.sharding.recovery import has_checksum
 
 Ints = npt.NDArray[np.int64]
 
@@ -48,7 +47,7 @@ def rebuilt_index(
     """
     codecs = layout.index_chain.codecs
     plain = codecs[0].name == "bytes" and codecs[0].configuration() == {"endian": "little"}
-    if not plain or not has_checksum(layout) or len(shard) < layout.index_size:
+    if not plain or not layout.has_checksum or len(shard) < layout.index_size:
         return None
     start, size = layout.index_bytes(len(shard))
     table = np.frombuffer(shard, "<u8", 2 * layout.count, start).reshape(-1, 2)

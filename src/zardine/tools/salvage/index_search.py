@@ -1,13 +1,14 @@
 """Finding the index of a shard that may be damaged. Pure.
 
-In the order in which they are trusted: the index that is there; the same with one damaged byte put right; one put
-together from what is left of it (two ways: in a shard that was written whole, and in one that was appended to); the
-last valid one before a write that was cut off.
+In the order in which they are trusted: the index that is there; the one that the record of a write that was cut off
+names; the one that is there with one damaged byte put right; one put together from what is left of it (two ways: in a
+shard that was written whole, and in one that was appended to); the last valid one before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,18 +18,18 @@ from zardine.codecs.sharding_indexed import PreparedSharding
 from zardine.errors import DataError
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
-from zardine.sharding.recovery import FoundIndex, has_checksum, last_index
-from zardine.sharding.torn_writes import is_torn_write, is_unfinished
 from zardine.tools.chunk_check import check_chunk, is_checked
 from zardine.tools.salvage.chunk_ends import cut_into_chunks, ends_with_checksum
 from zardine.tools.salvage.index_correction import corrected_index
 from zardine.tools.salvage.index_merge import merged_index
 from zardine.tools.salvage.index_rebuild import NOWHERE, Cut, Pieces, rebuilt_index
+from zardine.tools.salvage.older_index import FoundIndex, last_index, was_cut_off
 
 _BEYOND: Final = "entries of the index that point outside of the shard"
 _CORRECTED: Final = "one damaged byte of the index was put right by its checksum"
 _REBUILT: Final = "the index was put together from what is left of it, and from where chunks begin and end"
 _MERGED: Final = "the index was put together from what is left of it, and from the one before the last write"
+_RECORDED: Final = "the last write was cut off: its record says which index counts"
 _COPIED: Final = "the last write was cut off before the index at the start was whole: its copy at the end counts"
 _IN_PART: Final = (
     "the index is damaged; of its entries those are left that the one before the last write has, too: where other "
@@ -50,26 +51,28 @@ class Search:
     is_sound: bool = False
     """Whether it is the one that was there, so that it is the data that does not fit where they do not fit."""
     is_older: bool = False
-    """Whether it is the one before a write that was cut off."""
+    """Whether it is an earlier one, or the copy of one, that was searched for."""
     is_partial: bool = False
     """Whether entries are not known."""
 
 
-def find_index(shard: BytesLike, sharding: PreparedSharding) -> Search | None:
-    """The index of a shard; ``None`` if nothing says what is where."""
+def find_index(shard: BytesLike, sharding: PreparedSharding, recorded: ShardIndex | None = None) -> Search | None:
+    """The index of a shard; ``None`` if nothing says what is where. ``recorded``: the one that a record names."""
     layout, chain = sharding.layout, sharding.chain
+    if recorded is not None:
+        return Search(recorded, _RECORDED)
     try:
         index = layout.index_of(shard)
     except DataError:
         pass
     else:
-        wrong = index.beyond(*layout.data_bounds(len(shard))).any()
-        if wrong and not has_checksum(layout):
-            return None  # damaged itself, or bytes are missing: nobody can tell
-        return Search(index, _BEYOND if wrong else None, is_sound=True)
+        if index.beyond(*layout.data_bounds(len(shard))).any():
+            # without a checksum it is damaged itself, or bytes are missing: nobody can tell
+            return Search(index, _BEYOND, is_sound=True) if layout.has_checksum else None
+        with suppress(DataError):  # it may be that of a shard in this one
+            layout.checked_index_of(shard)
+            return Search(index, is_sound=True)
     before = last_index(shard, layout)
-    if before is not None and is_unfinished(shard, layout):
-        return _older(before)
     corrected = corrected_index(shard, layout)
     copy = _copy_behind(shard, layout)
     end = len(shard) - layout.index_size
@@ -90,20 +93,20 @@ def find_index(shard: BytesLike, sharding: PreparedSharding) -> Search | None:
             return Search(merged, _MERGED)
         if before.end == start and (merged.offsets != NOWHERE)[before.index.stored()].mean() >= _SIMILAR:
             return Search(merged, _IN_PART, is_partial=True)
-        if not is_torn_write(shard, before, layout):
+        if not was_cut_off(shard, before, layout):
             return Search(merged, _IN_PART, is_partial=True)
     return _older(before)
 
 
 def _older(before: FoundIndex) -> Search:
-    how = f"the last write was cut off: the index before it ends at byte {before.end}, and what came after is lost"
+    how = f"an earlier index, which ends at byte {before.end}, is all that was found: what was written later is lost"
     return Search(before.index, how, is_older=True)
 
 
 def _copy_behind(shard: BytesLike, layout: ShardLayout) -> ShardIndex | None:
     """The copy at the end of the index at the start, if an edit was cut off while it wrote the one at the start."""
     start = len(shard) - layout.index_size
-    if not layout.index_at_start or not has_checksum(layout) or start < layout.index_size:
+    if not layout.index_at_start or not layout.has_checksum or start < layout.index_size:
         return None
     try:
         index = decode_index(memoryview(shard)[start:], layout.index_chain)

@@ -66,13 +66,16 @@ class SavedShard:
         return self.layout.assemble(chunks) if any(chunk is not None for chunk in chunks) else None
 
 
-def save_shard(shard: BytesLike, sharding: PreparedSharding, *, drop: bool = False) -> SavedShard | None:
+def save_shard(
+    shard: BytesLike, sharding: PreparedSharding, recorded: ShardIndex | None = None, *, drop: bool = False
+) -> SavedShard | None:
     """What is in a shard; ``None`` if its index is lost, or cannot be trusted, so nobody knows what is where.
 
+    ``recorded`` is the index that counts by the record of a write that was cut off.
     ``drop``: in chunks that are shards themselves, unreadable inner chunks become empty.
     """
     layout, view = sharding.layout, memoryview(shard)
-    found = find_index(shard, sharding)
+    found = find_index(shard, sharding, recorded)
     if found is None:
         return None
     index = found.index

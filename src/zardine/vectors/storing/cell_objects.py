@@ -109,8 +109,7 @@ def stored_cells(array: Array) -> tuple[Ints, list[BytesLike]]:
             encoded.append(data)
             continue
         try:
-            index = layout.index_of(data)
-            layout.check(index, len(data))
+            index = layout.checked_index_of(data)
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
         rows, inside = _rows(array, where, layout.grid, index)

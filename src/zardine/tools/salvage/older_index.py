@@ -1,8 +1,9 @@
-"""Finding the last valid index in a shard whose last write was cut off.
+"""Finding an earlier index in a shard whose own is lost, for who wants it rather than nothing. Pure.
 
-A write that appends puts its chunks and a whole new index behind what is there and overwrites nothing, so a shard whose
-end is no index still holds the one before: directly in front of what was cut off. Only an index with a checksum can be
-told from other bytes.
+A write that appends puts its chunks and a whole new index behind what is there, so a shard whose end is no index may
+still hold the one before; that one is void (:func:`zardine.stores.edit_record.void`) if the new one was whole once.
+What is found says what was stored once, and nothing of what came later: readers and writers never look for it. Only an
+index with a checksum can be told from other bytes.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from zardine.buffers import BytesLike
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.errors import DataError
 from zardine.sharding.index import EMPTY, ShardIndex, decode_index
-from zardine.sharding.layout import ShardLayout
+from zardine.sharding.layout import ShardLayout, reader
+from zardine.stores.edit_record import VOID_BYTES, void
 
 _PROBED = 4
 """Entries that are looked at before a checksum is computed."""
 
 _BLOCK = 2**18
 """Places that are looked at together."""
+
+_SIMILAR = 0.5
+"""Share of the entries for stored chunks that agree with the index before, or follow it, in what was an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +39,6 @@ class FoundIndex:
     end: int
 
 
-def has_checksum(layout: ShardLayout) -> bool:
-    """Whether damage of the index is noticed."""
-    return any(isinstance(codec, Crc32cCodec) for codec in layout.index_chain.compressors)
-
-
 def last_index(shard: BytesLike, layout: ShardLayout) -> FoundIndex | None:
     """The last valid index that ends in ``shard`` (at any byte), all of whose entries lie in front of it.
 
@@ -46,7 +46,7 @@ def last_index(shard: BytesLike, layout: ShardLayout) -> FoundIndex | None:
     if there is none, or the index has no checksum to know it by.
     """
     size = layout.index_size
-    if not has_checksum(layout) or len(shard) < size:
+    if not layout.has_checksum or len(shard) < size:
         return None
     view = memoryview(shard).cast("B")
     for start in _candidates(view, layout):
@@ -89,11 +89,44 @@ def _is_plain(layout: ShardLayout) -> bool:
 def _valid(view: memoryview, start: int, layout: ShardLayout) -> ShardIndex | None:
     size = layout.index_size
     try:
-        index = decode_index(view[start : start + size], layout.index_chain)
-        stored = index.stored()
-        ends = index.offsets[stored] + index.lengths[stored]
-        if not layout.index_at_start and len(ends) and int(ends.max()) > start:
-            return None
+        index = _decoded(view[start : start + size], layout)
+        if layout.index_at_start:
+            end = len(view)  # the index itself is at the front of what it is about
+        else:
+            end = start + size
+        layout.check(index, end, reader(view))
     except DataError:
         return None
     return index
+
+
+def _decoded(data: memoryview, layout: ShardLayout) -> ShardIndex:
+    try:
+        return decode_index(data, layout.index_chain)
+    except DataError:
+        return decode_index(bytes(data[:-VOID_BYTES]) + void(data), layout.index_chain)
+
+
+def was_cut_off(shard: BytesLike, found: FoundIndex, layout: ShardLayout) -> bool:
+    """Whether what follows ``found``, the last valid index of the shard, looks like a write that was cut off.
+
+    An index that was damaged later looks like the one before it, but for what was written.
+    """
+    start = 0 if layout.index_at_start else len(shard) - layout.index_size
+    if found.end in (start, len(shard)) or not _is_words(layout):
+        return True
+    end = np.frombuffer(shard, "<u8", 2 * layout.count, start).reshape(-1, 2)
+    before = np.stack((found.index.offsets, found.index.lengths), axis=1)
+    follows = (end[:, 0] >= np.uint64(found.end)) & (end[:, 0] < np.uint64(len(shard)))
+    if layout.index_at_start:
+        return not follows.any()  # only an index that was whole once names what was written behind its copy
+    if start < found.end:
+        return True
+    agrees = (end == before).all(axis=1) | follows
+    stored = (before != EMPTY).any(axis=1) | follows
+    return not stored.any() or float(agrees[stored].mean()) < _SIMILAR
+
+
+def _is_words(layout: ShardLayout) -> bool:
+    """Whether an encoded index is its entries as little-endian words, followed by a checksum at most."""
+    return _is_plain(layout) and all(isinstance(codec, Crc32cCodec) for codec in layout.index_chain.codecs[1:])
