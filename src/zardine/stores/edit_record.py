@@ -162,16 +162,16 @@ class RecordFile:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._name, dir_fd=self._directory)
 
-    def outlive(self) -> None:
-        """Remove what is left of an edit of a file that has just been replaced or removed."""
-        if self._durable:  # not before that has reached the disk
-            with contextlib.suppress(OSError):
-                os.stat(self._name, dir_fd=self._directory, follow_symlinks=False)
-                os.fsync(self._directory)
-                os.unlink(self._name, dir_fd=self._directory)
-        else:
-            with contextlib.suppress(OSError):
-                os.unlink(self._name, dir_fd=self._directory)
+
+def forget_edit(directory: int, name: str, *, durable: bool) -> None:
+    """Remove the record of a file that has just been replaced or removed in an open ``directory``, if there is one."""
+    record = edit_record_name(name)
+    if not os.access(record, os.F_OK, dir_fd=directory):
+        return
+    with contextlib.suppress(OSError):
+        if durable:  # not before that has reached the disk
+            os.fsync(directory)
+        os.unlink(record, dir_fd=directory)
 
 
 def record_of(path: str, file: int) -> EditRecord | None:
@@ -199,4 +199,4 @@ def _read(path: str, directory: int | None) -> EditRecord | None:
         os.close(file)
 
 
-__all__ = ["VOID_BYTES", "EditRecord", "RecordFile", "Table", "checksum", "record_of", "void"]
+__all__ = ["VOID_BYTES", "EditRecord", "RecordFile", "Table", "checksum", "forget_edit", "record_of", "void"]

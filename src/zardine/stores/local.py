@@ -28,7 +28,7 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.base_directory import BaseDirectory
-from zardine.stores.edit_record import RecordFile
+from zardine.stores.edit_record import RecordFile, forget_edit
 from zardine.stores.file_lock import FileLock
 from zardine.stores.file_names import check_file_key
 from zardine.stores.file_uri import is_file_uri, path_of_uri, uri_of_path
@@ -199,7 +199,7 @@ class LocalStore(Store):
                     return
                 self._check_last(lock, key, condition)
                 os.unlink(name, dir_fd=directory)
-                RecordFile(directory, name, durable=self._durable).outlive()
+                forget_edit(directory, name, durable=self._durable)
                 if self._durable:
                     os.fsync(directory)
         except (FileNotFoundError, NotADirectoryError):
@@ -494,7 +494,7 @@ class LocalStore(Store):
                 if lock.look() is not None:
                     return None
             os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-            RecordFile(directory, name, durable=self._durable).outlive()
+            forget_edit(directory, name, durable=self._durable)
             return os.fstat(file)
 
     def _check_last(self, lock: FileLock, key: str, condition: Condition | None) -> None:
