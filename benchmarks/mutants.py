@@ -42,11 +42,14 @@ PARTS: dict[str, tuple[str, str]] = {
         "engine stores/test_cached*.py test_resize_and_append.py test_hierarchy.py",
     ),
     "recovery": (
-        "sharding/recovery.py sharding/torn_writes.py engine/file_edit.py engine/file_index.py tools/repair.py",
-        "engine sharding crash/test_power_loss.py tools/test_repair.py tools/test_salvage.py",
+        "stores/edit_record.py stores/open_files.py engine/file_edit.py engine/file_index.py sharding/layout.py "
+        "tools/repair.py tools/salvage/older_index.py",
+        "engine sharding crash/test_what_says*.py crash/test_every_bit*.py crash/test_power_loss.py "
+        "tools/test_repair.py tools/test_salvage.py",
     ),
     "paths": (
-        "**/base_directory.py **/file_names.py **/file_tree.py stores/**/path.py **/zip_directory.py",
+        "**/base_directory.py **/file_names.py **/temporary_names.py **/file_tree.py stores/**/path.py "
+        "**/zip_directory.py",
         "stores/test_local*.py stores/test_conformance.py stores/test_zip*.py",
     ),
 }

@@ -11,7 +11,6 @@ taken for that of the other), each index at either end, and each strategy. Bits 
 from __future__ import annotations
 
 import os
-import secrets
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,12 +23,12 @@ import pytest
 
 import zardine
 from crash.torn import State, bits, cuts, killed_states, put_state, state_of
+from effort import SOAK, new_seed
 from zardine.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 from zardine.errors import CorruptionError, TornShardWarning
 from zardine.storage import LocalStore
 
-SOAK = bool(os.environ.get("ZARDINE_SOAK"))
-SEED = secrets.randbits(32) if SOAK else 0
+SEED = new_seed(0)
 LOCATIONS = ("end", "start")
 STRATEGIES = ("rewrite", "append", "in_place")
 SHARD = "c/0"
