@@ -362,3 +362,33 @@ def test_internal_codecs_are_not_for_v3_documents() -> None:
     document = {**DRAFT, "codecs": [{"name": "zardine.v2_filters", "configuration": {"dtype": "<u2", "filters": []}}]}
     with pytest.raises(MetadataError, match="no v3 document may name it"):
         zardine.open_array(MemoryStore({"zarr.json": json.dumps(document).encode()}))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 1])
+@pytest.mark.parametrize("dtype", ["i4", "f8", "bool", "S3", "M8[s]", "c8"])
+def test_a_fill_value_of_null_is_none_and_reads_as_the_default(zarr_format: int, dtype: str) -> None:
+    store = MemoryStore()
+    made = zardine.create_array(
+        store, shape=(4,), chunks=(2,), dtype=dtype, fill_value=None, zarr_format=zarr_format, compressors=None
+    )
+    array = zardine.open_array(store)
+    for each in (made, array, zardine.open(store), array.with_config({}), array.async_array):
+        assert each.fill_value is None
+        assert each.metadata.fill_value is None
+    default = np.zeros(4, dtype) if dtype != "M8[s]" else np.full(4, "NaT", dtype)
+    np.testing.assert_array_equal(array[...], default)
+    assert ("Fill value", "None") in [tuple(map(str, row)) for row in array.info._rows]
+    array[:2] = array[:2]
+    assert array.nchunks_initialized == 1  # others may read anything in its place
+    assert zardine.full_like(array, zarr_format=zarr_format).fill_value is None
+    assert zardine.from_array(None, data=array).fill_value is None
+
+
+def test_a_fill_value_of_null_through_a_group(tmp_path: Path) -> None:
+    zardine.create_group(tmp_path, zarr_format=2).create_array("x", shape=2, dtype="f4", fill_value=None)
+    assert zardine.open_group(tmp_path)["x"].fill_value is None
+    zardine.consolidate_metadata(tmp_path)
+    assert zardine.open_consolidated(tmp_path)["x"].fill_value is None
+    with pytest.warns(zardine.errors.ZarrUserWarning, match="/x: fill value null"):
+        new = zardine.convert(tmp_path, tmp_path / "new")
+    assert new["x"].fill_value == 0

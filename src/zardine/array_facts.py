@@ -68,7 +68,10 @@ class ArrayFacts(ABC):
 
     @property
     def fill_value(self) -> Any:
-        """What elements read as that were never written."""
+        """What elements read as that were never written; ``None`` where Zarr v2 or v1 leaves that undefined (``null``).
+
+        Here they read then as the default of the data type: zero, false, empty, ``NaT``.
+        """
         return self.metadata.fill_value
 
     @property

@@ -120,7 +120,7 @@ def create(
         zarr_format=zarr_format,
     )
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
-    overwrite = overwrite or mode == "w"
+    overwrite = mode == "w" or (overwrite and mode != "w-")  # "w-" is never talked out of keeping what is there
     if overwrite:
         check_source_stays(data, found, inner)
     made = store_new_array(found, inner, metadata, settings, overwrite=overwrite)
@@ -202,7 +202,9 @@ def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: An
         except ArrayNotFoundError:
             if mode in ("r", "r+"):
                 raise
-    return _like(a, zarr_format, {"overwrite": mode == "w", **kwargs, "store": store, "path": inner})
+    if mode in ("w", "w-"):
+        kwargs["overwrite"] = mode == "w"
+    return _like(a, zarr_format, {**kwargs, "store": store, "path": inner})
 
 
 def group(

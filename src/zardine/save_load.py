@@ -25,12 +25,13 @@ def save_array(
 ) -> None:
     """Store ``arr`` as an array; ``kwargs`` are those of :func:`zardine.create_array`.
 
-    What is there is replaced with ``overwrite=True`` or ``mode="w"`` only.
+    What is there is replaced with ``overwrite=True`` or ``mode="w"`` only, and with ``mode="w-"`` never.
     """
     if not hasattr(arr, "__array__"):
         raise TypeError(f"save_array takes an array, not {type(arr).__name__}: make it one with numpy.asarray")
-    if kwargs.pop("mode", None) == "w":
-        kwargs["overwrite"] = True
+    mode = kwargs.pop("mode", None)
+    if mode in ("w", "w-"):
+        kwargs["overwrite"] = mode == "w"
     create_array(store, name=path, data=arr, zarr_format=zarr_format, storage_options=storage_options, **kwargs)
 
 

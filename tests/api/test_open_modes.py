@@ -186,3 +186,33 @@ def test_open_consolidated(tmp_path: Path) -> None:
     assert list(zardine.open_consolidated(store=tmp_path, mode="r")) == ["x"]
     with pytest.raises(zardine.errors.ArrayNotFoundError, match="use_consolidated=False"):
         zardine.open_consolidated(tmp_path).get_array("y")
+
+
+@pytest.mark.parametrize("there", ["array", "group", "implied group"])
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda store, **how: zardine.create(3, store=store, path="p", **how),
+        lambda store, **how: zardine.zeros(3, store=store, path="p", **how),
+        lambda store, **how: zardine.full(3, 1, store=store, path="p", **how),
+        lambda store, **how: zardine.array([1, 2], store=store, path="p", **how),
+        lambda store, **how: zardine.open_array(store, path="p", shape=3, **how),
+        lambda store, **how: zardine.open(store, path="p", shape=3, **how),
+        lambda store, **how: zardine.open_like(np.arange(3), "p", store=store, **how),
+        lambda store, **how: zardine.save_array(store, np.arange(3), path="p", **how),
+    ],
+)
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_w_minus_erases_nothing_whatever_overwrite_says(create: Any, kind: str, there: str, tmp_path: Path) -> None:
+    store = zardine.storage.MemoryStore() if kind == "memory" else zardine.storage.LocalStore(tmp_path)
+    if there == "array":
+        zardine.create_array(store, name="p", data=np.arange(5))
+    else:
+        zardine.create_array(store, name="p/x", data=np.arange(5))
+    if there == "implied group":
+        store.erase("p/zarr.json")
+    before = {key: bytes(store.get(key)) for key in store.list()}
+    for overwrite in (True, False):
+        with pytest.raises(FileExistsError):
+            create(store, mode="w-", overwrite=overwrite)
+    assert {key: bytes(store.get(key)) for key in store.list()} == before

@@ -26,7 +26,7 @@ def old(tmp_path: Path) -> Path:
     root = zardine.create_group(path, zarr_format=2, attributes={"title": "t"})
     attributes = {"_ARRAY_DIMENSIONS": ["y", "x"]}
     root.create_array("deep/a", data=VALUES, chunks=(7, 6), compressors=numcodecs.Zlib(), attributes=attributes)
-    root.create_array("b", data=VALUES[0], chunks=7, fill_value=None)
+    root.create_array("b", data=VALUES[0], chunks=7)
     return path
 
 
@@ -84,10 +84,19 @@ def test_json(run: Any, old: Path, tmp_path: Path) -> None:
     assert dry["nodes"] == done["nodes"]
     assert [node["path"] for node in done["nodes"]] == ["/", "/b", "/deep", "/deep/a"]
     before, after = done["nodes"][1]["from"], done["nodes"][1]["to"]
-    assert (before["zarr_format"], before["fill_value"], before["shards"]) == (2, None, None)
+    assert (before["zarr_format"], before["fill_value"], before["shards"]) == (2, 0, None)
     assert (after["zarr_format"], after["fill_value"], after["shards"]) == (3, 0, [35])
     assert after["codecs"][-1] == {"name": "crc32c"}
     assert done["target"] == f"file://{tmp_path}/new"
+
+
+def test_a_fill_value_that_v3_cannot_leave_undefined(run: Any, tmp_path: Path) -> None:
+    zardine.create_array(tmp_path / "old", data=VALUES[0], chunks=7, fill_value=None, zarr_format=2)
+    told = run("convert", tmp_path / "old", tmp_path / "new", "--json")
+    assert told.stderr.startswith("Warning: not all of the documents could be taken over as it is\n  - /: fill value null")
+    (node,) = json.loads(told.stdout)["nodes"]
+    assert (node["from"]["fill_value"], node["to"]["fill_value"]) == (None, 0)
+    assert run("convert", tmp_path / "old", "--metadata-only").stderr == told.stderr
 
 
 def test_options(run: Any, old: Path, tmp_path: Path) -> None:

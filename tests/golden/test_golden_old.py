@@ -46,7 +46,7 @@ def expected_of(case: dict[str, Any], array: zardine.Array) -> np.ndarray[Any, A
     expected = load_expected(case, "others_read" if "disputed" in case and by_text else "expected")
     for chunk in case.get("undefined_chunks", ()):
         expected[tuple(slice(i * n, (i + 1) * n) for i, n in zip(chunk, case["chunks"], strict=True))] = (
-            array.fill_value
+            array.metadata.fill[()]
         )
     return expected
 

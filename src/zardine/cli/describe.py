@@ -134,7 +134,7 @@ def extension_text(value: Any) -> str:
 
 def _fill_text(fill: Any, array: Array) -> str:
     """Numbers as documents hold them, also those that are no numbers; texts in quotes; byte strings as in Python."""
-    value = array.fill_value
+    value = array.metadata.fill[()]
     if fill is None:
         return f"none stored, reads as {clean(str(value))}"
     if isinstance(value, bytes):

@@ -72,8 +72,11 @@ class ArrayMetadata:
 
     @property
     def fill_value(self) -> Any:
-        """The fill value as a scalar."""
-        return self.fill[()]
+        """The fill value as a scalar; ``None`` where a document of Zarr v2 or v1 leaves it undefined (``null``).
+
+        What was never written reads as :attr:`fill` then too, the default of the data type.
+        """
+        return self.fill[()] if self.fill_is_defined else None
 
     @property
     def fill_is_defined(self) -> bool:

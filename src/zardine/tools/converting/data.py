@@ -85,7 +85,7 @@ def at_once(work: ArrayWork) -> int:
 
 def _as_text(values: npt.NDArray[Any], region: Region, work: ArrayWork) -> npt.NDArray[Any]:
     """Objects as text. What equals the fill value of the source becomes that of the target."""
-    old, new = work.source.fill_value, work.target.fill_value
+    old, new = work.source.metadata.fill[()], work.target.metadata.fill[()]
     elements: Sequence[Any] = values.reshape(-1).tolist()
     text = []
     for number, each in enumerate(elements):

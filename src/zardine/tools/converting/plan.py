@@ -148,4 +148,11 @@ def document_text(metadata: NodeMetadata) -> str:
 
 def bits(metadata: ArrayMetadata) -> object:
     """The fill value of an array, to compare bit by bit."""
-    return metadata.fill.tobytes() if metadata.data_type.item_size is not None else metadata.fill_value
+    return metadata.fill.tobytes() if metadata.data_type.item_size is not None else metadata.fill[()]
+
+
+def remark_on_fill(source: ArrayMetadata) -> tuple[str, ...]:
+    """What v3 cannot say of the fill value of an older array: that there is none."""
+    if source.fill_is_defined:
+        return ()
+    return ("fill value null: v3 cannot leave undefined what was never written, which gets the data type's default",)

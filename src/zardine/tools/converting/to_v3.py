@@ -22,7 +22,7 @@ from zardine.tools.converting.attributes import names_to_member, strict_attribut
 from zardine.tools.converting.chunks import inner_chunks, shard_shape
 from zardine.tools.converting.codecs import chosen_codecs, has_shards, is_exact, rewritten
 from zardine.tools.converting.options import ConvertOptions, is_word
-from zardine.tools.converting.plan import NodePlan, Planned, other_members
+from zardine.tools.converting.plan import NodePlan, Planned, other_members, remark_on_fill
 
 _TEXT = "string"
 
@@ -68,7 +68,7 @@ def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions) -> 
         path=path,
         source=metadata,
         target=made.metadata,
-        remarks=(*remarks, *found),
+        remarks=(*remarks, *found, *remark_on_fill(metadata)),
         exact=is_exact(made.codecs),
         as_text=data_type is not metadata.data_type,
     )
@@ -89,7 +89,7 @@ def _elements(metadata: ArrayMetadata, objects: str | None) -> tuple[DataType, n
     """Data type and fill value in v3; an undefined fill value is the default of the data type already."""
     if isinstance(metadata.data_type, AnyObject) and objects is not None:
         text = data_type_for(_TEXT)
-        value = metadata.fill_value
+        value = metadata.fill[()]
         return text, text.cast_fill(value) if isinstance(value, str) else text.default_fill(), []
     reason = explain_type(metadata)
     return metadata.data_type, metadata.fill, [] if reason is None else [reason]
