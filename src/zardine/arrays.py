@@ -45,7 +45,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.new_array import parse_shape
 from zardine.node_changes import StoredNode, stored_node, update_node
 from zardine.nodes import describe, document_key, load_array
-from zardine.places import same_place
+from zardine.places import find_place, same_place
 from zardine.resizing import clear_beyond, erase_beyond, grown_for_append, take_back, with_shape
 from zardine.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.stores.attempts import attempts
@@ -87,9 +87,7 @@ class Array(ArrayFacts):
     @classmethod
     def open(cls, store: StoreLike, *, config: ArrayConfigLike = None) -> Array:
         """Open the array that is stored at ``store``. Raises :class:`~zardine.errors.ArrayNotFoundError`."""
-        from zardine.stores.resolve import resolve_store
-
-        found, path = resolve_store(store)
+        found, path = find_place(store)
         return cls(found, path, load_array(found, path), parse_array_config(config))
 
     @classmethod

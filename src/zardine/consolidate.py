@@ -28,7 +28,7 @@ def consolidate_metadata(
     snapshot: members that change later are read as they were until it is made again.
     """
     check_format(zarr_format)
-    found, inner = find_place(store, path, storage_options=storage_options)
+    found, inner = find_place(store, path, storage_options=storage_options, zarr_format=zarr_format)
     if found.read_only:
         raise ReadOnlyError(f"cannot write to {describe(found, inner)}: it was opened read-only")
     metadata = load_group(found, inner, zarr_format).with_consolidated(None)

@@ -10,7 +10,8 @@ from zardine.creating import check_source_stays, copy_values, create_group, from
 from zardine.errors import ContainsArrayError, ContainsGroupError
 from zardine.groups import Group
 from zardine.metadata.node_names import join_path, normalize_path
-from zardine.nodes import create_ancestors, describe, find_node, taken
+from zardine.metadata.formats import FORMATS, main_names
+from zardine.nodes import create_ancestors, describe, erase_node, find_node, implied_group, taken
 from zardine.places import find_place, is_within, same_place
 from zardine.stores.base import Condition, Store
 from zardine.stores.resolve import StoreLike
@@ -131,20 +132,23 @@ def copy_store(
 
 
 def move_keys(store: Store, source: str, dest: str) -> None:
-    """Rename every key below ``source``: copies first, the document last, then the old keys are erased."""
+    """Rename every key below ``source``: copies first, the documents last, then the old keys are erased.
+
+    Groups above ``dest`` that are missing become such as the nearest that is there.
+    """
     if dest == source or dest.startswith(source + "/"):
         raise ValueError(f"cannot move {source!r} to {dest!r}, which is the same place or below it")
-    node = find_node(store, dest)
+    node = find_node(store, dest) or implied_group(store, dest)
     if node is not None:
         raise taken(store, dest, node)
-    create_ancestors(store, dest)
-    keys = sorted(store.list_prefix(f"{source}/"), key=lambda key: key == f"{source}/zarr.json")
+    create_ancestors(store, dest, None)
+    documents = {join_path(source, name) for version in FORMATS for name in main_names(version)}
+    keys = sorted(store.list_prefix(f"{source}/"), key=documents.__contains__)
     for key in keys:
         value = store.get(key)
         if value is not None:
             store.set(dest + key[len(source) :], value, condition=Condition(None))
-    store.erase(f"{source}/zarr.json")
-    store.erase_prefix(f"{source}/")
+    erase_node(store, source)
 
 
 def _copy_node(

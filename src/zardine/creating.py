@@ -68,7 +68,8 @@ def create_array(
     Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
     taken, ``ValueError`` or ``TypeError`` for arguments that do not fit together.
     """
-    found, path = find_place(store, name, storage_options=storage_options)
+    version = format_of_new(zarr_format)
+    found, path = find_place(store, name, storage_options=storage_options, zarr_format=version)
     if data is not None:
         data = as_values(data)
         if shape is not None or dtype is not None:
@@ -120,7 +121,7 @@ def create_group(
     version = format_of_new(zarr_format)
     if version == 1:
         raise ValueError("Zarr v1 has no groups: use zarr_format=2 or 3")
-    found, inner = find_place(store, path, storage_options=storage_options)
+    found, inner = find_place(store, path, storage_options=storage_options, zarr_format=version)
     metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}), zarr_format=version)
     create_node(found, inner, metadata, overwrite=overwrite)
     return Group(found, inner, metadata)
@@ -140,10 +141,10 @@ def create_hierarchy(
     from zardine.groups import Group
 
     found, root = find_place(store, storage_options=storage_options)
-    wanted = {normalize_path(path): node for path, node in nodes.items()}
-    for path, node in wanted.items():
+    for path, node in nodes.items():
         if not isinstance(node, (ArrayMetadata, GroupMetadata)):
             raise TypeError(f"{path!r}: a node is made from ArrayMetadata or GroupMetadata, not {type(node).__name__}")
+    wanted = {normalize_path(path, node.zarr_format): node for path, node in nodes.items()}
     given = frozenset(wanted)
     for path in tuple(wanted):
         parts = path.split("/") if path else []

@@ -21,11 +21,11 @@ from zardine.errors import (
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
-from zardine.metadata.node_names import join_path, normalize_path
+from zardine.metadata.node_names import can_be_named, join_path, normalize_path
 from zardine.new_array import DEFAULT
 from zardine.node_changes import update_node
-from zardine.nodes import child_names, describe, erase_node, find_node, implied_group, load_group, load_node
-from zardine.places import same_place
+from zardine.nodes import child_names, describe, erase_node, find_node, implied_group, load_group, not_found
+from zardine.places import find_place, same_place
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 
@@ -53,9 +53,7 @@ class Group:
         cls, store: StoreLike, zarr_format: int | None = None, *, storage_options: Mapping[str, Any] | None = None
     ) -> Group:
         """Open the group that is stored at ``store``. Raises :class:`~zardine.errors.GroupNotFoundError`."""
-        from zardine.stores.resolve import resolve_store
-
-        found, path = resolve_store(store, storage_options=storage_options)
+        found, path = find_place(store, storage_options=storage_options, zarr_format=zarr_format)
         return cls(found, path, load_group(found, path, zarr_format))
 
     @classmethod
@@ -156,13 +154,13 @@ class Group:
 
     def __getitem__(self, path: str) -> Array | Group:
         """The member at ``path`` (``"a"`` or ``"a/b"``). Raises ``KeyError`` where there is none."""
-        relative = _relative_path(path)
+        relative = self._relative_path(path)
         return self._node(relative, self._member(relative)) if relative else self
 
     def get(self, path: str, default: Any = None) -> Any:
         """The member at ``path``, or ``default``, also where no member can have such a name."""
         try:
-            relative = _relative_path(path)
+            relative = self._relative_path(path)
         except ValueError:
             return default
         try:
@@ -194,7 +192,7 @@ class Group:
         if not isinstance(member, str):
             return False
         try:
-            relative = normalize_path(member)
+            relative = self._relative_path(member)
         except ValueError:
             return False
         try:
@@ -309,7 +307,7 @@ class Group:
             compressors = compressor
         return create_array(
             self.store_path,
-            name=_member_name(name),
+            name=self._member_name(name, zarr_format),
             shape=shape,
             dtype=dtype,
             data=data,
@@ -372,7 +370,7 @@ class Group:
         """Create a group below this one; takes what :func:`zardine.create_group` takes."""
         self._check_writable()
         kwargs = {"zarr_format": self._metadata.zarr_format, **kwargs}
-        return create_group(self.store_path, path=_member_name(name), **kwargs)
+        return create_group(self.store_path, path=self._member_name(name, kwargs["zarr_format"]), **kwargs)
 
     def require_group(self, name: str, overwrite: bool = False) -> Group:
         """The group ``name``, created if it is not there."""
@@ -392,21 +390,21 @@ class Group:
     ) -> Iterator[tuple[str, Array | Group]]:
         """Create several nodes from their metadata, by path relative to this group."""
         self._check_writable()
-        absolute = {join_path(self._path, _relative_path(path)): node for path, node in nodes.items()}
+        absolute = {join_path(self._path, self._relative_path(path, node.zarr_format)): node for path, node in nodes.items()}
         for path, node in create_hierarchy(store=self._store, nodes=absolute, overwrite=overwrite):
             yield path[len(self._path) :].lstrip("/"), node
 
     def __setitem__(self, key: str, value: Any) -> None:
         """Store ``value`` (anything NumPy takes for an array) as the array ``key``, replacing what is there."""
         self._check_writable()
-        name = _member_name(key)
+        name = self._member_name(key)
         from zardine.creating import from_array
 
         from_array(self.store_path, name=name, data=value, overwrite=True, zarr_format=self._metadata.zarr_format)
 
     def __delitem__(self, key: str) -> None:
         self._check_writable()
-        relative = _member_name(key)
+        relative = self._member_name(key)
         self._member(relative)
         erase_node(self._store, join_path(self._path, relative))
 
@@ -415,7 +413,7 @@ class Group:
         from zardine.copying import move_keys
 
         self._check_writable()
-        old, new = _member_name(source), _member_name(dest)
+        old, new = self._member_name(source), self._member_name(dest)
         self._member(old)
         move_keys(self._store, join_path(self._path, old), join_path(self._path, new))
 
@@ -450,28 +448,28 @@ class Group:
         from zardine.creation import zeros_like
 
         self._check_writable()
-        return zeros_like(data, store=self.store_path, path=_member_name(name), **kwargs)
+        return zeros_like(data, store=self.store_path, path=self._member_name(name), **kwargs)
 
     def ones_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of fill value 1 like ``data`` in shape, dtype, chunks and shards."""
         from zardine.creation import ones_like
 
         self._check_writable()
-        return ones_like(data, store=self.store_path, path=_member_name(name), **kwargs)
+        return ones_like(data, store=self.store_path, path=self._member_name(name), **kwargs)
 
     def empty_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of the default fill value like ``data`` in shape, dtype, chunks and shards."""
         from zardine.creation import empty_like
 
         self._check_writable()
-        return empty_like(data, store=self.store_path, path=_member_name(name), **kwargs)
+        return empty_like(data, store=self.store_path, path=self._member_name(name), **kwargs)
 
     def full_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of the given ``fill_value`` like ``data`` in shape, dtype, chunks and shards."""
         from zardine.creation import full_like
 
         self._check_writable()
-        return full_like(data, store=self.store_path, path=_member_name(name), **kwargs)
+        return full_like(data, store=self.store_path, path=self._member_name(name), **kwargs)
 
     # the rest
 
@@ -511,6 +509,18 @@ class Group:
             self._metadata.consolidated_metadata
         )  # used, or passed over, as before
 
+    def _relative_path(self, path: str, zarr_format: int | None = None) -> str:
+        """A user's path below this group; a backslash in it is one of the version of the group, or of a new node."""
+        if not isinstance(path, str):
+            raise TypeError(f"members of a group are named by strings, not {path!r} ({type(path).__name__})")
+        return normalize_path(path, self._metadata.zarr_format if zarr_format is None else zarr_format)
+
+    def _member_name(self, name: str, zarr_format: int | None = None) -> str:
+        path = self._relative_path(name, zarr_format)
+        if not path:
+            raise ValueError(f"{name!r} is no name for a member of a group: it is empty")
+        return path
+
     def _node(self, relative: str, metadata: NodeMetadata) -> Array | Group:
         path = join_path(self._path, relative)
         if isinstance(metadata, ArrayMetadata):
@@ -528,27 +538,39 @@ class Group:
                     "open_group(..., use_consolidated=False) looks at the nodes themselves"
                 )
             return self._consolidated_member(relative)
-        path = join_path(self._path, relative)
-        metadata = self._find(path)
-        return load_node(self._store, path) if metadata is None else metadata
+        metadata = self._find(relative)
+        if metadata is None:
+            raise not_found(
+                self._store, join_path(self._path, relative), None, NodeNotFoundError, "array or group"
+            )
+        return metadata
 
-    def _find(self, path: str) -> NodeMetadata | None:
+    def _find(self, relative: str) -> NodeMetadata | None:
+        path = join_path(self._path, relative)
         metadata = find_node(self._store, path, first=self._metadata.zarr_format)
-        return implied_group(self._store, path) if metadata is None else metadata
+        if metadata is None:
+            metadata = implied_group(self._store, path)
+        return metadata if metadata is None or self._can_be_named(relative, metadata) else None
+
+    def _can_be_named(self, relative: str, metadata: NodeMetadata) -> bool:
+        """Whether a node can be opened by this path: there is no backslash in names of Zarr v2, nor below its groups."""
+        return can_be_named(relative.rpartition("/")[2], min(metadata.zarr_format, self._metadata.zarr_format))
 
     def _children(self) -> Iterator[tuple[str, NodeMetadata]]:
         consolidated = self._metadata.consolidated_metadata
         if consolidated is not None:
             for relative in sorted(consolidated):
                 if "/" not in relative:
-                    yield relative, self._consolidated_member(relative)
+                    metadata = self._consolidated_member(relative)
+                    if self._can_be_named(relative, metadata):
+                        yield relative, metadata
             return
         names = child_names(self._store, self._path, self._metadata.zarr_format)
         while some := list(islice(names, max(1, self._store.cost.requests))):
             found: dict[str, NodeMetadata | None] = {}
 
             def find(name: str, found: dict[str, NodeMetadata | None] = found) -> None:
-                found[name] = self._find(join_path(self._path, name))
+                found[name] = self._find(name)
 
             for_each(find, some, len(some), self._store.cost.requests)
             for name in some:
@@ -583,19 +605,6 @@ class Group:
             if isinstance(node, Group) and max_depth != 0:
                 for relative, below in node._walk(None if max_depth is None else max_depth - 1, use_consolidated):
                     yield join_path(name, relative), below
-
-
-def _member_name(name: str) -> str:
-    path = _relative_path(name)
-    if not path:
-        raise ValueError(f"{name!r} is no name for a member of a group: it is empty")
-    return path
-
-
-def _relative_path(path: str) -> str:
-    if not isinstance(path, str):
-        raise TypeError(f"members of a group are named by strings, not {path!r} ({type(path).__name__})")
-    return normalize_path(path)
 
 
 def _with_dtype(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -296,15 +296,14 @@ def create_node(
     taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
     """
     normalize_path(path, metadata.zarr_format)
+    if not overwrite:
+        _check_free(store, path, metadata)
     create_ancestors(store, path, metadata.zarr_format)
     first, *rest = names_of(metadata)
     if isinstance(metadata, ArrayMetadata):
         metadata = with_generation(metadata, new=False)
-    if overwrite:
-        if _clear(store, path) and isinstance(metadata, ArrayMetadata):
-            metadata = with_generation(metadata, new=True)
-    else:
-        _check_free(store, path, metadata)
+    if overwrite and _clear(store, path) and isinstance(metadata, ArrayMetadata):
+        metadata = with_generation(metadata, new=True)
     documents = to_documents(metadata)
     for name in rest:  # the first document makes the node, so it comes last
         document = documents[name]
@@ -338,7 +337,10 @@ def older_document(store: Store, path: str) -> str | None:
 
 
 def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
-    """Raise where a node of another kind or version is stored; one of the same is found when it is written."""
+    """Raise where a node of another kind or version is stored, or nodes that an array would hide.
+
+    One of the same kind and version is found when it is written.
+    """
     _check_finished(store, path)
     for version in (3, 2):
         for name in main_names(version):
@@ -348,6 +350,24 @@ def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
                     f"a Zarr v{version} node is stored at {describe(store, path)} ({name}); "
                     "overwrite=True erases it and all below"
                 )
+    try:
+        if metadata.zarr_format != 1 and find_node(store, path, 1) is not None:
+            name = document_names(1, "array")[0]
+            raise ContainsArrayError(
+                f"a Zarr v1 array is stored at {describe(store, path)} ({name}); overwrite=True erases it"
+            )
+        hidden = implied_group(store, path) if isinstance(metadata, ArrayMetadata) else None
+    except StoreError as error:
+        _refusal(error)
+        return
+    if hidden is not None:
+        node = find_node(store, path)
+        if node is not None:
+            raise taken(store, path, node)
+        raise ContainsGroupError(
+            f"nodes are stored below {describe(store, path)}, which an array there would hide; "
+            "overwrite=True erases them"
+        )
 
 
 def _is_seen(store: Store, key: str) -> bool:
@@ -401,16 +421,18 @@ def child_names(store: Store, path: str, zarr_format: int = 3) -> Iterator[str]:
             yield name
 
 
-def create_ancestors(store: Store, path: str, zarr_format: int = 3) -> None:
+def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:
     """Store documents of the groups above ``path`` that have none. Zarr v1 has no groups.
+
+    ``None``: they are of the version of the nearest group that has one.
 
     Raises :class:`~zardine.errors.ContainsArrayError` where one of them is an array.
     """
-    parts = path.split("/")[:-1] if path and zarr_format != 1 else []
+    if not path or zarr_format == 1:
+        return
+    parts = path.split("/")[:-1]
     missing = []
     for depth in range(len(parts), -1, -1):
-        if depth == 0 and (not path or zarr_format == 1):
-            break
         ancestor = "/".join(parts[:depth])
         node = find_node(store, ancestor)
         if isinstance(node, ArrayMetadata):
@@ -418,10 +440,11 @@ def create_ancestors(store: Store, path: str, zarr_format: int = 3) -> None:
                 f"cannot create a node below {describe(store, ancestor)}: an array is stored there, not a group"
             )
         if node is not None:
+            zarr_format = node.zarr_format if zarr_format is None else zarr_format
             break  # what is above an existing group exists too
         _check_finished(store, ancestor)
         missing.append(ancestor)
-    group = GroupMetadata(zarr_format=zarr_format)
+    group = GroupMetadata(zarr_format=3 if zarr_format is None else zarr_format)
     document = to_documents(group)[names_of(group)[0]] if missing else None
     for ancestor in reversed(missing):
         assert document is not None

@@ -20,7 +20,7 @@ from zardine.groups import Group
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.new_array import check_format
-from zardine.nodes import as_array, as_group, describe, find_node, older_document, taken
+from zardine.nodes import as_array, as_group, describe, find_node, implied_group, older_document, taken
 from zardine.places import find_place
 from zardine.stores.base import Store, Version
 from zardine.stores.resolve import Mode, StoreLike
@@ -42,7 +42,7 @@ def open(
     ``shape`` or ``data`` among ``kwargs``, an array is opened or created, see :func:`open_array`.
     """
     check_format(zarr_format)
-    found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
     if "shape" in kwargs or kwargs.get("data") is not None:
         return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **kwargs)
     seen: dict[str, Version | None] = {}
@@ -80,7 +80,7 @@ def open_array(
     and no ``shape`` is given.
     """
     check_format(zarr_format)
-    found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
     settings = parse_array_config(config)
     _check_arguments(kwargs, open_array)
     creating = "shape" in kwargs or kwargs.get("data") is not None
@@ -126,7 +126,7 @@ def open_group(
     check_format(zarr_format)
     if chunk_store is not None:
         raise UnsupportedError("chunk_store is not supported: documents and chunks are in one store; use store")
-    found, inner = find_place(store, path, mode=mode, storage_options=storage_options)
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
     if mode == "w":
         return create_group(found, path=inner, overwrite=True, attributes=attributes, zarr_format=zarr_format)
     node = find_node(
@@ -137,6 +137,7 @@ def open_group(
         consolidated=use_consolidated is not False,
     )
     if mode == "w-":
+        node = implied_group(found, inner) if node is None else node
         if node is not None:
             raise taken(found, inner, node)
         return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)

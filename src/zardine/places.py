@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from zardine.errors import ReadOnlyError
+from zardine.errors import MetadataError, ReadOnlyError
 from zardine.metadata.node_names import join_path, normalize_path
-from zardine.nodes import describe
+from zardine.new_array import format_of_new
+from zardine.nodes import describe, find_node, implied_group
 from zardine.stores.base import Store
 from zardine.stores.local import LocalStore
 from zardine.stores.prefix import PrefixStore
@@ -24,8 +25,12 @@ def find_place(
     mode: Mode | None = None,
     storage_options: Mapping[str, Any] | None = None,
     why: str | None = None,
+    zarr_format: int | None = None,
 ) -> tuple[Store, str]:
     """The store and the path in it that a user means.
+
+    What a backslash in the path stands for depends on the version of Zarr: of the node that is wanted if
+    ``zarr_format`` tells, else of what is stored there.
 
     Raises :class:`~zardine.errors.ReadOnlyError` where ``mode`` is ``"r+"``, ``"w"`` or ``"w-"`` and the store refuses
     writes (``why`` they are needed, for its text, if not for the user's ``mode``), and ``TypeError`` for
@@ -39,10 +44,41 @@ def find_place(
     else:
         found, inner = resolve_store(store, mode=mode, storage_options=storage_options)
         inner = join_path(inner, normalize_path(path))
+    if "\\" in inner:
+        inner = _settle(found, inner, zarr_format)
     if mode in ("r+", "w", "w-") and found.read_only:
         why = f"mode {mode!r} writes: use mode='r'" if why is None else why
         raise ReadOnlyError(f"{describe(found, inner)} is read-only, and {why}")
     return found, inner
+
+
+def _settle(store: Store, path: str, zarr_format: int | None) -> str:
+    """The path of a node, in which each backslash that stands for ``/`` has become one.
+
+    It does not in the names of nodes of v3 that are stored, and in those of new ones.
+    """
+    settled = ""
+    parts = path.split("/")
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        if "\\" in part and zarr_format != 3:
+            older = normalize_path(part, 2)
+            as_it_is = (zarr_format is None or not last) and _is_there(store, join_path(settled, part), (3,))
+            if not as_it_is and zarr_format is None and format_of_new(None) == 3:
+                as_it_is = not _is_there(store, join_path(settled, older), (2, 1))
+            part = part if as_it_is else older
+        settled = join_path(settled, part)
+    return settled
+
+
+def _is_there(store: Store, path: str, versions: tuple[int, ...]) -> bool:
+    for version in versions:
+        try:
+            if find_node(store, path, version) is not None or implied_group(store, path, version) is not None:
+                return True
+        except MetadataError:
+            return True
+    return False
 
 
 def _text(path: str | bytes | PurePath | None) -> str:

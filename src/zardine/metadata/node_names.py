@@ -6,13 +6,16 @@ from __future__ import annotations
 def normalize_path(path: object, zarr_format: int | None = None) -> str:
     """A user's path as the key prefix of a node without its final ``/``: ``"/a//b/"`` gives ``"a/b"``, the root ``""``.
 
+    A backslash stands for ``/`` in Zarr v2 and v1; in v3, and without a version, it is a character as any other.
+
     Raises ``ValueError`` for names that nodes of that version of Zarr cannot have; without one, that none can have.
     """
     if path is None:
         return ""
     if isinstance(path, bytes):
         path = path.decode()
-    parts = [part for part in str(path).replace("\\", "/").split("/") if part]
+    text = str(path) if zarr_format in (None, 3) else str(path).replace("\\", "/")
+    parts = [part for part in text.split("/") if part]
     for part in parts:
         reason = explain_bad_name(part, zarr_format)
         if reason is not None:
@@ -33,6 +36,11 @@ def explain_bad_name(name: str, zarr_format: int | None = None) -> str | None:
     if "\0" in name:
         return f"the name {name!r} contains a NUL character"
     return None
+
+
+def can_be_named(name: str, zarr_format: int) -> bool:
+    """Whether a node of that version can be opened by ``name``, in which there is no ``/``."""
+    return zarr_format == 3 or "\\" not in name
 
 
 def join_path(parent: str, child: str) -> str:
