@@ -11,6 +11,7 @@ from zardine.errors import ContainsArrayError, ContainsGroupError
 from zardine.groups import Group
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.metadata.formats import FORMATS, main_names
+from zardine.new_array import format_of_new
 from zardine.nodes import create_ancestors, describe, erase_node, find_node, implied_group, taken
 from zardine.places import find_place, is_within, same_place
 from zardine.stores.base import Condition, Store
@@ -34,7 +35,7 @@ def copy(
 
     ``source`` is a zardine node, or one of h5py or zarr-python. Values are decoded and encoded again, so that
     ``create_kwargs`` may choose other chunks, shards and codecs. ``shallow`` copies only the direct members of a
-    group; ``if_exists`` is ``"raise"``, ``"replace"``, ``"skip"`` or ``"skip_initialized"``; ``log`` gets a line for
+    group. Copies are of the version of Zarr of ``dest``, unless ``zarr_format`` says another. ``if_exists`` is ``"raise"``, ``"replace"``, ``"skip"`` or ``"skip_initialized"``; ``log`` gets a line for
     each node. Gives the numbers of nodes copied, nodes skipped, and bytes (in memory) copied.
     """
     if if_exists not in ("raise", "replace", "skip", "skip_initialized"):
@@ -55,7 +56,7 @@ def copy(
         log or (lambda line: None),
         if_exists,
         dry_run,
-        create_kwargs,
+        {"zarr_format": dest.metadata.zarr_format, **create_kwargs},
         totals,
     )
     return totals[0], totals[1], totals[2]
@@ -185,7 +186,7 @@ def _copy_node(
                 dest.store_path,
                 data=source,
                 name=name,
-                attributes=attributes,
+                attributes=None if isinstance(source, Array) and not without_attrs else attributes,
                 overwrite=True,
                 write_data=False,
                 **create_kwargs,
@@ -211,7 +212,12 @@ def _copy_node(
         group = (
             old
             if isinstance(old, Group)
-            else create_group(dest.store_path, path=name, overwrite=old is None and name in dest)
+            else create_group(
+                dest.store_path,
+                path=name,
+                overwrite=old is None and name in dest,
+                zarr_format=max(2, format_of_new(create_kwargs["zarr_format"])),
+            )
         )
         if attributes:
             group.attrs.update(attributes)

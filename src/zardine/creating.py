@@ -11,6 +11,7 @@ from zardine.arrays import Array
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_fresh
 from zardine.errors import MetadataError
+from zardine.likeness import like_arguments, like_attributes
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
@@ -187,19 +188,11 @@ def from_array(
     """Create an array like ``data`` and copy its values, one stored object at a time.
 
     ``"keep"`` takes chunks, shards, codecs and all the rest from ``data`` where that is an :class:`Array`, and chooses
-    them as :func:`create_array` does where it is not.
+    them as :func:`create_array` does where it is not. So is ``zarr_format``, if it is left out; in another version what
+    that has no form for is chosen anew, and shards become their inner chunks.
     """
     data = as_values(data)
     source = data if isinstance(data, Array) else None
-    if source is not None:
-        kept = like_arguments(source)
-        if fill_value is DEFAULT:
-            fill_value = kept["fill_value"]
-        attributes = dict(source.attrs) if attributes is None else attributes
-        dimension_names = source.dimension_names if dimension_names is None else dimension_names
-        chunk_key_encoding = kept["chunk_key_encoding"] if chunk_key_encoding is None else chunk_key_encoding
-    else:
-        kept = {"chunks": "auto", "shards": None}
     automatic: dict[str, Any] = {
         "chunks": "auto",
         "shards": None,
@@ -207,6 +200,7 @@ def from_array(
         "serializer": "auto",
         "compressors": "auto",
     }
+    kept = automatic if source is None else {**automatic, **like_arguments(source, zarr_format)}
     given = {
         "chunks": chunks,
         "shards": shards,
@@ -214,18 +208,23 @@ def from_array(
         "serializer": serializer,
         "compressors": compressors,
     }
-    chosen: dict[str, Any] = {
-        key: kept.get(key, automatic[key]) if _is_keep(value) else value for key, value in given.items()
-    }
-    if _is_keep(compressors) and source is not None and checksum is None:
-        checksum = False  # kept codecs are kept as they are
-    return create_array(
+    if source is not None:
+        zarr_format = kept["zarr_format"]
+        fill_value = kept["fill_value"] if fill_value is DEFAULT else fill_value
+        chunk_key_encoding = kept.get("chunk_key_encoding") if chunk_key_encoding is None else chunk_key_encoding
+        order = kept.get("order") if order is None else order
+        checksum = kept.get("checksum") if checksum is None and _is_keep(compressors) else checksum
+        known, names = like_attributes(source, zarr_format)
+        attributes = known if attributes is None else attributes
+        dimension_names = names if dimension_names is None else dimension_names
+    if overwrite and write_data:
+        check_source_stays(data, *find_place(store, name, storage_options=storage_options, zarr_format=zarr_format))
+    array = create_array(
         store,
         name=name,
-        shape=None if write_data else data.shape,
-        dtype=None if write_data else dtype_of(data),
-        data=data if write_data else None,
-        **chosen,
+        shape=data.shape,
+        dtype=kept.get("dtype", dtype_of(data)),
+        **{key: kept[key] if _is_keep(value) else value for key, value in given.items()},
         fill_value=fill_value,
         order=order,
         zarr_format=zarr_format,
@@ -237,6 +236,9 @@ def from_array(
         config=config,
         checksum=checksum,
     )
+    if write_data:
+        copy_values(data, array)
+    return array
 
 
 def as_values(data: Any) -> Any:
@@ -262,42 +264,13 @@ def as_values(data: Any) -> Any:
 def create_like(store: StoreLike, like: Any, *, name: str | None = None, **kwargs: Any) -> Array:
     """Create an array that agrees with ``like`` in all that ``kwargs`` do not say."""
     if isinstance(like, Array):
-        arguments = {**like_arguments(like), "checksum": False}
+        arguments = like_arguments(like, kwargs.get("zarr_format"))
+        kwargs["zarr_format"] = arguments["zarr_format"]
     else:
         like = as_values(like)
         arguments = {"chunks": getattr(like, "chunks", None) or "auto"}
     arguments = {"shape": like.shape, "dtype": dtype_of(like), **arguments}
     return create_array(store, name=name, **{**arguments, **kwargs})
-
-
-def like_arguments(array: Array) -> dict[str, Any]:
-    """What :func:`create_array` has to be told to make an array that is stored as ``array`` is."""
-    layout = array._source.layout
-    older = array.metadata.older
-    if older is not None:
-        return {
-            "chunks": array.chunks,
-            "shards": None,
-            "filters": list(older.filters or ()) or None,
-            "compressors": older.compressor,
-            "fill_value": None if older.fill_value is None else array.metadata.fill_value,
-            "chunk_key_encoding": layout.keys,
-            "order": older.order,
-            "zarr_format": array.metadata.zarr_format,
-        }
-    rectilinear = array._is_rectilinear()
-    objects = array.write_chunk_sizes if rectilinear else array._grid_shape("chunks")
-    return {
-        "chunks": array.chunks if layout.sharding is not None else objects,
-        "shards": {"shape": objects, "index_location": layout.sharding.codec.index_location}
-        if layout.sharding is not None
-        else None,
-        "filters": array.filters or None,
-        "serializer": array.serializer,
-        "compressors": array.compressors or None,
-        "fill_value": array.metadata.fill_value,
-        "chunk_key_encoding": layout.keys,
-    }
 
 
 def copy_values(source: Any, target: Array) -> None:

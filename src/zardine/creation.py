@@ -161,7 +161,11 @@ def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
 
 
 def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
-    """Create an array of the default fill value like ``a`` in shape, dtype, chunks and shards."""
+    """Create an array of the default fill value like ``a`` in shape, dtype, chunks and shards.
+
+    As all of the ``_like`` functions it makes one of the version of Zarr that ``a`` has, unless ``zarr_format`` says
+    another; what that has no form for is chosen anew, and shards become their inner chunks.
+    """
     return _like(a, zarr_format, kwargs)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
@@ -447,29 +447,30 @@ class Group:
         """Create an array of fill value 0 like ``data`` in shape, dtype, chunks and shards."""
         from zardine.creation import zeros_like
 
-        self._check_writable()
-        return zeros_like(data, store=self.store_path, path=self._member_name(name), **kwargs)
+        return self._make_like(zeros_like, name, data, kwargs)
 
     def ones_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of fill value 1 like ``data`` in shape, dtype, chunks and shards."""
         from zardine.creation import ones_like
 
-        self._check_writable()
-        return ones_like(data, store=self.store_path, path=self._member_name(name), **kwargs)
+        return self._make_like(ones_like, name, data, kwargs)
 
     def empty_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of the default fill value like ``data`` in shape, dtype, chunks and shards."""
         from zardine.creation import empty_like
 
-        self._check_writable()
-        return empty_like(data, store=self.store_path, path=self._member_name(name), **kwargs)
+        return self._make_like(empty_like, name, data, kwargs)
 
     def full_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of the given ``fill_value`` like ``data`` in shape, dtype, chunks and shards."""
         from zardine.creation import full_like
 
+        return self._make_like(full_like, name, data, kwargs)
+
+    def _make_like(self, make: Callable[..., Array], name: str, data: Any, kwargs: Mapping[str, Any]) -> Array:
         self._check_writable()
-        return full_like(data, store=self.store_path, path=self._member_name(name), **kwargs)
+        kwargs = {"zarr_format": self._metadata.zarr_format, **kwargs}
+        return make(data, store=self.store_path, path=self._member_name(name, kwargs["zarr_format"]), **kwargs)
 
     # the rest
 

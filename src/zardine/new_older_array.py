@@ -134,9 +134,16 @@ def _stored_dtype(dtype: Any, filters: list[Mapping[str, JSON]]) -> tuple[np.dty
             stored = np.dtype(dtype)
         except TypeError:
             stored = data_type.dtype
-        if type(stored).__module__.partition(".")[0] != "numpy":
+        if any(kind.type.__module__.partition(".")[0] != "numpy" for kind in _elements(stored)):
             raise ValueError(f"Zarr v2 has no data type {data_type.name}; use zarr_format=3")
     return stored, filters
+
+
+def _elements(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+    """A dtype, or those of its fields."""
+    if dtype.fields is None:
+        return [dtype.base]
+    return [element for field in dtype.fields.values() for element in _elements(field[0])]
 
 
 def _fill(data_type: DataType, stored: np.dtype[Any], value: Any, is_given: bool) -> JSON:

@@ -85,9 +85,14 @@ def explain_unfit(metadata: ArrayMetadata) -> list[str]:
         reasons.append(f"v1 has no chunk keys with {older.dimension_separator!r}")
     if older.dtype == "|O":
         reasons.append("v1 has no objects")
-    if _compression(older.compressor) == ("", None):
+    if not has_compression(older.compressor):
         reasons.append(f"v1 has no compression {(older.compressor or {}).get('id')}")
     return reasons
+
+
+def has_compression(compressor: Mapping[str, JSON] | None) -> bool:
+    """Whether v1 has such a compression."""
+    return _compression(compressor) != ("", None)
 
 
 def _compressor(name: JSON, options: JSON, problems: Problems) -> dict[str, JSON] | None:

@@ -24,7 +24,7 @@ from zardine.nodes import describe, load_node
 from zardine.places import find_place, overlap
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
-from zardine.tools.converting.attributes import reads_fill_as_missing
+from zardine.attribute_conventions import reads_fill_as_missing
 from zardine.tools.converting.data import Progress, convert_array
 from zardine.tools.converting.metadata import InPlace, prepare_in_place
 from zardine.tools.converting.options import ConvertOptions, is_for

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,14 +111,6 @@ def unfit(value: Any) -> list[str]:
         elif isinstance(codec, V2Compressor):
             reasons.append(f"compressor {codec.options['id']}: v3 has no such codec")
     return reasons
-
-
-def without_checksum(codecs: Sequence[Codec]) -> list[Mapping[str, JSON]]:
-    """The codecs of a chunk as documents hold them, without the crc32c at their end that few programs for v2 know."""
-    kept = list(codecs)
-    while kept and kept[-1].name == "crc32c":
-        kept.pop()
-    return [codec.to_json() for codec in kept]
 
 
 def _of_the_core(compressors: Sequence[Codec], older: OlderForm) -> Any:

@@ -11,7 +11,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.places import is_within
 from zardine.stores.memory import MemoryStore
-from zardine.tools.converting.attributes import names_to_member, strict_attributes
+from zardine.attribute_conventions import names_to_member, strict_attributes
 from zardine.tools.converting.codecs import accepted, is_dated, unfit
 from zardine.tools.converting.plan import NodePlan, Planned, document_text, other_members, plan_nodes, remark_on_fill
 from zardine.tools.converting.to_v3 import explain_type

@@ -13,7 +13,7 @@ from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, parse_documents, to_documents
 from zardine.metadata.node_names import join_path
-from zardine.tools.converting.attributes import strict_attributes
+from zardine.attribute_conventions import strict_attributes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -17,6 +17,7 @@ from zardine.data_types import DataType
 from zardine.data_types.structs import Struct
 from zardine.errors import MetadataError
 from zardine.json_document import JSON, Problems
+from zardine.likeness import without_checksum
 from zardine.metadata import v1, v2
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.v2_codecs import Storage, from_codecs
@@ -25,8 +26,8 @@ from zardine.metadata.v2_fill_values import fill_to_json
 from zardine.new_array import parse_key_encoding
 from zardine.new_older_array import numcodecs_json
 from zardine.stores.memory import MemoryStore
-from zardine.tools.converting.attributes import names_to_attribute, reads_fill_as_missing, strict_attributes
-from zardine.tools.converting.codecs import has_shards, is_exact, without_checksum
+from zardine.attribute_conventions import names_to_attribute, reads_fill_as_missing, strict_attributes
+from zardine.tools.converting.codecs import has_shards, is_exact
 from zardine.tools.converting.options import ConvertOptions, is_word
 from zardine.tools.converting.plan import NodePlan, Planned, bits, other_members
 

@@ -18,7 +18,7 @@ from zardine.json_document import Extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.new_array import new_array_metadata
 from zardine.stores.memory import MemoryStore
-from zardine.tools.converting.attributes import names_to_member, strict_attributes
+from zardine.attribute_conventions import names_to_member, strict_attributes
 from zardine.tools.converting.chunks import inner_chunks, shard_shape
 from zardine.tools.converting.codecs import chosen_codecs, has_shards, is_exact, rewritten
 from zardine.tools.converting.options import ConvertOptions, is_word
