@@ -16,7 +16,7 @@ from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path, normalize_path
-from zardine.new_array import DEFAULT, format_of_new, new_array_metadata
+from zardine.new_array import DEFAULT, as_written, format_of_new, new_array_metadata
 from zardine.nodes import create_node, describe
 from zardine.places import find_place, is_within, same_place
 from zardine.stores.base import Store
@@ -159,8 +159,12 @@ def create_hierarchy(
         implied = path not in given
         if implied and _is_group(found, place):
             continue
-        create_node(found, place, node, overwrite=overwrite and not implied)
-        yield path, Array(found, place, node) if isinstance(node, ArrayMetadata) else Group(found, place, node)
+        if isinstance(node, ArrayMetadata):
+            settings = ArrayConfig.from_settings()
+            yield path, store_new_array(found, place, as_written(node), settings, overwrite=overwrite and not implied)
+        else:
+            create_node(found, place, node, overwrite=overwrite and not implied)
+            yield path, Group(found, place, node)
 
 
 def from_array(

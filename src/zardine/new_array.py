@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from operator import index as as_index
 from typing import Any, Final
 
@@ -25,7 +26,8 @@ from zardine.codecs import (
 )
 from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
 from zardine.codecs.chain import build_chain
-from zardine.codecs.registry import codec_from
+from zardine.codecs.registry import codec_from, parse_codec
+from zardine.codecs.sharding_indexed import in_current_form
 from zardine.data_types import DataType, data_type_for
 from zardine.errors import MetadataError
 from zardine.json_document import Extension, Problems, parse_extension
@@ -111,6 +113,7 @@ def new_array_metadata(
         if inner is not None:
             chain = [ShardingCodec(chunk_shape=inner, codecs=tuple(chain), index_location=index_location)]
     first = tuple(axis.runs[0][0] if axis.runs else 1 for axis in grid.axes(lengths))
+    chain = list(map(in_current_form, chain))
     problems = Problems(with_notes=True)
     prepared = build_chain(chain, ChunkSpec(first, data_type, fill), "codecs", problems)
     keys = parse_key_encoding(chunk_key_encoding)
@@ -128,6 +131,16 @@ def new_array_metadata(
         attributes=attributes_to_json(attributes or {}),
         dimension_names=parse_dimension_names(dimension_names, len(lengths)),
     )
+
+
+def as_written(metadata: ArrayMetadata) -> ArrayMetadata:
+    """``metadata`` for an array that is new: without codecs in the dialect of the sharding draft, which is only read."""
+    codecs = [parse_codec(each.to_json(), "codecs", Problems()) for each in metadata.codecs]
+    known = [codec for codec in codecs if codec is not None]
+    written = list(map(in_current_form, known))
+    if len(known) < len(codecs) or written == known:
+        return metadata
+    return replace(metadata, codecs=tuple(Extension(codec.name, codec.configuration()) for codec in written))
 
 
 def check_format(zarr_format: int | None) -> None:

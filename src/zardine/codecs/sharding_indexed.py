@@ -7,7 +7,7 @@ better where it can: it takes the :class:`PreparedSharding` and touches only the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -169,6 +169,16 @@ class ShardingCodec(ArrayBytesCodec):
             else:
                 array[region] = spec.fill
         return array
+
+
+def in_current_form(codec: Codec) -> Codec:
+    """The codec as it is written: shards in the dialect of the draft, at any depth, become those of codec 1.0."""
+    if not isinstance(codec, ShardingCodec):
+        return codec
+    codecs = tuple(map(in_current_form, codec.codecs))
+    if codec.draft:
+        return replace(codec, codecs=codecs, index_codecs=(BytesCodec(), Crc32cCodec()), draft=False)
+    return codec if codecs == codec.codecs else replace(codec, codecs=codecs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from zardine.codecs import Crc32cCodec, ShardingCodec
 from zardine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
 from zardine.codecs.chain import build_chain
 from zardine.codecs.registry import codec_from
+from zardine.codecs.sharding_indexed import in_current_form
 from zardine.engine.layout import ArrayLayout
 from zardine.errors import UnsupportedError
 from zardine.json_document import Extension, Problems
@@ -65,7 +66,7 @@ def new_metadata(
     grid, inner = choose_grid(metadata.shape, metadata.data_type.item_size or 16, chunks, outer)
     if inner is not None:
         _check_index(grid, metadata.shape, inner)
-    chain: list[Codec] = _inner_codecs(layout, codecs, compressors)
+    chain: list[Codec] = list(map(in_current_form, _inner_codecs(layout, codecs, compressors)))
     if inner is not None:
         sharding = ShardingCodec(chunk_shape=inner, codecs=tuple(chain), index_location=location)
         if layout.sharding is not None and not layout.sharding.codec.draft:
