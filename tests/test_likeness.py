@@ -1,4 +1,4 @@
-"""Arrays that are like others, also of another version of Zarr: ``zeros_like`` and the rest, ``from_array``, ``copy``."""
+"""Arrays like others, also of another version of Zarr: ``zeros_like`` and the rest, ``from_array``, ``copy``."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_like(source: zardine.Array, version: int | None) -> None:
     wanted = source.metadata.zarr_format if version is None else version
     text = source.dtype.kind == "T"
     if version == 1 and text:
-        with pytest.raises(ValueError, match="v1|dtype"):
+        with pytest.raises(ValueError, match=r"v1|dtype"):
             zardine.empty_like(source, zarr_format=1)
         return
     for like in (zardine.zeros_like, zardine.ones_like, zardine.empty_like, zardine.full_like):

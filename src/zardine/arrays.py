@@ -21,6 +21,7 @@ from zardine.buffered import (
     read_buffered,
     write_buffered,
 )
+from zardine.consolidated import Consolidated
 from zardine.data_types.numpy_types import AnyObject
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
 from zardine.engine.freshness import Writing, check_fresh, generation_of, refuse_closing
@@ -71,6 +72,9 @@ class Array(ArrayFacts):
     Elements that were never written read as the fill value. Writes are stored when the call returns. Threads and
     processes may write different inner chunks of one shard at the same time.
     """
+
+    _entry: tuple[Consolidated, str] | None = None
+    """The consolidated metadata that this array came out of, and its path there."""
 
     def __init__(self, store: Store, path: str, metadata: ArrayMetadata, config: ArrayConfig | None = None) -> None:
         try:
@@ -315,6 +319,7 @@ class Array(ArrayFacts):
                 except ConditionFailedError:
                     if last:
                         raise
+            self._keep_entry()
             if erase:
                 clear_beyond(before, self.shape)
                 erase_beyond(self._source, before)
@@ -356,6 +361,7 @@ class Array(ArrayFacts):
                         take_back(source, self._source)
                     raise
                 self._source = replace(source, buffer=self._source.buffer)
+                self._keep_entry()
                 if not exclusive:
                     try:
                         direct[added] = values
@@ -409,18 +415,26 @@ class Array(ArrayFacts):
         return array_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
+        watch = self._source.watch
+        state = {
             "store": self.store,
             "path": self.path,
             "metadata": self.metadata.to_dict(),
             "config": self.config,
-            "is_stored": self._source.watch.is_stored,
+            "watch": (watch.is_stored, watch.is_hearsay),
         }
+        if self._entry is not None:  # not with all that is said of others, which may be much
+            consolidated, path = self._entry
+            state["entry"] = (consolidated.path, consolidated.zarr_format, path)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         twin = Array.from_dict(StorePath(state["store"], state["path"]), state["metadata"])
         self._source = twin._source.with_config(state["config"])
-        self._source.watch.is_stored = state["is_stored"]
+        self._source.watch.is_stored, self._source.watch.is_hearsay = state["watch"]
+        if "entry" in state:
+            above, zarr_format, path = state["entry"]
+            self._entry = Consolidated(state["store"], above, zarr_format, {}), path
 
     def __dask_tokenize__(self) -> tuple[object, ...]:
         from dask.base import normalize_token
@@ -522,6 +536,7 @@ class Array(ArrayFacts):
     def _with_source(self, source: ArraySource) -> Array:
         twin = object.__new__(type(self))
         twin._source = source
+        twin._entry = self._entry
         return twin
 
     def _adopt(self, metadata: ArrayMetadata) -> None:
@@ -548,6 +563,18 @@ class Array(ArrayFacts):
         self._adopt(
             update_node(self.store, self.path, self.metadata, lambda old: old.with_attributes(change(old.attributes)))
         )
+        self._keep_entry()
+
+    def _came_out_of(self, consolidated: Consolidated, path: str, *, hearsay: bool) -> None:
+        """Note the consolidated metadata that is to be kept true, and whether nothing else tells of this array yet."""
+        self._entry = consolidated, path
+        self._source.watch.is_hearsay = hearsay
+
+    def _keep_entry(self) -> None:
+        """Make consolidated metadata say what the document says, if the array came out of it."""
+        if self._entry is not None:
+            consolidated, path = self._entry
+            consolidated.keep_true([path])
 
 
 def _differ_in_shape_only(a: ArrayMetadata, b: ArrayMetadata) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zardine.arrays import Array
+from zardine.consolidated import as_entry
 from zardine.errors import ReadOnlyError
 from zardine.groups import Group
 from zardine.new_array import check_format
@@ -24,8 +24,9 @@ def consolidate_metadata(
 ) -> Group:
     """Write the documents of all nodes below a group into the document of that group; gives the group.
 
-    The form is that of zarr-python: the member ``consolidated_metadata``, which other programs may ignore. It is a
-    snapshot: members that change later are read as they were until it is made again.
+    The form is that of zarr-python: the member ``consolidated_metadata``, which other programs may ignore. It is
+    kept true by the group that is opened from it, and by all arrays and groups that come out of that; what changes
+    otherwise is read as it was until it is made again.
     """
     check_format(zarr_format)
     found, inner = find_place(store, path, storage_options=storage_options, zarr_format=zarr_format)
@@ -35,9 +36,6 @@ def consolidate_metadata(
     group = Group(found, inner, metadata)
     nodes = {}
     for relative, node in group.members(max_depth=None, use_consolidated_for_children=False):
-        document = node.metadata.to_dict()
-        if not isinstance(node, Array) and metadata.zarr_format == 3:
-            document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {}}
-        nodes[relative] = document
+        nodes[relative] = as_entry(node.metadata)
     consolidated = update_node(found, inner, metadata, lambda old: old.with_consolidated(nodes))
     return Group(found, inner, consolidated)

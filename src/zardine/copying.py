@@ -9,8 +9,8 @@ from zardine.arrays import Array
 from zardine.creating import check_source_stays, copy_values, create_group, from_array
 from zardine.errors import ContainsArrayError, ContainsGroupError
 from zardine.groups import Group
-from zardine.metadata.node_names import join_path, normalize_path
 from zardine.metadata.formats import FORMATS, main_names
+from zardine.metadata.node_names import join_path, normalize_path
 from zardine.new_array import format_of_new
 from zardine.nodes import create_ancestors, describe, erase_node, find_node, implied_group, taken
 from zardine.places import find_place, is_within, same_place
@@ -47,9 +47,10 @@ def copy(
     if not name:
         raise ValueError("the root of a store has no name: give one for the copy")
     totals = [0, 0, 0]
+    stored = dest._past_consolidated()
     _copy_node(
         source,
-        dest,
+        stored,
         name,
         shallow,
         without_attrs,
@@ -59,6 +60,8 @@ def copy(
         {"zarr_format": dest.metadata.zarr_format, **create_kwargs},
         totals,
     )
+    if not dry_run and totals[0]:
+        dest._take_over(normalize_path(name, dest.metadata.zarr_format))
     return totals[0], totals[1], totals[2]
 
 

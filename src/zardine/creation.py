@@ -119,9 +119,7 @@ def create(
         order=order,
         zarr_format=zarr_format,
     )
-    found, inner = find_place(
-        store, path, mode=mode, storage_options=storage_options, zarr_format=metadata.zarr_format
-    )
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=metadata.zarr_format)
     overwrite = mode == "w" or (overwrite and mode != "w-")  # "w-" is never talked out of keeping what is there
     if overwrite:
         check_source_stays(data, found, inner)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from zardine.arrays import Array
 from zardine.attributes import Attributes
+from zardine.consolidated import Consolidated
 from zardine.creating import create_array, create_group, create_hierarchy
 from zardine.engine.array_config import ArrayConfigLike
 from zardine.engine.workers import for_each
@@ -36,17 +37,25 @@ if TYPE_CHECKING:
     from zardine.tree_view import TreeView
 
 
+N = TypeVar("N", "Array", "Group")
+
+
 class Group:
     """A group of a hierarchy: a mapping of names (and paths) to arrays and groups.
 
     Where the metadata of the nodes below is consolidated in this group's document, members are looked up there and
-    cost no request; :func:`zardine.consolidate_metadata` makes it so, and changes of members do not update it.
+    cost no request; :func:`zardine.consolidate_metadata` makes it so. What is changed through this group, and through
+    arrays and groups that come out of it, is changed there, too; what is opened by its own path leaves it as it is.
     """
 
     def __init__(self, store: Store, path: str, metadata: GroupMetadata) -> None:
         self._store = store
         self._path = path
-        self._metadata = metadata
+        self._metadata = metadata.with_consolidated(None)
+        nodes = metadata.consolidated_metadata
+        self._consolidated = None if nodes is None else Consolidated(store, path, metadata.zarr_format, nodes)
+        self._above = ""
+        """The path of this group below the one that has the consolidated metadata."""
 
     @classmethod
     def open(
@@ -80,7 +89,9 @@ class Group:
     @property
     def metadata(self) -> GroupMetadata:
         """The metadata document."""
-        return self._metadata
+        if self._consolidated is None:
+            return self._metadata
+        return self._metadata.with_consolidated(self._consolidated.below(self._above))
 
     @property
     def attrs(self) -> Attributes:
@@ -305,7 +316,7 @@ class Group:
             if not (isinstance(compressors, str) and compressors == "auto"):
                 raise ValueError("give either compressor or compressors, not both")
             compressors = compressor
-        return create_array(
+        made = create_array(
             self.store_path,
             name=self._member_name(name, zarr_format),
             shape=shape,
@@ -328,6 +339,7 @@ class Group:
             write_data=write_data,
             checksum=checksum,
         )
+        return self._made(made)
 
     create = create_array
     create_dataset = create_array
@@ -370,7 +382,8 @@ class Group:
         """Create a group below this one; takes what :func:`zardine.create_group` takes."""
         self._check_writable()
         kwargs = {"zarr_format": self._metadata.zarr_format, **kwargs}
-        return create_group(self.store_path, path=self._member_name(name, kwargs["zarr_format"]), **kwargs)
+        made = create_group(self.store_path, path=self._member_name(name, kwargs["zarr_format"]), **kwargs)
+        return self._made(made, emptied=bool(kwargs.get("overwrite")))
 
     def require_group(self, name: str, overwrite: bool = False) -> Group:
         """The group ``name``, created if it is not there."""
@@ -390,9 +403,22 @@ class Group:
     ) -> Iterator[tuple[str, Array | Group]]:
         """Create several nodes from their metadata, by path relative to this group."""
         self._check_writable()
-        absolute = {join_path(self._path, self._relative_path(path, node.zarr_format)): node for path, node in nodes.items()}
-        for path, node in create_hierarchy(store=self._store, nodes=absolute, overwrite=overwrite):
-            yield path[len(self._path) :].lstrip("/"), node
+        absolute = {
+            join_path(self._path, self._relative_path(path, node.zarr_format)): node for path, node in nodes.items()
+        }
+        made: list[str] = []
+        try:
+            for path, node in create_hierarchy(store=self._store, nodes=absolute, overwrite=overwrite):
+                relative = path[len(self._path) :].lstrip("/")
+                made += [relative] if relative else []
+                if self._consolidated is not None and isinstance(node, Array):
+                    node._came_out_of(self._consolidated, join_path(self._above, relative), hearsay=False)
+                elif isinstance(node, Group):
+                    node._come_out_of(self, relative)
+                yield relative, node
+        finally:
+            if made:
+                self._keep_true(made, emptied=made if overwrite else ())
 
     def __setitem__(self, key: str, value: Any) -> None:
         """Store ``value`` (anything NumPy takes for an array) as the array ``key``, replacing what is there."""
@@ -400,12 +426,15 @@ class Group:
         name = self._member_name(key)
         from zardine.creating import from_array
 
-        from_array(self.store_path, name=name, data=value, overwrite=True, zarr_format=self._metadata.zarr_format)
+        version = self._metadata.zarr_format
+        self._made(from_array(self.store_path, name=name, data=value, overwrite=True, zarr_format=version))
 
     def __delitem__(self, key: str) -> None:
         self._check_writable()
         relative = self._member_name(key)
         self._member(relative)
+        if self._consolidated is not None:
+            self._consolidated.forget(join_path(self._above, relative))
         erase_node(self._store, join_path(self._path, relative))
 
     def move(self, source: str, dest: str) -> None:
@@ -416,6 +445,9 @@ class Group:
         old, new = self._member_name(source), self._member_name(dest)
         self._member(old)
         move_keys(self._store, join_path(self._path, old), join_path(self._path, new))
+        if self._consolidated is not None:
+            moved = self._consolidated.below(join_path(self._above, old))
+            self._keep_true([old, new, *(join_path(new, each) for each in moved)], emptied=[old])
 
     def update_attributes(self, new_attributes: Mapping[str, Any]) -> Group:
         """Set several attributes in one write; gives this group."""
@@ -470,7 +502,8 @@ class Group:
     def _make_like(self, make: Callable[..., Array], name: str, data: Any, kwargs: Mapping[str, Any]) -> Array:
         self._check_writable()
         kwargs = {"zarr_format": self._metadata.zarr_format, **kwargs}
-        return make(data, store=self.store_path, path=self._member_name(name, kwargs["zarr_format"]), **kwargs)
+        path = self._member_name(name, kwargs["zarr_format"])
+        return self._made(make(data, store=self.store_path, path=path, **kwargs))
 
     # the rest
 
@@ -485,7 +518,7 @@ class Group:
             isinstance(other, Group)
             and self._path == other._path
             and same_place(self._store, other._store)
-            and self._metadata == other._metadata
+            and self.metadata == other.metadata
         )
 
     def __hash__(self) -> int:
@@ -506,9 +539,9 @@ class Group:
         changed = update_node(
             self._store, self._path, self._metadata, lambda old: old.with_attributes(change(old.attributes))
         )
-        self._metadata = changed.with_consolidated(
-            self._metadata.consolidated_metadata
-        )  # used, or passed over, as before
+        self._metadata = changed.with_consolidated(None)
+        if self._consolidated is not None and self._above:
+            self._consolidated.keep_true([self._above])
 
     def _relative_path(self, path: str, zarr_format: int | None = None) -> str:
         """A user's path below this group; a backslash in it is one of the version of the group, or of a new node."""
@@ -525,14 +558,56 @@ class Group:
     def _node(self, relative: str, metadata: NodeMetadata) -> Array | Group:
         path = join_path(self._path, relative)
         if isinstance(metadata, ArrayMetadata):
-            return Array(self._store, path, metadata)
-        return Group(self._store, path, metadata)
+            array = Array(self._store, path, metadata)
+            if self._consolidated is not None:
+                array._came_out_of(self._consolidated, join_path(self._above, relative), hearsay=True)
+            return array
+        group = Group(self._store, path, metadata)
+        group._come_out_of(self, relative)
+        return group
+
+    def _come_out_of(self, above: Group, relative: str) -> None:
+        if above._consolidated is not None:
+            self._consolidated, self._above = above._consolidated, join_path(above._above, relative)
+
+    def _made(self, node: N, *, emptied: bool = False) -> N:
+        """A node that was made below this group, with which consolidated metadata is kept true.
+
+        ``emptied``: what was below it before is gone.
+        """
+        if self._consolidated is not None:
+            relative = node.path[len(self._path) :].lstrip("/")
+            path = join_path(self._above, relative)
+            self._consolidated.keep_true([path], emptied=[path] if emptied or isinstance(node, Array) else [])
+            if isinstance(node, Array):
+                node._came_out_of(self._consolidated, path, hearsay=False)
+            else:
+                node._come_out_of(self, relative)
+        return node
+
+    def _keep_true(self, relative: Iterable[str], *, emptied: Iterable[str] = ()) -> None:
+        """Keep consolidated metadata true, if members are looked up there."""
+        if self._consolidated is not None:
+            below = [join_path(self._above, each) for each in relative]
+            self._consolidated.keep_true(below, emptied=[join_path(self._above, each) for each in emptied])
+
+    def _take_over(self, relative: str) -> None:
+        """Say in consolidated metadata what is stored as the member ``relative``, and below it."""
+        if self._consolidated is not None:
+            member = self._past_consolidated()[relative]
+            below = member.members(None, use_consolidated_for_children=False) if isinstance(member, Group) else ()
+            self._keep_true([relative, *(join_path(relative, path) for path, _ in below)], emptied=[relative])
+
+    def _past_consolidated(self) -> Group:
+        """This group, without regard to consolidated metadata."""
+        return Group(self._store, self._path, self._metadata)
 
     def _member(self, relative: str) -> NodeMetadata:
         """The metadata of the member at a normalized relative path. Raises ``KeyError`` where there is none."""
-        consolidated = self._metadata.consolidated_metadata
-        if consolidated is not None:
-            if relative not in consolidated:
+        if self._consolidated is not None:
+            if not relative:
+                return self.metadata
+            if join_path(self._above, relative) not in self._consolidated.nodes:
                 raise NodeNotFoundError(
                     f"no array or group is stored at {describe(self._store, join_path(self._path, relative))}, says "
                     f"the consolidated metadata of {describe(self._store, self._path)}; "
@@ -541,9 +616,7 @@ class Group:
             return self._consolidated_member(relative)
         metadata = self._find(relative)
         if metadata is None:
-            raise not_found(
-                self._store, join_path(self._path, relative), None, NodeNotFoundError, "array or group"
-            )
+            raise not_found(self._store, join_path(self._path, relative), None, NodeNotFoundError, "array or group")
         return metadata
 
     def _find(self, relative: str) -> NodeMetadata | None:
@@ -554,17 +627,15 @@ class Group:
         return metadata if metadata is None or self._can_be_named(relative, metadata) else None
 
     def _can_be_named(self, relative: str, metadata: NodeMetadata) -> bool:
-        """Whether a node can be opened by this path: there is no backslash in names of Zarr v2, nor below its groups."""
+        """Whether a node can be opened by this path: no backslash is in names of Zarr v2, nor below its groups."""
         return can_be_named(relative.rpartition("/")[2], min(metadata.zarr_format, self._metadata.zarr_format))
 
     def _children(self) -> Iterator[tuple[str, NodeMetadata]]:
-        consolidated = self._metadata.consolidated_metadata
-        if consolidated is not None:
-            for relative in sorted(consolidated):
-                if "/" not in relative:
-                    metadata = self._consolidated_member(relative)
-                    if self._can_be_named(relative, metadata):
-                        yield relative, metadata
+        if self._consolidated is not None:
+            for relative in self._consolidated.names(self._above):
+                member = self._consolidated_member(relative)
+                if self._can_be_named(relative, member):
+                    yield relative, member
             return
         names = child_names(self._store, self._path, self._metadata.zarr_format)
         while some := list(islice(names, max(1, self._store.cost.requests))):
@@ -580,26 +651,13 @@ class Group:
                     yield name, metadata
 
     def _consolidated_member(self, relative: str) -> NodeMetadata:
-        consolidated = self._metadata.consolidated_metadata
-        assert consolidated is not None
+        assert self._consolidated is not None
         place = f"the consolidated document of {describe(self._store, join_path(self._path, relative))} is invalid"
-        metadata = parse_node_json(consolidated[relative], place)
-        if isinstance(metadata, GroupMetadata):
-            below = {
-                path[len(relative) + 1 :]: node
-                for path, node in consolidated.items()
-                if path.startswith(relative + "/")
-            }
-            metadata = metadata.with_consolidated(below)
-        return metadata
+        return parse_node_json(self._consolidated.nodes[join_path(self._above, relative)], place)
 
     def _walk(self, max_depth: int | None, use_consolidated: bool) -> Iterator[tuple[str, Array | Group]]:
         for name, metadata in self._children():
-            if (
-                isinstance(metadata, GroupMetadata)
-                and not use_consolidated
-                and self._metadata.consolidated_metadata is None
-            ):
+            if isinstance(metadata, GroupMetadata) and not use_consolidated and self._consolidated is None:
                 metadata = metadata.with_consolidated(None)
             node = self._node(name, metadata)
             yield name, node

@@ -134,7 +134,7 @@ def new_array_metadata(
 
 
 def as_written(metadata: ArrayMetadata) -> ArrayMetadata:
-    """``metadata`` for an array that is new: without codecs in the dialect of the sharding draft, which is only read."""
+    """``metadata`` for a new array: without codecs in the dialect of the sharding draft, which is only read."""
     codecs = [parse_codec(each.to_json(), "codecs", Problems()) for each in metadata.codecs]
     known = [codec for codec in codecs if codec is not None]
     written = list(map(in_current_form, known))

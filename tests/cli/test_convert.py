@@ -93,7 +93,9 @@ def test_json(run: Any, old: Path, tmp_path: Path) -> None:
 def test_a_fill_value_that_v3_cannot_leave_undefined(run: Any, tmp_path: Path) -> None:
     zardine.create_array(tmp_path / "old", data=VALUES[0], chunks=7, fill_value=None, zarr_format=2)
     told = run("convert", tmp_path / "old", tmp_path / "new", "--json")
-    assert told.stderr.startswith("Warning: not all of the documents could be taken over as it is\n  - /: fill value null")
+    assert told.stderr.startswith(
+        "Warning: not all of the documents could be taken over as it is\n  - /: fill value null"
+    )
     (node,) = json.loads(told.stdout)["nodes"]
     assert (node["from"]["fill_value"], node["to"]["fill_value"]) == (None, 0)
     assert run("convert", tmp_path / "old", "--metadata-only").stderr == told.stderr

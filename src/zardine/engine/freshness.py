@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from zardine.engine.layout import ArrayLayout, prepare_layout
-from zardine.errors import ArrayChangedError, DataError, MetadataError
+from zardine.errors import ArrayChangedError, ArrayNotFoundError, DataError, MetadataError
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import document_names, parse_documents
@@ -50,13 +50,15 @@ _changed = 0
 class Watch:
     """What is known of the document of a handle: when it was last seen to be of the handle's generation."""
 
-    __slots__ = ("changed", "is_owned", "is_stored", "key", "seen", "version")
+    __slots__ = ("changed", "is_hearsay", "is_owned", "is_stored", "key", "seen", "version")
 
     def __init__(self, path: str, metadata: ArrayMetadata) -> None:
         self.key = join_path(path, document_names(metadata.zarr_format, "array")[0])
         self.version: Version | None = None
         self.is_stored = metadata.document is not None
         """Whether the document has been seen in the store; then it must not be gone."""
+        self.is_hearsay = False
+        """Whether only consolidated metadata told of the array so far; then it must be stored all the same."""
         self.is_owned = False
         """Whether somebody else looks after the documents, as vectors do: a look counts for a lease everywhere."""
         self.seen = -LEASE
@@ -224,6 +226,11 @@ def _look(source: ArraySource, *, writing: bool, written: bool) -> None:
     if reading is None:
         if watch.is_stored:
             _raise(source, f"is no longer stored: it was erased or moved since it was opened{lost}")
+        if watch.is_hearsay:
+            raise ArrayNotFoundError(
+                f"no array is stored at {str(source.store).rstrip('/')}/{source.path} ({watch.key} is missing), though "
+                "consolidated metadata tells of one: zardine.consolidate_metadata makes that true again"
+            )
         return
     data = bytes(reading.parts[0])
     current = metadata if data == metadata.document else _parse(source, watch.key, data, lost)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zardine.arrays import Array
+from zardine.attribute_conventions import reads_fill_as_missing
 from zardine.engine.array_config import ArrayConfig
 from zardine.errors import (
     ConversionError,
@@ -24,7 +25,6 @@ from zardine.nodes import describe, load_node
 from zardine.places import find_place, overlap
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
-from zardine.attribute_conventions import reads_fill_as_missing
 from zardine.tools.converting.data import Progress, convert_array
 from zardine.tools.converting.metadata import InPlace, prepare_in_place
 from zardine.tools.converting.options import ConvertOptions, is_for

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from zardine.arrays import Array
+from zardine.attribute_conventions import names_to_member, strict_attributes
 from zardine.json_document import Extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.places import is_within
 from zardine.stores.memory import MemoryStore
-from zardine.attribute_conventions import names_to_member, strict_attributes
 from zardine.tools.converting.codecs import accepted, is_dated, unfit
 from zardine.tools.converting.plan import NodePlan, Planned, document_text, other_members, plan_nodes, remark_on_fill
 from zardine.tools.converting.to_v3 import explain_type
@@ -61,7 +61,9 @@ def array_in_place(path: str, metadata: ArrayMetadata) -> Planned:
         older=None,
     )
     made = Array(MemoryStore(), path, target)
-    return NodePlan(path=path, source=metadata, target=made.metadata, remarks=(*remarks, *found, *remark_on_fill(metadata)))
+    return NodePlan(
+        path=path, source=metadata, target=made.metadata, remarks=(*remarks, *found, *remark_on_fill(metadata))
+    )
 
 
 def _documents(source: Array) -> tuple[Extension, ...]:

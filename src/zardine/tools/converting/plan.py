@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from zardine.attribute_conventions import strict_attributes
 from zardine.engine.freshness import CLOSING, GENERATION
 from zardine.errors import ConversionError, MetadataError, Problem
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, parse_documents, to_documents
 from zardine.metadata.node_names import join_path
-from zardine.attribute_conventions import strict_attributes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zardine.arrays import Array
+from zardine.attribute_conventions import names_to_attribute, reads_fill_as_missing, strict_attributes
 from zardine.chunk_grids.regular import RegularGrid
 from zardine.chunk_shapes import choose_grid
 from zardine.codecs.base import Codec
@@ -26,7 +27,6 @@ from zardine.metadata.v2_fill_values import fill_to_json
 from zardine.new_array import parse_key_encoding
 from zardine.new_older_array import numcodecs_json
 from zardine.stores.memory import MemoryStore
-from zardine.attribute_conventions import names_to_attribute, reads_fill_as_missing, strict_attributes
 from zardine.tools.converting.codecs import has_shards, is_exact
 from zardine.tools.converting.options import ConvertOptions, is_word
 from zardine.tools.converting.plan import NodePlan, Planned, bits, other_members

@@ -8,6 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from zardine.arrays import Array
+from zardine.attribute_conventions import names_to_member, strict_attributes
 from zardine.chunk_grids.regular import RegularGrid
 from zardine.chunk_shapes import choose_grid
 from zardine.codecs import codec_from
@@ -18,7 +19,6 @@ from zardine.json_document import Extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.new_array import new_array_metadata
 from zardine.stores.memory import MemoryStore
-from zardine.attribute_conventions import names_to_member, strict_attributes
 from zardine.tools.converting.chunks import inner_chunks, shard_shape
 from zardine.tools.converting.codecs import chosen_codecs, has_shards, is_exact, rewritten
 from zardine.tools.converting.options import ConvertOptions, is_word
