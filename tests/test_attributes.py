@@ -1,6 +1,7 @@
 """User attributes: a dictionary whose changes are stored at once."""
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -114,3 +115,32 @@ def test_a_node_that_was_erased_is_not_brought_back() -> None:
     with pytest.raises(zardine.errors.ArrayNotFoundError):
         array.attrs["x"] = 1
     assert list(group) == []
+
+
+@pytest.mark.parametrize(("value", "dtype"), [(-9.0, "f8"), (-9, "f4"), ([1.0, 0.0], "c16")])
+def test_a_missing_value_as_a_plain_number_is_kept_with_one_warning(value: object, dtype: str) -> None:
+    store = zardine.storage.MemoryStore()
+    for number, create in enumerate(
+        (
+            lambda **how: zardine.create_array(store, name="0", shape=3, dtype=dtype, **how),
+            lambda **how: zardine.create(3, store=store, path="1", dtype=dtype, **how),
+            lambda **how: zardine.open_group(store).create_array("2", shape=3, dtype=dtype, **how),
+            lambda **how: zardine.create_array(store, name="3", shape=3, dtype=dtype).attrs.update(how["attributes"]),
+            lambda **how: zardine.create_array(store, name="4", shape=3, dtype=dtype).attrs.put(how["attributes"]),
+        )
+    ):
+        with pytest.warns(zardine.errors.ZarrUserWarning, match=r"base64 text that .*FillValueCoder\.encode") as caught:
+            create(attributes={"_FillValue": value})
+        assert len(caught) == 1
+        array = zardine.open_array(store, path=str(number))
+        assert array.attrs["_FillValue"] == value
+    array.attrs["other"] = 1  # and not again
+
+
+def test_a_missing_value_that_xarray_reads_gives_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zardine.create_array(None, shape=3, dtype="i4", attributes={"_FillValue": -9})
+        zardine.create_array(None, shape=3, dtype="f8", attributes={"_FillValue": "AAAAAAAAIsA="})
+        zardine.create_array(None, shape=3, dtype="f8", attributes={"_FillValue": -9.0}, zarr_format=2)
+        zardine.create_group(None, attributes={"_FillValue": -9.0})

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.array_facts import ArrayFacts
+from zardine.attribute_conventions import MISSING, warn_of_missing_value
 from zardine.attributes import Attributes
 from zardine.buffered import (
     BufferedWrites,
@@ -560,10 +561,13 @@ class Array(ArrayFacts):
 
     def _change_attributes(self, change: Any) -> None:
         self._check_writable()
+        before = self.metadata.attributes.get(MISSING)
         self._adopt(
             update_node(self.store, self.path, self.metadata, lambda old: old.with_attributes(change(old.attributes)))
         )
         self._keep_entry()
+        if self.metadata.older is None and self.metadata.attributes.get(MISSING) != before:
+            warn_of_missing_value(self.metadata.attributes, self.dtype, stacklevel=4)
 
     def _came_out_of(self, consolidated: Consolidated, path: str, *, hearsay: bool) -> None:
         """Note the consolidated metadata that is to be kept true, and whether nothing else tells of this array yet."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
+import warnings
 from collections.abc import Mapping
 from math import isfinite, isnan
 from typing import Any
@@ -18,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.codecs.chain import equals_fill
+from zardine.errors import ZarrUserWarning
 from zardine.json_document import JSON
+from zardine.metadata.attributes import FOR_XARRAY
 from zardine.metadata.documents import ArrayMetadata
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
@@ -79,6 +82,19 @@ def reads_fill_as_missing(source: ArrayMetadata) -> bool:
     if source.older is not None or source.dimension_names is None or MISSING in source.attributes:
         return False
     return source.dtype.kind not in "fcmM" or not bool(np.isnan(source.fill).any())
+
+
+def warn_of_missing_value(attributes: Mapping[str, JSON], dtype: np.dtype[Any], *, stacklevel: int) -> None:
+    """Warn of an attribute ``_FillValue`` of a v3 array that is a plain number: xarray reads only its own form."""
+    value = attributes.get(MISSING)
+    numbers = value if isinstance(value, (list, tuple)) else [value]
+    if dtype.kind in "fc" and any(isinstance(each, (int, float)) for each in numbers):
+        warnings.warn(
+            f"attributes.{MISSING}: xarray reads no plain {value!r} in Zarr v3, only the base64 text that "
+            f"{FOR_XARRAY}({value!r}, numpy.dtype({dtype.name!r})) gives; it is stored as given",
+            ZarrUserWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def _strict(value: JSON, place: str, remarks: list[str]) -> JSON:

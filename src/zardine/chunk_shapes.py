@@ -46,15 +46,20 @@ def choose_grid(
         return RegularGrid(_auto_shards(shape, inner, item_size)), inner
     outer = _lengths(shards, shape, "shards")
     inner = _chunk_shape(chunks, shape, item_size, list(outer))
+    swapped = all(small % large == 0 for small, large in zip(inner, outer, strict=True))
     for axis, (small, large) in enumerate(zip(inner, outer, strict=True)):
-        _check_division(inner, f"shards {outer}", axis, small, large)
+        _check_division(inner, f"shards {outer}", axis, small, large, swapped=swapped)
     return RegularGrid(outer), inner
 
 
-def _check_division(chunks: tuple[int, ...], shards: str, axis: int, small: int, large: int) -> None:
+def _check_division(
+    chunks: tuple[int, ...], shards: str, axis: int, small: int, large: int, *, swapped: bool = False
+) -> None:
     if large % small:
+        hint = "; are they swapped? Chunks are the parts of a shard, as in chunks=(10,), shards=(100,)"
         raise ValueError(
             f"chunks {chunks} do not evenly divide {shards}: on axis {axis}, {small} does not divide {large}"
+            f"{hint if swapped else ''}"
         )
 
 

@@ -35,8 +35,9 @@ def copy(
 
     ``source`` is a zardine node, or one of h5py or zarr-python. Values are decoded and encoded again, so that
     ``create_kwargs`` may choose other chunks, shards and codecs. ``shallow`` copies only the direct members of a
-    group. Copies are of the version of Zarr of ``dest``, unless ``zarr_format`` says another. ``if_exists`` is ``"raise"``, ``"replace"``, ``"skip"`` or ``"skip_initialized"``; ``log`` gets a line for
-    each node. Gives the numbers of nodes copied, nodes skipped, and bytes (in memory) copied.
+    group. Copies are of the version of Zarr of ``dest``, unless ``zarr_format`` says another. ``if_exists`` is
+    ``"raise"``, ``"replace"``, ``"skip"`` or ``"skip_initialized"``; ``log`` gets a line for each node. Gives the
+    numbers of nodes copied, nodes skipped, and bytes (in memory) copied.
     """
     if if_exists not in ("raise", "replace", "skip", "skip_initialized"):
         raise ValueError(f"if_exists is 'raise', 'replace', 'skip' or 'skip_initialized', not {if_exists!r}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zardine.argument_hints import with_hints
 from zardine.arrays import Array
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_fresh
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from zardine.groups import Group
 
 
+@with_hints
 def create_array(
     store: StoreLike,
     *,
@@ -103,6 +105,7 @@ def create_array(
     return array
 
 
+@with_hints
 def create_group(
     store: StoreLike,
     *,
@@ -167,6 +170,7 @@ def create_hierarchy(
             yield path, Group(found, place, node)
 
 
+@with_hints
 def from_array(
     store: StoreLike,
     *,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from zardine.argument_hints import with_hints
 from zardine.arrays import Array
 from zardine.creating import (
     as_values,
@@ -26,6 +27,7 @@ from zardine.places import find_place
 from zardine.stores.resolve import Mode, StoreLike
 
 
+@with_hints
 def create(
     shape: Any = None,
     *,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from zardine.argument_hints import with_hints
 from zardine.arrays import Array
 from zardine.attributes import Attributes
 from zardine.consolidated import Consolidated
@@ -282,6 +283,7 @@ class Group:
 
     # changing
 
+    @with_hints
     def create_array(
         self,
         name: str,

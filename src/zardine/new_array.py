@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from zardine.attribute_conventions import warn_of_missing_value
 from zardine.chunk_keys import (
     ChunkKeyEncoding,
     DefaultChunkKeyEncoding,
@@ -121,6 +122,8 @@ def new_array_metadata(
     problems.found += problems.notes  # what is read of others is not made anew
     problems.raise_if_any("such an array cannot be made")
     assert prepared is not None
+    user_attributes = attributes_to_json(attributes or {})
+    warn_of_missing_value(user_attributes, data_type.dtype, stacklevel=4)
     return ArrayMetadata(
         shape=lengths,
         data_type=data_type,
@@ -128,7 +131,7 @@ def new_array_metadata(
         chunk_grid=grid.to_extension(),
         chunk_key_encoding=keys,
         codecs=tuple(Extension(codec.name, codec.configuration()) for codec in prepared.codecs),
-        attributes=attributes_to_json(attributes or {}),
+        attributes=user_attributes,
         dimension_names=parse_dimension_names(dimension_names, len(lengths)),
     )
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
+from zardine.argument_hints import unknown_argument
 from zardine.arrays import Array
 from zardine.creating import create_group
 from zardine.creation import create
@@ -38,8 +40,10 @@ def open(
 ) -> Array | Group:
     """Open the array or group at ``store`` (and ``path`` in it).
 
-    Without ``mode`` what is there is opened for reading and writing, and a group is created where nothing is. With a
-    ``shape`` or ``data`` among ``kwargs``, an array is opened or created, see :func:`open_array`.
+    Without ``mode`` what is there is opened for reading and writing, and :class:`~zardine.errors.NodeNotFoundError` is
+    raised where nothing is. Only a ``mode`` of ``"a"``, ``"w"`` or ``"w-"`` creates something, or an argument for what is
+    new: ``attributes`` a group, ``shape`` or ``data`` an array (see :func:`open_array`). A store in memory that begins
+    with this call (``None``) gets a group.
     """
     check_format(zarr_format)
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
@@ -59,9 +63,11 @@ def open(
             return open_group(found, path=inner, mode=mode, zarr_format=zarr_format, **kwargs)
         _check_arguments(kwargs, open_group)
         how = {name: kwargs.get(name) for name in ("attributes", "use_consolidated")}
-        return _open_found_group(found, inner, node, mode or "a", zarr_format, **how)
+        creating = store is None or how["attributes"] is not None
+        return _open_found_group(found, inner, node, mode or ("a" if creating else "r+"), zarr_format, **how)
     except GroupNotFoundError as error:
-        raise NodeNotFoundError(str(error).replace("no group", "no array or group")) from None
+        hint = "" if mode is not None or found.read_only else "; mode='a' creates a group, shape and dtype an array"
+        raise NodeNotFoundError(f"{str(error).replace('no group', 'no array or group')}{hint}") from None
 
 
 def open_array(
@@ -199,14 +205,10 @@ def _check_arguments(kwargs: Mapping[str, Any], called: Callable[..., Any]) -> N
     """Refuse arguments that ``called`` (or :func:`create`, for arrays) does not have, also where it is not called."""
     known = {*(called.__kwdefaults__ or ())}
     if called is open_array:
-        known |= {"shape", *(create.__kwdefaults__ or ())}
+        known |= signature(create).parameters.keys()
     for name in kwargs:
         if name not in known:
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise TypeError(f"{called.__name__}() got an unexpected keyword argument {name!r}{hint}")
+            raise unknown_argument(called.__name__, name, known)
 
 
 __all__ = ["open", "open_array", "open_consolidated", "open_group"]

@@ -26,7 +26,7 @@ SHAPE = {"shape": (7,), "dtype": "i2"}
 TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     # open, without a shape
     ("open", "nothing"): (
-        "new group",
+        NodeNotFoundError,
         NodeNotFoundError,
         NodeNotFoundError,
         "new group",

@@ -9,6 +9,9 @@ import numpy as np
 
 from zardine.json_document import JSON
 
+FOR_XARRAY = "xarray.backends.zarr.FillValueCoder.encode"
+"""The function that gives the form of ``_FillValue`` that xarray reads in Zarr v3."""
+
 
 def attributes_to_json(attributes: Mapping[str, object]) -> dict[str, JSON]:
     """``attributes`` as plain JSON values; NumPy scalars and arrays become numbers and lists.
@@ -33,7 +36,10 @@ def _convert(value: object, place: str) -> JSON:
         return int(value)
     if isinstance(value, float):
         if not isfinite(value):
-            raise ValueError(f'{place}: JSON has no {value}; store the string "NaN" or "Infinity" instead')
+            raise ValueError(
+                f'{place}: JSON has no {value}; store the string "NaN" or "Infinity" instead, or as _FillValue for '
+                f"xarray what {FOR_XARRAY}({value}, dtype) gives"
+            )
         return float(value)
     if isinstance(value, Mapping):
         for name in value:

@@ -1,0 +1,38 @@
+"""Errors of unknown arguments that say which one may be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OTHERS = {"compression": "compressors", "compressor": "compressors", "compression_opts": "compressors"}
+"""What arguments are called in other programs, where spelling does not tell."""
+
+
+def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeError:
+    """The error for an argument ``name`` that ``function`` does not have."""
+    meant = _OTHERS.get(name)
+    if meant not in known:
+        meant = next(iter(get_close_matches(name, known, n=1)), None)
+    hint = "" if meant is None else f"; did you mean {meant!r}?"
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def with_hints(function: Callable[P, R]) -> Callable[P, R]:
+    """``function``, whose errors of unknown arguments say which one may be meant."""
+    known = frozenset(signature(function).parameters)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        unknown: Any = kwargs.keys() - known
+        if unknown:
+            raise unknown_argument(function.__name__, min(unknown), known - {"self"})
+        return function(*args, **kwargs)
+
+    return call
