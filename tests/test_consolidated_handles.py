@@ -312,6 +312,31 @@ def test_two_appenders_leave_the_newest_shape(store: Any) -> None:
     check(store, zardine.open_consolidated(store))
 
 
+class Meeting(MemoryStore):
+    """Lets another writer come in between, the next time that the consolidated metadata is written."""
+
+    between: Any = None
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        if self.between is not None and key in ("zarr.json", ".zmetadata"):
+            between, self.between = self.between, None
+            between()
+        return super().set(key, value, condition=condition)
+
+
+def test_of_two_writers_that_meet_none_stores_an_older_document(store: Any) -> None:
+    meeting = Meeting({key: bytes(store.get(key)) for key in store.list()})
+    group, other = zardine.open_consolidated(meeting), zardine.open_consolidated(meeting)
+    meeting.between = lambda: other["t"].append(DATA)
+    group["t"].attrs["k"] = 1
+    meeting.between = lambda: other["sub"].attrs.update(k=2)
+    group["sub/x"].append(DATA)
+    found = zardine.open_consolidated(meeting)
+    assert (found["t"].shape, found["t"].attrs["k"]) == ((6, 4), 1)
+    assert (found["sub/x"].shape, found["sub"].attrs["k"]) == ((6, 4), 2)
+    check(meeting, found)
+
+
 class Refusing(MemoryStore):
     """Refuses to write the consolidated metadata, once told to."""
 

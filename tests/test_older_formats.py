@@ -392,3 +392,39 @@ def test_a_fill_value_of_null_through_a_group(tmp_path: Path) -> None:
     with pytest.warns(zardine.errors.ZarrUserWarning, match="/x: fill value null"):
         new = zardine.convert(tmp_path, MemoryStore())
     assert new["x"].fill_value == 0
+
+
+@pytest.mark.parametrize(("text", "value"), [("é", b"\xe9"), ("a", b"a"), ("é\x7f", b"\xe9\x7f"), ("", b"")])
+def test_fill_values_of_v1_are_plain_text(text: str, value: bytes) -> None:
+    """Every byte is one character of Latin-1, in both directions."""
+    store = MemoryStore()
+    made = zardine.create_array(store, shape=(4,), chunks=(2,), dtype="S2", fill_value=value, zarr_format=1)
+    assert json.loads(bytes(store.get("meta") or b""))["fill_value"] == text
+    made[:2] = b"xy"
+    array = zardine.open_array(store)
+    assert array[...].tolist() == [b"xy", b"xy", value, value]
+    array.resize(6)
+    assert json.loads(bytes(store.get("meta") or b""))["fill_value"] == text
+    assert zardine.open_array(store)[4:].tolist() == [value, value]
+    assert zardine.from_array(None, data=array, zarr_format=2).fill_value == value
+
+
+@pytest.mark.parametrize(("stored", "value"), [("YQA=", b"a"), ("YQ==", b"a"), ("AAA=", b""), ("AGI=", b"\0b")])
+def test_fill_values_of_v2_with_nuls(stored: str, value: bytes) -> None:
+    """``S2`` fills with NULs at their ends are the same with and without these."""
+    store = MemoryStore()
+    zardine.create_array(store, shape=(4,), chunks=(2,), dtype="S2", zarr_format=2, fill_value=b"")
+    document = json.loads(bytes(store.get(".zarray") or b""))
+    store.set(".zarray", json.dumps({**document, "fill_value": stored}).encode())
+    array = zardine.open_array(store)
+    assert array[...].tolist() == [value] * 4
+    assert array.fill_value == value
+    array[:2] = value
+    assert array.nchunks_initialized == 0
+    array[:2] = b"zz"
+    array[:2] = value
+    assert array.nchunks_initialized == 0
+    array.resize(5)
+    assert json.loads(bytes(store.get(".zarray") or b""))["fill_value"] == stored
+    again = zardine.create_array(None, shape=2, dtype="S2", zarr_format=2, fill_value=value)
+    assert again[...].tolist() == [value] * 2

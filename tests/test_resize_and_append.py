@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.errors import ReadOnlyError, StoreError
+from zardine.errors import CorruptionError, ReadOnlyError, StoreError
 from zardine.storage import Condition, CountingStore, MemoryStore, WrapperStore
 
 LAYOUTS = pytest.mark.parametrize(
@@ -254,3 +254,49 @@ def test_the_same_shape_again_writes_nothing_where_nothing_was_left() -> None:
     counting.reset()
     array.resize((5, 5))
     assert counting.counts.writes <= 1  # the document, perhaps
+
+
+@pytest.mark.parametrize("shards", [None, 4, 8])
+@pytest.mark.parametrize("grow", ["resize", "append", "another's append"])
+def test_a_block_is_planned_anew_once_the_array_has_grown(shards: int | None, grow: str) -> None:
+    """What covered the last chunk of the shorter array covers only a part of it now."""
+    store = MemoryStore()
+    array = zardine.create_array(store, shape=10, chunks=4 if shards != 8 else 2, shards=shards, dtype="i4")
+    array[8:10] = 1
+    assert array[8:10].tolist() == [1, 1]
+    if grow == "resize":
+        array.resize(11)
+        array[10:11] = 5
+    elif grow == "append":
+        array.append([5])
+    else:
+        zardine.open_array(store).append([5])
+        array.refresh()
+    array[8:10] = 7
+    assert array[8:].tolist() == [7, 7, 5]
+    assert zardine.open_array(store)[8:].tolist() == [7, 7, 5]
+
+
+@pytest.mark.parametrize("shards", [None, 4, 8])
+@pytest.mark.parametrize("grow", ["resize", "append"])
+def test_what_covered_a_damaged_chunk_before_the_array_grew_does_not_heal_it(shards: int | None, grow: str) -> None:
+    """Else what was added in that chunk since would become fill values, without a word."""
+    store = MemoryStore()
+    array = zardine.create_array(store, shape=10, chunks=4, shards=shards, dtype="i4", compressors=None)
+    array[8:10] = 1
+    array[8:10] = 2
+    if grow == "resize":
+        array.resize(12)
+        array[10:12] = 5
+    else:
+        array.append([5, 5])
+    key = "c/1" if shards == 8 else "c/2"
+    data = bytearray(store.get(key) or b"")
+    place = data.index(np.array([5], "<i4").tobytes())
+    data[place] ^= 1
+    store.set(key, bytes(data))
+    with pytest.raises(CorruptionError):
+        array[8:10] = 7
+    assert bytes(store.get(key) or b"") == bytes(data)
+    array[8:12] = 7  # all that was there is replaced
+    assert array[8:].tolist() == [7, 7, 7, 7]

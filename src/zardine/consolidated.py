@@ -10,7 +10,7 @@ from zardine.errors import ZardineError, ZarrUserWarning
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
-from zardine.metadata.node_names import join_path
+from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.node_changes import update_node
 from zardine.nodes import describe, document_key, find_node, implied_group
 from zardine.places import is_within
@@ -39,13 +39,14 @@ class Consolidated:
         return {each[len(prefix) :]: node for each, node in list(self.nodes.items()) if each.startswith(prefix)}
 
     def names(self, path: str) -> list[str]:
-        """Names of the nodes directly below one of them, sorted."""
+        """Names of the nodes directly below one of them, sorted; without those that no path can have."""
         changes = self.changes
         if self._names is None or self._names[0] != changes:
             names: dict[str, list[str]] = {}
             for each in sorted(self.nodes):
                 parent, _, name = each.rpartition("/")
-                names.setdefault(parent, []).append(name)
+                if explain_bad_name(name) is None:
+                    names.setdefault(parent, []).append(name)
             self._names = changes, names
         return self._names[1].get(path, [])
 

@@ -41,9 +41,9 @@ def open(
     """Open the array or group at ``store`` (and ``path`` in it).
 
     Without ``mode`` what is there is opened for reading and writing, and :class:`~zardine.errors.NodeNotFoundError` is
-    raised where nothing is. Only a ``mode`` of ``"a"``, ``"w"`` or ``"w-"`` creates something, or an argument for what is
-    new: ``attributes`` a group, ``shape`` or ``data`` an array (see :func:`open_array`). A store in memory that begins
-    with this call (``None``) gets a group.
+    raised where nothing is. Only a ``mode`` of ``"a"``, ``"w"`` or ``"w-"`` creates something, or an argument for what
+    is new: ``attributes`` a group, ``shape`` or ``data`` an array (see :func:`open_array`). A store in memory that
+    begins with this call (``None``) gets a group.
     """
     check_format(zarr_format)
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)

@@ -114,3 +114,67 @@ def test_wrong_members_are_named() -> None:
     store.set("zarr.json", json.dumps(wrong).encode())
     with pytest.raises(MetadataError, match=r"/x is invalid\n  - shape: the member is missing"):
         zardine.open_group(store)["x"]
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_paths_with_slashes_at_their_ends(zarr_format: int) -> None:
+    """Some programs write the paths of members as absolute ones."""
+    store = MemoryStore()
+    root = zardine.create_group(store, zarr_format=zarr_format)
+    root.create_array("g/x", shape=(4,), dtype="i2", attributes={"unit": "m"})
+    zardine.consolidate_metadata(store)
+    key = "zarr.json" if zarr_format == 3 else ".zmetadata"
+    changed = document(store, key)
+    of = changed["consolidated_metadata"] if zarr_format == 3 else changed
+    of["metadata"] = {
+        f"/{path}/" if zarr_format == 3 else f"/{path}" if "/" in path else path: node
+        for path, node in of["metadata"].items()
+    }
+    assert any(path.startswith("/") for path in of["metadata"])
+    store.set(key, json.dumps(changed).encode())
+    group = zardine.open_consolidated(store)
+    assert [path for path, _ in group.members(max_depth=None)] == ["g", "g/x"]
+    assert group["g/x"].shape == group["g"]["x"].shape == (4,)
+    assert dict(group["/g/x/"].attrs) == {"unit": "m"}
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("path", ["..", ".", "a/../x", "a//b", "a\0b", "g/."])
+def test_paths_that_are_none(zarr_format: int, path: str) -> None:
+    store = MemoryStore()
+    zardine.create_group(store, zarr_format=zarr_format).create_array("x", shape=(4,), dtype="i2")
+    zardine.consolidate_metadata(store)
+    key = "zarr.json" if zarr_format == 3 else ".zmetadata"
+    changed = document(store, key)
+    nodes = (changed["consolidated_metadata"] if zarr_format == 3 else changed)["metadata"]
+    own = "x" if zarr_format == 3 else "x/.zarray"
+    nodes[path + own[1:]] = nodes[own]
+    store.set(key, json.dumps(changed).encode())
+    with pytest.raises(MetadataError, match="metadata"):
+        zardine.open_group(store)
+
+
+@pytest.mark.parametrize("path", ["__zardine", "...", "g/__x"])
+def test_names_that_are_reserved_are_not_listed(path: str) -> None:
+    """As where the metadata is not consolidated: all that is listed can be opened."""
+    store = hierarchy()
+    zardine.consolidate_metadata(store)
+    changed = document(store)
+    nodes = changed["consolidated_metadata"]["metadata"]
+    nodes[path] = nodes["x"]
+    store.set("zarr.json", json.dumps(changed).encode())
+    group = zardine.open_group(store)
+    assert [name for name, _ in group.members(max_depth=None)] == ["g", "g/h", "g/h/y", "x"]
+    assert path not in group
+    group.attrs["k"] = 1
+    assert path in document(store)["consolidated_metadata"]["metadata"]  # what others wrote stays
+
+
+def test_a_member_is_an_object() -> None:
+    store = hierarchy()
+    zardine.consolidate_metadata(store)
+    changed = document(store)
+    changed["consolidated_metadata"]["metadata"]["x"] = 5
+    store.set("zarr.json", json.dumps(changed).encode())
+    with pytest.raises(MetadataError, match=r"metadata\.x"):
+        zardine.open_group(store)

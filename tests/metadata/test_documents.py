@@ -406,3 +406,20 @@ def test_shards_with_more_inner_chunks_than_an_index_can_hold_are_refused() -> N
     codecs = [{"name": "sharding_indexed", "configuration": sharding}]
     found = places(array_document(shape=[2**62, 2**62], chunk_grid=grid, codecs=codecs))
     assert found == ["codecs[0].configuration.chunk_shape"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data_type": "float33", "shape": [-1, 6]},
+        {"data_type": "float33", "dimension_names": 5},
+        {"extra": {"name": "x"}, "attributes": []},
+        {"codecs": [LITTLE, "zip"], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [0, 3]}}},
+        {"codecs": [LITTLE, "zip", "zap"]},
+    ],
+)
+def test_two_faults_of_which_one_is_an_extension(changes: dict[str, Any]) -> None:
+    """Knowing the extension would not be enough to read such a document."""
+    with pytest.raises(MetadataError) as error:
+        open_document(array_document(**changes))
+    assert type(error.value) is MetadataError

@@ -38,6 +38,11 @@ def explain_bad_name(name: str, zarr_format: int | None = None) -> str | None:
     return None
 
 
+def is_key(path: str) -> bool:
+    """Whether a store can have anything at ``path``."""
+    return "\0" not in path and not any(part in ("", ".", "..") for part in path.split("/"))
+
+
 def can_be_named(name: str, zarr_format: int) -> bool:
     """Whether a node of that version can be opened by ``name``, in which there is no ``/``."""
     return zarr_format == 3 or "\\" not in name

@@ -13,6 +13,7 @@ from zardine.data_types.base import DataType
 from zardine.errors import Problem
 from zardine.json_document import JSON, MISSING, Extension, Number, Problems, is_integer, parse_choice, parse_integers
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, OlderForm
+from zardine.metadata.node_names import is_key
 from zardine.metadata.v2_codecs import Storage, check_options, codec_places, object_codec, to_codecs
 from zardine.metadata.v2_dtypes import parse_dtype
 from zardine.metadata.v2_fill_values import fill_to_json, parse_fill
@@ -244,10 +245,11 @@ def _parse_consolidated(value: Mapping[str, JSON], problems: Problems) -> dict[s
     if GROUP not in documents:
         problems.add(f"{CONSOLIDATED}: metadata", f"{GROUP} is missing, the document of the group itself")
     nodes: dict[str, Mapping[str, JSON]] = {}
+    documents = {key.strip("/"): document for key, document in documents.items()}
     for key, document in documents.items():
-        path, _, name = key.strip("/").rpartition("/")
+        path, _, name = key.rpartition("/")
         if path and name in (ARRAY, GROUP) and isinstance(document, Mapping):
-            if any(part in ("", ".", "..") for part in path.split("/")):
+            if not is_key(path):
                 problems.add(f"{CONSOLIDATED}: metadata.{key}", "no key of a store")
                 continue
             attributes = documents.get(f"{path}/{ATTRIBUTES}", {})

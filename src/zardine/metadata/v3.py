@@ -22,6 +22,7 @@ from zardine.json_document import (
     parse_integers,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.node_names import is_key
 from zardine.metadata.seen_documents import recall, remember
 
 DOCUMENT_NAME = "zarr.json"
@@ -297,4 +298,8 @@ def _parse_consolidated(value: JSON, problems: Problems) -> dict[str, Mapping[st
     for path, node in nodes.items():
         if not isinstance(node, Mapping):
             problems.expected(f"{place}.metadata.{path}", "a metadata document", node)
-    return {path.strip("/"): node for path, node in nodes.items() if isinstance(node, Mapping)}
+        elif path.strip("/") and not is_key(path.strip("/")):
+            problems.add(f"{place}.metadata.{path}", "no path of a node")
+    found = {path.strip("/"): node for path, node in nodes.items() if isinstance(node, Mapping)}
+    found.pop("", None)  # the group itself
+    return found
