@@ -57,6 +57,8 @@ class Group:
         self._consolidated = None if nodes is None else Consolidated(store, path, metadata.zarr_format, nodes)
         self._above = ""
         """The path of this group below the one that has the consolidated metadata."""
+        self._shown: tuple[int, GroupMetadata, GroupMetadata] | None = None
+        """What :attr:`metadata` gave last, and what it was made of."""
 
     @classmethod
     def open(
@@ -92,7 +94,11 @@ class Group:
         """The metadata document."""
         if self._consolidated is None:
             return self._metadata
-        return self._metadata.with_consolidated(self._consolidated.below(self._above))
+        state = self._consolidated.changes, self._metadata
+        if self._shown is None or self._shown[0] != state[0] or self._shown[1] is not state[1]:
+            whole = self._metadata.with_consolidated(self._consolidated.below(self._above))
+            self._shown = (*state, whole)
+        return self._shown[2]
 
     @property
     def attrs(self) -> Attributes:
@@ -571,6 +577,7 @@ class Group:
     def _come_out_of(self, above: Group, relative: str) -> None:
         if above._consolidated is not None:
             self._consolidated, self._above = above._consolidated, join_path(above._above, relative)
+            self._shown = None
 
     def _made(self, node: N, *, emptied: bool = False) -> N:
         """A node that was made below this group, with which consolidated metadata is kept true.

@@ -350,16 +350,16 @@ def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
                     f"a Zarr v{version} node is stored at {describe(store, path)} ({name}); "
                     "overwrite=True erases it and all below"
                 )
-    try:
-        if metadata.zarr_format != 1 and find_node(store, path, 1) is not None:
-            name = document_names(1, "array")[0]
-            raise ContainsArrayError(
-                f"a Zarr v1 array is stored at {describe(store, path)} ({name}); overwrite=True erases it"
-            )
-        hidden = implied_group(store, path) if isinstance(metadata, ArrayMetadata) else None
-    except StoreError as error:
-        _refusal(error)
-        return
+    name = document_names(1, "array")[0]
+    key = join_path(path, name)
+    if metadata.zarr_format != 1 and _is_seen(store, key) and _is_v1(store.get(key) or b""):
+        raise ContainsArrayError(
+            f"a Zarr v1 array is stored at {describe(store, path)} ({name}); overwrite=True erases it"
+        )
+    hidden = None
+    if isinstance(metadata, ArrayMetadata):
+        with suppress(StoreError):  # what cannot be listed cannot be looked for
+            hidden = implied_group(store, path)
     if hidden is not None:
         node = find_node(store, path)
         if node is not None:

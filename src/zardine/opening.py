@@ -22,7 +22,7 @@ from zardine.groups import Group
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.new_array import check_format
-from zardine.nodes import as_array, as_group, describe, find_node, implied_group, older_document, taken
+from zardine.nodes import UNFINISHED, as_array, as_group, describe, find_node, implied_group, older_document, taken
 from zardine.places import find_place
 from zardine.stores.base import Store, Version
 from zardine.stores.resolve import Mode, StoreLike
@@ -66,8 +66,10 @@ def open(
         creating = store is None or how["attributes"] is not None
         return _open_found_group(found, inner, node, mode or ("a" if creating else "r+"), zarr_format, **how)
     except GroupNotFoundError as error:
-        hint = "" if mode is not None or found.read_only else "; mode='a' creates a group, shape and dtype an array"
-        raise NodeNotFoundError(f"{str(error).replace('no group', 'no array or group')}{hint}") from None
+        text = str(error).replace("no group", "no array or group")
+        if mode is None and not found.read_only and UNFINISHED not in text:
+            text += "; mode='a' creates a group, shape and dtype an array"
+        raise NodeNotFoundError(text) from None
 
 
 def open_array(
@@ -203,6 +205,8 @@ def _opened(array: Array, seen: Mapping[str, Version | None]) -> Array:
 
 def _check_arguments(kwargs: Mapping[str, Any], called: Callable[..., Any]) -> None:
     """Refuse arguments that ``called`` (or :func:`create`, for arrays) does not have, also where it is not called."""
+    if not kwargs:
+        return
     known = {*(called.__kwdefaults__ or ())}
     if called is open_array:
         known |= signature(create).parameters.keys()

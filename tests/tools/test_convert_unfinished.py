@@ -24,6 +24,7 @@ from zardine.errors import (
     ConversionError,
     GroupNotFoundError,
     NodeExistsError,
+    NodeNotFoundError,
     ReadOnlyError,
     StoreError,
 )
@@ -86,8 +87,10 @@ def test_a_killed_conversion_goes_on(hierarchy: Path, tmp_path: Path) -> None:
         assert not (target / "zarr.json").exists()
         with pytest.raises(GroupNotFoundError, match="a conversion to this place is not finished"):
             zardine.open_group(target, mode="r")
+        with pytest.raises(NodeNotFoundError, match=r"is not finished .*: the same conversion again continues it$"):
+            zardine.open(target)
         with pytest.raises(NodeExistsError, match="is not finished"):
-            zardine.open(target)  # does not make a group either
+            zardine.open(target, mode="a")  # does not make a group either
         with pytest.raises(NodeExistsError, match="is not finished"):
             zardine.create_array(target, name="deep2/more", shape=1, dtype="i4")
         with pytest.raises(FileNotFoundError):
