@@ -12,7 +12,7 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import explain_bad_name, join_path
 from zardine.node_changes import update_node
-from zardine.nodes import describe, document_key, find_node, implied_group
+from zardine.nodes import HIDDEN, describe, document_key, find_node, implied_group
 from zardine.places import is_within
 from zardine.stores.base import Store
 
@@ -45,7 +45,7 @@ class Consolidated:
             names: dict[str, list[str]] = {}
             for each in sorted(self.nodes):
                 parent, _, name = each.rpartition("/")
-                if explain_bad_name(name) is None:
+                if explain_bad_name(name, self.zarr_format) is None and not name.startswith(HIDDEN):
                     names.setdefault(parent, []).append(name)
             self._names = changes, names
         return self._names[1].get(path, [])
