@@ -3,6 +3,9 @@
 
 use std::ops::Range;
 
+use crate::distinct::distinct;
+use crate::shared_integers::{SharedIntegers, read};
+
 /// What one chunk takes part with along one axis.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -18,33 +21,72 @@ pub struct Row {
     pub listed: Option<Range<usize>>,
 }
 
-#[derive(Clone, Debug, Default)]
+/// Every index of a row is less than its extent, every place less than the length of the array that the axis is of:
+/// the functions that make this value have checked it, and nothing changes it. Copies without bounds checks rely on
+/// that.
+#[derive(Clone, Debug)]
 pub struct AxisRows {
     rows: Vec<Row>,
     /// Number of the first of `rows`: those before are not used.
     low: usize,
-    pub indices: Vec<usize>,
-    pub places: Vec<usize>,
+    /// Length of the array.
+    length: usize,
+    indices: Vec<usize>,
+    places: Vec<usize>,
 }
 
 /// The arrays of a strided axis as the caller gives them.
 pub struct StridedArrays<'a> {
-    pub extents: &'a [i64],
-    pub first: &'a [i64],
-    pub count: &'a [i64],
-    pub out_first: &'a [i64],
+    pub extents: SharedIntegers<'a>,
+    pub first: SharedIntegers<'a>,
+    pub count: SharedIntegers<'a>,
+    pub out_first: SharedIntegers<'a>,
     pub step: i64,
 }
 
 /// The arrays of a listed axis as the caller gives them.
 pub struct ListedArrays<'a> {
-    pub extents: &'a [i64],
-    pub bounds: &'a [i64],
-    pub indices: &'a [i64],
-    pub places: Option<&'a [i64]>,
+    pub extents: SharedIntegers<'a>,
+    pub bounds: SharedIntegers<'a>,
+    pub indices: SharedIntegers<'a>,
+    pub places: Option<SharedIntegers<'a>>,
 }
 
 impl AxisRows {
+    fn new(length: usize, low: usize) -> Self {
+        AxisRows { rows: Vec::new(), low, length, indices: Vec::new(), places: Vec::new() }
+    }
+
+    /// Length of the array along this axis.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The numbers of the rows that are there.
+    pub fn used(&self) -> Range<usize> {
+        self.low..self.low + self.rows.len()
+    }
+
+    /// Indices and places of a listed row.
+    pub fn lists(&self, listed: Range<usize>) -> (&[usize], &[usize]) {
+        (&self.indices[listed.clone()], &self.places[listed])
+    }
+
+    /// Whether no place is named twice, by one row or by two.
+    pub fn is_disjoint(&self) -> bool {
+        if !self.places.is_empty() {
+            return distinct(self.length as u64, self.places.iter().map(|&place| place as u64));
+        }
+        // rows without lists name intervals
+        let intervals = || self.rows.iter().filter(|row| row.count > 0).map(|row| (row.place, row.place + row.count));
+        if intervals().is_sorted_by(|before, after| before.1 <= after.0) {
+            return true;
+        }
+        let mut sorted: Vec<(usize, usize)> = intervals().collect();
+        sorted.sort_unstable();
+        sorted.is_sorted_by(|before, after| before.1 <= after.0)
+    }
+
     pub fn row(&self, number: usize) -> &Row {
         &self.rows[number - self.low]
     }
@@ -56,7 +98,7 @@ impl AxisRows {
             return Err(format!("{count} elements from {first} on leave a chunk of {extent}"));
         }
         let row = Row { extent, count, first: start, step: 1, place: 0, place_step: 1, listed: None };
-        Ok(AxisRows { rows: vec![row], ..Default::default() })
+        Ok(AxisRows { rows: vec![row], ..AxisRows::new(count, 0) })
     }
 
     /// The rows `used` of a strided axis of an array that is `length` long.
@@ -70,8 +112,8 @@ impl AxisRows {
         let step = isize::try_from(step).map_err(|_| "the step is too large")?;
         let mut rows = Vec::with_capacity(used.len());
         for i in used.clone() {
-            let (extent, count) = (natural(extents[i])?, natural(count[i])?);
-            let (first, place) = (first[i], out_first[i]);
+            let (extent, count) = (natural(read(&extents[i]))?, natural(read(&count[i]))?);
+            let (first, place) = (read(&first[i]), read(&out_first[i]));
             if count > 0 {
                 let last = (count as i64 - 1).checked_mul(step as i64).and_then(|reach| reach.checked_add(first));
                 let inside = |index: i64| index >= 0 && (index as u64) < extent as u64;
@@ -85,7 +127,7 @@ impl AxisRows {
             let (first, place) = if count > 0 { (first as usize, place as usize) } else { (0, 0) };
             rows.push(Row { extent, count, first, step, place, place_step: 1, listed: None });
         }
-        Ok(AxisRows { rows, low: used.start, ..Default::default() })
+        Ok(AxisRows { rows, ..AxisRows::new(length, used.start) })
     }
 
     /// The rows `used` of a listed axis of an array that is `length` long.
@@ -99,31 +141,32 @@ impl AxisRows {
         }
         let used = within(used, extents.len())?;
         if used.is_empty() {
-            return Ok(AxisRows::default());
+            return Ok(AxisRows::new(length, used.start));
         }
-        let (begin, end) = (natural(bounds[used.start])?, natural(bounds[used.end])?);
+        let (begin, end) = (natural(read(&bounds[used.start]))?, natural(read(&bounds[used.end]))?);
         if begin > end || end > indices.len() {
             return Err("bounds leave the list".into());
         }
         let mut axis = AxisRows {
             rows: Vec::with_capacity(used.len()),
             low: used.start,
+            length,
             indices: Vec::with_capacity(end - begin),
             places: Vec::with_capacity(end - begin),
         };
         for i in used {
-            let extent = natural(extents[i])?;
-            let (low, high) = (natural(bounds[i])?, natural(bounds[i + 1])?);
+            let extent = natural(read(&extents[i]))?;
+            let (low, high) = (natural(read(&bounds[i]))?, natural(read(&bounds[i + 1]))?);
             if low < begin || low > high || high > end {
                 return Err("bounds are not ascending".into());
             }
             let start = axis.indices.len();
             for at in low..high {
-                let index = indices[at];
+                let index = read(&indices[at]);
                 if index < 0 || index as u64 >= extent as u64 {
                     return Err(format!("row {i} leaves its chunk"));
                 }
-                let place = places.map_or(at as i64, |places| places[at]);
+                let place = places.map_or(at as i64, |places| read(&places[at]));
                 if place < 0 || place as u64 >= length as u64 {
                     return Err(format!("row {i} leaves the array"));
                 }
@@ -170,13 +213,19 @@ fn natural(value: i64) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared_integers::integers;
+    use std::sync::atomic::AtomicI64;
+
+    fn shared(values: &[i64]) -> Vec<AtomicI64> {
+        values.iter().map(|&value| AtomicI64::new(value)).collect()
+    }
 
     fn strided(first: i64, count: i64, out_first: i64, step: i64) -> Result<AxisRows, String> {
         let arrays = StridedArrays {
-            extents: &[4, 9],
-            first: &[9, first],
-            count: &[9, count],
-            out_first: &[9, out_first],
+            extents: &integers([4, 9]),
+            first: &integers([9, first]),
+            count: &integers([9, count]),
+            out_first: &integers([9, out_first]),
             step,
         };
         AxisRows::strided(&arrays, 1..2, 6)
@@ -198,9 +247,35 @@ mod tests {
     }
 
     #[test]
+    fn places_that_are_named_twice_are_found() {
+        let strided = |count: &[i64], out_first: &[i64]| {
+            let (zeros, nines) = (shared(&vec![0; count.len()]), shared(&vec![9; count.len()]));
+            let (count, out_first) = (&shared(count)[..], &shared(out_first)[..]);
+            let arrays = StridedArrays { extents: &nines, first: &zeros, count, out_first, step: 1 };
+            AxisRows::strided(&arrays, 0..count.len(), 20).unwrap().is_disjoint()
+        };
+        assert!(strided(&[3, 4, 5], &[0, 3, 7]) && strided(&[3, 4, 5], &[9, 5, 0]) && strided(&[3, 0, 5], &[0, 1, 3]));
+        assert!(!strided(&[3, 4], &[0, 2]) && !strided(&[3, 4], &[3, 0]) && !strided(&[9, 1, 1], &[0, 4, 12]));
+        assert!(strided(&[], &[]));
+        let listed = |places: &[i64]| {
+            let arrays = ListedArrays {
+                extents: &integers([9, 9]),
+                bounds: &integers([0, 2, 4]),
+                indices: &integers([0, 1, 2, 4]),
+                places: Some(&shared(places)),
+            };
+            AxisRows::listed(&arrays, 0..2, 20).unwrap().is_disjoint()
+        };
+        assert!(listed(&[0, 1, 2, 3]) && listed(&[3, 0, 2, 19]) && listed(&[0, 2, 1, 3]));
+        assert!(!listed(&[0, 0, 2, 3]) && !listed(&[0, 1, 1, 0]) && !listed(&[0, 1, 3, 0]));
+    }
+
+    #[test]
     fn listed_rows_stay_inside_and_even_lists_become_strided() {
         let listed = |bounds: &[i64], indices: &[i64], places: Option<&[i64]>| {
-            AxisRows::listed(&ListedArrays { extents: &[4, 9], bounds, indices, places }, 0..2, 6)
+            let (bounds, indices, places) = (shared(bounds), shared(indices), places.map(shared));
+            let (extents, places) = (&integers([4, 9]), places.as_deref());
+            AxisRows::listed(&ListedArrays { extents, bounds: &bounds, indices: &indices, places }, 0..2, 6)
         };
         let axis = listed(&[0, 2, 5], &[3, 0, 1, 5, 6], None).unwrap();
         assert_eq!((axis.row(0).step, axis.row(0).first, axis.row(0).listed.clone()), (-3, 3, None));

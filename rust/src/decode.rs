@@ -1,25 +1,27 @@
 //! Decoding: from stored bytes to elements of an array.
 
+use std::ops::Range;
+
 use crate::axis_rows::AxisRows;
 use crate::chunk_geometry::ChunkGeometry;
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
 use crate::read_space::{ChunkSpace, ReadSpace};
-use crate::sources::{Fetched, File, Source, fetch};
+use crate::sources::{Fetched, Readable, Source, fetch};
 use crate::steps::sum;
-use crate::strided_memory::StridedMemory;
+use crate::strided_memory::StridedOutput;
 use crate::transfer::{Direction, Sides, Transfer};
 use crate::workers::{Batches, Failures};
 use crate::{Failure, Outcome};
 
-/// A call: jobs of the columns source, offset, length, and the row of each axis. All rows and sources exist.
+/// A call. What threads rely on, who write into one array side by side, `new` has checked: every job has rows of its
+/// own on `axes`, which are those of `out`, no two jobs share an element of it, and no source overlaps it.
 pub struct Decode<'a> {
-    pub pipeline: &'a Pipeline,
-    pub sources: &'a [Source],
-    pub jobs: &'a JobTable,
-    /// Checked against the shape of `out`.
-    pub axes: &'a [AxisRows],
-    pub out: &'a StridedMemory,
+    pipeline: &'a Pipeline,
+    sources: &'a [Source<'a>],
+    jobs: &'a JobTable,
+    axes: &'a [AxisRows],
+    out: &'a StridedOutput<'a>,
 }
 
 /// What a thread keeps from job to job.
@@ -30,7 +32,66 @@ struct Space {
     transfer: Transfer,
 }
 
-impl Decode<'_> {
+/// Whether `axes` are those of an array of `shape` with elements of `item` bytes, for chunks of `pipeline`, and have
+/// the rows that `jobs` name.
+pub fn check_axes(
+    pipeline: &Pipeline,
+    jobs: &JobTable,
+    axes: &[AxisRows],
+    shape: &[usize],
+    item: usize,
+) -> Result<(), String> {
+    if item != pipeline.item() || shape.len() != pipeline.ndim() || axes.len() != pipeline.ndim() {
+        return Err("array, axes and pipeline do not fit together".into());
+    }
+    if axes.iter().zip(shape).any(|(axis, &length)| axis.length() != length) {
+        return Err("axes of an array of another shape".into());
+    }
+    let used = jobs.used_rows();
+    let there = |(used, axis): (&Range<usize>, &AxisRows)| {
+        let rows = axis.used();
+        used.is_empty() || rows.start <= used.start && used.end <= rows.end
+    };
+    if used.len() != axes.len() || !used.iter().zip(axes).all(there) {
+        return Err("jobs name rows that axes do not have".into());
+    }
+    Ok(())
+}
+
+/// Whether no source lies where `out` is written.
+pub fn check_apart(sources: &[Source], out: &StridedOutput) -> Result<(), String> {
+    let (low, high) = out.addresses();
+    let overlaps = |source: &Source| {
+        let (start, stop) = source.addresses();
+        start < high && low < stop && start < stop
+    };
+    if sources.iter().any(overlaps) { Err("a source overlaps the output".into()) } else { Ok(()) }
+}
+
+impl<'a> Decode<'a> {
+    /// `jobs` of the columns source, offset, length, and the row of each axis.
+    pub fn new(
+        pipeline: &'a Pipeline,
+        sources: &'a [Source<'a>],
+        jobs: &'a JobTable,
+        axes: &'a [AxisRows],
+        out: &'a StridedOutput<'a>,
+    ) -> Result<Self, String> {
+        check_axes(pipeline, jobs, axes, out.shape(), out.item())?;
+        jobs.check_sources(sources.len())?;
+        check_apart(sources, out)?;
+        // jobs differ in a row of some axis, and so in all places along it
+        if jobs.len() > 1 {
+            if !axes.iter().all(AxisRows::is_disjoint) {
+                return Err("rows of an axis share places".into());
+            }
+            if !jobs.is_distinct() {
+                return Err("two jobs share places".into());
+            }
+        }
+        Ok(Decode { pipeline, sources, jobs, axes, out })
+    }
+
     /// Do all jobs; the failures of those that fail.
     pub fn run(&self, threads: usize) -> Vec<Failure> {
         let mut geometry = ChunkGeometry::default();
@@ -38,7 +99,7 @@ impl Decode<'_> {
             (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
-        let uncompressed = self.pipeline.steps.compressor.is_none();
+        let uncompressed = self.pipeline.steps().compressor.is_none();
         let start = || Space { reading: ReadSpace::kept(), ..Space::default() };
         let states = batches.run(start, |space, range| {
             let Space { reading: ReadSpace { read, chunk }, geometry, transfer } = space;
@@ -52,8 +113,7 @@ impl Decode<'_> {
 
     fn set_geometry(&self, geometry: &mut ChunkGeometry, job: usize) -> Outcome {
         let rows = self.jobs.rows(job);
-        let extents = self.axes.iter().zip(rows).map(|(axis, &row)| axis.row(row as usize).extent);
-        geometry.set(extents, &self.pipeline.order, self.pipeline.item).ok_or("the chunk is too large".into())
+        self.pipeline.shape(geometry, self.axes.iter().zip(rows).map(|(axis, &row)| axis.row(row as usize).extent))
     }
 
     fn job(
@@ -64,17 +124,18 @@ impl Decode<'_> {
         geometry: &mut ChunkGeometry,
         transfer: &mut Transfer,
     ) -> Outcome {
-        let item = self.pipeline.item;
+        let item = self.pipeline.item();
         let rows = self.jobs.rows(job);
         let mut plan = |chunk: &[isize]| {
             let direction = Direction::Scatter;
-            let sides = Sides { chunk, array: &self.out.strides, item, direction, reads_far: false };
+            let sides = Sides { chunk, array: self.out.strides(), item, direction, reads_far: false };
             transfer.plan(self.axes, rows, &sides);
         };
         if let Fetched::Missing = fetched {
             plan(&vec![0; self.axes.len()]);
-            // SAFETY: the rows stay within the shape of `out`, and nothing is read.
-            unsafe { self.pipeline.fill.write_region(transfer, self.out.base) };
+            // SAFETY: the rows name elements of `out` (`new` has compared its shape with the lengths that `AxisRows`
+            // keeps to), which are those of this job alone (`new`, too). Nothing is read.
+            unsafe { self.pipeline.fill().write_region(transfer, self.out.base()) };
             return Ok(());
         }
         self.set_geometry(geometry, job)?;
@@ -84,8 +145,8 @@ impl Decode<'_> {
             Fetched::Missing => Ok(()),
             Fetched::Failed(reason) => Err(reason),
             Fetched::Bytes(stored) => self.scatter(stored, nbytes, space, transfer),
-            Fetched::InFile { file, offset, length } => {
-                self.scatter_file(file, offset, length, nbytes, space, transfer)
+            Fetched::Unread { from, offset, length } => {
+                self.scatter_unread(from, offset, length, nbytes, space, transfer)
             }
         }
     }
@@ -96,12 +157,15 @@ impl Decode<'_> {
         if nbytes == 0 || transfer.single_run() != Some(nbytes) || transfer.source_start() != 0 {
             return None;
         }
-        // SAFETY: the rows stay within the shape of `out`; no other job has a share in these bytes.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.out.base.offset(transfer.target_start()), nbytes) })
+        // SAFETY: one run holds all elements that the rows name, which belong to `out` and to this job alone, as `new`
+        // has checked; no source overlaps them. Who made `out` promised that they are writable. (Python code that uses
+        // the same array at the same time sees, or leaves, any mixture of bytes. Nothing but content is read back from
+        // there.)
+        Some(unsafe { std::slice::from_raw_parts_mut(self.out.base().offset(transfer.target_start()), nbytes) })
     }
 
     fn scatter(&self, stored: &[u8], nbytes: usize, space: &mut ChunkSpace, transfer: &Transfer) -> Outcome {
-        let steps = &self.pipeline.steps;
+        let steps = self.pipeline.steps();
         let body = steps.strip_outer(stored, nbytes)?;
         if steps.inner_sums == 0
             && let Some(target) = self.one_piece(transfer, nbytes)
@@ -112,39 +176,52 @@ impl Decode<'_> {
             return Ok(());
         }
         let content = space.elements(self.pipeline, body, nbytes)?;
-        debug_assert_eq!(content.len(), nbytes);
-        // SAFETY: `content` holds the whole chunk, whose extents the rows do not leave, nor the shape of `out`.
-        unsafe { transfer.copy(content.as_ptr(), self.out.base) };
+        assert!(content.len() >= nbytes);
+        // SAFETY: `content` holds the whole chunk, whose extents `AxisRows` keeps to; the places are elements of `out`
+        // and those of this job alone, as `new` has checked; the content is a source, which does not overlap it, or
+        // memory of ours.
+        unsafe { transfer.copy(content.as_ptr(), self.out.base()) };
         Ok(())
     }
 
     /// A chunk that is not compressed, read right to where it belongs if it is in one piece there.
-    fn scatter_file(
+    fn scatter_unread(
         &self,
-        file: File,
+        from: Readable,
         offset: u64,
         length: usize,
         nbytes: usize,
         space: &mut ChunkSpace,
         transfer: &Transfer,
     ) -> Outcome {
-        let sums = self.pipeline.steps.outer_sums * sum::SIZE;
+        let sums = self.pipeline.steps().outer_sums * sum::SIZE;
         if length != nbytes.saturating_add(sums) {
             return Err(format!("{length} bytes, expected {}", nbytes.saturating_add(sums)).into());
         }
         let Some(target) = self.one_piece(transfer, nbytes) else {
+            if let Readable::Shared(bytes) = from
+                && sums == 0
+                && !self.pipeline.changes_elements()
+            {
+                // as below, from the one look that is taken at these bytes
+                from.check(offset, length)?;
+                let source = bytes.start().wrapping_add(offset as usize);
+                // SAFETY: as in `scatter`, out of `length == nbytes` bytes of the source that are there.
+                unsafe { transfer.copy(source, self.out.base()) };
+                return Ok(());
+            }
             let mut read = std::mem::take(&mut space.content);
             let outcome = read.take(length).and_then(|stored| {
-                file.read(offset, stored, &mut [])?;
+                from.read(offset, stored, &mut [])?;
                 self.scatter(stored, nbytes, space, transfer)
             });
             space.content = read;
             return outcome;
         };
         let mut stored_sums = vec![0; sums];
-        file.read(offset, target, &mut stored_sums)?;
+        from.read(offset, target, &mut stored_sums)?;
         // each checksum is of the chunk and the checksums before
-        let mut computed = sum::crc32c(0, target);
+        let mut computed = if sums > 0 { sum::crc32c(0, target) } else { 0 };
         for stored in stored_sums.chunks_exact(sum::SIZE) {
             if stored != computed.to_le_bytes() {
                 return Err("a stored checksum does not match".into());
@@ -153,5 +230,54 @@ impl Decode<'_> {
         }
         self.pipeline.decode_elements(target);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axis_rows::StridedArrays;
+    use crate::shared_integers::integers;
+    use crate::steps::Steps;
+
+    fn axis(rows: [(i64, i64); 2], length: usize) -> AxisRows {
+        let arrays = StridedArrays {
+            extents: &integers([4, 4]),
+            first: &integers([0, 0]),
+            count: &integers(rows.map(|row| row.1)),
+            out_first: &integers(rows.map(|row| row.0)),
+            step: 1,
+        };
+        AxisRows::strided(&arrays, 0..2, length).unwrap()
+    }
+
+    /// What becomes of the jobs that name `rows`, all of which read the same 16 bytes, into an array of 6 x 6.
+    fn decode(axes: &[AxisRows], rows: &[[i64; 2]], item: usize) -> Result<Vec<u8>, String> {
+        let pipeline = Pipeline::new(vec![0; item], None, false, vec![0, 1], Steps::default())?;
+        let jobs = rows.iter().flat_map(|row| [0, 0, 16 * item as i64, row[0], row[1]]).collect();
+        let jobs = JobTable::new(jobs, 3, 2)?;
+        let mut memory = vec![0; 36];
+        // SAFETY: 36 bytes are there, and are used by `out` alone as long as it is.
+        let out = unsafe { StridedOutput::new(memory.as_mut_ptr(), vec![6, 6], vec![6, 1], 1)? };
+        let content = vec![7; 16 * item];
+        let sources = [Source::Bytes(&content)];
+        let failures = Decode::new(&pipeline, &sources, &jobs, axes, &out)?.run(4);
+        assert_eq!(failures, []);
+        Ok(memory)
+    }
+
+    #[test]
+    fn calls_that_do_not_fit_together_cannot_be_made() {
+        let right = || axis([(0, 4), (4, 2)], 6);
+        let all = [[0, 0], [1, 1], [0, 1], [1, 0]];
+        assert_eq!(decode(&[right(), right()], &all, 1).unwrap(), [7; 36]);
+        assert!(decode(&[right()], &all, 1).is_err());
+        assert!(decode(&[right(), right(), right()], &all, 1).is_err());
+        assert!(decode(&[right(), axis([(0, 4), (4, 2)], 7)], &all, 1).is_err());
+        assert!(decode(&[right(), axis([(0, 4), (0, 2)], 5)], &all, 1).is_err());
+        assert!(decode(&[right(), right()], &[[0, 2]], 1).is_err());
+        assert!(decode(&[right(), right()], &all, 2).is_err());
+        assert!(decode(&[right(), axis([(0, 4), (3, 2)], 6)], &all, 1).is_err());
+        assert!(decode(&[right(), right()], &[[0, 0], [1, 1], [0, 0]], 1).is_err());
     }
 }

@@ -1,37 +1,48 @@
 //! Encoding: from regions of an array to encoded chunks, one after the other.
 
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::Mutex;
+
 use crate::axis_rows::AxisRows;
 use crate::chunk_geometry::ChunkGeometry;
+use crate::decode::check_axes;
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
 use crate::read_space::ReadSpace;
 use crate::scratch::Scratch;
 use crate::sources::{Source, fetch_one};
+use crate::span::Span;
 use crate::steps::encoders::Encoders;
 use crate::steps::sum;
-use crate::strided_memory::StridedMemory;
+use crate::strided_memory::{SharedBytes, StridedMemory};
 use crate::transfer::{Direction, Sides, Transfer};
 use crate::workers::{Batches, Failures};
-use crate::{Failure, Outcome};
+use crate::{Failure, Outcome, Reason};
 
 /// Offset and length of a chunk that is not stored.
 pub const EMPTY: u64 = u64::MAX;
 /// Encoded chunks are collected in pieces of memory of this size.
 const PIECE: usize = 1 << 20;
 
-/// A call: jobs whose columns are the row of each axis, after those of what is stored of the chunk, if any are changed
-/// in part. All rows and sources exist.
+/// A call. Every job has rows on `axes`, which are those of `values`: `new` has checked it.
 pub struct Encode<'a> {
-    pub pipeline: &'a Pipeline,
-    pub sources: &'a [Source],
-    /// Only read.
-    pub values: &'a StridedMemory,
-    pub jobs: &'a JobTable,
-    /// Checked against the shape of `values`.
-    pub axes: &'a [AxisRows],
+    pipeline: &'a Pipeline,
+    sources: &'a [Source<'a>],
+    values: &'a StridedMemory<'a>,
+    jobs: &'a JobTable,
+    axes: &'a [AxisRows],
+    how: How,
+}
+
+/// How chunks are encoded.
+#[derive(Clone, Copy)]
+pub struct How {
     /// Whether chunks full of the fill value are encoded as well.
     pub keep_fill: bool,
     pub threads: usize,
+    /// Bytes in front of the chunks: where their offsets begin.
+    pub head: usize,
 }
 
 /// Chunks that are encoded, or (if nothing compresses them) will be when they are written to their place.
@@ -72,14 +83,29 @@ struct Space {
 }
 
 impl<'a> Encode<'a> {
+    /// `jobs` of a column for the row of each axis, after those of what is stored of the chunk, if any are changed in
+    /// part.
+    pub fn new(
+        pipeline: &'a Pipeline,
+        sources: &'a [Source<'a>],
+        values: &'a StridedMemory<'a>,
+        jobs: &'a JobTable,
+        axes: &'a [AxisRows],
+        how: How,
+    ) -> Result<Self, String> {
+        check_axes(pipeline, jobs, axes, values.shape(), values.item())?;
+        jobs.check_sources(sources.len())?;
+        Ok(Encode { pipeline, sources, values, jobs, axes, how })
+    }
+
     /// Encode all jobs, as far as can be done before the place of the result is known.
-    pub fn run(&'a self, head: usize) -> Result<(Encoded<'a>, Vec<Failure>), String> {
+    pub fn run(&'a self) -> Result<(Encoded<'a>, Vec<Failure>), String> {
         let failures = Failures::default();
         let mut geometry = ChunkGeometry::default();
         let sizes =
             (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
-        let batches = Batches::new(sizes, self.threads);
-        let raw = self.pipeline.steps.compressor.is_none();
+        let batches = Batches::new(sizes, self.how.threads);
+        let raw = self.pipeline.steps().compressor.is_none();
         let start = || Space { encoders: Encoders::kept(), ..Space::default() };
         let states = batches.run(start, |space, range| {
             for job in range {
@@ -115,7 +141,7 @@ impl<'a> Encode<'a> {
                 }
                 Chunk::Raw(length) | Chunk::Held { length, .. } => length,
             };
-            offsets.push(head.checked_add(nbytes).ok_or("too many bytes")? as u64);
+            offsets.push(self.how.head.checked_add(nbytes).ok_or("too many bytes")? as u64);
             lengths.push(length as u64);
             nbytes = nbytes.checked_add(length).ok_or("too many bytes")?;
         }
@@ -124,8 +150,7 @@ impl<'a> Encode<'a> {
 
     fn set_geometry(&self, geometry: &mut ChunkGeometry, job: usize) -> Outcome {
         let rows = self.jobs.rows(job);
-        let extents = self.axes.iter().zip(rows).map(|(axis, &row)| axis.row(row as usize).extent);
-        geometry.set(extents, &self.pipeline.order, self.pipeline.item).ok_or("the chunk is too large".into())
+        self.pipeline.shape(geometry, self.axes.iter().zip(rows).map(|(axis, &row)| axis.row(row as usize).extent))
     }
 
     /// Prepare the copy of a job's elements to its chunk; whether they are all of the chunk's elements.
@@ -134,11 +159,11 @@ impl<'a> Encode<'a> {
         let rows = self.jobs.rows(job);
         let sides = Sides {
             chunk: &geometry.strides,
-            array: &self.values.strides,
-            item: self.pipeline.item,
+            array: self.values.strides(),
+            item: self.pipeline.item(),
             direction: Direction::Gather,
             // what is not compressed goes right to the result
-            reads_far: self.pipeline.steps.compressor.is_some(),
+            reads_far: self.pipeline.steps().compressor.is_some(),
         };
         transfer.plan(self.axes, rows, &sides);
         Ok(self.axes.iter().zip(rows).all(|(axis, &row)| {
@@ -148,38 +173,50 @@ impl<'a> Encode<'a> {
     }
 
     /// The chunk's elements, if they lie in `values` as the chunk wants them.
-    fn in_place(&self, transfer: &Transfer, nbytes: usize) -> Option<&[u8]> {
+    fn in_place(&self, transfer: &Transfer, nbytes: usize) -> Option<SharedBytes<'a>> {
         if nbytes == 0 || transfer.single_run() != Some(nbytes) || transfer.target_start() != 0 {
             return None;
         }
-        // SAFETY: the rows stay within the shape of `values`.
-        Some(unsafe { std::slice::from_raw_parts(self.values.base.offset(transfer.source_start()), nbytes) })
+        // SAFETY: one run holds all elements that the rows name, which are elements of `values`: `new` has compared
+        // its shape with the lengths that `AxisRows` keeps to.
+        Some(unsafe { self.values.bytes(transfer.source_start(), nbytes) })
     }
 
-    /// Put the chunk's elements, in the order of the encoded chunk, into `target`, which is as large as the chunk.
+    /// Append the chunk's elements, in the order of the encoded chunk and `nbytes` in all, to `span`.
+    ///
+    /// `transfer` is what `plan` made for this job, and `whole` what it returned.
     fn gather(
         &self,
         job: usize,
         transfer: &Transfer,
         whole: bool,
-        target: &mut [u8],
+        nbytes: usize,
+        span: &mut Span,
         space: &mut ReadSpace,
     ) -> Outcome {
-        if !whole {
-            self.put_old(job, target, space)?;
+        let source = self.values.base();
+        if whole {
+            // SAFETY: the rows name elements of `values` (see `in_place`), and bytes of a chunk of `nbytes`, to whose
+            // extents `AxisRows` keeps. They name all of these: along each axis as many as there are, one after the
+            // other. The target is memory of ours, borrowed mutably by `span`.
+            unsafe { span.append_with(nbytes, |target| transfer.copy(source, target)) };
+            return Ok(());
         }
-        // SAFETY: the rows leave neither the shape of `values` nor the extents of the chunk.
-        unsafe { transfer.copy(self.values.base, target.as_mut_ptr()) };
+        self.put_old(job, nbytes, span, space)?;
+        let end = span.written().len();
+        let target = &mut span.written()[end - nbytes..];
+        // SAFETY: as above, but that the rest of the chunk has been written already.
+        unsafe { transfer.copy(source, target.as_mut_ptr()) };
         Ok(())
     }
 
-    /// Put what is stored of a chunk into `target`; the fill value if nothing is.
-    fn put_old(&self, job: usize, target: &mut [u8], space: &mut ReadSpace) -> Outcome {
+    /// Append what is stored of a chunk to `span`; the fill value if nothing is.
+    fn put_old(&self, job: usize, nbytes: usize, span: &mut Span, space: &mut ReadSpace) -> Outcome {
         match fetch_one(self.sources, self.jobs, job, &mut space.read)? {
-            None => self.pipeline.fill.write(target),
+            None => self.pipeline.fill().append_to(span, nbytes),
             Some(stored) => {
-                let body = self.pipeline.steps.strip_outer(stored, target.len())?;
-                target.copy_from_slice(space.chunk.elements(self.pipeline, body, target.len())?);
+                let body = self.pipeline.steps().strip_outer(stored, nbytes)?;
+                span.append(&space.chunk.elements(self.pipeline, body, nbytes)?[..nbytes]);
             }
         }
         Ok(())
@@ -188,9 +225,8 @@ impl<'a> Encode<'a> {
     /// Whether the first of the elements is the fill value (or there is none).
     fn begins_with_fill(&self, transfer: &Transfer) -> bool {
         transfer.first_source().is_none_or(|start| {
-            // SAFETY: the rows stay within the shape of `values`.
-            let element = unsafe { std::slice::from_raw_parts(self.values.base.offset(start), self.pipeline.item) };
-            self.pipeline.fill.is_item(element)
+            // SAFETY: the rows name elements of `values` (see `in_place`), of which this is one.
+            self.pipeline.fill().is_all_of_shared(unsafe { self.values.bytes(start, self.pipeline.item()) })
         })
     }
 
@@ -199,20 +235,20 @@ impl<'a> Encode<'a> {
         let Space { content, old, geometry, transfer, .. } = space;
         let whole = self.plan(job, geometry, transfer)?;
         let nbytes = geometry.nbytes;
-        if !self.keep_fill && self.begins_with_fill(transfer) {
+        if !self.how.keep_fill && self.begins_with_fill(transfer) {
             let empty = match self.in_place(transfer, nbytes) {
-                Some(elements) => self.pipeline.fill.is_all_of(elements),
+                Some(elements) => self.pipeline.fill().is_all_of_shared(elements),
                 None => {
-                    let target = content.take(nbytes)?;
-                    self.gather(job, transfer, whole, target, old)?;
-                    self.pipeline.fill.is_all_of(target)
+                    let mut span = Span::over(content.take(nbytes)?);
+                    self.gather(job, transfer, whole, nbytes, &mut span, old)?;
+                    self.pipeline.fill().is_all_of(span.written())
                 }
             };
             if empty {
                 return Ok(Chunk::Empty);
             }
         }
-        let sums = self.pipeline.steps.outer_sums * sum::SIZE;
+        let sums = self.pipeline.steps().outer_sums * sum::SIZE;
         Ok(Chunk::Raw(nbytes.checked_add(sums).ok_or("the chunk is too large")?))
     }
 
@@ -220,32 +256,21 @@ impl<'a> Encode<'a> {
         let Space { content, old, encoders, geometry, transfer, pieces, .. } = space;
         let whole = self.plan(job, geometry, transfer)?;
         let nbytes = geometry.nbytes;
-        let steps = &self.pipeline.steps;
+        let steps = self.pipeline.steps();
         let bound = steps.encoded_bound(nbytes)?;
-        let may_be_empty = !self.keep_fill && self.begins_with_fill(transfer);
-        let in_place = self.in_place(transfer, nbytes).filter(|_| self.pipeline.swapped_word.is_none());
-        let elements: &[u8] = match in_place {
-            Some(elements) if steps.inner_sums == 0 => {
-                if may_be_empty && self.pipeline.fill.is_all_of(elements) {
-                    return Ok(Chunk::Empty);
-                }
-                elements
-            }
-            _ => {
-                let target = content.take(steps.with_inner_sums(nbytes))?;
-                self.gather(job, transfer, whole, &mut target[..nbytes], old)?;
-                if may_be_empty && self.pipeline.fill.is_all_of(&target[..nbytes]) {
-                    return Ok(Chunk::Empty);
-                }
-                self.pipeline.encode_elements(&mut target[..nbytes]);
-                add_sums(target, nbytes);
-                target
-            }
-        };
+        // always a copy: compressors look at their input more than once, and `values` may change in between
+        let mut span = Span::over(content.take(steps.with_inner_sums(nbytes))?);
+        self.gather(job, transfer, whole, nbytes, &mut span, old)?;
+        if !self.how.keep_fill && self.pipeline.fill().is_all_of(span.written()) {
+            return Ok(Chunk::Empty);
+        }
+        self.pipeline.encode_elements(span.written());
+        append_sums(&mut span);
+        let elements = &*span.written();
         if pieces.last().is_none_or(|piece| piece.capacity() - piece.len() < bound) {
             let mut piece = Vec::new();
             let size = bound.max(PIECE);
-            piece.try_reserve_exact(size).map_err(|_| format!("no memory for {size} bytes"))?;
+            piece.try_reserve_exact(size).map_err(|_| Reason::NoMemory(size))?;
             pieces.push(piece);
         }
         let number = pieces.len() - 1;
@@ -256,67 +281,129 @@ impl<'a> Encode<'a> {
     }
 }
 
-/// Fill what follows the first `nbytes` bytes with checksums, each of all that is before.
-fn add_sums(target: &mut [u8], nbytes: usize) {
-    let mut end = nbytes;
-    while end < target.len() {
-        let sum = sum::crc32c(0, &target[..end]).to_le_bytes();
-        target[end..end + sum::SIZE].copy_from_slice(&sum);
-        end += sum::SIZE;
-    }
-}
-
-/// The place of all chunks, of which each job writes its own share.
-struct Target(*mut u8);
-
-// SAFETY: the shares of jobs do not overlap.
-unsafe impl Sync for Target {}
-
-impl Target {
-    /// # Safety
-    /// The memory has `start + length` bytes, and no one else uses these while the result lives.
-    #[allow(clippy::mut_from_ref)] // not from `self`, but from the memory that it names
-    unsafe fn share(&self, start: usize, length: usize) -> &mut [u8] {
-        // SAFETY: promised by the caller.
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), length) }
+/// Fill the room of `span` with checksums, each of all that is before.
+fn append_sums(span: &mut Span) {
+    let mut computed = if span.room() > 0 { sum::crc32c(0, span.written()) } else { 0 };
+    while span.room() > 0 {
+        let sum = computed.to_le_bytes();
+        span.append(&sum);
+        computed = sum::crc32c(computed, &sum);
     }
 }
 
 impl Encoded<'_> {
-    /// Write all chunks to `target`, which has `nbytes` bytes; the failures of jobs that fail now.
-    pub fn write(&self, target: &mut [u8]) -> Vec<Failure> {
+    /// Write all chunks to `target`, which has `nbytes` bytes; the failures of jobs that fail now. All bytes of
+    /// `target` are initialized afterwards: zeros are where a job failed.
+    pub fn write(&self, target: &mut [MaybeUninit<u8>]) -> Vec<Failure> {
         assert_eq!(target.len(), self.nbytes);
-        let first = self.offsets.iter().find(|&&offset| offset != EMPTY).copied().unwrap_or(0);
         let failures = Failures::default();
-        let target = Target(target.as_mut_ptr());
-        let sizes = self.lengths.iter().map(|&length| if length == EMPTY { 0 } else { length as usize });
-        Batches::new(sizes, self.call.threads).run(Space::default, |space, range| {
-            for job in range {
-                if self.offsets[job] == EMPTY {
-                    continue;
+        let length = |job: usize| if self.lengths[job] == EMPTY { 0 } else { self.lengths[job] as usize };
+        let batches = Batches::new((0..self.lengths.len()).map(length), self.call.how.threads);
+        // chunks lie one after the other: each batch has a share, and in that each chunk
+        let mut rest = target;
+        let cut = |range: Range<usize>| {
+            let (share, others) = std::mem::take(&mut rest).split_at_mut(range.map(length).sum());
+            rest = others;
+            Mutex::new(share)
+        };
+        let shares: Vec<_> = batches.ranges().map(cut).collect();
+        batches.run(Space::default, |space, range| {
+            let mut share = shares[batches.number(range.start)].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut rest = &mut **share;
+            for job in range.filter(|&job| self.offsets[job] != EMPTY) {
+                let (own, others) = rest.split_at_mut(length(job));
+                rest = others;
+                let mut span = Span::new(own);
+                if !failures.watch(job, || self.write_chunk(job, &mut span, space)) {
+                    span.clear();
                 }
-                // SAFETY: shares follow each other without overlap and add up to `nbytes`.
-                let share = unsafe { target.share((self.offsets[job] - first) as usize, self.lengths[job] as usize) };
-                failures.watch(job, || self.write_chunk(job, share, space));
             }
         });
         failures.sorted()
     }
 
-    fn write_chunk(&self, job: usize, share: &mut [u8], space: &mut Space) -> Outcome {
+    fn write_chunk(&self, job: usize, span: &mut Span, space: &mut Space) -> Outcome {
         match self.chunks[job] {
             Chunk::Empty => {}
             Chunk::Held { thread, piece, start, length } => {
-                share.copy_from_slice(&self.pieces[thread][piece][start..start + length]);
+                span.append(&self.pieces[thread][piece][start..start + length]);
             }
             Chunk::Raw(_) => {
                 let whole = self.call.plan(job, &mut space.geometry, &mut space.transfer)?;
                 let nbytes = space.geometry.nbytes;
-                self.call.gather(job, &space.transfer, whole, &mut share[..nbytes], &mut space.old)?;
-                self.call.pipeline.encode_elements(&mut share[..nbytes]);
-                add_sums(share, nbytes);
+                self.call.gather(job, &space.transfer, whole, nbytes, span, &mut space.old)?;
+                self.call.pipeline.encode_elements(span.written());
+                append_sums(span);
             }
         }
-        Ok(())
+        if span.room() > 0 { Err("too few bytes".into()) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axis_rows::StridedArrays;
+    use crate::shared_integers::integers;
+    use crate::steps::{Compressor, Steps};
+
+    /// Two chunks of 8 bytes, each changed in part, of which the second is stored damaged.
+    #[test]
+    fn what_fails_leaves_zeros() {
+        for compressor in [None, Some(Compressor::Gzip { level: 1 })] {
+            let raw = compressor.is_none();
+            let steps = Steps { compressor, inner_sums: 0, outer_sums: 1 };
+            let pipeline = Pipeline::new(vec![0], None, false, vec![0], steps).unwrap();
+            let mut stored = Vec::with_capacity(1000);
+            pipeline.steps().compress(&[5; 8], &mut stored, &mut Encoders::default()).unwrap();
+            let length = stored.len() as i64;
+            let mut damaged = stored.clone();
+            damaged[length as usize - 1] ^= 1;
+            let sources = [Source::Bytes(&stored), Source::Bytes(&damaged)];
+            let jobs = JobTable::new(vec![0, 0, length, 0, 1, 0, length, 1, 0, 0, length, 0], 3, 1).unwrap();
+            let content = [9; 2];
+            // SAFETY: two bytes are there.
+            let values = unsafe { StridedMemory::new(content.as_ptr(), vec![2], vec![1], 1) }.unwrap();
+            let arrays = StridedArrays {
+                extents: &integers([8, 8]),
+                first: &integers([3, 3]),
+                count: &integers([1, 1]),
+                out_first: &integers([0, 1]),
+                step: 1,
+            };
+            let axes = [AxisRows::strided(&arrays, 0..2, 2).unwrap()];
+            let how = How { keep_fill: false, threads: 2, head: 100 };
+            let call = Encode::new(&pipeline, &sources, &values, &jobs, &axes, how).unwrap();
+            let (encoded, failures) = call.run().unwrap();
+            let mut target = vec![MaybeUninit::new(0xab); encoded.nbytes];
+            let later = encoded.write(&mut target);
+            assert_eq!((failures.len(), later.len()), if raw { (0, 1) } else { (1, 0) });
+            // SAFETY: initialized above, and by `write`.
+            let bytes: Vec<u8> = target.iter().map(|byte| unsafe { byte.assume_init() }).collect();
+            let size = encoded.lengths[0] as usize;
+            assert_eq!(bytes[..size], bytes[bytes.len() - size..]);
+            if raw {
+                assert_eq!(bytes[..8], [5, 5, 5, 9, 5, 5, 5, 5]);
+                assert_eq!(bytes[12..24], [0; 12]);
+            }
+        }
+    }
+
+    #[test]
+    fn calls_that_do_not_fit_together_cannot_be_made() {
+        let pipeline = Pipeline::new(vec![0], None, false, vec![0], Steps::default()).unwrap();
+        let content = [9; 4];
+        // SAFETY: four bytes are there.
+        let values = unsafe { StridedMemory::new(content.as_ptr(), vec![4], vec![1], 1) }.unwrap();
+        let how = How { keep_fill: false, threads: 1, head: 0 };
+        let jobs = JobTable::new(vec![0], 0, 1).unwrap();
+        for (axes, right) in [
+            (vec![AxisRows::block(4, 0, 4).unwrap()], true),
+            (vec![AxisRows::block(5, 0, 5).unwrap()], false),
+            (vec![AxisRows::block(5, 0, 3).unwrap()], false),
+            (vec![], false),
+        ] {
+            assert_eq!(Encode::new(&pipeline, &[], &values, &jobs, &axes, how).is_ok(), right);
+        }
     }
 }

@@ -3,20 +3,30 @@
 //! It knows buffers, file descriptors, offsets, strides and codec parameters; nothing of JSON, keys or stores.
 //! Stored bytes are never trusted: every failure is that of one job and is reported with its number.
 
+//!
+//! No safe function can be called so that memory is corrupted or bytes are seen that nobody wrote. Raw pointers are
+//! private to `strided_memory`, `scratch` and the contexts of C libraries; who makes a value of these promises what it
+//! relies on, or it is checked; whatever is checked once is copied, or kept from changing, before it is relied on.
+
 #![deny(unsafe_op_in_unsafe_fn)]
+#![deny(clippy::undocumented_unsafe_blocks, clippy::missing_safety_doc)]
 
 pub mod axis_rows;
 pub mod chunk_geometry;
 pub mod decode;
+pub mod distinct;
 pub mod encode;
 pub mod fill_value;
 pub mod job_table;
 pub mod pipeline;
 pub mod points;
 pub mod read_space;
+pub mod reason;
 pub mod runs;
 pub mod scratch;
+pub mod shared_integers;
 pub mod sources;
+pub mod span;
 pub mod steps;
 pub mod strided_memory;
 pub mod swap;
@@ -26,9 +36,9 @@ pub mod workers;
 #[cfg(feature = "python")]
 mod python;
 
-/// Why one job failed.
-pub type Reason = std::borrow::Cow<'static, str>;
+pub use reason::Reason;
+
 /// What one job gives.
 pub type Outcome<T = ()> = Result<T, Reason>;
 /// A job's number and why it failed.
-pub type Failure = (usize, String);
+pub type Failure = (usize, Reason);

@@ -1,40 +1,33 @@
 //! Decoding single elements: points sorted by chunk, to places in a flat output.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use crate::chunk_geometry::ChunkGeometry;
+use crate::decode::check_apart;
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
 use crate::read_space::{ChunkSpace, ReadSpace};
+use crate::shared_integers::{SharedIntegers, read};
 use crate::sources::{Fetched, Source, fetch};
-use crate::strided_memory::StridedMemory;
+use crate::strided_memory::StridedOutput;
 use crate::workers::{Batches, Failures};
 use crate::{Failure, Outcome, Reason};
-
-/// A call: jobs of the columns source, offset, length, and row of the chunk.
-pub struct DecodePoints<'a> {
-    pub pipeline: &'a Pipeline,
-    pub sources: &'a [Source],
-    pub jobs: &'a JobTable,
-    pub points: &'a Points<'a>,
-    /// One-dimensional.
-    pub out: &'a StridedMemory,
-}
 
 /// The points of a plan: those of chunk `r` are `bounds[r]` to `bounds[r + 1]` (exclusive).
 pub struct Points<'a> {
     /// Shape of each chunk, one slice for each axis.
-    pub extents: Vec<&'a [i64]>,
-    pub bounds: &'a [i64],
+    pub extents: Vec<SharedIntegers<'a>>,
+    pub bounds: SharedIntegers<'a>,
     /// Index of each point in its chunk, one slice for each axis.
-    pub indices: Vec<&'a [i64]>,
+    pub indices: Vec<SharedIntegers<'a>>,
     /// Place of each point in the output.
-    pub places: &'a [i64],
+    pub places: SharedIntegers<'a>,
 }
 
 impl Points<'_> {
     /// Whether all points of the chunks `used` lie in their chunk and in an output of `length` elements.
-    pub fn check(&self, used: Range<usize>, length: usize) -> Result<(), String> {
+    fn check(&self, used: Range<usize>, length: usize) -> Result<(), String> {
         let chunks = self.bounds.len().saturating_sub(1);
         if used.end > chunks || self.extents.iter().any(|axis| axis.len() != chunks) {
             return Err("jobs, extents and bounds of points do not fit together".into());
@@ -45,12 +38,12 @@ impl Points<'_> {
         for chunk in used {
             let range = self.range(chunk).ok_or("bounds leave the points")?;
             for (extents, indices) in self.extents.iter().zip(&self.indices) {
-                let extent = extents[chunk];
-                if extent < 0 || !indices[range.clone()].iter().all(|&index| (0..extent).contains(&index)) {
+                let extent = read(&extents[chunk]);
+                if extent < 0 || !indices[range.clone()].iter().all(|index| (0..extent).contains(&read(index))) {
                     return Err(format!("points of row {chunk} leave their chunk"));
                 }
             }
-            if !self.places[range].iter().all(|&place| place >= 0 && (place as u64) < length as u64) {
+            if !self.places[range].iter().map(read).all(|place| place >= 0 && (place as u64) < length as u64) {
                 return Err(format!("points of row {chunk} leave the output"));
             }
         }
@@ -58,8 +51,62 @@ impl Points<'_> {
     }
 
     fn range(&self, chunk: usize) -> Option<Range<usize>> {
-        let (low, high) = (usize::try_from(self.bounds[chunk]).ok()?, usize::try_from(self.bounds[chunk + 1]).ok()?);
+        let bound = |at: usize| usize::try_from(read(&self.bounds[at])).ok();
+        let (low, high) = (bound(chunk)?, bound(chunk + 1)?);
         (low <= high && high <= self.places.len()).then_some(low..high)
+    }
+}
+
+/// A call.
+pub struct DecodePoints<'a> {
+    pipeline: &'a Pipeline,
+    sources: &'a [Source<'a>],
+    jobs: &'a JobTable,
+    points: &'a Points<'a>,
+    out: Places<'a>,
+}
+
+/// The output. Points may name a place twice, from chunks that are decoded at the same time: so elements are written
+/// by atomic stores, which cost the same, and such a place gets one of them, or (where it is longer than a word) parts
+/// of both.
+struct Places<'a> {
+    out: &'a StridedOutput<'a>,
+    /// Bytes of the largest word that elements are made of, and aligned to.
+    word: usize,
+}
+
+impl<'a> Places<'a> {
+    fn new(out: &'a StridedOutput<'a>) -> Self {
+        let all = out.item() | out.base() as usize | out.strides()[0].unsigned_abs();
+        Places { out, word: 1 << all.trailing_zeros().min(3) }
+    }
+
+    /// Write one element of `WORD` bytes, a word, or of any number of words where `WORD` is 0.
+    #[inline(always)]
+    fn put<const WORD: usize>(&self, place: i64, element: &[u8]) -> Outcome {
+        if place < 0 || place as u64 >= self.out.shape()[0] as u64 || element.len() != self.out.item() {
+            return Err(Reason::Changed);
+        }
+        // SAFETY: `place` is one of the output, so this is the address of an element, as who made the output promised.
+        let target = unsafe { self.out.base().offset(place as isize * self.out.strides()[0]) };
+        macro_rules! store {
+            ($atomic:ty, $word:ty) => {
+                for (i, word) in element.as_chunks::<{ size_of::<$word>() }>().0.iter().enumerate() {
+                    // SAFETY: the word lies within the element, whose length is a multiple of that of words, and is
+                    // aligned, since the base, the stride and so every element are (`new`). It is writable, as who
+                    // made the output promised, and threads of the kernel use it by stores of this size only.
+                    let target = unsafe { <$atomic>::from_ptr(target.cast::<$word>().add(i)) };
+                    target.store(<$word>::from_ne_bytes(*word), Ordering::Relaxed);
+                }
+            };
+        }
+        match if WORD > 0 { WORD } else { self.word } {
+            8 => store!(AtomicU64, u64),
+            4 => store!(AtomicU32, u32),
+            2 => store!(AtomicU16, u16),
+            _ => store!(AtomicU8, u8),
+        }
+        Ok(())
     }
 }
 
@@ -69,7 +116,25 @@ struct Space {
     geometry: ChunkGeometry,
 }
 
-impl DecodePoints<'_> {
+impl<'a> DecodePoints<'a> {
+    /// `jobs` of the columns source, offset, length, and row of the chunk. `out` has one axis.
+    pub fn new(
+        pipeline: &'a Pipeline,
+        sources: &'a [Source<'a>],
+        jobs: &'a JobTable,
+        points: &'a Points<'a>,
+        out: &'a StridedOutput<'a>,
+    ) -> Result<Self, String> {
+        if out.shape().len() != 1 || out.item() != pipeline.item() || points.extents.len() != pipeline.ndim() {
+            return Err("output, points and pipeline do not fit together".into());
+        }
+        let [used] = jobs.used_rows() else { return Err("jobs of points have one row each".into()) };
+        points.check(used.clone(), out.shape()[0])?;
+        jobs.check_sources(sources.len())?;
+        check_apart(sources, out)?;
+        Ok(DecodePoints { pipeline, sources, jobs, points, out: Places::new(out) })
+    }
+
     /// Do all jobs; the failures of those that fail.
     pub fn run(&self, threads: usize) -> Vec<Failure> {
         let mut geometry = ChunkGeometry::default();
@@ -94,59 +159,92 @@ impl DecodePoints<'_> {
 
     fn set_geometry(&self, geometry: &mut ChunkGeometry, job: usize) -> Outcome {
         let chunk = self.chunk(job);
-        let extents = self.points.extents.iter().map(|axis| axis[chunk] as usize);
-        geometry.set(extents, &self.pipeline.order, self.pipeline.item).ok_or("the chunk is too large".into())
+        self.pipeline.shape(geometry, self.points.extents.iter().map(|axis| read(&axis[chunk]) as usize))
     }
 
     fn job(&self, job: usize, fetched: Fetched, space: &mut ChunkSpace, geometry: &mut ChunkGeometry) -> Outcome {
-        let item = self.pipeline.item;
+        let item = self.pipeline.item();
         let range = self.points.range(self.chunk(job)).ok_or("bounds leave the points")?;
         let places = &self.points.places[range.clone()];
         let stored = match fetched {
             Fetched::Missing => return self.fill(places),
             Fetched::Failed(reason) => return Err(reason),
-            Fetched::InFile { .. } => return Err("was to be read".into()),
+            Fetched::Unread { .. } => return Err("was to be read".into()),
             Fetched::Bytes(stored) => stored,
         };
         self.set_geometry(geometry, job)?;
-        let body = self.pipeline.steps.strip_outer(stored, geometry.nbytes)?;
+        let body = self.pipeline.steps().strip_outer(stored, geometry.nbytes)?;
         let content = space.elements(self.pipeline, body, geometry.nbytes)?;
-        for (point, &place) in range.zip(places) {
+        match item {
+            8 if self.out.word == 8 => self.points::<8>(content, range, places, geometry),
+            4 if self.out.word == 4 => self.points::<4>(content, range, places, geometry),
+            2 if self.out.word == 2 => self.points::<2>(content, range, places, geometry),
+            1 => self.points::<1>(content, range, places, geometry),
+            _ => self.points::<0>(content, range, places, geometry),
+        }
+    }
+
+    /// Write the points `range` out of the `content` of their chunk; for `WORD` see `Places::put`.
+    fn points<const WORD: usize>(
+        &self,
+        content: &[u8],
+        range: Range<usize>,
+        places: SharedIntegers,
+        geometry: &ChunkGeometry,
+    ) -> Outcome {
+        let item = if WORD > 0 { WORD } else { self.pipeline.item() };
+        for (point, place) in range.zip(places) {
             let mut offset = 0usize;
             for (indices, &stride) in self.points.indices.iter().zip(&geometry.strides) {
-                offset = offset.wrapping_add((indices[point] as usize).wrapping_mul(stride as usize));
+                offset = offset.wrapping_add((read(&indices[point]) as usize).wrapping_mul(stride as usize));
             }
-            let element = offset.checked_add(item).and_then(|stop| content.get(offset..stop)).ok_or(MOVED)?;
-            self.put(place, element)?;
+            let element = offset.checked_add(item).and_then(|stop| content.get(offset..stop)).ok_or(Reason::Changed)?;
+            self.out.put::<WORD>(read(place), element)?;
         }
         Ok(())
     }
 
-    fn fill(&self, places: &[i64]) -> Outcome {
-        let mut element = vec![0; self.pipeline.item];
-        self.pipeline.fill.write(&mut element);
-        places.iter().try_for_each(|&place| self.put(place, &element))
-    }
-
-    #[inline]
-    fn put(&self, place: i64, element: &[u8]) -> Outcome {
-        if place < 0 || place as u64 >= self.out.shape[0] as u64 {
-            return Err(MOVED);
-        }
-        // SAFETY: the place is within the output, whose elements are as long as this one.
-        unsafe {
-            let target = self.out.base.offset(place as isize * self.out.strides[0]);
-            match element.len() {
-                1 => *target = element[0],
-                2 => std::ptr::copy_nonoverlapping(element.as_ptr(), target, 2),
-                4 => std::ptr::copy_nonoverlapping(element.as_ptr(), target, 4),
-                8 => std::ptr::copy_nonoverlapping(element.as_ptr(), target, 8),
-                nbytes => std::ptr::copy_nonoverlapping(element.as_ptr(), target, nbytes),
-            }
-        }
-        Ok(())
+    fn fill(&self, places: SharedIntegers) -> Outcome {
+        let mut element = vec![0; self.pipeline.item()];
+        self.pipeline.fill().write(&mut element);
+        places.iter().try_for_each(|place| self.out.put::<0>(read(place), &element))
     }
 }
 
-/// Points are checked before, and not copied.
-const MOVED: Reason = Reason::Borrowed("the points were changed under way");
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared_integers::integers;
+    use crate::steps::Steps;
+
+    #[test]
+    fn elements_of_any_length_are_written_where_they_belong() {
+        for item in [1usize, 2, 3, 4, 6, 8, 12, 16, 24, 31] {
+            for (offset, stride) in [(0, item), (1, item), (8, 2 * item), (16, item + 3)] {
+                let pipeline = Pipeline::new(vec![1; item], None, false, vec![0], Steps::default()).unwrap();
+                let content: Vec<u8> = (0..4 * item).map(|i| i as u8 + 2).collect();
+                let jobs = vec![0, 0, content.len() as i64, 0, 0, 0, -1, 1];
+                let jobs = JobTable::new(jobs, 3, 1).unwrap();
+                let mut memory = vec![0u8; 300];
+                let (base, stride_of) = (memory[offset..].as_mut_ptr(), vec![stride as isize]);
+                // SAFETY: four elements are there: 16 + 3 * (31 + 3) + 31 < 300, 8 + 7 * 31 < 300.
+                let out = unsafe { StridedOutput::new(base, vec![4], stride_of, item) };
+                let (out, sources) = (out.unwrap(), [Source::Bytes(&content)]);
+                let (extents, bounds) = (integers([4, 4]), integers([0, 3, 4]));
+                let (indices, places) = (integers([3, 0, 3, 1]), integers([0, 2, 0, 3]));
+                let points =
+                    Points { extents: vec![&extents], bounds: &bounds, indices: vec![&indices], places: &places };
+                let call = DecodePoints::new(&pipeline, &sources, &jobs, &points, &out).unwrap();
+                assert_eq!(call.run(2), []);
+                let at = |place: usize| memory[offset + place * stride..][..item].to_vec();
+                assert_eq!(
+                    (at(0), at(1), at(2)),
+                    (content[3 * item..].to_vec(), vec![0; item], content[..item].to_vec())
+                );
+                assert_eq!(at(3), vec![1; item]);
+                let written = memory.iter().filter(|&&byte| byte != 0).count();
+                assert_eq!(written, 3 * item);
+            }
+        }
+    }
+}

@@ -46,7 +46,7 @@ impl ReadSpace {
 impl ChunkSpace {
     /// The elements, `nbytes` in all, that `body` (without outer checksums) holds.
     pub fn elements<'a>(&'a mut self, pipeline: &Pipeline, body: &'a [u8], nbytes: usize) -> Outcome<&'a [u8]> {
-        let steps = &pipeline.steps;
+        let steps = pipeline.steps();
         let size = steps.with_inner_sums(nbytes);
         steps.check_size(body, size)?;
         if steps.compressor.is_none() && !pipeline.changes_elements() {

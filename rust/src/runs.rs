@@ -14,7 +14,8 @@ pub struct Steps {
 /// At every step a run is readable at the source and writable at the target; sources and targets do not overlap.
 pub type CopySteps = unsafe fn(usize, Steps, *const u8, *mut u8);
 
-/// Copy runs: the number of bytes of a run, two nested loops (the second is the inner one), first source, first target.
+/// Copy runs: the number of bytes of a run, two nested loops (the second is the inner one), first source, first
+/// target.
 ///
 /// # Safety
 /// As for `CopySteps`, at every step of both.
@@ -93,7 +94,7 @@ struct Long;
 impl<const N: usize> Run for Fixed<N> {
     #[inline(always)]
     unsafe fn copy(_: usize, source: *const u8, target: *mut u8) {
-        // SAFETY: passed on.
+        // SAFETY: the caller promises `N` bytes on both sides; arrays of bytes need no alignment.
         unsafe { target.cast::<[u8; N]>().write_unaligned(source.cast::<[u8; N]>().read_unaligned()) };
     }
 }
@@ -102,7 +103,8 @@ impl<const N: usize> Run for Within<N> {
     #[inline(always)]
     unsafe fn copy(nbytes: usize, source: *const u8, target: *mut u8) {
         let last = nbytes - N;
-        // SAFETY: the first and the last `N` bytes, which may overlap, make up the run.
+        // SAFETY: the caller promises `N` to `2 * N` bytes on both sides: these are the first and the last `N` of
+        // them, which may overlap; all are read before any is written.
         unsafe {
             let head = source.cast::<[u8; N]>().read_unaligned();
             let tail = source.add(last).cast::<[u8; N]>().read_unaligned();
@@ -117,7 +119,8 @@ impl Run for Lines {
     unsafe fn copy(nbytes: usize, source: *const u8, target: *mut u8) {
         let last = nbytes - 64;
         let mut at = 0;
-        // SAFETY: lines of 64 bytes from the start, and a last one that ends with the run, make up the run.
+        // SAFETY: the caller promises 64 bytes or more on both sides: lines from the start, all of which end
+        // within the run, and a last one that ends with it.
         unsafe {
             while at < last {
                 Fixed::<64>::copy(64, source.add(at), target.add(at));
@@ -131,7 +134,7 @@ impl Run for Lines {
 impl Run for Long {
     #[inline(always)]
     unsafe fn copy(nbytes: usize, source: *const u8, target: *mut u8) {
-        // SAFETY: passed on.
+        // SAFETY: the caller promises `nbytes` bytes on both sides, which do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(source, target, nbytes) };
     }
 }
@@ -141,7 +144,7 @@ impl Run for Long {
 #[inline(always)]
 unsafe fn copy_steps<R: Run>(nbytes: usize, steps: Steps, mut source: *const u8, mut target: *mut u8) {
     for _ in 0..steps.count {
-        // SAFETY: passed on; pointers beyond the last step are not used.
+        // SAFETY: the caller promises a run at every step; the pointers behind the last one are not used.
         unsafe { R::copy(nbytes, source, target) };
         source = source.wrapping_offset(steps.from);
         target = target.wrapping_offset(steps.to);
@@ -167,11 +170,11 @@ unsafe fn copy_planes<R: Run, const READS_FAR: bool>(
                 let (from, to) = (source.wrapping_offset(k * inner.from), target.wrapping_offset(k * inner.to));
                 let far = if READS_FAR { from.wrapping_offset(outer.from) } else { to.wrapping_offset(outer.to) };
                 announce(far, nbytes);
-                // SAFETY: passed on.
+                // SAFETY: the caller promises a run at every step of both loops.
                 unsafe { R::copy(nbytes, from, to) };
             }
         } else {
-            // SAFETY: passed on.
+            // SAFETY: the caller promises a run at every step of both loops.
             unsafe { copy_steps::<R>(nbytes, inner, source, target) };
         }
     }
@@ -184,7 +187,7 @@ fn announce(start: *const u8, nbytes: usize) {
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let start = start.cast::<i8>();
-        // SAFETY: prefetches do nothing but move lines between caches, whatever the address.
+        // SAFETY: a prefetch is a hint that never faults, whatever the address, and SSE is part of x86-64.
         unsafe {
             for at in (0..nbytes).step_by(64) {
                 _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at));
@@ -198,7 +201,7 @@ fn announce(start: *const u8, nbytes: usize) {
 /// See `CopyListed`.
 unsafe fn copy_listed<R: Run>(nbytes: usize, offsets: &[(isize, isize)], source: *const u8, target: *mut u8) {
     for &(from, to) in offsets {
-        // SAFETY: passed on.
+        // SAFETY: the caller promises a run at every pair of offsets.
         unsafe { R::copy(nbytes, source.offset(from), target.offset(to)) };
     }
 }
@@ -216,7 +219,7 @@ unsafe fn copy_tiles<R: Run>(nbytes: usize, outer: Steps, inner: Steps, source: 
             for i in above..outer.count.min(above + TILE.0) {
                 let (i, start) = (i as isize, start as isize);
                 let (from, to) = (i * outer.from + start * inner.from, i * outer.to + start * inner.to);
-                // SAFETY: passed on.
+                // SAFETY: the caller promises a run at every step of both loops, of which these are some.
                 unsafe { copy_steps::<R>(nbytes, part, source.offset(from), target.offset(to)) };
             }
         }

@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
-use crate::Outcome;
+use crate::{Outcome, Reason};
 
 /// Reusable bytes. They are zero when first allocated (which costs nothing for large sizes) and keep what was last
 /// written after that, so they are always initialized.
@@ -14,7 +14,7 @@ pub struct Scratch {
 
 const ALIGNMENT: usize = 64;
 
-// SAFETY: the memory is owned and has no ties to a thread.
+// SAFETY: the memory is owned by this value alone, as a `Box` would own it, and any thread may free it.
 unsafe impl Send for Scratch {}
 
 impl Scratch {
@@ -28,7 +28,9 @@ impl Scratch {
         if nbytes > self.capacity || (cfg!(debug_assertions) && nbytes < self.capacity) {
             self.grow(nbytes)?;
         }
-        // SAFETY: `capacity >= nbytes` bytes are allocated and initialized, and borrowed with `self`.
+        // SAFETY: `grow` has allocated `capacity >= nbytes` bytes, all zero, and only bytes are written since (if
+        // nothing is allocated, `nbytes` is 0 and the pointer dangling, as is fine then). They are borrowed as long as
+        // `self`.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), nbytes) })
     }
 
@@ -46,9 +48,9 @@ impl Scratch {
         if nbytes == 0 {
             return Ok(());
         }
-        // SAFETY: the layout is not empty.
+        // SAFETY: the layout is not empty: `capacity >= nbytes > 0`.
         let start = unsafe { alloc_zeroed(layout) };
-        self.start = NonNull::new(start).ok_or_else(|| format!("no memory for {nbytes} bytes"))?;
+        self.start = NonNull::new(start).ok_or(Reason::NoMemory(nbytes))?;
         self.capacity = capacity;
         Ok(())
     }
@@ -56,7 +58,8 @@ impl Scratch {
     fn release(&mut self) {
         if self.capacity > 0 {
             let layout = Layout::from_size_align(self.capacity, ALIGNMENT).expect("as allocated");
-            // SAFETY: allocated by `grow` with this layout.
+            // SAFETY: `grow` allocated `capacity` bytes with this alignment; `capacity` is set to 0 below, so this
+            // happens once.
             unsafe { dealloc(self.start.as_ptr(), layout) };
         }
         self.start = NonNull::dangling();

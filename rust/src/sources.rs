@@ -1,4 +1,5 @@
-//! Where encoded bytes come from: memory, or open files that are read at offsets.
+//! Where encoded bytes come from: memory, or what is read (copied) piece by piece: open files, and memory that others
+//! may change.
 
 use std::io;
 use std::ops::Range;
@@ -6,15 +7,68 @@ use std::os::fd::RawFd;
 
 use crate::job_table::{JobTable, Stored};
 use crate::scratch::Scratch;
-use crate::strided_memory::BorrowedBytes;
+use crate::strided_memory::SharedBytes;
 use crate::{Outcome, Reason};
 
-pub enum Source {
-    Bytes(BorrowedBytes),
-    File(File),
+pub enum Source<'a> {
+    /// Nobody changes these.
+    Bytes(&'a [u8]),
+    Read(Readable<'a>),
 }
 
-/// An open file that the caller keeps open.
+/// What gives bytes by being read: decoders see what was read, which nobody else knows of.
+#[derive(Clone, Copy)]
+pub enum Readable<'a> {
+    File(File),
+    Shared(SharedBytes<'a>),
+}
+
+impl Source<'_> {
+    /// The addresses of bytes in memory.
+    pub fn addresses(&self) -> (usize, usize) {
+        match self {
+            Source::Bytes(bytes) => (bytes.as_ptr() as usize, bytes.as_ptr() as usize + bytes.len()),
+            Source::Read(Readable::Shared(bytes)) => bytes.addresses(),
+            Source::Read(Readable::File(_)) => (0, 0),
+        }
+    }
+}
+
+impl Readable<'_> {
+    /// Whether there are `length` bytes from `offset` on.
+    pub fn check(&self, offset: u64, length: usize) -> Outcome {
+        let size = match self {
+            Readable::Shared(bytes) => bytes.len() as u64,
+            Readable::File(File { fd, size }) => {
+                size.ok_or_else(|| format!("file descriptor {fd} is no regular file"))?
+            }
+        };
+        if offset.checked_add(length as u64).is_none_or(|stop| stop > size) {
+            return Err(beyond(offset, length, size));
+        }
+        Ok(())
+    }
+
+    /// Fill `first`, then `second`, with the bytes from `offset` on.
+    pub fn read(&self, offset: u64, first: &mut [u8], second: &mut [u8]) -> Outcome {
+        match self {
+            Readable::File(file) => file.read(offset, first, second),
+            Readable::Shared(bytes) => {
+                self.check(offset, first.len().saturating_add(second.len()))?;
+                bytes.copy_to(offset as usize, first);
+                bytes.copy_to(offset as usize + first.len(), second);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn beyond(offset: u64, length: usize, size: u64) -> Reason {
+    format!("{length} bytes at offset {offset} are beyond the end of {size} bytes").into()
+}
+
+/// An open file. The caller keeps it open; if it does not, reading fails or gives bytes of another file, which are
+/// checked as all stored bytes are.
 #[derive(Clone, Copy)]
 pub struct File {
     fd: RawFd,
@@ -28,8 +82,8 @@ pub enum Fetched<'a> {
     Missing,
     Bytes(&'a [u8]),
     /// Still to be read: `length` bytes that exist.
-    InFile {
-        file: File,
+    Unread {
+        from: Readable<'a>,
         offset: u64,
         length: usize,
     },
@@ -40,31 +94,21 @@ pub enum Fetched<'a> {
 const LARGEST_GAP: u64 = 64 * 1024;
 /// ... and together they are no more than this.
 const LARGEST_READ: u64 = 1024 * 1024;
-/// Chunks of so many bytes that need no decompression are worth reading right to where they belong.
+/// Chunks of so many bytes of a file that need no decompression are worth a system call of their own.
 const WORTH_OWN_READ: usize = 64 * 1024;
 
 impl File {
     pub fn new(fd: RawFd) -> Self {
-        // SAFETY: zeros are a valid `stat`, which `fstat` fills.
-        let size = unsafe {
-            let mut status: libc::stat = std::mem::zeroed();
-            let regular = libc::fstat(fd, &mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFREG;
-            regular.then_some(status.st_size as u64)
-        };
-        File { fd, size }
-    }
-
-    /// Whether the file has `length` bytes from `offset` on.
-    fn check(&self, offset: u64, length: usize) -> Outcome {
-        let size = self.size.ok_or_else(|| format!("file descriptor {} is no regular file", self.fd))?;
-        if offset.checked_add(length as u64).is_none_or(|stop| stop > size) {
-            return Err(format!("{length} bytes at offset {offset} are beyond the end of {size} bytes").into());
-        }
-        Ok(())
+        // SAFETY: `stat` is a structure of integers, for which zeros are valid.
+        let mut status: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: `status` is borrowed mutably for the call; whatever number `fd` is, `fstat` only fails.
+        let known = unsafe { libc::fstat(fd, &mut status) } == 0;
+        let regular = known && status.st_mode & libc::S_IFMT == libc::S_IFREG;
+        File { fd, size: regular.then_some(status.st_size as u64) }
     }
 
     /// Fill `first`, then `second`, with the bytes from `offset` on.
-    pub fn read(&self, mut offset: u64, first: &mut [u8], second: &mut [u8]) -> Outcome {
+    fn read(&self, mut offset: u64, first: &mut [u8], second: &mut [u8]) -> Outcome {
         let mut given = 0;
         let border = first.len();
         let total = border + second.len();
@@ -74,7 +118,8 @@ impl File {
             let parts =
                 [rest, more].map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
             let place = libc::off_t::try_from(offset).map_err(|_| "an offset beyond all files")?;
-            // SAFETY: the parts are writable memory that is borrowed here.
+            // SAFETY: `parts` are two pieces of `first` and `second`, which are borrowed mutably for the call;
+            // whatever number `fd` is, `preadv` writes nowhere else.
             let count = unsafe { libc::preadv(self.fd, parts.as_ptr(), 2, place) };
             match count {
                 0 => return Err(format!("the file ends at {offset}, {} bytes too early", total - given).into()),
@@ -96,12 +141,12 @@ impl File {
 
 /// Call `each` for all `jobs` of `range` with their bytes; near ranges of a file are read together.
 ///
-/// Large chunks are left in the file if `in_file` says that they need not be decompressed.
-pub fn fetch(
-    sources: &[Source],
+/// Those that are worth it are left to be read if `unread` says that they need not be decompressed.
+pub fn fetch<'a>(
+    sources: &'a [Source<'a>],
     jobs: &JobTable,
     range: Range<usize>,
-    in_file: bool,
+    unread: bool,
     space: &mut Scratch,
     mut each: impl FnMut(usize, Fetched),
 ) {
@@ -112,18 +157,18 @@ pub fn fetch(
                 each(job, fetched);
                 job += 1;
             }
-            Located::File { file, offset, length } if in_file && length >= WORTH_OWN_READ => {
-                each(job, Fetched::InFile { file, offset, length });
+            Located::At { from, offset, length } if unread && worth_own_read(from, length) => {
+                each(job, Fetched::Unread { from, offset, length });
                 job += 1;
             }
-            Located::File { file, offset, length } => {
+            Located::At { from, offset, length } => {
                 let mut window = offset..offset + length as u64;
                 let mut end = job + 1;
                 while end < range.end {
                     match locate(sources, jobs, end) {
                         Located::Now(Fetched::Missing) => {}
-                        Located::File { file: other, offset, length }
-                            if other.fd == file.fd && !(in_file && length >= WORTH_OWN_READ) =>
+                        Located::At { from: other, offset, length }
+                            if same_file(from, other) && !(unread && worth_own_read(other, length)) =>
                         {
                             let (low, high) = (offset, offset + length as u64);
                             let joined = window.start.min(low)..window.end.max(high);
@@ -138,16 +183,26 @@ pub fn fetch(
                     }
                     end += 1;
                 }
-                read_window(file, sources, jobs, job..end, window, space, &mut each);
+                read_window(from, sources, jobs, job..end, window, space, &mut each);
                 job = end;
             }
         }
     }
 }
 
+/// Whether bytes that need no decompression are better read right to where they belong.
+fn worth_own_read(from: Readable, length: usize) -> bool {
+    length >= WORTH_OWN_READ || matches!(from, Readable::Shared(_))
+}
+
+/// Whether reading from both at once saves something.
+fn same_file(one: Readable, other: Readable) -> bool {
+    matches!((one, other), (Readable::File(one), Readable::File(other)) if one.fd == other.fd)
+}
+
 /// The bytes of one job; `None` if its chunk is not stored.
 pub fn fetch_one<'a>(
-    sources: &'a [Source],
+    sources: &'a [Source<'a>],
     jobs: &JobTable,
     job: usize,
     space: &'a mut Scratch,
@@ -156,17 +211,17 @@ pub fn fetch_one<'a>(
         Located::Now(Fetched::Bytes(bytes)) => Ok(Some(bytes)),
         Located::Now(Fetched::Failed(reason)) => Err(reason),
         Located::Now(_) => Ok(None),
-        Located::File { file, offset, length } => {
+        Located::At { from, offset, length } => {
             let bytes = space.take(length)?;
-            file.read(offset, bytes, &mut [])?;
+            from.read(offset, bytes, &mut [])?;
             Ok(Some(bytes))
         }
     }
 }
 
-fn read_window(
-    file: File,
-    sources: &[Source],
+fn read_window<'a>(
+    from: Readable<'a>,
+    sources: &'a [Source<'a>],
     jobs: &JobTable,
     range: Range<usize>,
     window: Range<u64>,
@@ -175,13 +230,13 @@ fn read_window(
 ) {
     let size = (window.end - window.start) as usize;
     let read = space.take(size).and_then(|bytes| {
-        file.read(window.start, bytes, &mut [])?;
+        from.read(window.start, bytes, &mut [])?;
         Ok(&*bytes)
     });
     for job in range {
         match (locate(sources, jobs, job), &read) {
             (Located::Now(fetched), _) => each(job, fetched),
-            (Located::File { offset, length, .. }, Ok(bytes)) => {
+            (Located::At { offset, length, .. }, Ok(bytes)) => {
                 let start = (offset - window.start) as usize;
                 each(job, Fetched::Bytes(&bytes[start..start + length]));
             }
@@ -192,33 +247,30 @@ fn read_window(
 
 enum Located<'a> {
     Now(Fetched<'a>),
-    /// `length` bytes that the file has.
-    File {
-        file: File,
+    /// `length` bytes that are there.
+    At {
+        from: Readable<'a>,
         offset: u64,
         length: usize,
     },
 }
 
-fn locate<'a>(sources: &'a [Source], jobs: &JobTable, job: usize) -> Located<'a> {
+fn locate<'a>(sources: &'a [Source<'a>], jobs: &JobTable, job: usize) -> Located<'a> {
     let (source, offset, length) = match jobs.stored(job) {
         Stored::Missing => return Located::Now(Fetched::Missing),
         Stored::Impossible => return Located::Now(Fetched::Failed("a negative offset or length".into())),
         Stored::At { source, offset, length } => (source, offset, length),
     };
     match &sources[source] {
-        Source::Bytes(borrowed) => {
-            let bytes = borrowed.bytes();
+        Source::Bytes(bytes) => {
             let part = usize::try_from(offset).ok().and_then(|start| bytes.get(start..start.checked_add(length)?));
             Located::Now(match part {
                 Some(part) => Fetched::Bytes(part),
-                None => Fetched::Failed(
-                    format!("{length} bytes at offset {offset} are beyond the end of {} bytes", bytes.len()).into(),
-                ),
+                None => Fetched::Failed(beyond(offset, length, bytes.len() as u64)),
             })
         }
-        Source::File(file) => match file.check(offset, length) {
-            Ok(()) => Located::File { file: *file, offset, length },
+        Source::Read(from) => match from.check(offset, length) {
+            Ok(()) => Located::At { from: *from, offset, length },
             Err(reason) => Located::Now(Fetched::Failed(reason)),
         },
     }

@@ -117,8 +117,9 @@ impl Transfer {
         };
         if let Some(listed) = &row.listed {
             let start = self.offsets.len();
-            let pairs = axis.indices[listed.clone()].iter().zip(&axis.places[listed.clone()]);
-            self.offsets.extend(pairs.map(|(&index, &place)| sides(index as isize, place as isize)));
+            let (indices, places) = axis.lists(listed.clone());
+            self.offsets
+                .extend(indices.iter().zip(places).map(|(&index, &place)| sides(index as isize, place as isize)));
             let (from, to) = sides(1, 1);
             self.loops.push(Loop { steps: Steps { count: row.count, from, to }, listed: Some(start) });
             return;
@@ -180,7 +181,8 @@ impl Transfer {
     /// plan's rows name are readable at the source, writable at the target, and the two do not overlap.
     pub unsafe fn copy(&self, source: *const u8, target: *mut u8) {
         if self.run > 0 {
-            // SAFETY: the first element is named by the rows; passed on.
+            // SAFETY: there are elements, so that `from` and `to` are where the first one lies on each side; the
+            // caller promises that all are there, and `plan` has made the loops of the rows that name them.
             unsafe {
                 let (source, target) = (source.offset(self.from), target.offset(self.to));
                 self.nest(&self.loops, source, target, &Copiers::of_length(self.run, self.reads_far));
@@ -191,7 +193,8 @@ impl Transfer {
     /// # Safety
     /// As for `copy`, from the elements at `source` and `target` on.
     unsafe fn nest(&self, loops: &[Loop], source: *const u8, target: *mut u8, copiers: &Copiers) {
-        // SAFETY: every step and offset belongs to an element that the rows name.
+        // SAFETY: `plan` has made the loops of the rows, so that every step and offset leads to elements that these
+        // name; the caller promises that they are there.
         unsafe {
             match *loops {
                 [] => std::ptr::copy_nonoverlapping(source, target, self.run),
@@ -241,7 +244,8 @@ impl Transfer {
     /// `target` is where the side that the transfer was planned for starts, and its elements may be written.
     pub unsafe fn each_run(&self, target: *mut u8, mut write: impl FnMut(*mut u8, usize)) {
         if self.run > 0 {
-            // SAFETY: passed on.
+            // SAFETY: there are elements, so that `to` is where the first one lies; the caller promises that it is
+            // there.
             unsafe { self.each_run_of(&self.loops, target.offset(self.to), &mut write) };
         }
     }
@@ -252,7 +256,8 @@ impl Transfer {
         let [first, rest @ ..] = loops else { return write(target, self.run) };
         for i in 0..first.steps.count {
             let to = first.listed.map_or(i as isize * first.steps.to, |start| self.offsets[start + i].1);
-            // SAFETY: the offset belongs to an element that the rows name.
+            // SAFETY: as `plan` has made the loops, the offset leads to an element that the rows name; the caller
+            // promises that it is there.
             unsafe { self.each_run_of(rest, target.offset(to), write) };
         }
     }
@@ -262,6 +267,7 @@ impl Transfer {
 mod tests {
     use super::*;
     use crate::axis_rows::{ListedArrays, StridedArrays};
+    use crate::shared_integers::integers;
 
     fn c_strides(shape: &[usize], item: usize) -> Vec<isize> {
         let mut strides = vec![item as isize; shape.len()];
@@ -272,7 +278,13 @@ mod tests {
     }
 
     fn all(extent: i64, place: i64, length: usize) -> AxisRows {
-        let arrays = StridedArrays { extents: &[extent], first: &[0], count: &[extent], out_first: &[place], step: 1 };
+        let arrays = StridedArrays {
+            extents: &integers([extent]),
+            first: &integers([0]),
+            count: &integers([extent]),
+            out_first: &integers([place]),
+            step: 1,
+        };
         AxisRows::strided(&arrays, 0..1, length).unwrap()
     }
 
@@ -290,10 +302,10 @@ mod tests {
     fn the_largest_chunks_have_a_plan() {
         let extent = isize::MAX / 2;
         let columns = StridedArrays {
-            extents: &[extent as i64],
-            first: &[0],
-            count: &[2],
-            out_first: &[0],
+            extents: &integers([extent as i64]),
+            first: &integers([0]),
+            count: &integers([2]),
+            out_first: &integers([0]),
             step: extent as i64 - 1,
         };
         let axes = [all(2, 0, 2), AxisRows::strided(&columns, 0..1, 2).unwrap()];
@@ -311,14 +323,25 @@ mod tests {
             let (extents, shape) = ([5usize, 20, 37], [9usize, 20, 40]);
             let axes = [
                 AxisRows::listed(
-                    &ListedArrays { extents: &[5], bounds: &[0, 3], indices: &[4, 1, 2], places: Some(&[0, 8, 3]) },
+                    &ListedArrays {
+                        extents: &integers([5]),
+                        bounds: &integers([0, 3]),
+                        indices: &integers([4, 1, 2]),
+                        places: Some(&integers([0, 8, 3])),
+                    },
                     0..1,
                     9,
                 )
                 .unwrap(),
                 all(20, 0, 20),
                 AxisRows::strided(
-                    &StridedArrays { extents: &[37], first: &[1], count: &[18], out_first: &[7], step: 2 },
+                    &StridedArrays {
+                        extents: &integers([37]),
+                        first: &integers([1]),
+                        count: &integers([18]),
+                        out_first: &integers([7]),
+                        step: 2,
+                    },
                     0..1,
                     40,
                 )

@@ -6,15 +6,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::{Failure, Outcome};
+use crate::{Failure, Outcome, Reason};
 
 /// Bytes that are worth another thread.
 const THREAD_BYTES: usize = 512 * 1024;
 /// Bytes that a thread takes on at once.
 const BATCH_BYTES: usize = 192 * 1024;
-
-/// Why a job failed whose work panicked.
-pub const PANICKED: &str = "the kernel panicked";
 
 /// Jobs in batches of about equal work, and how many threads are worth having for them.
 pub struct Batches {
@@ -40,6 +37,16 @@ impl Batches {
         }
         let threads = threads.min(total.div_ceil(THREAD_BYTES)).min(bounds.len() - 1).max(1);
         Batches { bounds, threads }
+    }
+
+    /// The jobs of each batch.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        self.bounds.windows(2).map(|bounds| bounds[0]..bounds[1])
+    }
+
+    /// The number of the batch that begins with the job `start`.
+    pub fn number(&self, start: usize) -> usize {
+        self.bounds.binary_search(&start).expect("a batch begins there")
     }
 
     /// Call `work` for all batches, in several threads, each with a state that `start` makes, and return the states.
@@ -73,17 +80,12 @@ impl Batches {
 pub struct Failures(Mutex<Vec<Failure>>);
 
 impl Failures {
-    pub fn add(&self, job: usize, reason: impl Into<String>) {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((job, reason.into()));
-    }
-
-    /// Do the work of one job and note its failure, a panic included.
-    pub fn watch(&self, job: usize, work: impl FnOnce() -> Outcome) {
-        match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(Ok(())) => {}
-            Ok(Err(reason)) => self.add(job, reason),
-            Err(_) => self.add(job, PANICKED),
-        }
+    /// Do the work of one job and note its failure, a panic included; whether it succeeded.
+    pub fn watch(&self, job: usize, work: impl FnOnce() -> Outcome) -> bool {
+        let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Reason::Panicked));
+        let Err(reason) = outcome else { return true };
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((job, reason));
+        false
     }
 
     /// All failures in the order of jobs.
@@ -122,6 +124,6 @@ mod tests {
         failures.watch(3, || panic!("no"));
         failures.watch(1, || Err("why".into()));
         failures.watch(2, || Ok(()));
-        assert_eq!(failures.sorted(), [(1, "why".into()), (3, PANICKED.into())]);
+        assert_eq!(failures.sorted(), [(1, "why".into()), (3, Reason::Panicked)]);
     }
 }

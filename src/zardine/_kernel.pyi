@@ -1,10 +1,14 @@
 """The native kernel: batches of chunks, decoded into an array or encoded from one, in threads, without the GIL.
 
-It knows buffers, file descriptors, offsets, strides and codec parameters only; see ``rust/``. Stored bytes are never
-trusted: bytes that are damaged give a failure, ``(job number, reason)``, and never hinder other jobs. Arguments that do
-not fit together raise :class:`ValueError` before anything is done. A failure does not say which error the Python codecs
-would raise: decode the chunk with them to learn that (and, for rare forms that the kernel leaves to them, such as a
-gzip header with a checksum, to get the content).
+It knows buffers, file descriptors, offsets, strides and codec parameters only; see ``rust/``. No call of it corrupts
+memory or shows bytes that nobody wrote: jobs that share places of the output, an output whose elements share memory
+and sources that lie in the output are refused (:class:`ValueError`), and buffers may change while they are in use:
+content is anything then, and nothing else suffers. (``bytes``, and views of them, are read where they are; of other
+sources what needs decoding is copied first.) Stored bytes are never trusted: bytes that are damaged give a failure,
+``(job number, reason)``, and never hinder other jobs. Arguments that do not fit together raise :class:`ValueError`
+before anything is done. A failure does not say which error the Python codecs would raise: decode the chunk with them
+to learn that (and, for rare forms that the kernel leaves to them, such as a gzip header with a checksum, to get the
+content).
 
 An *axis* of a selection is a tuple of int64 arrays over the rows of that axis; one row is one chunk along the axis:
 
@@ -58,8 +62,8 @@ class Pipeline:
 
         ``sources``: contiguous bytes, or descriptors of regular files that stay open. ``jobs``: int64 of shape
         ``(n, 3 + number of axes)``: source, offset and length in bytes (length -1: not stored, full of the fill
-        value), then the row of each axis. Jobs must not share places of ``out``. Where a job fails its places hold
-        unspecified values.
+        value), then the row of each axis. Jobs that share places of ``out`` are refused, as are rows of an axis that do.
+        Where a job fails its places hold what was there, or anything of what was read.
         """
 
     def decode_block(
@@ -86,7 +90,8 @@ class Pipeline:
 
         ``jobs``: int64 of shape ``(n, 4)``: source, offset, length, and the row ``r`` of the chunk, whose shape is
         ``extents[axis][r]`` and whose points are rows ``point_bounds[r]`` to ``point_bounds[r + 1]`` (exclusive) of
-        ``points`` (an array for each axis: the index in the chunk) and ``places`` (the index in ``out``).
+        ``points`` (an array for each axis: the index in the chunk) and ``places`` (the index in ``out``). A place that
+        is named more than once gets one of the elements, or, if they are longer than a word, words of several.
         """
 
     def encode(
@@ -108,7 +113,7 @@ class Pipeline:
         the columns of :meth:`decode`, and a chunk that cannot be decoded is a failure. Returns ``head`` zero bytes,
         the encoded chunks in the order of jobs and ``tail`` zero bytes in one buffer; the offset in it and the length
         of each chunk as native uint64 (both ``2**64 - 1`` for chunks that failed and, unless ``keep_fill``, those that
-        are bitwise full of the fill value); and the failures.
+        are bitwise full of the fill value); and the failures. Zeros are where a chunk failed after its place was given.
         """
 
 def crc32c(data: Buffer, value: int = 0) -> int:

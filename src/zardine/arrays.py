@@ -53,7 +53,7 @@ from zardine.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
-from zardine.values import broadcast_values, cast_values
+from zardine.values import broadcast_values, cast_values, check_output
 
 if TYPE_CHECKING:
     from zardine.array_info import ArrayInfo
@@ -446,10 +446,8 @@ class Array(ArrayFacts):
     def _get(self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields) -> Any:
         if fields is not None:
             self._check_fields(fields)
-        if out is not None and not isinstance(out, np.ndarray):
-            raise TypeError(f"out is a NumPy array, not {type(out).__name__}")
-        if out is not None and out.shape != selection.shape:
-            raise ValueError(f"out has shape {out.shape}, the selection has shape {selection.shape}")
+        if out is not None:
+            check_output(out, selection.shape)
         shape = selection.shape
         direct = out is not None and fields is None and out.dtype == self.dtype
         target = out if direct and out is not None else np.empty(shape, self.dtype, order=self._source.config.order)

@@ -74,3 +74,29 @@ def _cast_records(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value).astype(dtype)
     return np.array(value, dtype=dtype)
+
+
+def check_output(out: npt.NDArray[Any], shape: tuple[int, ...]) -> None:
+    """Raise ``TypeError`` or ``ValueError`` unless ``out`` is an array of ``shape`` that can be filled.
+
+    Elements must not share memory: threads fill them at the same time, and each has a value of its own. Strides show
+    that, where each axis, from the shortest stride to the longest, steps over all that the axes before reach. (So it is
+    with slices and transpositions of arrays in one piece.)
+    """
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is a NumPy array, not {type(out).__name__}")
+    if out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}, the selection has shape {shape}")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; give an array that can be written to, or a copy of it")
+    if out.size < 2 or out.flags.forc:
+        return
+    reach = out.itemsize
+    for stride, length in sorted((abs(stride), length) for stride, length in zip(out.strides, shape, strict=True)):
+        if length > 1:
+            if stride < reach:
+                raise ValueError(
+                    f"elements of out share memory (strides {out.strides} for elements of {out.itemsize} bytes), "
+                    "as those of a broadcast array do; give an array with memory of its own for each"
+                )
+            reach += (length - 1) * stride

@@ -5,13 +5,12 @@ use std::ops::Range;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PySequence, PyTuple};
+use pyo3::types::{PyBytes, PyInt, PyMemoryView, PySequence, PyTuple};
 
 use crate::axis_rows::{AxisRows, ListedArrays, StridedArrays};
 use crate::python::buffers::Buffer;
-use crate::sources::{File, Source};
+use crate::sources::{File, Readable, Source};
 use crate::steps::{Compressor, Steps, blosc};
-use crate::strided_memory::StridedMemory;
 
 pub fn invalid(reason: impl Into<String>) -> PyErr {
     PyValueError::new_err(reason.into())
@@ -84,38 +83,55 @@ fn number(step: &Bound<'_, PyTuple>, at: usize, low: i64, high: i64) -> PyResult
     Ok(value)
 }
 
-/// Sources, none of which may lie where `out` is written, and the buffers that they need held.
-pub fn sources<'py>(
-    list: &Bound<'py, PySequence>,
-    out: Option<&StridedMemory>,
-) -> PyResult<(Vec<Source>, Vec<Buffer<'py>>)> {
-    let (mut sources, mut held) = (Vec::new(), Vec::new());
-    let (low, high) = out.map_or((0, 0), StridedMemory::address_range);
-    for each in list.try_iter()? {
-        let each = each?;
-        if each.is_instance_of::<PyInt>() {
-            sources.push(Source::File(File::new(each.extract().map_err(|_| invalid("no file descriptor"))?)));
-            continue;
+/// Open files, and buffers that are held.
+pub struct Sources<'py>(Vec<Held<'py>>);
+
+enum Held<'py> {
+    File(File),
+    Buffer { buffer: Buffer<'py>, immutable: bool },
+}
+
+impl<'py> Sources<'py> {
+    pub fn of(list: &Bound<'py, PySequence>) -> PyResult<Self> {
+        let mut held = Vec::new();
+        for each in list.try_iter()? {
+            let each = each?;
+            held.push(if each.is_instance_of::<PyInt>() {
+                Held::File(File::new(each.extract().map_err(|_| invalid("no file descriptor"))?))
+            } else {
+                Held::Buffer { buffer: Buffer::of(&each, false)?, immutable: is_immutable(&each)? }
+            });
         }
-        let buffer = Buffer::of(&each, false)?;
-        let bytes = buffer.bytes()?;
-        let (start, stop) = bytes.address_range();
-        if start < high && low < stop {
-            return Err(invalid("a source overlaps the output"));
-        }
-        sources.push(Source::Bytes(bytes));
-        held.push(buffer);
+        Ok(Sources(held))
     }
-    Ok((sources, held))
+
+    pub fn sources(&self) -> PyResult<Vec<Source<'_>>> {
+        fn source<'a>(held: &'a Held<'_>) -> PyResult<Source<'a>> {
+            match held {
+                Held::File(file) => Ok(Source::Read(Readable::File(*file))),
+                // SAFETY: `is_immutable` has found `bytes` behind the buffer.
+                Held::Buffer { buffer, immutable: true } => Ok(Source::Bytes(unsafe { buffer.constant_bytes()? })),
+                Held::Buffer { buffer, immutable: false } => Ok(Source::Read(Readable::Shared(buffer.bytes()?))),
+            }
+        }
+        self.0.iter().map(source).collect()
+    }
+}
+
+/// Whether the memory behind `object` is that of `bytes`, which never change. (A read-only view of anything else can
+/// change.)
+fn is_immutable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.is_exact_instance_of::<PyBytes>()
+        || object.is_exact_instance_of::<PyMemoryView>() && object.getattr("obj")?.is_exact_instance_of::<PyBytes>())
 }
 
 /// The axes of a selection of an array of `shape`; only the rows `used` of each.
-pub fn axes(list: &Bound<'_, PySequence>, used: Vec<Range<usize>>, shape: &[usize]) -> PyResult<Vec<AxisRows>> {
+pub fn axes(list: &Bound<'_, PySequence>, used: &[Range<usize>], shape: &[usize]) -> PyResult<Vec<AxisRows>> {
     let mut axes = Vec::with_capacity(shape.len());
     for ((each, used), &length) in list.try_iter()?.zip(used).zip(shape) {
         let each = each?;
         let axis = each.cast::<PyTuple>().map_err(|_| invalid("an axis is a tuple"))?;
-        axes.push(self::axis(axis, used, length)?);
+        axes.push(self::axis(axis, used.clone(), length)?);
     }
     Ok(axes)
 }

@@ -13,7 +13,14 @@ use crate::steps::sum;
 fn crc32c(py: Python<'_>, data: &Bound<'_, PyAny>, value: u32) -> PyResult<u32> {
     let buffer = buffers::Buffer::of(data, false)?;
     let bytes = buffer.bytes()?;
-    Ok(py.detach(|| sum::crc32c(value, bytes.bytes())))
+    Ok(py.detach(|| {
+        let mut sum = value;
+        bytes.all_blocks(&mut [0; 4096], |block| {
+            sum = sum::crc32c(sum, block);
+            true
+        });
+        sum
+    }))
 }
 
 #[pyfunction]

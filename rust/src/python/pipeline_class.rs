@@ -1,5 +1,6 @@
 //! `Pipeline`: the entries for batches of chunks.
 
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -7,23 +8,23 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 
-use crate::Failure;
 use crate::axis_rows::AxisRows;
 use crate::decode::Decode;
-use crate::encode::Encode;
-use crate::fill_value::FillValue;
+use crate::encode::{EMPTY, Encode, How};
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
-use crate::python::arguments::{self, invalid};
+use crate::python::arguments::{self, Sources, invalid};
 use crate::python::buffers::Buffer;
-use crate::sources::{File, Source};
-use crate::workers::PANICKED;
+use crate::sources::{File, Readable, Source};
+use crate::{Failure, Reason};
 
 #[pyclass(frozen, module = "zardine._kernel", name = "Pipeline")]
 pub struct PyPipeline(Pipeline);
 
-type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Vec<Failure>);
+type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Failures);
+/// Failures as Python has them.
+type Failures = Vec<(usize, String)>;
 
 #[pymethods]
 impl PyPipeline {
@@ -39,28 +40,12 @@ impl PyPipeline {
         steps: &Bound<'_, PyAny>,
         fill: &[u8],
     ) -> PyResult<Self> {
-        if item_size == 0 || item_size > isize::MAX as usize || fill.len() != item_size {
+        if fill.len() != item_size {
             return Err(invalid(format!("elements of {item_size} bytes, a fill value of {}", fill.len())));
         }
-        if swap && (![2, 4, 8].contains(&word_size) || !item_size.is_multiple_of(word_size)) {
-            return Err(invalid(format!("words of {word_size} bytes in elements of {item_size}")));
-        }
-        if is_bool && item_size != 1 {
-            return Err(invalid("booleans are bytes"));
-        }
-        let mut sorted = order.clone();
-        sorted.sort_unstable();
-        if !sorted.iter().copied().eq(0..order.len()) {
-            return Err(invalid("order is no permutation"));
-        }
-        Ok(PyPipeline(Pipeline {
-            item: item_size,
-            swapped_word: swap.then_some(word_size),
-            is_bool,
-            order,
-            steps: arguments::steps(steps)?,
-            fill: FillValue::new(fill.to_vec()),
-        }))
+        let steps = arguments::steps(steps)?;
+        let pipeline = Pipeline::new(fill.to_vec(), swap.then_some(word_size), is_bool, order, steps);
+        Ok(PyPipeline(pipeline.map_err(invalid)?))
     }
 
     fn decode(
@@ -71,16 +56,16 @@ impl PyPipeline {
         axes: &Bound<'_, PySequence>,
         out: &Bound<'_, PyAny>,
         threads: usize,
-    ) -> PyResult<Vec<Failure>> {
+    ) -> PyResult<Failures> {
         let pipeline = &self.0;
         let ndim = self.ndim(axes.len()?)?;
         let out = Buffer::of(out, true)?;
-        let memory = out.strided(pipeline.item, ndim)?;
-        let (sources, _held) = arguments::sources(sources, Some(&memory))?;
+        let memory = out.strided_output(pipeline.item(), ndim)?;
+        let held = Sources::of(sources)?;
+        let sources = held.sources()?;
         let jobs = job_table(jobs, 3, ndim)?;
-        jobs.check_sources(sources.len()).map_err(invalid)?;
-        let axes = arguments::axes(axes, jobs.used_rows().map_err(invalid)?, &memory.shape)?;
-        let call = Decode { pipeline, sources: &sources, jobs: &jobs, axes: &axes, out: &memory };
+        let axes = arguments::axes(axes, jobs.used_rows(), memory.shape())?;
+        let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
         noticed(guarded(py, || call.run(threads))?)
     }
 
@@ -102,17 +87,17 @@ impl PyPipeline {
             return Err(invalid(format!("{} first indices, expected {ndim}", first.len())));
         }
         let out = Buffer::of(out, true)?;
-        let memory = out.strided(pipeline.item, ndim)?;
+        let memory = out.strided_output(pipeline.item(), ndim)?;
         let mut axes = Vec::with_capacity(ndim);
-        for (axis, &count) in memory.shape.iter().enumerate() {
+        for (axis, &count) in memory.shape().iter().enumerate() {
             let (extent, first) = (extents.get_item(axis)?.extract()?, first.get_item(axis)?.extract()?);
             axes.push(AxisRows::block(extent, first, count).map_err(invalid)?);
         }
         let mut job = vec![0; 3 + ndim];
         (job[1], job[2]) = (offset, length);
         let jobs = JobTable::new(job, 3, ndim).map_err(invalid)?;
-        let sources = [Source::File(File::new(fd))];
-        let call = Decode { pipeline, sources: &sources, jobs: &jobs, axes: &axes, out: &memory };
+        let sources = [Source::Read(Readable::File(File::new(fd)))];
+        let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
         Ok(noticed(guarded(py, || call.run(1))?)?.pop().map(|(_, reason)| reason))
     }
 
@@ -128,14 +113,14 @@ impl PyPipeline {
         places: &Bound<'_, PyAny>,
         out: &Bound<'_, PyAny>,
         threads: usize,
-    ) -> PyResult<Vec<Failure>> {
+    ) -> PyResult<Failures> {
         let pipeline = &self.0;
         self.ndim(extents.len()?)?;
         let out = Buffer::of(out, true)?;
-        let memory = out.strided(pipeline.item, 1)?;
-        let (sources, _held) = arguments::sources(sources, Some(&memory))?;
+        let memory = out.strided_output(pipeline.item(), 1)?;
+        let held = Sources::of(sources)?;
+        let sources = held.sources()?;
         let jobs = job_table(jobs, 3, 1)?;
-        jobs.check_sources(sources.len()).map_err(invalid)?;
         let buffers = |list: &Bound<'py, PySequence>| -> PyResult<Vec<Buffer<'py>>> {
             list.try_iter()?.map(|each| Buffer::of(&each?, false)).collect()
         };
@@ -147,9 +132,7 @@ impl PyPipeline {
             indices: indices.iter().map(Buffer::integers).collect::<PyResult<_>>()?,
             places: places.integers()?,
         };
-        let used = jobs.used_rows().map_err(invalid)?.remove(0);
-        points.check(used, memory.shape[0]).map_err(invalid)?;
-        let call = DecodePoints { pipeline, sources: &sources, jobs: &jobs, points: &points, out: &memory };
+        let call = DecodePoints::new(pipeline, &sources, &jobs, &points, &memory).map_err(invalid)?;
         noticed(guarded(py, || call.run(threads))?)
     }
 
@@ -170,11 +153,9 @@ impl PyPipeline {
         let pipeline = &self.0;
         let ndim = self.ndim(axes.len()?)?;
         let values = Buffer::of(values, false)?;
-        let memory = values.strided(pipeline.item, ndim)?;
-        let (sources, _held) = match sources {
-            Some(list) => arguments::sources(list, None)?,
-            None => (Vec::new(), Vec::new()),
-        };
+        let memory = values.strided(pipeline.item(), ndim)?;
+        let held = sources.map(Sources::of).transpose()?;
+        let sources = held.as_ref().map(Sources::sources).transpose()?.unwrap_or_default();
         let jobs = if !sources.is_empty() {
             job_table(jobs, 3, ndim)?
         } else if ndim == 0 {
@@ -183,18 +164,16 @@ impl PyPipeline {
         } else {
             job_table(jobs, 0, ndim)?
         };
-        if !sources.is_empty() {
-            jobs.check_sources(sources.len()).map_err(invalid)?;
-        }
-        let axes = arguments::axes(axes, jobs.used_rows().map_err(invalid)?, &memory.shape)?;
-        let call =
-            Encode { pipeline, sources: &sources, values: &memory, jobs: &jobs, axes: &axes, keep_fill, threads };
-        let (mut encoded, mut failures) = guarded(py, || call.run(head))?.map_err(invalid)?;
+        let axes = arguments::axes(axes, jobs.used_rows(), memory.shape())?;
+        let how = How { keep_fill, threads, head };
+        let call = Encode::new(pipeline, &sources, &memory, &jobs, &axes, how).map_err(invalid)?;
+        let (mut encoded, mut failures) = guarded(py, || call.run())?.map_err(invalid)?;
         let total = head.checked_add(encoded.nbytes).and_then(|size| size.checked_add(tail));
-        let (result, mut memory) = new_bytearray(py, total.ok_or_else(|| invalid("too many bytes"))?)?;
-        let later = guarded(py, || encoded.write(memory.body(head, encoded.nbytes)))?;
+        let mut result = NewByteArray::new(py, total.ok_or_else(|| invalid("too many bytes"))?)?;
+        let target = result.body(head, encoded.nbytes);
+        let later = guarded(py, || encoded.write(target))?;
         for (job, _) in &later {
-            (encoded.offsets[*job], encoded.lengths[*job]) = (crate::encode::EMPTY, crate::encode::EMPTY);
+            (encoded.offsets[*job], encoded.lengths[*job]) = (EMPTY, EMPTY);
         }
         failures.extend(later);
         let failures = noticed(failures)?;
@@ -206,14 +185,16 @@ impl PyPipeline {
                 Ok(())
             })
         };
+        // SAFETY: `body` has written all bytes but those of `target`, and `write` all of these.
+        let result = unsafe { result.filled() };
         Ok((result, table(&encoded.offsets)?, table(&encoded.lengths)?, failures))
     }
 }
 
 impl PyPipeline {
     fn ndim(&self, ndim: usize) -> PyResult<usize> {
-        if self.0.order.len() != ndim {
-            return Err(invalid(format!("{ndim} axes, expected {}", self.0.order.len())));
+        if self.0.ndim() != ndim {
+            return Err(invalid(format!("{ndim} axes, expected {}", self.0.ndim())));
         }
         Ok(ndim)
     }
@@ -224,7 +205,7 @@ fn job_table(jobs: &Bound<'_, PyAny>, fixed: usize, axes: usize) -> PyResult<Job
     if !matches!(buffer.shape()[..], [_, width] if width == fixed + axes) {
         return Err(invalid(format!("jobs of shape {:?}, expected {} columns", buffer.shape(), fixed + axes)));
     }
-    JobTable::new(buffer.integers()?.to_vec(), fixed, axes).map_err(invalid)
+    JobTable::new(buffer.copied_integers()?, fixed, axes).map_err(invalid)
 }
 
 /// Do `work` without the GIL; a panic becomes an exception.
@@ -233,47 +214,50 @@ fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult
         .map_err(|_| PyRuntimeError::new_err("the kernel panicked; this is a bug"))
 }
 
-/// The failures of jobs. In a build with checks, a panic among them is an exception: the Python codecs, which do the job
-/// then, would hide it.
-fn noticed(failures: Vec<Failure>) -> PyResult<Vec<Failure>> {
-    match failures.iter().find(|(_, reason)| reason == PANICKED) {
-        Some((job, _)) if cfg!(debug_assertions) => {
-            Err(PyRuntimeError::new_err(format!("the kernel panicked in job {job}; this is a bug")))
+/// The failures of jobs. In a build with checks, a panic among them is an exception: the Python codecs, which do the
+/// job then, would hide it.
+fn noticed(failures: Vec<Failure>) -> PyResult<Failures> {
+    match failures.iter().find(|(_, reason)| *reason == Reason::Panicked) {
+        Some((job, reason)) if cfg!(debug_assertions) => {
+            Err(PyRuntimeError::new_err(format!("{reason} in job {job}; this is a bug")))
         }
-        _ => Ok(failures),
+        _ => Ok(failures.into_iter().map(|(job, reason)| (job, reason.to_string())).collect()),
     }
 }
 
-/// A bytearray whose content is still to be written (PyO3 would first fill it with zeros).
-fn new_bytearray(py: Python<'_>, length: usize) -> PyResult<(Bound<'_, PyByteArray>, ResultMemory)> {
-    let size = ffi::Py_ssize_t::try_from(length).map_err(|_| invalid("too many bytes"))?;
-    // SAFETY: null stands for memory that is not initialized; the object, if there is one, is new and a bytearray.
-    let array = unsafe {
-        let object = ffi::PyByteArray_FromStringAndSize(std::ptr::null(), size);
-        Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyByteArray>()
-    };
-    let memory = ResultMemory { start: array.data(), length };
-    Ok((array, memory))
-}
+/// A bytearray whose content is still to be written (PyO3 would first fill it with zeros). No one else knows of the
+/// object before that is done; if it never is, the object goes.
+struct NewByteArray<'py>(Bound<'py, PyByteArray>);
 
-/// The memory of an object that no one else knows of yet.
-struct ResultMemory {
-    start: *mut u8,
-    length: usize,
-}
+impl<'py> NewByteArray<'py> {
+    fn new(py: Python<'py>, length: usize) -> PyResult<Self> {
+        let size = ffi::Py_ssize_t::try_from(length).map_err(|_| invalid("too many bytes"))?;
+        // SAFETY: the GIL is held, as `py` proves; null stands for memory that is not initialized.
+        let object = unsafe { ffi::PyByteArray_FromStringAndSize(std::ptr::null(), size) };
+        // SAFETY: the call gives a new reference, or null and an exception.
+        let object = unsafe { Bound::from_owned_ptr_or_err(py, object)? };
+        Ok(NewByteArray(object.cast_into::<PyByteArray>()?))
+    }
 
-// SAFETY: no ties to a thread.
-unsafe impl Send for ResultMemory {}
-
-impl ResultMemory {
     /// The `body` bytes after the first `head` bytes, still to be written; all others become zero.
-    fn body(&mut self, head: usize, body: usize) -> &mut [u8] {
-        assert!(head + body <= self.length);
-        // SAFETY: within the object's memory, which lives longer than `self` and is not in use elsewhere.
-        unsafe {
-            self.start.write_bytes(0, head);
-            self.start.add(head + body).write_bytes(0, self.length - head - body);
-            std::slice::from_raw_parts_mut(self.start.add(head), body)
-        }
+    fn body(&mut self, head: usize, body: usize) -> &mut [MaybeUninit<u8>] {
+        let (start, length) = (self.0.data().cast::<MaybeUninit<u8>>(), self.0.len());
+        // SAFETY: the memory of the bytearray, which nobody else knows of, so that nobody resizes or uses it; the
+        // object lives as long as `self`, to which the lifetime ties the result. Bytes that may be uninitialized need
+        // not be anything.
+        let memory = unsafe { std::slice::from_raw_parts_mut(start, length) };
+        let (first, rest) = memory.split_at_mut(head);
+        let (target, last) = rest.split_at_mut(body);
+        first.fill(MaybeUninit::new(0));
+        last.fill(MaybeUninit::new(0));
+        target
+    }
+
+    /// The object, for everybody to see.
+    ///
+    /// # Safety
+    /// All its bytes have been written.
+    unsafe fn filled(self) -> Bound<'py, PyByteArray> {
+        self.0
     }
 }

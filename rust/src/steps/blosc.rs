@@ -171,7 +171,9 @@ pub fn bound(nbytes: usize) -> Outcome<usize> {
 pub fn compress(content: &[u8], parameters: &Parameters, target: &mut Vec<u8>) -> Outcome {
     let room = target.spare_capacity_mut();
     let size = bound(content.len())?.min(room.len());
-    // SAFETY: pointers and lengths are those of slices; the `_ctx` functions share no state, with one thread.
+    // SAFETY: pointers and lengths are those of two slices, of which `room` is borrowed mutably, and `cname` ends in
+    // NUL; nobody else changes `content` (it is a copy: see `encode`). The `_ctx` functions with one thread share no
+    // state.
     let written = unsafe {
         blosc_src::blosc_compress_ctx(
             parameters.clevel,
@@ -188,7 +190,7 @@ pub fn compress(content: &[u8], parameters: &Parameters, target: &mut Vec<u8>) -
     };
     match usize::try_from(written) {
         Ok(written) if 0 < written && written <= size => {
-            // SAFETY: so many bytes were written.
+            // SAFETY: c-blosc has written the first `written` bytes of the spare capacity, which has as many.
             unsafe { target.set_len(target.len() + written) };
             Ok(())
         }
@@ -211,7 +213,7 @@ mod tests {
 
     fn reference(data: &[u8], nbytes: usize) -> Option<Vec<u8>> {
         let mut target = vec![0u8; nbytes];
-        // SAFETY: the lengths are those of the slices.
+        // SAFETY: `target` has the length that is given; `data` is one whole buffer, as `compress` has made it.
         let given =
             unsafe { blosc_src::blosc_decompress_ctx(data.as_ptr().cast(), target.as_mut_ptr().cast(), nbytes, 1) };
         (given == nbytes as i32).then_some(target)

@@ -48,17 +48,19 @@ pub fn decompress_stream(format: Format, stream: &[u8], target: &mut [u8], decod
         Format::Zlib => return decoders.gzip.decompress_zlib(stream, target),
         Format::Zstd => return decoders.zstd.decompress(stream, target),
         Format::Blosclz if stream.len() > LONGEST_BLOSCLZ => false,
-        // SAFETY: pointers and lengths are those of slices; the function stays within them.
+        // SAFETY: pointers and lengths are those of two slices, of which `target` is borrowed mutably, and nobody else
+        // changes `stream` (memory of ours, or immutable: see `sources`). Whatever the bytes are, the function reads
+        // and writes within these bounds, as long as its sums fit into an `int`: hence `LONGEST_BLOSCLZ`.
         Format::Blosclz => unsafe {
             blosclz_decompress(stream.as_ptr().cast(), taken, target.as_mut_ptr().cast(), given) == given
         },
-        // SAFETY: as above.
+        // SAFETY: as above; this function is made for any bytes.
         Format::Lz4 => unsafe {
             lz4_sys::LZ4_decompress_safe(stream.as_ptr().cast(), target.as_mut_ptr().cast(), taken, given) == given
         },
         Format::Snappy => {
             let mut nbytes = target.len();
-            // SAFETY: as above; it gives up where more than `nbytes` would come out.
+            // SAFETY: as above; the function gives up where more than `nbytes` would come out.
             let status = unsafe {
                 snappy_uncompress(stream.as_ptr().cast(), stream.len(), target.as_mut_ptr().cast(), &mut nbytes)
             };

@@ -20,7 +20,7 @@ pub fn check_size(body: &[u8], nbytes: usize) -> Outcome {
 
 /// The most bytes that `nbytes` bytes take when compressed.
 pub fn bound(nbytes: usize) -> usize {
-    // SAFETY: a null pointer asks for the bound of all levels.
+    // SAFETY: libdeflate allows a null pointer here; it asks for the bound of all levels.
     unsafe { sys::libdeflate_gzip_compress_bound(std::ptr::null_mut(), nbytes) }
 }
 
@@ -33,7 +33,8 @@ enum Format {
 #[derive(Default)]
 pub struct Inflater(Option<NonNull<sys::libdeflate_decompressor>>);
 
-// SAFETY: libdeflate's objects have no ties to a thread.
+// SAFETY: the decompressor is owned by this value alone, and libdeflate keeps nothing of it elsewhere, so that any
+// thread may use it; `decompress` takes `&mut self`, so that one thread at a time does.
 unsafe impl Send for Inflater {}
 
 impl Inflater {
@@ -71,7 +72,7 @@ impl Inflater {
     fn stream(&mut self, format: Format, body: &[u8], target: &mut [u8]) -> Outcome<(usize, usize)> {
         let inflater = match self.0 {
             Some(inflater) => inflater,
-            // SAFETY: no conditions.
+            // SAFETY: the function has no conditions; null, which means no memory, is looked for.
             None => *self.0.insert(NonNull::new(unsafe { sys::libdeflate_alloc_decompressor() }).ok_or("no memory")?),
         };
         let (mut taken, mut given) = (0, 0);
@@ -79,7 +80,9 @@ impl Inflater {
             Format::Gzip => sys::libdeflate_gzip_decompress_ex,
             Format::Zlib => sys::libdeflate_zlib_decompress_ex,
         };
-        // SAFETY: pointers and lengths are those of slices; the decompressor is ours alone.
+        // SAFETY: pointers and lengths are those of two slices, of which `target` is borrowed mutably; nobody else
+        // changes them (`body` is memory of ours, or immutable: see `sources`). The decompressor was made by
+        // libdeflate and is ours alone.
         let result = unsafe {
             decompress(
                 inflater.as_ptr(),
@@ -106,7 +109,7 @@ impl Inflater {
 impl Drop for Inflater {
     fn drop(&mut self) {
         if let Some(inflater) = self.0 {
-            // SAFETY: allocated by libdeflate, and ours.
+            // SAFETY: made by `libdeflate_alloc_decompressor`, owned by this value alone, and not used after this.
             unsafe { sys::libdeflate_free_decompressor(inflater.as_ptr()) };
         }
     }
@@ -115,7 +118,7 @@ impl Drop for Inflater {
 #[derive(Default)]
 pub struct Deflater(Option<(i32, NonNull<sys::libdeflate_compressor>)>);
 
-// SAFETY: libdeflate's objects have no ties to a thread.
+// SAFETY: as for `Inflater`.
 unsafe impl Send for Deflater {}
 
 /// From this level on libdeflate takes megabytes.
@@ -135,13 +138,15 @@ impl Deflater {
             Some((of, deflater)) if of == level => deflater,
             _ => {
                 self.free();
-                // SAFETY: no conditions; null for a level that does not exist.
+                // SAFETY: the function has no conditions; null, for a level that does not exist, is looked for.
                 let made = NonNull::new(unsafe { sys::libdeflate_alloc_compressor(level) }).ok_or("no memory")?;
                 self.0.insert((level, made)).1
             }
         };
         let room = target.spare_capacity_mut();
-        // SAFETY: pointers and lengths are those of slices; libdeflate only writes to the target.
+        // SAFETY: pointers and lengths are those of two slices, of which `room` is borrowed mutably, and only written
+        // to; nobody else changes `content` (it is a copy: see `encode`). The compressor was made by libdeflate and is
+        // ours alone.
         let written = unsafe {
             sys::libdeflate_gzip_compress(
                 deflater.as_ptr(),
@@ -154,14 +159,14 @@ impl Deflater {
         if written == 0 || written > room.len() {
             return Err("libdeflate failed".into());
         }
-        // SAFETY: so many bytes were written.
+        // SAFETY: libdeflate has written the first `written` bytes of the spare capacity, which has as many.
         unsafe { target.set_len(target.len() + written) };
         Ok(())
     }
 
     fn free(&mut self) {
         if let Some((_, deflater)) = self.0.take() {
-            // SAFETY: allocated by libdeflate, and ours.
+            // SAFETY: made by `libdeflate_alloc_compressor`, owned by this value alone, which has let go of it.
             unsafe { sys::libdeflate_free_compressor(deflater.as_ptr()) };
         }
     }

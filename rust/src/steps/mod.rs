@@ -43,7 +43,8 @@ impl Steps {
         nbytes.saturating_add(self.inner_sums * sum::SIZE)
     }
 
-    /// Remove the checksums outside; the compressed chunk, or the chunk itself (of `nbytes`) where nothing compresses it.
+    /// Remove the checksums outside; the compressed chunk, or the chunk itself (of `nbytes`) where nothing compresses
+    /// it.
     pub fn strip_outer<'a>(&self, mut stored: &'a [u8], nbytes: usize) -> Outcome<&'a [u8]> {
         for _ in 0..self.outer_sums {
             stored = sum::verified(stored)?;

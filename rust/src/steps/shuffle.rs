@@ -60,7 +60,7 @@ fn join_bits(planes: &[u8], elements: &mut [u8], typesize: usize, start: usize) 
 fn join_rows(rows: &[u8], row: usize, start: usize, bytes: &mut [u8; TILE]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2.
+        // SAFETY: the function needs AVX2, which the processor has, as was just found. It checks the lengths itself.
         return unsafe { x86::join_rows(rows, row, start, bytes) };
     }
     for (i, joined) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
@@ -101,7 +101,7 @@ fn interleave(planes: &[u8], elements: &mut [u8], typesize: usize) {
 fn interleave_registers<const N: usize>(planes: &[u8], elements: &mut [u8]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2.
+        // SAFETY: the function needs AVX2, which the processor has, as was just found. It checks the lengths itself.
         return unsafe { x86::interleave::<N>(planes, elements) };
     }
     0
@@ -120,10 +120,11 @@ mod x86 {
         for i in (0..done).step_by(32) {
             let mut registers = [_mm256_setzero_si256(); N];
             for (plane, register) in registers.iter_mut().enumerate() {
-                // SAFETY: `i + 32 <= count`, so within the plane.
+                // SAFETY: `i + 32 <= count`, so that these 32 bytes lie within plane number `plane < N` of `count`
+                // bytes; the assertion says that there are so many.
                 *register = unsafe { _mm256_loadu_si256(planes.as_ptr().add(plane * count + i).cast()) };
             }
-            // SAFETY: elements `i` to `i + 32`.
+            // SAFETY: elements `i` to `i + 32 <= count` of `N` bytes; the assertion says that there are so many.
             unsafe { store_joined(registers, elements.as_mut_ptr().add(i * N)) };
         }
         done
@@ -150,7 +151,7 @@ mod x86 {
         }
         // the lower halves hold what comes from the first 16 bytes, the upper halves the rest
         for (k, &register) in registers.iter().enumerate() {
-            // SAFETY: `k < N`, and each of the halves takes `16 * N` bytes.
+            // SAFETY: `k < N`, so that both stores lie within the `32 * N` bytes that the caller promises.
             unsafe {
                 let start = target.add(16 * k);
                 _mm_storeu_si128(start.cast(), _mm256_castsi256_si128(register));
@@ -165,14 +166,15 @@ mod x86 {
         assert!(rows.len() == 8 * row && start + 32 <= row);
         let mut registers = [_mm256_setzero_si256(); 8];
         for (k, register) in registers.iter_mut().enumerate() {
-            // SAFETY: within row `k`.
+            // SAFETY: `start + 32 <= row`, so that these bytes lie within row `k < 8`; the assertion says that there
+            // are 8.
             *register = unsafe { _mm256_loadu_si256(rows.as_ptr().add(k * row + start).cast()) };
         }
         // transpose matrices of 8 x 8 bits: blocks of 4 x 4, then 2 x 2, then single bits
         exchange::<4>(&mut registers, 0x0f);
         exchange::<2>(&mut registers, 0x33);
         exchange::<1>(&mut registers, 0x55);
-        // SAFETY: there are 256 bytes.
+        // SAFETY: `bytes` has 256 bytes, 32 for each of 8 registers.
         unsafe { store_joined(registers, bytes.as_mut_ptr()) };
     }
 

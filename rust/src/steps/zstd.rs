@@ -1,5 +1,7 @@
 //! `zstd`: Zstandard frames.
 
+use std::mem::MaybeUninit;
+
 use zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective, compress_bound, get_error_name};
 
 use crate::Outcome;
@@ -40,7 +42,8 @@ impl Decoder {
 }
 
 /// Decompress a frame that does not say how many bytes it holds. The library is not as strict about the window, and so
-/// the size of blocks, if it is given all at once: other decoders, given room for one window, refuse what it takes then.
+/// the size of blocks, if it is given all at once: other decoders, given room for one window, refuse what it takes
+/// then.
 fn decompress_stream(context: &mut DCtx, frame: &[u8], room: &mut [u8]) -> Outcome<usize> {
     context.reset(ResetDirective::SessionOnly).map_err(get_error_name)?;
     let (mut input, mut output) = (InBuffer::around(frame), OutBuffer::around(room));
@@ -86,36 +89,37 @@ impl Encoder {
         };
         let written = {
             let room = target.spare_capacity_mut();
-            let mut room = Room { start: room.as_mut_ptr().cast(), size: room.len(), written: 0 };
+            let mut room = Room { memory: room, written: 0 };
             context.compress2(&mut room, content).map_err(get_error_name)?;
             room.written
         };
-        // SAFETY: so many bytes of the room were written.
+        // SAFETY: the library has told the room that its first `written` bytes are written; it is the spare capacity.
         unsafe { target.set_len(target.len() + written) };
         Ok(())
     }
 }
 
 /// Memory behind the end of a vector, not yet initialized.
-struct Room {
-    start: *mut u8,
-    size: usize,
+struct Room<'a> {
+    memory: &'a mut [MaybeUninit<u8>],
     written: usize,
 }
 
-// SAFETY: `as_slice` covers what was written, the pointer and capacity are those of the spare capacity.
-unsafe impl zstd_safe::WriteBuf for Room {
+// SAFETY: pointer and capacity are those of one slice that is borrowed mutably; `as_slice` covers what was written
+// only.
+unsafe impl zstd_safe::WriteBuf for Room<'_> {
     fn as_slice(&self) -> &[u8] {
-        // SAFETY: `filled_until` was told that these are initialized.
-        unsafe { std::slice::from_raw_parts(self.start, self.written) }
+        let written: *const [MaybeUninit<u8>] = &self.memory[..self.written];
+        // SAFETY: whoever called `filled_until` promised that these bytes are initialized.
+        unsafe { &*(written as *const [u8]) }
     }
 
     fn capacity(&self) -> usize {
-        self.size
+        self.memory.len()
     }
 
     fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.start
+        self.memory.as_mut_ptr().cast()
     }
 
     unsafe fn filled_until(&mut self, n: usize) {
