@@ -1,4 +1,4 @@
-"""Coastlines of the world as a sharded Zarr Vectors store: written, asked for a region, coarsened, converted, checked.
+"""Coastlines of the world as a sharded Zarr Vectors store: written, asked for a region, coarsened, checked.
 
 ``python demo/vectors.py [folder]``: writes ``coast.zv`` and ``vectors.png`` into the folder, by default the current
 one. It replaces what an earlier run left there and nothing else.
@@ -71,8 +71,6 @@ def main() -> None:
     levels = vectors.build_pyramid(path, factors=[(1, 1)])
     coarse = vectors.read_polylines(path, level=levels[-1])
     print(f"Level {levels[-1]} has {len(vectors.read_points(path, level=levels[-1])):,} vertices")
-    print(f"Without shards: {vectors.unshard_store(path)['chunks_extracted']:,} cells, one file each")
-    print(f"With shards again: {vectors.shard_store(path, SHARDS)['arrays_sharded']} arrays")
     report = vectors.validate(path)
     assert report.ok, report.findings
     print(f"{len(report.errors)} errors, {len(report.warnings)} warnings")

@@ -62,7 +62,7 @@ class Pipeline:
 
         ``sources``: contiguous bytes, or descriptors of regular files that stay open. ``jobs``: int64 of shape
         ``(n, 3 + number of axes)``: source, offset and length in bytes (length -1: not stored, full of the fill
-        value), then the row of each axis. Jobs that share places of ``out`` are refused, as are rows of an axis that do.
+        value), then the row of each axis. Jobs, or rows of an axis, that share places of ``out`` are refused.
         Where a job fails its places hold what was there, or anything of what was read.
         """
 
