@@ -24,19 +24,33 @@ WITH_LATEST := $(wildcard $(addprefix tests/,api docs interop programs zarr_pyth
 	test_attributes.py test_config.py test_hierarchy.py test_kernel_present.py test_public_names.py \
 	test_representations.py))
 
+CRATE := --manifest-path rust/Cargo.toml
+# Rust and C with AddressSanitizer, in a folder of their own. (gcc takes what zstd's -fmerge-all-constants makes of tables
+# for variables out of scope.)
+ASAN_FLAGS := -fsanitize=address -fno-sanitize-address-use-after-scope -fno-omit-frame-pointer
+ASAN := CFLAGS="$(ASAN_FLAGS)" CXXFLAGS="$(ASAN_FLAGS)" RUSTFLAGS=-Zsanitizer=address \
+	PYO3_PYTHON="$(CURDIR)/$(BIN)/python"
+ASAN_TARGET := --target x86_64-unknown-linux-gnu --target-dir rust/target/asan
+# with cargo the native kernel is part of the package
+KERNEL := $(if $(shell command -v cargo),native,none)
+step = printf '\n== %s (about %s)\n' '$(1)' '$(2)'
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types pytest without-kernel latest test-debug servers bench soak mutants clean
+.PHONY: help demo test lint types rust-checks asan pytest without-kernel latest test-debug servers bench soak mutants clean
 
 help: ## list the targets
 	@echo "zardine: make <target>"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
 
 demo: $(VENV)/.stamp-demo ## write, read and edit a real climate field as a sharded array, and coastlines as vectors
+	@$(call step,A climate field: written; read; edited; checked; drawn,6 s)
 	@$(BIN)/python demo/demo.py
+	@$(call step,Coastlines: written; read; coarsened; checked; drawn,15 s)
 	@$(BIN)/python demo/vectors.py
+	@$(BIN)/zardine --version
 
-test: lint types without-kernel latest pytest ## run the whole suite: ruff, mypy, pytest on two Pythons
+test: lint types rust-checks without-kernel latest pytest ## run the whole suite: ruff, mypy, cargo, pytest on two Pythons
 
 lint: $(VENV)/.stamp-test ## ruff, style and format
 	$(BIN)/ruff check .
@@ -44,6 +58,30 @@ lint: $(VENV)/.stamp-test ## ruff, style and format
 
 types: $(VENV)/.stamp-test lint ## mypy, strict on src
 	$(BIN)/mypy
+
+rust-checks: $(VENV)/.stamp-package ## style, clippy and tests of the native kernel, where cargo is
+	@if command -v cargo >/dev/null; then \
+	  set -ex; cargo fmt --check $(CRATE); \
+	  PYO3_PYTHON="$(CURDIR)/$(BIN)/python" cargo clippy --release --locked --quiet $(CRATE) --all-targets \
+	    --features python,pyo3/extension-module -- -D warnings; \
+	  cargo test --release --locked --quiet $(CRATE); \
+	else \
+	  echo "##### NOT TESTED: the native kernel, which takes Rust's cargo (https://rustup.rs). #####" >&2; \
+	fi
+
+asan: $(VENV)/.stamp-test ## the tests of the native kernel, in Rust and in Python, with AddressSanitizer; needs Rust nightly
+	@cargo +nightly --version >/dev/null 2>&1 || { \
+	  echo "AddressSanitizer takes a nightly Rust toolchain: rustup toolchain install nightly" >&2; exit 1; }
+	@test -e "$$(gcc -print-file-name=libasan.so)" || { \
+	  echo "AddressSanitizer takes gcc and its libasan" >&2; exit 1; }
+	$(ASAN) cargo +nightly test --locked --quiet $(CRATE) $(ASAN_TARGET)
+	$(ASAN) cargo +nightly build --locked --quiet $(CRATE) $(ASAN_TARGET) --features python,pyo3/extension-module
+	rm -rf rust/target/asan/python && mkdir -p rust/target/asan/python && cp -r src/zardine rust/target/asan/python
+	cp rust/target/asan/x86_64-unknown-linux-gnu/debug/libzardine_kernel.so \
+	  rust/target/asan/python/zardine/_kernel.abi3.so
+	PYTHONPATH=rust/target/asan/python ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 \
+	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	  $(BIN)/python -m pytest -n 0 tests/kernel tests/property/test_kernel_equals_python.py
 
 servers: $(VENV)/.stamp-servers ## install the servers that the tests of stores talk to: Azurite (npm), nginx (apt)
 
@@ -90,6 +128,7 @@ $(VENV)/.stamp-venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "zardine needs Python 3.11 or newer; '$(PYTHON)' is `$(PYTHON) --version 2>&1 || true`." >&2; \
 	  echo "Name another one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(call step,A virtual environment in $(VENV),5 s)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV); \
 	  echo "Python could not make a virtual environment; on Debian and Ubuntu the package python3-venv is needed." >&2; \
@@ -97,11 +136,19 @@ $(VENV)/.stamp-venv:
 	$(PIP) install --quiet --upgrade 'pip>=25.1'
 	@touch $@
 
-$(VENV)/.stamp-package: $(VENV)/.stamp-venv $(BUILD_INPUTS)
-	$(PIP) install --quiet --editable .
+$(VENV)/.stamp-package: $(VENV)/.stamp-kernel-$(KERNEL)
 	@touch $@
 
+# Installed anew where cargo has come or gone: there is one of these stamps at a time.
+$(VENV)/.stamp-kernel-$(KERNEL): $(VENV)/.stamp-venv $(BUILD_INPUTS)
+	@$(call step,zardine$(if $(filter native,$(KERNEL)), and its native kernel: compiling C and Rust),$(if $(filter \
+	  native,$(KERNEL)),60 s on two cores,15 s))
+	$(PIP) install --quiet --editable .
+	@$(BIN)/zardine --version
+	@rm -f $(VENV)/.stamp-kernel-* && touch $@
+
 $(VENV)/.stamp-demo: $(VENV)/.stamp-package
+	@$(call step,What the demonstration needs: HDF5; Matplotlib; two data sets,10 s)
 	$(PIP) install --quiet --group demo
 	@touch $@
 

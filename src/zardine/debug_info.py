@@ -14,10 +14,10 @@ def print_debug_info() -> None:
         except PackageNotFoundError:
             return "not installed"
 
-    from zardine.kernel import __kernel__
+    from zardine.kernel import __kernel__, describe_kernel
 
     print(f"platform: {platform.platform()}")
     print(f"python: {platform.python_version()}")
-    print(f"kernel: {__kernel__ or 'not in use'}")
+    print(f"kernel: {__kernel__ or 'not in use; ' + describe_kernel()}")
     for name in ("zardine", "numpy", "numcodecs", "google-crc32c", "zstandard", "ml_dtypes"):
         print(f"{name}: {found(name)}")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import zardine
+from zardine.kernel import describe_kernel
 
 ZARDINE = [sys.executable, "-m", "zardine"]
 PLAIN = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "COLUMNS", "NO_COLOR")}
@@ -25,7 +26,9 @@ def test_help_and_version(shell: Any) -> None:
     result = shell("--help")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("Usage: zardine [OPTIONS] COMMAND")
-    assert shell("--version").stdout == f"zardine {zardine.__version__}\n"
+    first, _, kernel = shell("--version").stdout.partition(", ")
+    assert first == f"zardine {zardine.__version__}"
+    assert kernel == f"{describe_kernel()}\n"
     assert shell("info", "-h").stdout.startswith("Usage: zardine info")
     assert shell().returncode == 2
 

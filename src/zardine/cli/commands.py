@@ -7,6 +7,7 @@ import click
 import zardine
 from zardine.cli.base import LazyCommand, LazyGroup
 from zardine.cli.options import traceback_option
+from zardine.kernel import describe_kernel
 
 COMMANDS = {
     "info": LazyCommand("zardine.cli.info:info", "Describe the array or group at PATH."),
@@ -29,7 +30,9 @@ COMMANDS = {
     epilog="Exit codes: 0 fine, 1 faults found or unusable data, 2 wrong usage, 130 interrupted.",
 )
 @traceback_option(hidden=False)
-@click.version_option(zardine.__version__, prog_name="zardine", message="%(prog)s %(version)s")
+@click.version_option(
+    zardine.__version__, prog_name="zardine", message=f"%(prog)s %(version)s, {describe_kernel().replace('%', '%%')}"
+)
 def root() -> None:
     """Look at Zarr arrays and groups, and work on them.
 
