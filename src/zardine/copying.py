@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from zardine.arrays import Array
+from zardine.buffers import BytesLike
 from zardine.creating import check_source_stays, copy_values, create_group, from_array
 from zardine.errors import ContainsArrayError, ContainsGroupError
 from zardine.groups import Group
+from zardine.limits import CHUNK, limit_of, too_large
 from zardine.metadata.formats import FORMATS, main_names
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.new_array import format_of_new
@@ -123,7 +125,7 @@ def copy_store(
             raise ContainsArrayError(f"key {there!r} is already stored in {target}; nothing was copied")
     copied = skipped = nbytes = 0
     for old, new in keys:
-        value = origin.get(old)
+        value = _value(origin, old)
         if value is None or (if_exists == "skip" and target.exists(new)):
             say(f"skip {old}")
             skipped += 1
@@ -134,6 +136,15 @@ def copy_store(
             nbytes += len(value)
         copied += 1
     return copied, skipped, nbytes
+
+
+def _value(store: Store, key: str) -> BytesLike | None:
+    """A value to copy; :class:`~zardine.errors.ChunkTooLargeError` for one that is too long to be held in memory."""
+    most = limit_of(CHUNK)
+    reading = store.read_up_to(key, most)
+    if reading is not None and not reading.parts:
+        raise too_large("the value", reading.size, CHUNK, most).at(key=key)
+    return None if reading is None else reading.parts[0]
 
 
 def move_keys(store: Store, source: str, dest: str) -> None:
@@ -150,7 +161,7 @@ def move_keys(store: Store, source: str, dest: str) -> None:
     documents = {join_path(source, name) for version in FORMATS for name in main_names(version)}
     keys = sorted(store.list_prefix(f"{source}/"), key=documents.__contains__)
     for key in keys:
-        value = store.get(key)
+        value = _value(store, key)
         if value is not None:
             store.set(dest + key[len(source) :], value, condition=Condition(None))
     erase_node(store, source)

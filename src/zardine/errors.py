@@ -20,7 +20,7 @@
     │   └── ArrayChangedError               the array was changed since it was opened: open it again
     ├── DataError (ValueError)              bytes or values that cannot be what the metadata says; has a place
     │   ├── EncodeError                     values that the codec chain cannot store
-    │   ├── ChunkTooLargeError (MemoryError)  a chunk that does not fit into memory
+    │   ├── ChunkTooLargeError (MemoryError)  more bytes than memory, or a setting, allows
     │   └── CorruptionError                 stored bytes that are not what a correct writer leaves
     │       ├── ChecksumError
     │       ├── ShardIndexError
@@ -260,7 +260,10 @@ class EncodeError(DataError):
 
 
 class ChunkTooLargeError(DataError, MemoryError):
-    """A chunk, or the index of a shard, takes more memory than there is."""
+    """A chunk, the index of a shard or a document takes more memory than there is, or than a setting allows.
+
+    It may be sound: the text names the setting and says how many bytes it is.
+    """
 
 
 class CorruptionError(DataError):

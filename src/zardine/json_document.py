@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isinf
 from typing import Any, Final, TypeAlias
 
-from zardine.errors import MetadataError, Problem, UnknownExtensionError
+from zardine.buffers import BytesLike
+from zardine.errors import ChunkTooLargeError, MetadataError, Problem, UnknownExtensionError
+from zardine.limits import check_size, within_memory
 
 JSON: TypeAlias = Any
 
@@ -192,6 +194,15 @@ def parse_integers(
     return None if None in numbers else tuple(n for n in numbers if n is not None)
 
 
+def parse_shape(value: JSON, place: str, problems: Problems) -> tuple[int, ...] | None:
+    """The shape of an array: lengths of 0 or more, of as many dimensions as NumPy can hold."""
+    shape = parse_integers(value, place, problems, low=0)
+    if shape is not None and len(shape) > MOST_DIMENSIONS:
+        problems.add(place, f"{len(shape)} dimensions are more than NumPy can hold, which is {MOST_DIMENSIONS}")
+        return None
+    return shape
+
+
 def parse_choice(value: JSON, choices: Iterable[str], place: str, problems: Problems) -> str | None:
     """One of the strings ``choices``."""
     choices = tuple(choices)
@@ -237,10 +248,11 @@ def load_object(
     text = bytes(data)
     try:
         precise = not only_attributes and _is_precise(text)
-        parse_float = _number if precise else None
-        document = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_float=parse_float)
+        document = parse_json(text, pairs, _number if precise else None)
     except RecursionError:
         raise MetadataError(subject, [Problem("", "the document is nested too deeply")]) from None
+    except ChunkTooLargeError:
+        raise
     except ValueError as error:
         reason = _instead_of_json(text) or str(error)
         raise MetadataError(subject, [Problem("", f"not a JSON document: {reason}")]) from None
@@ -331,6 +343,23 @@ def _holds_attributes(name: str, value: JSON) -> bool:
     return name.rpartition("/")[2] in ("attributes", ".zattrs") and isinstance(value, dict)
 
 
+def parse_json(
+    data: BytesLike,
+    pairs: Callable[[list[tuple[str, JSON]]], JSON] | None = None,
+    number: Callable[[str], float] | None = None,
+) -> JSON:
+    """What JSON text in UTF-8 says; ``pairs`` makes objects of their members, ``number`` what is no integer.
+
+    Raises ``ValueError`` or ``RecursionError`` for what is no JSON, and :class:`~zardine.errors.ChunkTooLargeError` for
+    text whose values take more memory than the settings allow: each takes many times its text.
+    """
+    text = bytes(data)
+    values = sum(map(text.count, (b",", b"[", b"{")))
+    check_size("what the document says", _VALUE * values)
+    with within_memory("what the document says", _VALUE * values):
+        return json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_float=number)
+
+
 def _instead_of_json(data: bytes) -> str:
     """What servers send in place of a document, so that the error can say it; empty where it is something else."""
     if data.startswith(b"\x1f\x8b"):
@@ -343,7 +372,13 @@ def _instead_of_json(data: bytes) -> str:
     return "" if data.strip() else "it is empty"
 
 
+MOST_DIMENSIONS = 64
+"""Of an array of NumPy."""
+
 _DEEPEST = 200
+
+_VALUE = 80
+"""Bytes that a value takes when it is parsed, at least, with its place in what holds it."""
 
 
 def _is_deep(document: JSON) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from zardine.buffers import BytesLike
+from zardine.engine.documents import read_document
 from zardine.errors import ArrayNotFoundError, ConditionFailedError
+from zardine.json_document import parse_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import to_documents
 from zardine.metadata.node_names import join_path
@@ -55,7 +56,7 @@ class StoredNode(Generic[M]):
 def stored_node(store: Store, path: str, metadata: M) -> StoredNode[M]:
     """The node at ``path`` as it is stored now; for a group without a document, ``metadata``."""
     names = names_of(metadata)
-    readings = {name: store.read(join_path(path, name)) for name in names}
+    readings = {name: read_document(store, join_path(path, name)) for name in names}
     current: Any = metadata
     if readings[names[0]] is not None:
         documents = {name: None if each is None else each.parts[0] for name, each in readings.items()}
@@ -88,4 +89,4 @@ def _same(a: BytesLike, b: BytesLike) -> bool:
 
 
 def _same_json(a: BytesLike, b: BytesLike) -> bool:
-    return _same(a, b) or bool(json.loads(bytes(a)) == json.loads(bytes(b)))
+    return _same(a, b) or bool(parse_json(a) == parse_json(b))

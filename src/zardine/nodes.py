@@ -8,6 +8,7 @@ from contextlib import suppress
 from errno import EACCES
 
 from zardine.buffers import BytesLike
+from zardine.engine.documents import get_document, read_document
 from zardine.engine.freshness import note_change, with_generation
 from zardine.engine.workers import for_each
 from zardine.errors import (
@@ -86,7 +87,7 @@ def find_node(
     for version in versions:
         for name in main_names(version):
             try:
-                reading = store.read(join_path(path, name))
+                reading = read_document(store, join_path(path, name))
             except Exception as error:
                 refusal = refusal or _refusal(error)
                 continue
@@ -96,7 +97,7 @@ def find_node(
             if seen is not None:
                 seen[name] = reading.version
             others = _beside(version, name, consolidated)
-            documents = {name: data, **{each: store.get(join_path(path, each)) for each in others}}
+            documents = {name: data, **{each: get_document(store, join_path(path, each)) for each in others}}
             return parse_found(name, documents, store, path)
     if refusal is not None:
         raise refusal
@@ -154,7 +155,7 @@ def _value(answer: BytesLike | Exception | None) -> BytesLike | None:
 def _answer(store: Store, key: str) -> BytesLike | Exception | None:
     """The value of a key, or the error that came in its place."""
     try:
-        return store.get(key)
+        return get_document(store, key)
     except Exception as error:
         return error
 

@@ -35,6 +35,11 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "allow_lost_updates": False,  # whether parts of shards are changed where stores have no conditional writes
     # caches
     "cache.shard_index_bytes": 64 * 2**20,
+    # what stored bytes may ask for
+    "limits.chunk_bytes": None,  # of one chunk, encoded or decoded; None: half of the memory
+    "limits.text_bytes": 2**30,  # decoded, of one chunk of text or bytes
+    "limits.unused_bytes": 64 * 2**20,  # of one chunk, beyond what its values need, where a format allows any number
+    "limits.document_bytes": 256 * 2**20,  # of one metadata document
 }
 """Every setting with its default."""
 
@@ -61,7 +66,10 @@ _CHOICES: Final[Mapping[str, tuple[Any, ...]]] = {
     "array.write_strategy": ("rewrite", "append", "in_place"),
     "array.chunk_order": ("c", "f", "morton", "as_written"),
 }
-_SIZES: Final = ("array.cache", "window_bytes")
+_SIZES: Final = (
+    *("array.cache", "window_bytes"),
+    *("limits.chunk_bytes", "limits.text_bytes", "limits.unused_bytes", "limits.document_bytes"),
+)
 _COUNTS: Final = ("threads", "cache.shard_index_bytes")
 _FLAGS: Final = tuple(name for name, value in DEFAULTS.items() if isinstance(value, bool))
 

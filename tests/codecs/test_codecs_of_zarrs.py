@@ -180,7 +180,7 @@ def test_pcodec_of_times_is_that_of_their_counts():
     a.store.set("c/0", bytes(numcodecs.get_codec({"id": "pcodec"}).encode(np.arange(6) * 10**9)))
     assert a[...].astype("i8").tolist() == (np.arange(6) * 10**9).tolist()
     a.store.set("c/0", bytes(numcodecs.get_codec({"id": "pcodec"}).encode(np.arange(6.0))))
-    with pytest.raises(ChunkDecodeError, match="6 numbers of float64, expected 6 of int64"):
+    with pytest.raises(ChunkDecodeError, match="does not match chunk's number type"):
         a[...]
 
 

@@ -12,6 +12,7 @@ import threading
 import numpy as np
 import pytest
 
+import zardine
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError
 from zardine.storage import LocalStore
 from zardine.stores.base import Condition
@@ -445,3 +446,45 @@ def test_a_value_takes_the_place_of_an_empty_directory(store):
             store.set(key, b"x")
     assert (root / "full/of/all").is_dir()
     assert store.get("full/file") == b"y"
+
+
+def test_links_to_a_neighbour_whose_name_begins_like_that_of_the_store(tmp_path, store):
+    neighbour = tmp_path / "root-secret"
+    neighbour.mkdir()
+    (neighbour / "secret").write_bytes(b"secret")
+    os.symlink("../root-secret", store.root / "link")
+    os.symlink("../../root-secret/secret", store.root / "in" / "link")
+    for key in ("link/secret", "in/link"):
+        for call in everything(store, key):
+            with pytest.raises(InvalidKeyError, match="out of the store's base"):
+                call()
+    with pytest.raises(InvalidKeyError):
+        store.list_dir("link/")
+    with pytest.raises(InvalidKeyError):
+        store.set("link/new", b"x")
+    assert list(store.list()) == ["in/file"]
+    assert os.listdir(neighbour) == ["secret"]
+
+
+@pytest.mark.parametrize("strategy", ["append", "in_place"])
+@pytest.mark.parametrize("where", ["outside", "inside"])
+def test_a_shard_that_is_a_link_is_not_changed_through_it(tmp_path, strategy, where):
+    values = np.arange(64, dtype="u1")
+    config = {"write_strategy": strategy, "most_unused": 1}
+    array = zardine.create_array(tmp_path / "a", shape=64, chunks=8, shards=32, dtype="u1", config=config)
+    array[...] = values
+    shard = tmp_path / "a" / "c" / "0"
+    target = (tmp_path if where == "outside" else tmp_path / "a") / "elsewhere"
+    shard.rename(target)
+    shard.symlink_to(target)
+    before = target.read_bytes()
+    values[3:6] = 99
+    if where == "outside":
+        with pytest.raises(InvalidKeyError, match="out of the store's base"):
+            array[3:6] = 99
+        assert shard.is_symlink()
+    else:
+        array[3:6] = 99
+        assert not shard.is_symlink()
+        np.testing.assert_array_equal(array[...], values)
+    assert target.read_bytes() == before

@@ -7,6 +7,7 @@ import os
 import struct
 import warnings
 import zipfile
+from zlib import crc32
 
 import pytest
 
@@ -226,3 +227,33 @@ def test_how_an_archive_at_the_root_of_a_store_is_called():
     values = Root()
     values.set("a.zip", b"PK\5\6" + bytes(18))
     assert str(ZipStore.inside(values, "a.zip")) == "http://host/a.zip"
+
+
+@pytest.mark.parametrize("reach", [1, 20, 60])
+def test_an_entry_that_reaches_into_the_directory(tmp_path, reach):
+    data = b"0123456789"
+    body = bytearray()
+    infos = []
+    for name in ("a", "b"):
+        info = entry(name, len(data), crc32(data), len(body))
+        infos.append(info)
+        body += local_header(info) + data
+    start = len(body)
+    infos[-1].file_size += reach
+    infos[-1].compress_size += reach
+    whole = bytes(body) + directory_bytes(infos, start, b"")
+    (tmp_path / "a.zip").write_bytes(whole)
+    for ranges in (((0, None),), ((2, 15),), ((0, 0),)):
+        with pytest.raises(StoreError, match="reaches beyond the entries"):
+            ZipStore(tmp_path / "a.zip").read("b", ranges)
+    with pytest.raises(StoreError, match="reaches beyond the entries"):
+        list(ZipStore(tmp_path / "a.zip").list())
+    with pytest.raises(StoreError, match="reaches beyond the entries"):
+        ZipStore.inside(MemoryStore({"a.zip": whole}), "a.zip").read("b")
+
+
+def local_header(info):
+    """What stands before the bytes of an entry; its sizes as they are now."""
+    name = info.filename.encode()
+    fields = (b"PK\3\4", 20, 0, 0, 0, 33, info.CRC, info.compress_size, info.file_size, len(name), 0)
+    return struct.pack("<4s5H3I2H", *fields) + name

@@ -21,8 +21,15 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.data_types.base import DataType
-from zardine.errors import Problem
+from zardine.errors import ChunkDecodeError, Problem
 from zardine.json_document import JSON, Problems
+from zardine.limits import CHUNK, check_size, limit_of, too_large
+
+LOOK = 2**24
+"""Bytes that are looked at of what cannot be held as a whole: they may tell that it is damaged."""
+
+_OBJECT = 64
+"""Bytes that an object takes at least, with its place in the array."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,21 +56,64 @@ class ChunkSpec:
         """NumPy dtype of the elements in memory."""
         return self.data_type.dtype
 
+    def check_memory(self) -> None:
+        """Raise :class:`~zardine.errors.ChunkTooLargeError` where the elements take more memory than settings allow."""
+        check_size(f"a chunk of shape {self.shape}", self.memory)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the elements take in memory, without what those of varying length have beside the array."""
+        dtype = self.data_type.dtype
+        return self.size * (_OBJECT if dtype.kind == "O" else dtype.itemsize)
+
 
 @dataclass(frozen=True, slots=True)
 class SizeLimit:
-    """How many bytes decoding may give: exactly ``nbytes`` where ``exact``, else at most ``nbytes``."""
+    """How many bytes there may be at one step of a chain: exactly ``nbytes`` where ``exact``, else at most ``nbytes``.
+
+    Where what is stored may hold text, or bytes that mean nothing, ``settings`` name what else there may be: see
+    :meth:`now`.
+    """
 
     nbytes: int
     exact: bool
+    settings: tuple[str, ...] = ()
+    """Settings whose bytes come on top of ``nbytes``; in what :meth:`now` gives, the one that can be raised."""
+    claimed: int | None = None
+    """In what :meth:`now` gives: how many bytes the document says, where that is more than the settings allow."""
+
+    def now(self) -> SizeLimit:
+        """The limit as a decoder takes it, with what the settings allow at this moment in ``nbytes``."""
+        largest = limit_of(CHUNK)
+        if self.exact:
+            return self if self.nbytes <= largest else SizeLimit(min(largest, LOOK), False, (CHUNK,), self.nbytes)
+        most, setting = self.nbytes + sum(map(limit_of, self.settings)), self.settings[:1]
+        return SizeLimit(most, False, setting) if most <= largest else SizeLimit(largest, False, (CHUNK,))
 
     def check(self, nbytes: int) -> str | None:
-        """Why ``nbytes`` decoded bytes cannot be right, or ``None``."""
+        """Why ``nbytes`` bytes cannot be right, or ``None``."""
         if self.exact and nbytes != self.nbytes:
             return f"decoded to {nbytes} bytes, expected {self.nbytes}"
         if nbytes > self.nbytes:
             return f"decoded to {nbytes} bytes, at most {self.nbytes} are possible"
         return None
+
+    def enforce(self, nbytes: int, codec: str, *, at_least: bool = False) -> None:
+        """Raise the error for ``nbytes`` decoded bytes (``at_least`` so many), unless they can be right.
+
+        That is :class:`~zardine.errors.ChunkDecodeError`, or, where a setting allows no more,
+        :class:`~zardine.errors.ChunkTooLargeError`.
+        """
+        reason = self.check(nbytes)
+        if reason is None:
+            return
+        if at_least:
+            reason = f"more than {self.nbytes} bytes when decompressed"
+        if self.settings and nbytes > self.nbytes:
+            more = at_least and self.claimed is None
+            found = self.claimed or nbytes
+            raise too_large("the decompressed content", found, self.settings[0], at_least=more).at(codec=codec)
+        raise ChunkDecodeError(reason, codec=codec)
 
 
 class Codec(ABC):
@@ -74,6 +124,12 @@ class Codec(ABC):
 
     kind: ClassVar[str]
     """What goes in and out, in the words of the specification."""
+
+    pads: ClassVar[bool] = False
+    """Whether the encoded form may hold any number of bytes that mean nothing, which are legal all the same.
+
+    There may be as many of them as the setting ``limits.unused_bytes`` allows, beyond ``encoded_limit``.
+    """
 
     @classmethod
     @abstractmethod
@@ -162,6 +218,9 @@ class ArrayBytesCodec(Codec):
         """As :meth:`encode`; where that leaves out parts that equal the fill value, these are stored all the same."""
         return self.encode(array, spec)
 
+    counts_first: ClassVar[bool] = False
+    """Whether :meth:`decode` calls :meth:`ChunkSpec.check_memory` itself, once it knows that no data are missing."""
+
     @abstractmethod
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
         """Decode a chunk of ``spec``. The result may be read-only and may share memory with ``data``."""
@@ -171,6 +230,8 @@ class BytesBytesCodec(Codec):
     """``bytes -> bytes``."""
 
     kind: ClassVar[str] = "bytes -> bytes"
+
+    pads: ClassVar[bool] = True
 
     @abstractmethod
     def encoded_size(self, nbytes: int) -> int | None:

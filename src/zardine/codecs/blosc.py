@@ -39,6 +39,7 @@ class BloscCodec(Configured, BytesBytesCodec):
     blocksize: int = 0
 
     name: ClassVar[str] = "blosc"
+    pads: ClassVar[bool] = False
     MEMBERS: ClassVar[Mapping[str, Check]] = {
         "typesize": integer(1, 2**31 - 1),
         "cname": choice(BloscCname),
@@ -83,8 +84,9 @@ class BloscCodec(Configured, BytesBytesCodec):
         return None
 
     def encoded_limit(self, nbytes: int) -> int:
-        """What does not become smaller is stored as it is, after a header of 16 bytes."""
-        return nbytes + OVERHEAD
+        """What does not become smaller is stored as it is, after a header of 16 bytes; some more is left to the header
+        to refuse, which says what is wrong."""
+        return nbytes + 16 * OVERHEAD
 
     def encode(self, data: BytesLike) -> BytesLike:
         """One blosc buffer; at most 2 GiB - 17 bytes fit."""
@@ -110,8 +112,12 @@ class BloscCodec(Configured, BytesBytesCodec):
 
 def decompress_blosc(data: BytesLike, limit: SizeLimit, *, codec: str) -> BytesLike:
     """Decompress one blosc buffer that fills ``data`` to no more than ``limit.nbytes`` bytes."""
-    if reason := blosc_fault(data, limit):
+    whole = limit if limit.claimed is None else SizeLimit(limit.claimed, True)
+    if reason := blosc_fault(data, whole):
+        if len(data) >= OVERHEAD and reason == whole.check(blosc_nbytes(data)):
+            whole.enforce(blosc_nbytes(data), codec)
         raise ChunkDecodeError(reason, codec=codec)
+    limit.enforce(blosc_nbytes(data), codec)
     if blosc_nbytes(data) == 0:  # the library takes this for an error
         return b""
     if is_snappy(data):
@@ -120,8 +126,7 @@ def decompress_blosc(data: BytesLike, limit: SizeLimit, *, codec: str) -> BytesL
         decoded: bytes = _library().decompress(data)
     except (RuntimeError, ValueError) as error:
         raise ChunkDecodeError(f"not valid blosc data: {error}", codec=codec) from None
-    if reason := limit.check(len(decoded)):
-        raise ChunkDecodeError(reason, codec=codec)
+    limit.enforce(len(decoded), codec)
     return decoded
 
 

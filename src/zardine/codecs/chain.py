@@ -7,19 +7,18 @@ Specification: core 3.1, "Codecs": zero or more ``array -> array``, exactly one 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec, SizeLimit
-from zardine.errors import DataError, MetadataError, Problem
+from zardine.codecs.base import LOOK, ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec, SizeLimit
+from zardine.errors import ChunkDecodeError, DataError, MetadataError, Problem
 from zardine.json_document import Problems
-
-UNKNOWN_SIZE_LIMIT = 2**31
-"""Most bytes that a chunk of variable-length elements may decode to before its array -> bytes codec sees it."""
+from zardine.limits import CHUNK, TEXT, UNUSED, limit_of, too_large
+from zardine.settings import config
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,10 +33,57 @@ class CodecChain:
     compressors: tuple[BytesBytesCodec, ...]
     limits: tuple[SizeLimit, ...]
     """For each of ``compressors``, how many bytes it may decode to."""
-    encoded_size: int | None
-    """Bytes of every encoded chunk, or ``None`` where that varies."""
-    encoded_limit: int | None
-    """Most bytes that an encoded chunk may take, or ``None`` where elements vary in length."""
+    encoded: SizeLimit
+    """How many bytes an encoded chunk may take."""
+    memory: int
+    """Bytes of the elements of a chunk in memory, at the step of the chain where they take most."""
+    _seen: list[Any] = field(default_factory=lambda: [None, 0, True], repr=False)
+    """The settings that were looked at last, :meth:`most_stored`, and whether the memory is allowed."""
+
+    @property
+    def encoded_size(self) -> int | None:
+        """Bytes of every encoded chunk, or ``None`` where that varies."""
+        return self.encoded.nbytes if self.encoded.exact else None
+
+    @property
+    def encoded_limit(self) -> int | None:
+        """Most bytes that an encoded chunk may take, without unused ones; ``None`` where elements vary in length."""
+        return None if TEXT in self.encoded.settings else self.encoded.nbytes
+
+    def most_stored(self) -> int:
+        """The most bytes of an encoded chunk that may be read."""
+        settings = config.snapshot
+        if self._seen[0] is not settings:
+            fits = self.memory <= limit_of(CHUNK)
+            most = self.encoded.now().nbytes
+            self._seen[:] = settings, most if fits else min(most, LOOK), fits
+        found: int = self._seen[1]
+        return found
+
+    def most_for_kernel(self) -> int:
+        """:meth:`most_stored`, or -1 where a decoded chunk takes more memory than settings allow."""
+        most = self.most_stored()
+        return most if self._seen[2] else -1
+
+    def check_stored(self, nbytes: int) -> None:
+        """Raise the error for an encoded chunk of ``nbytes`` bytes that is more than :meth:`most_stored`.
+
+        That is :class:`~zardine.errors.ChunkDecodeError` where no chunk can take so many bytes, and
+        :class:`~zardine.errors.ChunkTooLargeError`, which names the setting, where the settings do not allow it.
+        """
+        if self.encoded.exact and nbytes > self.encoded.nbytes:
+            raise ChunkDecodeError(f"{nbytes} bytes, expected {self.encoded.nbytes}", codec=self.codecs[-1].name)
+        if nbytes > self.most_stored():
+            self.check_memory()
+            limit = self.encoded.now()
+            if limit.settings:
+                raise too_large("the stored chunk", nbytes, limit.settings[0])
+            raise ChunkDecodeError(f"{nbytes} bytes, expected at most {limit.nbytes}", codec=self.codecs[-1].name)
+
+    def check_memory(self) -> None:
+        """Raise :class:`~zardine.errors.ChunkTooLargeError` where a chunk takes more memory than the settings allow."""
+        if self.memory > limit_of(CHUNK):
+            raise too_large(f"a chunk of shape {self.spec.shape}", self.memory, CHUNK)
 
     @property
     def codecs(self) -> tuple[Codec, ...]:
@@ -48,8 +94,10 @@ class CodecChain:
         """The stored bytes of a chunk; ``array`` has the shape and dtype of ``spec``.
 
         With ``keep_empty`` inner chunks of shards are stored also where they equal the fill value.
-        Raises :class:`~zardine.errors.EncodeError`.
+        Raises :class:`~zardine.errors.EncodeError`, and :class:`~zardine.errors.ChunkTooLargeError` for a chunk that
+        takes more memory than the settings allow.
         """
+        self.check_memory()
         codec: Codec = self.serializer
         try:
             for codec, spec in self.filters:
@@ -66,13 +114,17 @@ class CodecChain:
     def decode(self, data: BytesLike) -> npt.NDArray[Any]:
         """The chunk that ``data`` holds: shape and dtype of ``spec``, perhaps read-only, perhaps a view of ``data``.
 
-        Raises :class:`~zardine.errors.CorruptionError` for bytes that no encoder wrote.
+        Raises :class:`~zardine.errors.CorruptionError` for bytes that no encoder wrote, and
+        :class:`~zardine.errors.ChunkTooLargeError` for such as take more memory than the settings allow.
         """
         codec: Codec = self.serializer
         try:
             for codec, limit in zip(reversed(self.compressors), reversed(self.limits), strict=True):
-                data = codec.decode(data, limit)
+                data = codec.decode(data, limit.now())
             codec = self.serializer
+            serialized = self.limits[0] if self.limits else self.encoded
+            if not codec.counts_first and (not serialized.exact or serialized.nbytes == len(data)):
+                self.check_memory()
             array = self.serializer.decode(data, self.serializer_spec)
             for codec, spec in reversed(self.filters):
                 array = codec.decode(array, spec)
@@ -103,8 +155,8 @@ def build_chain(codecs: Sequence[Codec], spec: ChunkSpec, place: str, problems: 
     limits: list[SizeLimit] = []
     serializer: ArrayBytesCodec | None = None
     serializer_spec = current = spec
-    exact: int | None = None
-    limit: int | None = None
+    size = SizeLimit(0, True)
+    memory = spec.memory
     for i, each in enumerate(codecs):
         try:
             codec = each.resolve(current)
@@ -118,27 +170,43 @@ def build_chain(codecs: Sequence[Codec], spec: ChunkSpec, place: str, problems: 
             if isinstance(codec, ArrayArrayCodec):
                 filters.append((codec, current))
                 current = codec.encoded_spec(current)
+                memory = max(memory, current.memory)
             elif isinstance(codec, ArrayBytesCodec):
                 serializer, serializer_spec = codec, current
-                exact, limit = codec.encoded_size(current), codec.encoded_limit(current)
+                size = _serialized(codec, current)
             elif isinstance(codec, BytesBytesCodec):
                 compressors.append(codec)
-                known = UNKNOWN_SIZE_LIMIT if limit is None else limit
-                limits.append(SizeLimit(known if exact is None else exact, exact is not None))
-                limit = None if limit is None else codec.encoded_limit(limit)
-                exact = None if exact is None else codec.encoded_size(exact)
+                limits.append(size)
+                size = _compressed(codec, size)
         except MetadataError as error:
             problems.found.extend(Problem(f"{place}[{i}]{each.place}", each.message) for each in error.problems)
             return None
-        except (DataError, ValueError, TypeError) as error:
+        except (DataError, ValueError, TypeError, OverflowError) as error:
             problems.add(f"{place}[{i}]", f"{each.name}: {error}")
             return None
     assert serializer is not None
     if len(problems.found) > before:
         return None
     return CodecChain(
-        spec, tuple(filters), serializer, serializer_spec, tuple(compressors), tuple(limits), exact, limit
+        spec, tuple(filters), serializer, serializer_spec, tuple(compressors), tuple(limits), size, memory
     )
+
+
+def _serialized(codec: ArrayBytesCodec, spec: ChunkSpec) -> SizeLimit:
+    exact = codec.encoded_size(spec)
+    if exact is not None:
+        return SizeLimit(exact, True)
+    limit = codec.encoded_limit(spec)
+    settings = (TEXT,) if limit is None else ()
+    return SizeLimit(limit or 0, False, (*settings, UNUSED) if codec.pads else settings)
+
+
+def _compressed(codec: BytesBytesCodec, size: SizeLimit) -> SizeLimit:
+    exact = codec.encoded_size(size.nbytes) if size.exact else None
+    if exact is not None:
+        return SizeLimit(exact, True)
+    settings = (*size.settings, UNUSED) if codec.pads and UNUSED not in size.settings else size.settings
+    return SizeLimit(codec.encoded_limit(size.nbytes), False, settings)
 
 
 def equals_fill(array: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:

@@ -23,6 +23,7 @@ class Crc32cCodec(Configured, BytesBytesCodec):
     """Appends a checksum when encoding; verifies and removes it when decoding."""
 
     name: ClassVar[str] = "crc32c"
+    pads: ClassVar[bool] = False
 
     def encoded_size(self, nbytes: int) -> int | None:
         """Four bytes more."""
@@ -41,8 +42,7 @@ class Crc32cCodec(Configured, BytesBytesCodec):
         if len(data) < _SIZE:
             raise ChunkDecodeError(f"{len(data)} bytes are too few for a checksum", codec=self.name)
         body = memoryview(data)[:-_SIZE]
-        if reason := limit.check(len(body)):
-            raise ChunkDecodeError(reason, codec=self.name)
+        limit.enforce(len(body), self.name)
         stored = int.from_bytes(data[-_SIZE:], "little")
         computed = crc32c(body)
         if stored != computed:

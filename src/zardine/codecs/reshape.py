@@ -16,7 +16,7 @@ import numpy.typing as npt
 from zardine.codecs.base import ArrayArrayCodec, ChunkSpec
 from zardine.codecs.configured import Check, Configured
 from zardine.errors import EncodeError
-from zardine.json_document import JSON, Problems, is_integer, parse_integers
+from zardine.json_document import JSON, MOST_DIMENSIONS, Problems, is_integer, parse_integers
 
 
 def _parse_shape(value: JSON, place: str, problems: Problems) -> tuple[int | tuple[int, ...], ...] | None:
@@ -96,4 +96,6 @@ class ReshapeCodec(Configured, ArrayArrayCodec):
                 before, after = prod(source[: item[0]]), prod(source[item[-1] + 1 :])
                 if prod(sizes[:index]) != before or prod(sizes[index + 1 :]) != after:
                     return None, f'"reshape" would move dimensions {list(item)} of a chunk of shape {source}'
+        if len(sizes) > MOST_DIMENSIONS:
+            return None, f'"reshape" to {len(sizes)} dimensions is more than NumPy can hold, which is {MOST_DIMENSIONS}'
         return tuple(sizes), ""

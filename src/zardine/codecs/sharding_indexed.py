@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
 from math import prod
 from typing import Any, ClassVar, Self
 
@@ -24,7 +23,7 @@ from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.registry import codec_from, parse_codec
 from zardine.data_types import data_type_for
 from zardine.errors import DataError, MetadataError, Problem
-from zardine.json_document import JSON, Problems, check_members, parse_choice, parse_integers
+from zardine.json_document import JSON, MOST_DIMENSIONS, Problems, check_members, parse_choice, parse_integers
 from zardine.sharding.index import decode_index
 from zardine.sharding.layout import IsChunk, Read, ShardLayout, c_strides
 
@@ -49,6 +48,7 @@ class ShardingCodec(ArrayBytesCodec):
     index_location: str = "end"
     draft: bool = False
     name: ClassVar[str] = "sharding_indexed"
+    pads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         shape = self.chunk_shape if isinstance(self.chunk_shape, Iterable) else (self.chunk_shape,)
@@ -132,8 +132,10 @@ class ShardingCodec(ArrayBytesCodec):
         return None
 
     def encoded_limit(self, spec: ChunkSpec) -> int | None:
-        """``None``: a shard may have any amount of unused space."""
-        return None
+        """Room for every inner chunk at its largest and the index, twice; unused space comes on top."""
+        prepared = _prepared(self, spec)
+        inner = prepared.chain.encoded_limit
+        return None if inner is None else 2 * (inner * prepared.layout.count + prepared.layout.index_size) + 2**20
 
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """A whole shard. Inner chunks that are all fill value are left out."""
@@ -147,7 +149,8 @@ class ShardingCodec(ArrayBytesCodec):
         prepared = _prepared(self, spec)
         chain = prepared.chain
         chunks: list[BytesLike | None] = []
-        for inner in map(array.__getitem__, prepared.regions()):
+        for row in range(prepared.layout.count):
+            inner = array[prepared.region(row)]
             is_empty = not keep_empty and chain.is_fill(inner)
             chunks.append(None if is_empty else chain.encode(inner, keep_empty=keep_empty))
         return prepared.layout.assemble(chunks)
@@ -155,19 +158,18 @@ class ShardingCodec(ArrayBytesCodec):
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
         """A whole shard."""
         prepared = _prepared(self, spec)
+        prepared.layout.check_too_short(len(data))
+        prepared.layout.check_memory()
         index = prepared.layout.checked_index_of(data)
         array = np.empty(spec.shape, spec.dtype)
+        array[...] = spec.fill
         view = memoryview(data)
-        stored = index.stored()
-        for row, region in enumerate(prepared.regions()):
-            if stored[row]:
-                offset = int(index.offsets[row])
-                try:
-                    array[region] = prepared.chain.decode(view[offset : offset + int(index.lengths[row])])
-                except DataError as error:
-                    raise type(error)(f"inner chunk {row}: {error.reason}", codec=error.codec) from None
-            else:
-                array[region] = spec.fill
+        for row in np.flatnonzero(index.stored()).tolist():
+            offset = int(index.offsets[row])
+            try:
+                array[prepared.region(row)] = prepared.chain.decode(view[offset : offset + int(index.lengths[row])])
+            except DataError as error:
+                raise type(error)(f"inner chunk {row}: {error.reason}", codec=error.codec) from None
         return array
 
 
@@ -189,13 +191,10 @@ class PreparedSharding:
     chain: CodecChain
     """Encodes one inner chunk."""
 
-    def regions(self) -> list[tuple[Any, ...]]:
-        """The place of each inner chunk in the shard, in the order of the index."""
-        if not self.layout.grid:
-            return [(...,)]  # an empty tuple would index a scalar
-        starts = product(*(range(number) for number in self.layout.grid))
-        sizes = self.chain.spec.shape
-        return [tuple(slice(i * n, (i + 1) * n) for i, n in zip(each, sizes, strict=True)) for each in starts]
+    def region(self, row: int) -> tuple[Any, ...]:
+        """The place in the shard of the inner chunk in a row of the index."""
+        places = zip(self.layout.position_of(row), self.chain.spec.shape, strict=True)
+        return tuple(slice(i * n, (i + 1) * n) for i, n in places) or (...,)  # an empty tuple would index a scalar
 
 
 def prepare_sharding(codec: ShardingCodec, spec: ChunkSpec, problems: Problems) -> PreparedSharding | None:
@@ -220,6 +219,12 @@ def prepare_sharding(codec: ShardingCodec, spec: ChunkSpec, problems: Problems) 
         problems.add(
             ".configuration.chunk_shape",
             f"a shard would have {prod(grid)} inner chunks, and an index of more than 2^63 bytes",
+        )
+        return None
+    if len(grid) >= MOST_DIMENSIONS:
+        problems.add(
+            ".configuration.chunk_shape",
+            f"the index of shards of {len(grid)} dimensions has one more, and NumPy can hold {MOST_DIMENSIONS}",
         )
         return None
     inner_spec = ChunkSpec(codec.chunk_shape, spec.data_type, spec.fill)
@@ -248,6 +253,7 @@ def _tell_chunks(chain: CodecChain, index_size: int) -> IsChunk | None:
             return False
         first, size = nested.index_bytes(length)
         try:
+            nested.check_memory()
             index = decode_index(read((offset + first, size)), nested.index_chain)
             nested.check(index, length, lambda part: read((offset + part[0], part[1])))
         except DataError:
@@ -256,6 +262,7 @@ def _tell_chunks(chain: CodecChain, index_size: int) -> IsChunk | None:
 
     def is_sound(read: Read, offset: int, length: int) -> bool:
         try:
+            chain.check_stored(length)
             chain.decode(read((offset, length)))
         except DataError:
             return False

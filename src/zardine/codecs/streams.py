@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from zardine.buffers import BytesLike
@@ -10,6 +10,8 @@ from zardine.codecs.base import SizeLimit
 from zardine.errors import ChecksumError, ChunkDecodeError
 
 _STEP = 4096
+_PIECE = 2**24
+"""Bytes at a time where the limit is a setting, as a rule far above what there is: an end is reached step by step."""
 
 
 def decompress_streams(
@@ -40,16 +42,33 @@ def decompress_streams(
             if not block:
                 raise ChunkDecodeError("the compressed data end too early", codec=codec)
             try:
-                piece = stream.decompress(block, limit.nbytes - total + 1)
+                for piece in _pieces(stream, block, limit, total):
+                    pieces.append(piece)
+                    total += len(piece)
+                    if total > limit.nbytes:
+                        limit.enforce(total, codec, at_least=True)
             except errors as error:
                 kind = ChecksumError if "data check" in str(error) else ChunkDecodeError
                 raise kind(f"not valid compressed data: {error}", codec=codec) from None
-            pieces.append(piece)
-            total += len(piece)
-            if total > limit.nbytes:
-                raise ChunkDecodeError(f"more than {limit.nbytes} bytes when decompressed", codec=codec)
             position += len(block) - len(stream.unused_data)
             step *= 2
-    if reason := limit.check(total):
-        raise ChunkDecodeError(reason, codec=codec)
+    limit.enforce(total, codec)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _pieces(stream: Any, block: BytesLike, limit: SizeLimit, total: int) -> Iterator[bytes]:
+    """What a decompressor makes of ``block``, up to a byte more than ``limit`` allows after ``total`` bytes."""
+    if limit.exact:
+        yield stream.decompress(block, limit.nbytes - total + 1)
+        return
+    while True:
+        most = min(_PIECE, limit.nbytes - total + 1)
+        piece: bytes = stream.decompress(block, most)
+        yield piece
+        total += len(piece)
+        if stream.eof:
+            return
+        tail = getattr(stream, "unconsumed_tail", None)  # zlib; the others keep what they did not use themselves
+        if stream.needs_input if tail is None else not tail and len(piece) < most:
+            return
+        block = tail or b""

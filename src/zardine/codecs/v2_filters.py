@@ -1,12 +1,7 @@
-"""Filters and compressors of Zarr v2 that no v3 codec stands for: whatever numcodecs has, used as zarr-python 2 did.
-
-These decoders are those of numcodecs (and of packages that add to it): other than zardine's own, they may allocate what
-the stored bytes claim.
-"""
+"""Filters and compressors of Zarr v2 that no v3 codec stands for: whatever numcodecs has, used as zarr-python 2 did."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -17,14 +12,11 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.base import ArrayBytesCodec, BytesBytesCodec, ChunkSpec, SizeLimit
 from zardine.codecs.bounds import compressed_limit
-from zardine.errors import ChunkDecodeError, EncodeError
+from zardine.codecs.v2_steps import Step, as_bytes, find_step, sizes_of
+from zardine.errors import ChunkDecodeError, DataError, EncodeError
 from zardine.json_document import JSON, Problems
 from zardine.metadata.v2_codecs import COMPRESSOR, FILTERS
 from zardine.metadata.v2_dtypes import dtype_to_json, parse_dtype
-from zardine.settings import config
-
-_PICKLE = "pickle"
-_MAY_UNPICKLE = "array.allow_unsafe_pickle_decode"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,19 +26,22 @@ class V2Filters(ArrayBytesCodec):
     dtype: np.dtype[Any]
     order: str
     filters: tuple[Mapping[str, JSON], ...]
-    _ready: tuple[Any, ...] = field(repr=False, default=())
+    _steps: tuple[Step, ...] = field(repr=False, default=())
 
     name: ClassVar[str] = FILTERS
+    pads: ClassVar[bool] = True
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON] | None, place: str, problems: Problems) -> Self | None:
         """The codec of a translated v2 document."""
         options = configuration or {}
         dtype = parse_dtype(options.get("dtype"), "dtype", problems)
-        ready = [find_codec(each, f"filters[{i}]", problems) for i, each in enumerate(options.get("filters", ()))]
-        if dtype is None or None in ready:
+        filters = options.get("filters", ())
+        steps = [find_step(each, f"filters[{i}]", problems) for i, each in enumerate(filters)]
+        known = tuple(step for step in steps if step is not None)
+        if dtype is None or len(known) < len(steps):
             return None
-        return cls(dtype, str(options["order"]), tuple(options["filters"]), tuple(ready))
+        return cls(dtype, str(options["order"]), tuple(filters), known)
 
     def configuration(self) -> dict[str, JSON]:
         """All of it."""
@@ -58,20 +53,24 @@ class V2Filters(ArrayBytesCodec):
         return spec.nbytes if not self.filters else None
 
     def encoded_limit(self, spec: ChunkSpec) -> int | None:
-        """See :func:`~zardine.codecs.bounds.compressed_limit`."""
-        if not self.filters:
-            return spec.nbytes
-        return None if spec.nbytes is None else compressed_limit(spec.nbytes)
+        """Unknown where the filters make objects into bytes, or are those of other packages."""
+        last = self._sizes(spec)[-1]
+        return None if len(last.settings) > 1 else last.nbytes
+
+    def _sizes(self, spec: ChunkSpec) -> list[SizeLimit]:
+        is_object = self.dtype.kind == "O"
+        first = SizeLimit(0, False) if is_object else SizeLimit(spec.size * self.dtype.itemsize, True)
+        return sizes_of(self._steps, first, spec.size)
 
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """What the filters make of the elements."""
         order: Any = self.order
         value: Any = np.array(array, self.dtype, order=order)  # a copy: some filters want to be able to write
-        for codec in self._ready:
+        for step in self._steps:
             try:
-                value = codec.encode(value)
-            except Exception as error:  # code of other packages
-                raise EncodeError(f"filter {codec.codec_id}: {error}", codec=self.name) from None
+                value = step.encode(value)
+            except DataError as error:
+                raise EncodeError(f"filter {step.identifier}: {error.reason}", codec=self.name) from None
         if isinstance(value, np.ndarray):
             if value.dtype.kind == "O":
                 raise EncodeError("the filters leave objects, which are no bytes", codec=self.name)
@@ -80,18 +79,15 @@ class V2Filters(ArrayBytesCodec):
 
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
         """What the filters restore; raises :class:`ChunkDecodeError` unless it is a chunk of ``spec``."""
-        if any(each["id"] == _PICKLE for each in self.filters) and not config[_MAY_UNPICKLE]:
-            raise ChunkDecodeError(
-                "the chunk is a pickle, and reading one can run any program hidden in it; if you trust the data: "
-                f"zardine.config.set({{{_MAY_UNPICKLE!r}: True}})",
-                codec=_PICKLE,
-            )
         value: Any = bytes(data)
-        for codec in reversed(self._ready):
+        sizes = self._sizes(spec)
+        for number in reversed(range(len(self._steps))):
+            step = self._steps[number]
             try:
-                value = pickle.loads(value) if codec.codec_id == _PICKLE else codec.decode(value)
-            except Exception as error:  # code of other packages
-                raise ChunkDecodeError(f"filter {codec.codec_id}: {error}", codec=codec.codec_id) from None
+                value = step.decode(value, sizes[number].now(), spec if number == 0 else None)
+            except DataError as error:
+                reason = error.reason if step.identifier == "pickle" else f"filter {step.identifier}: {error.reason}"
+                raise type(error)(reason, codec=step.identifier) from None
         elements = self._elements(value, spec)
         if elements.size != spec.size:
             raise ChunkDecodeError(f"{elements.size} elements, expected {spec.size}", codec=self.name)
@@ -111,7 +107,7 @@ class V2Filters(ArrayBytesCodec):
             if array is None or array.dtype.kind not in "OUS":
                 raise ChunkDecodeError("the filters give no objects", codec=self.name)
             return array.astype(object, copy=False)
-        raw = value.reshape(-1, order="A").tobytes() if isinstance(value, np.ndarray) else bytes(value)
+        raw = as_bytes(value)
         if len(raw) != spec.size * self.dtype.itemsize:
             reason = f"{len(raw)} bytes, expected {spec.size * self.dtype.itemsize}"
             raise ChunkDecodeError(reason, codec=self.name)
@@ -123,7 +119,7 @@ class V2Compressor(BytesBytesCodec):
     """Any codec of numcodecs from bytes to bytes."""
 
     options: Mapping[str, JSON]
-    _ready: Any = field(repr=False, default=None)
+    _step: Step = field(repr=False)
 
     name: ClassVar[str] = COMPRESSOR
 
@@ -131,8 +127,8 @@ class V2Compressor(BytesBytesCodec):
     def from_json(cls, configuration: Mapping[str, JSON] | None, place: str, problems: Problems) -> Self | None:
         """The codec of a translated v2 document."""
         options = configuration or {}
-        ready = find_codec(options, "compressor", problems)
-        return None if ready is None else cls(options, ready)
+        step = find_step(options, "compressor", problems)
+        return None if step is None else cls(options, step)
 
     def configuration(self) -> dict[str, JSON]:
         """That of numcodecs, ``id`` included."""
@@ -143,45 +139,18 @@ class V2Compressor(BytesBytesCodec):
         return None
 
     def encoded_limit(self, nbytes: int) -> int:
-        """See :func:`~zardine.codecs.bounds.compressed_limit`."""
-        return compressed_limit(nbytes)
+        """See :func:`~zardine.codecs.bounds.compressed_limit`; text, and what holds text, may take more."""
+        return max(compressed_limit(nbytes), self._step.encoded(SizeLimit(nbytes, False), nbytes).nbytes)
 
     def encode(self, data: BytesLike) -> BytesLike:
         """What numcodecs makes of ``data``."""
-        try:
-            return _as_bytes(self._ready.encode(data))
-        except Exception as error:  # code of other packages
-            raise EncodeError(f"numcodecs failed: {error}", codec=str(self.options["id"])) from None
+        return as_bytes(self._step.encode(data))
 
     def decode(self, data: BytesLike, limit: SizeLimit) -> BytesLike:
         """What numcodecs restores, if it may be so long."""
-        try:
-            decoded = _as_bytes(self._ready.decode(bytes(data)))
-        except Exception as error:  # code of other packages
-            raise ChunkDecodeError(f"numcodecs failed: {error}", codec=str(self.options["id"])) from None
-        if reason := limit.check(len(decoded)):
-            raise ChunkDecodeError(reason, codec=str(self.options["id"]))
+        decoded = as_bytes(self._step.decode(bytes(data), limit, None))
+        limit.enforce(len(decoded), self._step.identifier)
         return decoded
-
-
-def find_codec(configuration: Mapping[str, JSON], place: str, problems: Problems) -> Any:
-    """The codec object of numcodecs; notes a problem and gives ``None`` where there is none, or it refuses."""
-    import numcodecs
-    from numcodecs.errors import UnknownCodecError
-
-    try:
-        return numcodecs.get_codec(dict(configuration))
-    except (UnknownCodecError, ImportError):
-        problems.unknown(f"{place}.id", f"the installed numcodecs has no codec {configuration.get('id')!r}")
-    except Exception as error:  # code of other packages
-        problems.add(place, f"numcodecs refuses it: {error}")
-    return None
-
-
-def _as_bytes(value: Any) -> bytes:
-    if isinstance(value, np.ndarray):
-        return value.reshape(-1, order="A").tobytes()
-    return value if isinstance(value, bytes) else bytes(value)
 
 
 def _as_text(objects: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -190,4 +159,4 @@ def _as_text(objects: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any
     return np.array(text, dtype=dtype).reshape(objects.shape)
 
 
-__all__ = ["V2Compressor", "V2Filters", "find_codec"]
+__all__ = ["V2Compressor", "V2Filters"]

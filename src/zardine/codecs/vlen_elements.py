@@ -6,7 +6,9 @@ same layout for both under ``zarrs.vlen_v2`` and ``vlen-array``, and takes each 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.base import ArrayBytesCodec, ChunkSpec
 from zardine.codecs.configured import Configured
-from zardine.codecs.vlen_layout import join_elements, split_elements
+from zardine.codecs.vlen_layout import AT_ONCE, join_elements, split_elements
 from zardine.errors import ChunkDecodeError, EncodeError
 
 TEXT_TYPES = ("string", "variable_length_utf8")
@@ -41,17 +43,19 @@ class VLenElements(Configured, ArrayBytesCodec):
             return f'"{self.name}" stores data type {self.MEANT_FOR[0]}, not {spec.data_type.name}'
         return None
 
+    counts_first: ClassVar[bool] = True
+
     def encoded_size(self, spec: ChunkSpec) -> int | None:
         """Varies."""
         return None
 
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """The elements in C order; raises :class:`EncodeError` for what is not of the data type."""
-        return join_elements(elements_to_bytes(array, spec, codec=self.name), codec=self.name)
+        return join_elements(elements_to_bytes(array, spec, codec=self.name), array.size, codec=self.name)
 
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
         """An array of ``spec.dtype``: normally ``StringDType``, or objects."""
-        return elements_from_bytes(split_elements(data, spec.size, codec=self.name), spec, codec=self.name)
+        return elements_from_bytes(split_elements(data, spec, codec=self.name), spec, codec=self.name)
 
 
 class VLenV2Codec(VLenElements):
@@ -66,32 +70,37 @@ class VLenArrayCodec(VLenElements):
     name: ClassVar[str] = "vlen-array"
 
 
-def elements_to_bytes(array: npt.NDArray[Any], spec: ChunkSpec, *, codec: str) -> list[bytes]:
+def elements_to_bytes(array: npt.NDArray[Any], spec: ChunkSpec, *, codec: str) -> Iterator[bytes]:
     """The stored bytes of each element in C order."""
-    values = array.reshape(-1).tolist()
-    if spec.data_type.name in BYTES_TYPES:
-        return [_plain(value, codec) for value in values]
-    try:
-        return [str.encode(value) for value in values]
-    except UnicodeEncodeError as error:
-        raise EncodeError(f"a string has no UTF-8 form: {error}", codec=codec) from None
-    except TypeError:
-        wrong = next(value for value in values if not isinstance(value, str))
-        raise EncodeError(f"expected strings, found {wrong!r}", codec=codec) from None
+    flat = array.reshape(-1)
+    for start in range(0, flat.size, AT_ONCE):
+        values = flat[start : start + AT_ONCE].tolist()
+        if spec.data_type.name in BYTES_TYPES:
+            yield from (_plain(value, codec) for value in values)
+            continue
+        try:
+            encoded = [str.encode(value) for value in values]
+        except UnicodeEncodeError as error:
+            raise EncodeError(f"a string has no UTF-8 form: {error}", codec=codec) from None
+        except TypeError:
+            wrong = next(value for value in values if not isinstance(value, str))
+            raise EncodeError(f"expected strings, found {wrong!r}", codec=codec) from None
+        yield from encoded
 
 
-def elements_from_bytes(elements: list[bytes], spec: ChunkSpec, *, codec: str) -> npt.NDArray[Any]:
+def elements_from_bytes(elements: Iterator[bytes], spec: ChunkSpec, *, codec: str) -> npt.NDArray[Any]:
     """The chunk of ``spec`` that these stored bytes of its elements make."""
-    if spec.data_type.name in BYTES_TYPES:
-        array = np.empty(spec.size, object)
-        array[:] = elements
-        return array.reshape(spec.shape)
+    is_bytes = spec.data_type.name in BYTES_TYPES
+    dtype = spec.dtype if is_bytes or spec.dtype.kind in "TO" else np.dtypes.StringDType()
+    array = np.empty(spec.size, object if is_bytes else dtype)
     try:
-        values = [element.decode() for element in elements]
+        for start in range(0, spec.size, AT_ONCE):
+            some = islice(elements, AT_ONCE)
+            array[start : start + AT_ONCE] = list(some) if is_bytes else [element.decode() for element in some]
+        next(elements, None)  # looks at the end of the data
     except UnicodeDecodeError as error:
         raise ChunkDecodeError(f"an element is not UTF-8: {error}", codec=codec) from None
-    dtype = spec.dtype if spec.dtype.kind in "TO" else np.dtypes.StringDType()
-    return np.array(values, dtype).reshape(spec.shape)
+    return array.reshape(spec.shape)
 
 
 def _plain(value: Any, codec: str) -> bytes:

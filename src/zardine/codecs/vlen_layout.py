@@ -6,40 +6,60 @@ All numbers are unsigned 32-bit little endian. Specification: zarr-extensions "c
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator
+from itertools import chain, islice
 
 import numpy as np
 
 from zardine.buffers import BytesLike
+from zardine.codecs.base import ChunkSpec
 from zardine.errors import ChunkDecodeError, EncodeError
+
+AT_ONCE = 65536
+"""Elements that are Python objects at a time."""
 
 _WORD = 4
 _MOST = 2**32 - 1
 _unpack = struct.Struct("<I").unpack_from
 
 
-def join_elements(elements: Sequence[bytes], *, codec: str) -> bytes:
-    """The stored form of ``elements``; raises :class:`EncodeError` where a number does not fit in 32 bits."""
-    lengths = np.fromiter(map(len, elements), np.int64, len(elements))
-    if len(elements) > _MOST or lengths.max(initial=0) > _MOST:
-        raise EncodeError(f"more than {_MOST} elements, or bytes in one element", codec=codec)
-    headers = lengths.astype("<u4").tobytes()
-    prefixes = (headers[at : at + _WORD] for at in range(0, len(headers), _WORD))
-    return len(elements).to_bytes(_WORD, "little") + b"".join(chain.from_iterable(zip(prefixes, elements, strict=True)))
+def join_elements(elements: Iterator[bytes], count: int, *, codec: str) -> bytes:
+    """The stored form of ``count`` elements; raises :class:`EncodeError` where a number does not fit in 32 bits.
+
+    They are taken some at a time, since small Python objects take many times their bytes.
+    """
+    if count > _MOST:
+        raise EncodeError(f"more than {_MOST} elements", codec=codec)
+    pieces = [count.to_bytes(_WORD, "little")]
+    while batch := list(islice(elements, AT_ONCE)):
+        lengths = np.fromiter(map(len, batch), np.int64, len(batch))
+        if lengths.max() > _MOST:
+            raise EncodeError(f"more than {_MOST} bytes in one element", codec=codec)
+        headers = lengths.astype("<u4").tobytes()
+        prefixes = (headers[at : at + _WORD] for at in range(0, len(headers), _WORD))
+        pieces.append(b"".join(chain.from_iterable(zip(prefixes, batch, strict=True))))
+    return b"".join(pieces)
 
 
-def split_elements(data: BytesLike, count: int, *, codec: str) -> list[bytes]:
-    """The ``count`` elements that ``data`` hold; raises :class:`ChunkDecodeError` unless they fill it exactly."""
-    stored = bytes(data)
-    size = len(stored)
+def split_elements(data: BytesLike, spec: ChunkSpec, *, codec: str) -> Iterator[bytes]:
+    """The elements of a chunk that ``data`` hold, one after the other.
+
+    The number of them is compared with that of ``spec`` at once, and the memory that they need with what the settings
+    allow. Raises :class:`ChunkDecodeError` unless they fill ``data`` exactly, which is known after the last.
+    """
+    count, size = spec.size, len(data)
     if size < _WORD:
         raise ChunkDecodeError(f"{size} bytes are too few for the number of elements", codec=codec)
-    if (found := _unpack(stored)[0]) != count:
+    if (found := _unpack(data)[0]) != count:
         raise ChunkDecodeError(f"{found} elements, expected {count}", codec=codec)
     if size < _WORD * (1 + count):
         raise ChunkDecodeError(f"{size} bytes are too few for {count} elements", codec=codec)
-    elements = []
+    spec.check_memory()
+    return _elements(bytes(data), count, codec)
+
+
+def _elements(stored: bytes, count: int, codec: str) -> Iterator[bytes]:
+    size = len(stored)
     position = _WORD
     for index in range(count):
         start = position + _WORD
@@ -48,7 +68,6 @@ def split_elements(data: BytesLike, count: int, *, codec: str) -> list[bytes]:
         position = start + _unpack(stored, position)[0]
         if position > size:
             raise ChunkDecodeError(f"element {index} goes {position - size} bytes past the end", codec=codec)
-        elements.append(stored[start:position])
+        yield stored[start:position]
     if position != size:
         raise ChunkDecodeError(f"{size - position} bytes follow the last element", codec=codec)
-    return elements

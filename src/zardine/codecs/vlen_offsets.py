@@ -19,13 +19,14 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.base import ArrayBytesCodec, ChunkSpec, Codec
 from zardine.codecs.bytes_codec import BytesCodec
-from zardine.codecs.chain import UNKNOWN_SIZE_LIMIT, CodecChain, build_chain
+from zardine.codecs.chain import CodecChain, build_chain
 from zardine.codecs.configured import Check, Configured, choice
 from zardine.codecs.registry import parse_codec
 from zardine.codecs.vlen_elements import BYTES_TYPES, TEXT_TYPES, elements_from_bytes, elements_to_bytes
 from zardine.data_types import data_type_for
 from zardine.errors import ChunkDecodeError, DataError, EncodeError
 from zardine.json_document import JSON, Problems
+from zardine.limits import TEXT, check_size, limit_of
 
 _WORD = 8
 """Bytes of the size of the encoded offsets."""
@@ -85,7 +86,7 @@ class VLenOffsetsCodec(Configured, ArrayBytesCodec):
 
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """Offsets and bytes of the elements in C order."""
-        elements = elements_to_bytes(array, spec, codec=self.name)
+        elements = list(elements_to_bytes(array, spec, codec=self.name))
         offsets = np.zeros(len(elements) + 1, np.uint64)
         np.cumsum([len(element) for element in elements], out=offsets[1:])
         total = int(offsets[-1])
@@ -113,12 +114,14 @@ class VLenOffsetsCodec(Configured, ArrayBytesCodec):
         total = int(offsets[-1])
         if (offsets[1:] < offsets[:-1]).any():
             raise ChunkDecodeError("the offsets decrease", codec=self.name)
-        if total > UNKNOWN_SIZE_LIMIT:
-            raise ChunkDecodeError(f"elements of {total} bytes, at most {UNKNOWN_SIZE_LIMIT} are read", codec=self.name)
+        data_chain = self._data_chain(total, Problems())
+        if data_chain is not None and data_chain.encoded_size not in (None, len(encoded)) and total > limit_of(TEXT):
+            raise ChunkDecodeError(f"elements of {total} bytes, at most {len(encoded)} are there", codec=self.name)
+        check_size("the text of a chunk", total, TEXT)
         if total == 0 and len(encoded):
             raise ChunkDecodeError(f"{len(encoded)} bytes are stored for elements without any", codec=self.name)
-        whole = self._decode(self._data_chain(total, Problems()), encoded, "the elements").tobytes() if total else b""
-        elements = [whole[start:stop] for start, stop in pairwise(offsets.tolist())]
+        whole = self._decode(data_chain, encoded, "the elements").tobytes() if total else b""
+        elements = (whole[start:stop] for start, stop in pairwise(offsets.tolist()))
         return elements_from_bytes(elements, spec, codec=self.name)
 
     @property

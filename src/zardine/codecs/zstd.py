@@ -70,6 +70,8 @@ def decompress_zstd(data: BytesLike, limit: SizeLimit, *, codec: str) -> bytes:
         for frame in zstd_frames(view):
             room = limit.nbytes - total
             if frame.nbytes is not None and frame.nbytes > room:
+                if limit.settings:
+                    limit.enforce(total + frame.nbytes, codec)
                 raise ChunkDecodeError(
                     f"more than {limit.nbytes} bytes when decompressed: a frame claims {frame.nbytes}", codec=codec
                 )
@@ -80,15 +82,14 @@ def decompress_zstd(data: BytesLike, limit: SizeLimit, *, codec: str) -> bytes:
                 raise ChunkDecodeError(f"a frame claims {frame.nbytes} bytes and gives {len(piece)}", codec=codec)
             total += len(piece)
             if total > limit.nbytes:
-                raise ChunkDecodeError(f"more than {limit.nbytes} bytes when decompressed", codec=codec)
+                limit.enforce(total, codec, at_least=True)
             pieces.append(piece)
     except FrameError as error:
         raise ChunkDecodeError(f"not valid Zstandard data: {error}", codec=codec) from None
     except zstandard.ZstdError as error:
         kind = ChecksumError if "checksum" in str(error) else ChunkDecodeError
         raise kind(f"not valid Zstandard data: {error}", codec=codec) from None
-    if reason := limit.check(total):
-        raise ChunkDecodeError(reason, codec=codec)
+    limit.enforce(total, codec)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

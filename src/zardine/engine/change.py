@@ -15,6 +15,7 @@ from zardine.engine.read import decode_chunk
 from zardine.engine.source import ArraySource
 from zardine.errors import CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
+from zardine.limits import CHUNK, limit_of
 from zardine.sharding.layout import ShardLayout
 
 
@@ -48,6 +49,7 @@ class Change:
         """Chunk ``i`` with the new values in it, encoded; ``None`` if it is to be left out as empty."""
         source, part = self.source, self.part
         chain = source.layout.chain(part.chunk_shape(i))
+        chain.check_memory()
         new = self.values[part.outer(i)]
         if covered and new.shape == chain.spec.shape and all(isinstance(each, slice) for each in part.inner(i)):
             chunk = new  # the whole chunk, in order: no copy is needed
@@ -85,6 +87,8 @@ class Change:
         """
         pipeline = self.source.layout.pipeline
         if pipeline is None or self.fields is not None or not isinstance(self.plan, GridPlan):
+            return None
+        if self.source.layout.chunk_nbytes > limit_of(CHUNK):
             return None
         how = Encoding(self.source.keeps_empty_chunks, self.threads, head, tail)
         encoded = encode(pipeline, self.values, self.part.rows()[which], self.plan.kernel_axes(), how, old)

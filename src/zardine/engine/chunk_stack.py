@@ -15,6 +15,7 @@ from zardine.codecs.chain import CodecChain
 from zardine.engine.layout import ArrayLayout
 from zardine.engine.old_chunks import StoredRows
 from zardine.errors import EncodeError
+from zardine.limits import CHUNK, limit_of
 from zardine.settings import thread_count
 from zardine.sharding.index import EMPTY
 
@@ -99,7 +100,7 @@ def sound_chunks(
     sound = np.zeros(len(places), np.bool_)
     shape, dtype = chain.spec.shape, chain.spec.dtype
     nbytes = prod(shape) * dtype.itemsize
-    if pipeline is None or not len(places) or (not deep and nbytes > _SMALL):
+    if pipeline is None or not len(places) or nbytes > (limit_of(CHUNK) if deep else _SMALL):
         return sound
     jobs = np.zeros((len(places), 3 + len(shape)), np.int64)
     jobs[:, :3] = places

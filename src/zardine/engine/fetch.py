@@ -14,13 +14,16 @@ from zardine.buffers import BytesLike
 from zardine.engine.file_index import known_index
 from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.ranges import join_ranges
+from zardine.engine.shard_size import most_of_shard, read_index
 from zardine.engine.source import ArraySource
-from zardine.errors import CorruptionError, DataError, ShardIndexError
+from zardine.errors import CorruptionError, DataError, StoreError
 from zardine.indexing.plan import ObjectPart
+from zardine.limits import check_size
 from zardine.settings import config
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
-from zardine.stores.base import WHOLE, OpenFile, Version
+from zardine.stores.attempts import attempts
+from zardine.stores.base import OpenFile, Version
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -111,6 +114,7 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool,
             if settled:
                 file.wait()
             if layout is None:
+                _check_lengths(source, part, np.array([file.size]))
                 return _whole_object(file, file.size, file.version, settled)
             return _in_file(source, part, layout, key, file, settled=settled)
         except CorruptionError:
@@ -122,8 +126,11 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool,
             file.close()
             raise
     if layout is None:
-        reading = source.store.read(key)
-        return _none(part) if reading is None else _whole_object(reading.parts[0], reading.size, reading.version)
+        reading = source.store.read_up_to(key, source.layout.chain_of(part.object).most_stored())
+        if reading is None:
+            return _none(part)
+        _check_lengths(source, part, np.array([reading.size]))
+        return _whole_object(reading.parts[0], reading.size, reading.version)
     return _in_shard(source, part, layout, key)
 
 
@@ -132,9 +139,10 @@ def _in_file(
 ) -> FoundChunks:
     known = known_index(source, layout, key, file, settled=settled)
     rows = part.positions(layout.strides)
-    offsets = known.offsets[rows]
+    offsets, lengths = known.offsets[rows], known.lengths[rows]
+    _check_lengths(source, part, lengths, offsets)
     zeros = np.zeros(len(rows), np.int64)
-    return FoundChunks((file,), zeros, offsets, known.lengths[rows], offsets, file.version, settled)
+    return FoundChunks((file,), zeros, offsets, lengths, offsets, file.version, settled)
 
 
 def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
@@ -148,9 +156,11 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
             return _none(part)
     if known is not None:
         at, lengths = known.offsets[rows], known.lengths[rows]
+        _check_lengths(source, part, lengths, at)
         stored = lengths != MISSING
         joined = join_ranges(at[stored], lengths[stored], store.cost.gap)
         if joined.fetched:
+            check_size("what is read of one shard at a time", sum(size or 0 for _, size in joined.fetched))
             reading = store.read(key, joined.fetched)
             if reading is None:
                 INDEXES.drop(source.cache_space, key)
@@ -165,14 +175,55 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
             within[stored], offsets[stored] = joined.within, joined.offsets
             return FoundChunks(parts, within, offsets, lengths, at, known.version, unchanged=not fresh)
         INDEXES.drop(source.cache_space, key)  # replaced since: read it anew, in one piece
-    reading = store.read(key, (WHOLE,))
+    reading = store.read_up_to(key, most_of_shard(layout, source.layout.chain_of(part.object)))
     if reading is None:
         return _none(part)
+    if not reading.parts:  # with much unused space: piece by piece
+        return _in_large_shard(source, part, layout, key)
     shard = reading.parts[0]
     known = _known(layout.checked_index_of(shard), reading.version)
     INDEXES.put(source.cache_space, key, known)
     at, lengths = known.offsets[rows], known.lengths[rows]
+    _check_lengths(source, part, lengths, at)
     return FoundChunks(reading.parts, np.zeros(len(rows), np.int64), at, lengths, at, reading.version)
+
+
+def _in_large_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
+    """As :func:`_in_shard`, by ranges in any case; again where the shard is replaced in between."""
+    rows = part.positions(layout.strides)
+    for last in attempts():
+        known = _read_index(source, layout, key)
+        if known is None:
+            return _none(part)
+        at, lengths = known.offsets[rows], known.lengths[rows]
+        _check_lengths(source, part, lengths, at)
+        stored = lengths != MISSING
+        joined = join_ranges(at[stored], lengths[stored], 0)
+        check_size("what is read of one shard at a time", sum(size or 0 for _, size in joined.fetched))
+        reading = source.store.read(key, joined.fetched)
+        if reading is not None and reading.version == known.version:
+            within, offsets = np.zeros((2, len(rows)), np.int64)
+            within[stored], offsets[stored] = joined.within, joined.offsets
+            return FoundChunks(reading.parts, within, offsets, lengths, at, known.version)
+        INDEXES.drop(source.cache_space, key)
+        if last:
+            break
+    raise StoreError(f"key {key!r} of {source.store} is replaced as often as it is read")
+
+
+def _check_lengths(source: ArraySource, part: ObjectPart, lengths: Ints, offsets: Ints | None = None) -> None:
+    """Raise the error for the first chunk that is longer than what may be read; see :meth:`CodecChain.check_stored`."""
+    chain = source.layout.chain_of(part.object)
+    most = chain.most_stored()
+    if lengths.max(initial=MISSING) > most:
+        i = int(np.argmax(lengths > most))
+        length = int(lengths[i])
+        try:
+            chain.check_stored(length)
+        except DataError as error:
+            raise error.at(
+                chunk=part.chunk(i), byte_range=(0 if offsets is None else int(offsets[i]), length)
+            ) from None
 
 
 def _whole_is_cheaper(source: ArraySource, part: ObjectPart, layout: ShardLayout) -> bool:
@@ -190,11 +241,10 @@ def _whole_is_cheaper(source: ArraySource, part: ObjectPart, layout: ShardLayout
 
 
 def _read_index(source: ArraySource, layout: ShardLayout, key: str) -> KnownIndex | None:
-    reading = source.store.read(key, (layout.index_range,))
+    reading = read_index(source.store, key, layout)
     if reading is None:
         return None
-    if reading.size < layout.index_size:
-        raise _too_short(reading.size, layout)
+    layout.check_too_short(reading.size)
     try:
         index = decode_index(reading.parts[0], layout.index_chain)
     except DataError as error:
@@ -234,7 +284,3 @@ def _whole_object(
 ) -> FoundChunks:
     zero = np.zeros(1, np.int64)
     return FoundChunks((value,), zero, zero, np.array([size], np.int64), zero, version, settled)
-
-
-def _too_short(size: int, layout: ShardLayout) -> ShardIndexError:
-    return ShardIndexError(layout.too_short(size))

@@ -9,7 +9,7 @@ import numpy as np
 from zardine.buffers import BytesLike
 from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.source import ArraySource
-from zardine.errors import CorruptionError, DataError, ShardIndexError, TornShardWarning
+from zardine.errors import CorruptionError, DataError, TornShardWarning
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import EditableFile, OpenFile, Store, Version
@@ -91,8 +91,8 @@ def warn_of_torn(key: str, error: CorruptionError) -> None:
 
 
 def _index_at_its_place(layout: ShardLayout, file: OpenFile) -> tuple[ShardIndex, BytesLike]:
-    if file.size < layout.index_size:
-        raise ShardIndexError(layout.too_short(file.size))
+    layout.check_too_short(file.size)
+    layout.check_memory()
     encoded = file.read(layout.index_range)
     try:
         index = decode_index(encoded, layout.index_chain)

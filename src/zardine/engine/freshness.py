@@ -22,6 +22,7 @@ from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from zardine.engine.documents import read_document
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.errors import ArrayChangedError, ArrayNotFoundError, DataError, MetadataError
 from zardine.json_document import JSON
@@ -221,7 +222,7 @@ def _same_fill(a: ArrayMetadata, b: ArrayMetadata) -> bool:
 def _look(source: ArraySource, *, writing: bool, written: bool) -> None:
     watch, metadata = source.watch, source.layout.metadata
     when, changed = time.monotonic(), _changed
-    reading = source.store.read(watch.key)
+    reading = read_document(source.store, watch.key)
     lost = ", and what was written just now may be lost" if written else ""
     if reading is None:
         if watch.is_stored:

@@ -71,6 +71,14 @@ class ArrayLayout:
             layout = self._shards[shape] = self.sharding.layout(shape, self.metadata)
         return layout
 
+    def chain_of(self, coordinates: Sequence[int]) -> CodecChain:
+        """The codec chain for the chunks in the object at these grid coordinates."""
+        if self.blocks is not None:
+            return self.chain(self.blocks.chunk)
+        if self.sharding is not None:
+            return self.chain(self.sharding.chunk_shape)
+        return self.chain(tuple(axis.extent(i) for axis, i in zip(self.grids.objects, coordinates, strict=True)))
+
     @property
     def missing_inner(self) -> npt.NDArray[Any]:
         """What inner chunks read as that a stored shard lacks: the fill value, as codecs before the shard leave it."""

@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.errors import CorruptionError
-from zardine.sharding.index import ShardIndex, empty_index
-from zardine.sharding.layout import ShardLayout
+from zardine.sharding.index import ShardIndex
 from zardine.stores.base import EditableFile
 
 MISSING = -1
@@ -60,15 +58,3 @@ class OldChunks:
 def whole_chunk(data: BytesLike) -> StoredRows:
     """A stored object that is one chunk."""
     return StoredRows(data, np.array([[0, 0, len(data)]], np.int64))
-
-
-def chunks_of_shard(layout: ShardLayout, shard: BytesLike | None) -> OldChunks:
-    """The inner chunks of a shard that was read whole (``None``: there is none), all of which can be carried over."""
-    if shard is None:
-        return OldChunks(empty_index(layout.count), None, b"")
-    try:
-        index = layout.checked_index_of(shard)
-    except CorruptionError as error:
-        reason = f"the stored shard is damaged, so nothing was written: {error.reason}"
-        raise type(error)(reason, codec=error.codec, byte_range=error.byte_range) from None
-    return OldChunks(index, None, shard)

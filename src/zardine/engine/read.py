@@ -23,8 +23,9 @@ from zardine.engine.freshness import check_fresh
 from zardine.engine.read_ahead import ahead, batches
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
-from zardine.errors import ChunkNotFoundError, ChunkTooLargeError, CorruptionError, DataError
+from zardine.errors import ChunkNotFoundError, CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
+from zardine.limits import CHUNK, limit_of, no_memory, within_memory
 from zardine.settings import thread_count
 from zardine.stores.base import OpenFile
 
@@ -41,7 +42,8 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
     Raises :class:`~zardine.errors.CorruptionError`, with array, key and chunk, for stored bytes that are damaged.
     """
     try:
-        _read_plan(source, plan, out)
+        with within_memory("what is read of one array at a time", array=source.path):
+            _read_plan(source, plan, out)
     except DataError:
         check_fresh(source, surely=True)  # perhaps it is no damage but another layout
         raise
@@ -55,6 +57,7 @@ def _read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> N
         check_fresh(source)
         return
     native = source.layout.pipeline is not None and out.dtype == source.layout.metadata.dtype
+    native = native and source.layout.chunk_nbytes <= limit_of(CHUNK)  # else the reason is found chunk by chunk
     raw = out.view(f"V{out.dtype.itemsize}") if native else None
     if source.store.gives_files:
         while group := list(islice(parts, _MOST_OBJECTS)):
@@ -80,9 +83,11 @@ def decode_chunk(
         return source.layout.chain(part.chunk_shape(i)).decode(data)
     except DataError as error:
         raise error.at(array=source.path, key=key, chunk=part.chunk(i), byte_range=byte_range) from None
-    except MemoryError as error:
-        reason = f"a chunk of shape {part.chunk_shape(i)} does not fit into memory: {error}"
-        raise ChunkTooLargeError(reason, array=source.path, key=key, chunk=part.chunk(i)) from None
+    except MemoryError:
+        nbytes = source.layout.chain(part.chunk_shape(i)).memory
+        raise no_memory(f"a chunk of shape {part.chunk_shape(i)}", nbytes).at(
+            array=source.path, key=key, chunk=part.chunk(i), byte_range=byte_range
+        ) from None
 
 
 def row_batches(source: ArraySource, count: int) -> list[range]:
@@ -94,7 +99,7 @@ def row_batches(source: ArraySource, count: int) -> list[range]:
 def _read_chunk(
     source: ArraySource, part: ObjectPart, i: int, found: FoundChunks, key: str, out: npt.NDArray[Any]
 ) -> None:
-    data = found.chunk(i)
+    data = _bytes_of(source, part, i, found, key)
     if data is None:
         if not source.config.read_missing_chunks:
             raise _not_stored(source, part, i, key)
@@ -109,6 +114,16 @@ def _read_chunk(
         _read_settled(source, part, [i], key, out)
         return
     out[part.outer(i)] = chunk[part.inner(i)]
+
+
+def _bytes_of(source: ArraySource, part: ObjectPart, i: int, found: FoundChunks, key: str) -> BytesLike | None:
+    try:
+        return found.chunk(i)
+    except MemoryError:
+        where = found.byte_range(i)
+        raise no_memory("the stored chunk", where[1]).at(
+            array=source.path, key=key, chunk=part.chunk(i), byte_range=where
+        ) from None
 
 
 def _read_settled(
@@ -142,7 +157,7 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
         return
     with closing(_find(source, part, key, files=source.store.gives_files)) as found:
         for i in missing:
-            data = found.chunk(i)
+            data = _bytes_of(source, part, i, found, key)
             if data is None:
                 _read_chunk(source, part, i, found, key, out)
                 continue
@@ -256,6 +271,11 @@ def _read_edited(source: ArraySource, fetched: _Fetched, out: npt.NDArray[Any]) 
 def _find(source: ArraySource, part: ObjectPart, key: str, *, files: bool, settled: bool = False) -> FoundChunks:
     try:
         return find_chunks(source, part, key, files=files, settled=settled)
+    except MemoryError as error:
+        if isinstance(error, DataError):
+            check_fresh(source)
+            raise error.at(array=source.path, key=key) from None
+        raise no_memory("what is stored under one key").at(array=source.path, key=key) from None
     except DataError as error:
         if not settled and (files or source.store.edits_files):  # perhaps someone is writing the index, or was killed
             return _find(source, part, key, files=True, settled=True)

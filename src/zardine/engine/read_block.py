@@ -45,7 +45,7 @@ def read_block(source: ArraySource, selection: GridSelection, out: npt.NDArray[A
         if layout.uniform_shard is not None:
             known = known_index(source, layout.uniform_shard, key, file, settled=False)
             offset, length = int(known.offsets[row]), int(known.lengths[row])
-        if length == MISSING:
+        if length == MISSING or length > layout.chain(blocks.chunk).most_for_kernel():
             return False
         raw = out.view(f"V{out.dtype.itemsize}")
         failure = pipeline.decode_block(file.fd, offset, length, blocks.chunk, tuple(first), raw)

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import check_fresh
+from zardine.engine.shard_size import read_index
 from zardine.engine.source import ArraySource
-from zardine.errors import DataError, ShardIndexError
+from zardine.errors import DataError
 from zardine.sharding.index import decode_index
 from zardine.sharding.layout import ShardLayout
 
@@ -58,12 +59,14 @@ def _count_in_shards(source: ArraySource) -> int:
             continue
         layout = source.layout.shard(coordinates)
         assert layout is not None
-        reading = source.store.read(key, (layout.index_range,))
+        try:
+            reading = read_index(source.store, key, layout)
+        except DataError as error:
+            raise error.at(array=source.path, key=key) from None
         if reading is None:
             continue
         try:
-            if reading.size < layout.index_size:
-                raise ShardIndexError(layout.too_short(reading.size))
+            layout.check_too_short(reading.size)
             index = decode_index(reading.parts[0], layout.index_chain)
         except DataError as error:
             found = recorded_index_of(source.store, layout, key, reading.version)

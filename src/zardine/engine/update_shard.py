@@ -15,21 +15,23 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from zardine.codecs.chain import CodecChain
 from zardine.engine.change import Change
 from zardine.engine.file_edit import Chunks, edit_file, plan_edit, wastes
 from zardine.engine.file_index import index_to_edit, recorded_index_of
 from zardine.engine.held_change import HeldChange
 from zardine.engine.index_cache import INDEXES, KnownIndex
-from zardine.engine.old_chunks import OldChunks, chunks_of_shard
+from zardine.engine.old_chunks import OldChunks, StoredRows
 from zardine.engine.read import row_batches
+from zardine.engine.shard_size import WholeShard, check_carried, most_of_shard, read_whole_shard
 from zardine.engine.workers import for_each
-from zardine.errors import CorruptionError
+from zardine.errors import CorruptionError, DataError
 from zardine.settings import config
 from zardine.sharding.containers import HEAD, is_container
-from zardine.sharding.index import ShardIndex
+from zardine.sharding.index import ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
-from zardine.stores.base import Condition, EditableFile, FilePart, Reading
+from zardine.stores.base import Condition, EditableFile, FilePart, Reading, Store
 
 Ints = npt.NDArray[np.int64]
 AnyChange = Change | HeldChange
@@ -53,14 +55,11 @@ def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: 
 
 def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: bool) -> None:
     store, key = change.source.store, change.key
-    reading = store.read(key)
-    try:
-        old = chunks_of_shard(layout, None if reading is None else reading.parts[0])
-    except CorruptionError:
-        index = None if reading is None else recorded_index_of(store, layout, key, reading.version)
-        if reading is None or index is None:
-            raise
-        old = OldChunks(index, None, reading.parts[0])
+    chain = change.source.layout.chain_of(change.part.object)
+    reading = _whole(store, key, layout, chain)
+    index = empty_index(layout.count) if reading is None else reading.index
+    old = OldChunks(index, None, b"" if reading is None else reading.data)
+    _check_others(old.index, layout, chain, rows)
     new = new_chunks(change, rows, old)
     condition = condition_of(reading, merged=merged)
     if _is_empty(old.index, new) and reading is None:
@@ -72,10 +71,28 @@ def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged:
     store.set(key, shard.joined(old.shard), condition=condition)
 
 
+def _whole(store: Store, key: str, layout: ShardLayout, chain: CodecChain) -> WholeShard | None:
+    try:
+        return read_whole_shard(store, key, layout, chain)
+    except CorruptionError as error:
+        reading = store.read_up_to(key, most_of_shard(layout, chain))
+        index = None if reading is None else recorded_index_of(store, layout, key, reading.version)
+        if reading is not None and reading.parts and index is not None:
+            return WholeShard(reading.parts[0], index, reading.version, reading.size)
+        reason = f"the stored shard is damaged, so nothing was written: {error.reason}"
+        raise type(error)(reason, codec=error.codec, byte_range=error.byte_range) from None
+
+
+def _check_others(index: ShardIndex, layout: ShardLayout, chain: CodecChain, rows: Ints) -> None:
+    """Refuse to carry over inner chunks that are longer than any can be."""
+    check_carried(index, layout, chain, but=rows, message="the stored shard is damaged, so nothing was written: ")
+
+
 def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
     """The chunks of ``change``, encoded; of those that it changes in part, the rest is that of ``old``."""
     covered = change.covered() if change.fields is None else np.zeros(len(rows), np.bool_)
     stored = old.rows(rows, ~covered)
+    _check_old(change, stored)
     encoded = change.encode_many(np.arange(len(rows)), stored)
     if encoded is not None:
         return dict(zip(rows.tolist(), encoded.chunks(), strict=True))
@@ -90,9 +107,25 @@ def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
     return chunks
 
 
+def _check_old(change: AnyChange, stored: StoredRows) -> None:
+    """Refuse to decode chunks that are longer than any can be, unless nothing of what they hold is to stay."""
+    chain = change.source.layout.chain_of(change.part.object)
+    too_long = stored.table[:, 2] > chain.most_stored()
+    if not too_long.any():
+        return
+    for i in np.flatnonzero(too_long & ~change.heals()).tolist():
+        _, offset, length = stored.table[i].tolist()
+        try:
+            chain.check_stored(length)
+        except DataError as error:
+            raise error.at(chunk=change.part.chunk(i), byte_range=(offset, length)) from None
+    stored.table[too_long, 2] = 0  # nothing can be decoded of that
+
+
 def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: EditableFile) -> None:
     source, key = change.source, change.key
     index, encoded = index_to_edit(layout, file)
+    _check_others(index, layout, source.layout.chain_of(change.part.object), rows)
     new = new_chunks(change, rows, OldChunks(index, file, b""))
     strategy = source.config.write_strategy
     edit = None
@@ -142,7 +175,7 @@ def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:
     return np.argsort(index.offsets, kind="stable")
 
 
-def condition_of(old: Reading | None, *, merged: bool) -> Condition | None:
+def condition_of(old: Reading | WholeShard | None, *, merged: bool) -> Condition | None:
     """That nobody has written since ``old`` was read; nothing where the store has no versions.
 
     ``merged``: parts of ``old`` are written again, which would undo what others changed in them meanwhile.

@@ -26,13 +26,15 @@ from zardine.engine.source import ArraySource
 from zardine.engine.update_shard import AnyChange, condition_of, update_shard
 from zardine.engine.workers import for_each
 from zardine.engine.write_buffer import HeldChunk, WriteBuffer
-from zardine.errors import ChunkTooLargeError, ConditionFailedError, CorruptionError, DataError, UnsupportedError
+from zardine.errors import ConditionFailedError, CorruptionError, DataError, UnsupportedError
 from zardine.indexing.plan import ChunkPlan, ObjectPart
+from zardine.limits import no_memory
 from zardine.settings import thread_count
 from zardine.sharding.index import EMPTY, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.attempts import attempts
+from zardine.stores.base import Reading
 
 _COPIES = 2
 """An object is in memory that often while it is written, at most: as it is stored, and as it is to be."""
@@ -118,16 +120,17 @@ def _write(change: AnyChange) -> None:
                 raise
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
-        except MemoryError as error:
-            reason = f"there is not enough memory to encode what is stored under one key: {error}"
-            raise ChunkTooLargeError(reason, array=source.path, key=key) from None
+        except MemoryError:
+            raise no_memory("what is stored under one key", source.layout.object_nbytes).at(
+                array=source.path, key=key
+            ) from None
 
 
 def _write_chunk(change: AnyChange) -> None:
     store, key = change.source.store, change.key
     covered = bool(change.covered()[0])
     with store.lock(key):
-        old = None if covered else store.read(key)
+        old = None if covered else _old_chunk(change)
         merged = change.source.watched and not covered and not bool(change.heals()[0])
         many = change.encode_many(np.zeros(1, np.int64), None if old is None else whole_chunk(old.parts[0]))
         if many is not None:
@@ -145,6 +148,17 @@ def _write_chunk(change: AnyChange) -> None:
             kept = replace(change, source=change.source.with_config(config)).encode(0, old.parts[0], False)
             assert kept is not None
             store.set(key, kept, condition=condition_of(old, merged=merged))
+
+
+def _old_chunk(change: AnyChange) -> Reading | None:
+    """What is stored of a chunk; of one that is longer than any can be nothing, if nothing of it is to stay."""
+    chain = change.source.layout.chain_of(change.part.object)
+    old = change.source.store.read_up_to(change.key, chain.most_stored())
+    if old is None or old.parts:
+        return old
+    if not change.heals()[0]:
+        chain.check_stored(old.size)
+    return Reading((b"",), old.version, old.size)
 
 
 def _write_shard(change: AnyChange) -> None:

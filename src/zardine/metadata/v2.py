@@ -11,7 +11,17 @@ import numpy.typing as npt
 
 from zardine.data_types.base import DataType
 from zardine.errors import Problem
-from zardine.json_document import JSON, MISSING, Extension, Number, Problems, is_integer, parse_choice, parse_integers
+from zardine.json_document import (
+    JSON,
+    MISSING,
+    Extension,
+    Number,
+    Problems,
+    is_integer,
+    parse_choice,
+    parse_integers,
+    parse_shape,
+)
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, OlderForm
 from zardine.metadata.node_names import is_key
 from zardine.metadata.v2_codecs import Storage, check_options, codec_places, object_codec, to_codecs
@@ -39,7 +49,7 @@ def parse_common(
     """An array in the words of v2, whichever version stored it. Missing members were noted already."""
     shape = chunks = dtype = order = None
     if "shape" in document:
-        shape = parse_integers(document["shape"], "shape", problems, low=0)
+        shape = parse_shape(document["shape"], "shape", problems)
     if "chunks" in document:
         chunks = parse_integers(document["chunks"], "chunks", problems, low=0)
     if shape is not None and chunks is not None and len(shape) == len(chunks):
@@ -249,7 +259,7 @@ def _parse_consolidated(value: Mapping[str, JSON], problems: Problems) -> dict[s
     for key, document in documents.items():
         path, _, name = key.rpartition("/")
         if path and name in (ARRAY, GROUP) and isinstance(document, Mapping):
-            if not is_key(path):
+            if not is_key(path) or "__zardine" in path.split("/"):
                 problems.add(f"{CONSOLIDATED}: metadata.{key}", "no key of a store")
                 continue
             attributes = documents.get(f"{path}/{ATTRIBUTES}", {})

@@ -141,7 +141,7 @@ def _plain_chain(storage: Storage) -> list[Extension] | None:
                 current = np.dtype("u1")
             elif option is not None and each.get(option) is not None:
                 current = np.dtype(each[option])
-        except TypeError:
+        except (TypeError, ValueError, SyntaxError):
             return None
         position += 1
     orders = byte_orders(current)

@@ -19,10 +19,10 @@ from zardine.json_document import (
     load_object,
     may_be_ignored,
     parse_extension,
-    parse_integers,
+    parse_shape,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.metadata.node_names import is_key
+from zardine.metadata.node_names import explain_bad_name
 from zardine.metadata.seen_documents import recall, remember
 
 DOCUMENT_NAME = "zarr.json"
@@ -72,7 +72,7 @@ def parse_array(document: Mapping[str, JSON], problems: Problems) -> ArrayMetada
             problems.add(member, "the member is missing; it is required")
     shape = data_type = fill = grid = keys = codecs = None
     if "shape" in document:
-        shape = parse_integers(document["shape"], "shape", problems, low=0)
+        shape = parse_shape(document["shape"], "shape", problems)
     if "data_type" in document:
         data_type = parse_data_type(document["data_type"], "data_type", problems)
     if data_type is not None and "fill_value" in document:
@@ -298,8 +298,13 @@ def _parse_consolidated(value: JSON, problems: Problems) -> dict[str, Mapping[st
     for path, node in nodes.items():
         if not isinstance(node, Mapping):
             problems.expected(f"{place}.metadata.{path}", "a metadata document", node)
-        elif path.strip("/") and not is_key(path.strip("/")):
-            problems.add(f"{place}.metadata.{path}", "no path of a node")
+        elif path.strip("/"):  # else it is the group itself
+            parts = path.strip("/").split("/")
+            reason = next(filter(None, map(explain_bad_name, parts)), None)
+            if reason is None and "__zardine" in parts:
+                reason = "the name '__zardine' is reserved"
+            if reason is not None:
+                problems.add(f"{place}.metadata.{path}", reason)
     found = {path.strip("/"): node for path, node in nodes.items() if isinstance(node, Mapping)}
-    found.pop("", None)  # the group itself
+    found.pop("", None)
     return found

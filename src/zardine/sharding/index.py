@@ -15,6 +15,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.errors import DataError, ShardIndexError
+from zardine.limits import check_size
 
 UInts: TypeAlias = npt.NDArray[np.uint64]
 
@@ -54,8 +55,17 @@ class ShardIndex:
         return ShardIndex(self.offsets[rows], self.lengths[rows])
 
 
+def index_memory(count: int) -> int:
+    """Bytes of the index of ``count`` inner chunks."""
+    return 16 * count
+
+
 def empty_index(count: int) -> ShardIndex:
-    """The index of a shard of ``count`` inner chunks of which none is stored."""
+    """The index of a shard of ``count`` inner chunks of which none is stored.
+
+    Raises :class:`~zardine.errors.ChunkTooLargeError` where it takes more memory than the settings allow.
+    """
+    check_size(f"the index of a shard of {count} inner chunks", index_memory(count))
     return ShardIndex(np.full(count, EMPTY, np.uint64), np.full(count, EMPTY, np.uint64))
 
 

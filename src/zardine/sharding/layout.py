@@ -14,7 +14,8 @@ from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.errors import DataError, ShardIndexError
-from zardine.sharding.index import ShardIndex, decode_index, empty_index, encode_index
+from zardine.limits import check_size
+from zardine.sharding.index import ShardIndex, decode_index, empty_index, encode_index, index_memory
 
 Read: TypeAlias = Callable[[tuple[int, int]], BytesLike]
 """Gives bytes of a shard, by their offset and length."""
@@ -82,6 +83,24 @@ class ShardLayout:
         """The byte range of the index, as stores take it: a prefix or a suffix of the shard."""
         return (0, self.index_size) if self.index_at_start else (-self.index_size, None)
 
+    @property
+    def index_memory(self) -> int:
+        """Bytes of the index, encoded or decoded."""
+        return max(self.index_size, index_memory(self.count))
+
+    def check_memory(self) -> None:
+        """Raise :class:`~zardine.errors.ChunkTooLargeError` where the index takes more memory than settings allow."""
+        check_size(f"the index of a shard of {self.count} inner chunks", self.index_memory)
+
+    def check_too_short(self, size: int) -> None:
+        """Raise :class:`~zardine.errors.ShardIndexError` for a shard of ``size`` bytes that cannot hold its index."""
+        if size < self.index_size:
+            raise ShardIndexError(self.too_short(size))
+
+    def position_of(self, row: int) -> tuple[int, ...]:
+        """The place in the shard of the inner chunk in a row of the index."""
+        return tuple(row // stride % count for stride, count in zip(self.strides, self.grid, strict=True))
+
     def index_bytes(self, size: int) -> tuple[int, int]:
         """Offset and length of the index in a shard of ``size`` bytes."""
         return (0 if self.index_at_start else size - self.index_size), self.index_size
@@ -92,8 +111,7 @@ class ShardLayout:
 
     def index_of(self, shard: BytesLike) -> ShardIndex:
         """The index of a whole shard; its entries are not yet checked."""
-        if len(shard) < self.index_size:
-            raise ShardIndexError(self.too_short(len(shard)))
+        self.check_too_short(len(shard))
         start, length = self.index_bytes(len(shard))
         try:
             return decode_index(memoryview(shard)[start : start + length], self.index_chain)
@@ -116,10 +134,10 @@ class ShardLayout:
         outside = index.beyond(*self.data_bounds(size))
         if outside.any():
             row = int(np.flatnonzero(outside)[0])
-            position = tuple(row // stride % count for stride, count in zip(self.strides, self.grid, strict=True))
             raise ShardIndexError(
-                f"the shard index places inner chunk {position} of the shard at offset {index.offsets[row]}, length "
-                f"{index.lengths[row]}: outside the data of a shard of {size} bytes{self.remark}"
+                f"the shard index places inner chunk {self.position_of(row)} of the shard at offset "
+                f"{index.offsets[row]}, length {index.lengths[row]}: outside the data of a shard of {size} bytes"
+                f"{self.remark}"
             )
 
         if self.is_chunk is not None and not self._names_chunks(index, size, read, self.is_chunk):

@@ -97,6 +97,14 @@ class Store(ABC):
         reading = self.read(key)
         return None if reading is None else reading.parts[0]
 
+    def read_up_to(self, key: str, most: int) -> Reading | None:
+        """The whole value, if it has at most ``most`` bytes; of a longer one no ``parts``, only its ``size``.
+
+        So nobody holds a value of which the length alone is wrong. The fallback reads a range.
+        """
+        reading = self.read(key, ((0, most),))
+        return reading if reading is None or reading.size <= most else Reading((), reading.version, reading.size)
+
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         """Parts of values, in the order asked for; ``None`` for each missing key.
 

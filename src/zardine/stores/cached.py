@@ -88,6 +88,18 @@ class CachedStore(WrapperStore):
             self._entries.put(key, reading.version or "", reading.size, dict(zip(spans, reading.parts, strict=True)))
         return reading
 
+    def read_up_to(self, key: str, most: int) -> Reading | None:
+        self._key(key)
+        known = self._known(key, (WHOLE,))
+        if known is not None and known.size <= most:
+            return known
+        reading = self._store.read_up_to(self._key(key), most)
+        if reading is None:
+            self._entries.drop(key)
+        elif reading.parts and (reading.version is not None or self._immutable):
+            self._entries.put(key, reading.version or "", reading.size, {(0, reading.size): reading.parts[0]})
+        return reading
+
     def _known(self, key: str, ranges: Sequence[ByteRange]) -> Reading | None:
         entry = self._entries.get(key)
         if entry is None:

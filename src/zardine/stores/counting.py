@@ -78,6 +78,12 @@ class CountingStore(WrapperStore):
         self._count((key,), reads=1, ranges=len(ranges), bytes_read=size)
         return reading
 
+    def read_up_to(self, key: str, most: int) -> Reading | None:
+        reading = self._store.read_up_to(self._key(key), most)
+        size = 0 if reading is None else sum(map(len, reading.parts))
+        self._count((key,), reads=1, ranges=1, bytes_read=size)
+        return reading
+
     @property
     def gives_files(self) -> bool:
         """Never: what is read from an open file could not be counted."""

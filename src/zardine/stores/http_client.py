@@ -20,14 +20,14 @@ class HTTPClient(ObjectClient):
         self._plain = PlainHTTP(str(inner.url), inner.client_options or {})
         self._answers_head = True
 
-    def get(self, key: str, **options: Any) -> tuple[Any, memoryview]:
+    def get(self, key: str, most: int | None = None, **options: Any) -> tuple[Any, memoryview | None]:
         try:
-            return super().get(key, **options)
+            return super().get(key, most, **options)
         except Exception as error:
             if options or not has_no_length(error):
                 raise
-        meta, data = self._again(lambda: self._plain.get(key))
-        return meta, memoryview(data)
+        meta, data = self._again(lambda: self._plain.get(key, most))
+        return meta, None if most is not None and len(data) > most else memoryview(data)
 
     def head(self, key: str) -> Any:
         if self._answers_head:

@@ -56,9 +56,12 @@ class PlainHTTP:
         self._proxy = options.get("proxy_url")
         self._opener: urllib.request.OpenerDirector | None = None
 
-    def get(self, key: str) -> tuple[dict[str, Any], bytes]:
-        """What the server tells of a value, and the value."""
-        return self._ask("GET", key)
+    def get(self, key: str, most: int | None = None) -> tuple[dict[str, Any], bytes]:
+        """What the server tells of a value, and the value; of one of more than ``most`` bytes, a part that is longer.
+
+        The size that is told is that of the bytes given.
+        """
+        return self._ask("GET", key, most)
 
     def head(self, key: str) -> dict[str, Any]:
         """What the server tells of a value; ``size`` is not in it."""
@@ -66,14 +69,14 @@ class PlainHTTP:
         del meta["size"]
         return meta
 
-    def _ask(self, method: str, key: str) -> tuple[dict[str, Any], bytes]:
+    def _ask(self, method: str, key: str, most: int | None = None) -> tuple[dict[str, Any], bytes]:
         url = f"{self._url}/{quote(key, safe='/~')}"
         request = urllib.request.Request(url, headers=self._headers, method=method)
         shown = f"{method} {without_password(url)}"
         end = None if self._longest is None else time.monotonic() + self._longest
         try:
             with self._open().open(request, timeout=self._silence) as answer:
-                data = b"" if method == "HEAD" else _body(answer, end)
+                data = b"" if method == "HEAD" else _body(answer, end, most)
                 return _meta(answer.headers, len(data)), data
         except urllib.error.HTTPError as error:
             with error:
@@ -115,8 +118,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return new
 
 
-def _body(answer: http.client.HTTPResponse, end: float | None) -> bytes:
-    """What an answer holds; ``TimeoutError`` if not all of it has come when the clock says ``end``."""
+def _body(answer: http.client.HTTPResponse, end: float | None, most: int | None) -> bytes:
+    """What an answer holds; ``TimeoutError`` if not all of it has come when the clock says ``end``.
+
+    No more is waited for once there are more than ``most`` bytes.
+    """
     length, parts, size = answer.length, [], 0
     connection = getattr(getattr(answer.fp, "raw", None), "_sock", None)  # nothing public leads to it
     while length is None or size < length:
@@ -131,6 +137,8 @@ def _body(answer: http.client.HTTPResponse, end: float | None) -> bytes:
             break
         parts.append(part)
         size += len(part)
+        if most is not None and size > most:
+            return b"".join(parts)
     data = b"".join(parts)
     if length is not None and size < length:
         raise http.client.IncompleteRead(data, length - size)

@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError, UnsupportedError
+from zardine.limits import CHUNK, limit_of, too_large
 from zardine.stores.base import WHOLE, ByteRange, Reading, Version, check_prefix
 from zardine.stores.extras import need
 from zardine.stores.http_client import HTTPClient
@@ -86,6 +87,12 @@ class HTTPStore(ObjectStore):
             return self._read_without_ranges(key, ranges)
         return super().read(key, ranges)
 
+    def read_up_to(self, key: str, most: int) -> Reading | None:
+        if not self._whole.needed:
+            return super().read_up_to(key, most)
+        reading = self._read_without_ranges(key, (WHOLE,))
+        return reading if reading is None or reading.size <= most else Reading((), reading.version, reading.size)
+
     def _read_without_ranges(self, key: str, wanted: Sequence[ByteRange]) -> Reading | None:
         if not self._whole.needed:
             self._whole.needed = True
@@ -97,7 +104,9 @@ class HTTPStore(ObjectStore):
             known = self._whole.get(key)
             if known is not None and self._is_current(key, known):
                 return cut(known.reading, wanted)
-            reading = self._read_one(key, WHOLE)
+            reading = self._read_one(key, WHOLE, limit_of(CHUNK))
+            if reading is not None and not reading.parts:
+                raise too_large(f"the object at key {key!r}, of which {self} gives no parts,", reading.size, CHUNK)
             if reading is not None:
                 self._whole.put(key, reading)
         return cut(reading, wanted)

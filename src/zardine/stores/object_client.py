@@ -58,11 +58,16 @@ class ObjectClient:
         )
         return ObjectClient(inner, self.kind, self.meter)
 
-    def get(self, key: str, **options: Any) -> tuple[Any, memoryview]:
-        """What the service tells of a value, and the bytes, or a ``range`` of them."""
+    def get(self, key: str, most: int | None = None, **options: Any) -> tuple[Any, memoryview | None]:
+        """What the service tells of a value, and the bytes, or a ``range`` of them.
 
-        def call() -> tuple[Any, memoryview]:
+        ``None`` in their place where the value has more than ``most`` bytes; then they are not waited for.
+        """
+
+        def call() -> tuple[Any, memoryview | None]:
             answer = self._obstore.get(self._inner, key, options=options)
+            if most is not None and answer.meta["size"] > most:
+                return answer.meta, None
             return answer.meta, memoryview(answer.bytes())
 
         return self._again(call)

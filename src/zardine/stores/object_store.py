@@ -114,7 +114,11 @@ class ObjectStore(Store):
         except _NoRangesError:
             return self._read_without_ranges(key, wanted)
 
-    def _read_one(self, key: str, wanted: ByteRange) -> Reading | None:
+    def read_up_to(self, key: str, most: int) -> Reading | None:
+        check_key(key)
+        return self._read_one(key, WHOLE, most)
+
+    def _read_one(self, key: str, wanted: ByteRange, most: int | None = None) -> Reading | None:
         start, length = wanted
         options: dict[str, Any] = {}
         if start < 0:
@@ -124,7 +128,7 @@ class ObjectStore(Store):
         elif start > 0:
             options["range"] = {"offset": start}
         try:
-            meta, data = self._client.get(key, **options)
+            meta, data = self._client.get(key, most, **options)
         except FileNotFoundError as error:
             self._missing(error, f"read key {key!r}")
             return None
@@ -134,6 +138,8 @@ class ObjectStore(Store):
             if options and (is_out_of_range(error) or is_unsupported(error)):  # Azure: no ranges counted from the end
                 raise _BeyondError from None
             self._fail(error, f"read key {key!r}")
+        if data is None:
+            return Reading((), self._version_of(meta), meta["size"])
         first, stop = resolve_range(wanted, meta["size"])
         if len(data) != stop - first:
             raise StoreError(

@@ -67,6 +67,11 @@ class WrapperStore(Store):
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
         return self._store.read(self._key(key), ranges)
 
+    def read_up_to(self, key: str, most: int) -> Reading | None:
+        if type(self).read is not WrapperStore.read:  # a subclass wants to see what is read
+            return super().read_up_to(key, most)
+        return self._store.read_up_to(self._key(key), most)
+
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         return self._store.get_partial_values([(self._key(key), wanted) for key, wanted in key_ranges])
 

@@ -126,7 +126,7 @@ class ZipDirectory:
                 raise _DamagedError(
                     f"{self._name}: entries overlap ({info.filename!r}); it is made to deceive, or damaged"
                 )
-            stop = info.header_offset + _LOCAL.size + info.compress_size
+            stop = info.header_offset + _LOCAL.size + len(_stored_name(info)) + info.compress_size
         if stop > end:
             raise _DamagedError(f"{self._name}: an entry reaches beyond the entries; it is damaged")
 
@@ -199,7 +199,7 @@ class ZipDirectory:
             raise self._damaged(key, "its header is cut short")
         fields = _LOCAL.unpack_from(head)
         start: int = info.header_offset + _LOCAL.size + fields[9] + fields[10]
-        name = info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437", "replace")
+        name = _stored_name(info)
         if (
             fields[0] != b"PK\x03\x04"
             or fields[3] != info.compress_type
@@ -213,6 +213,10 @@ class ZipDirectory:
 
     def _damaged(self, key: str, reason: str) -> StoreError:
         return StoreError(f"key {key!r} of {self._name} is damaged: {reason}")
+
+
+def _stored_name(info: zipfile.ZipInfo) -> bytes:
+    return info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437", "replace")
 
 
 __all__ = ["ZipDirectory"]

@@ -96,6 +96,16 @@ class ZipStore(Store):
         info = None if directory is None else directory.entries.get(key)
         return None if directory is None or info is None else directory.read(key, info, ranges)
 
+    def read_up_to(self, key: str, most: int) -> Reading | None:
+        check_key(key)
+        directory = self._now()
+        info = None if directory is None else directory.entries.get(key)
+        if directory is None or info is None:
+            return None
+        if info.file_size > most:
+            return Reading((), directory.version(info), info.file_size)
+        return directory.read(key, info, (WHOLE,))
+
     @property
     def cost(self) -> ReadCost:
         return _COST if self._remote is None else self._remote[0].cost

@@ -96,6 +96,24 @@ class StoreConformance:
         assert [bytes(part) for part in reading.parts] == [b""]
         assert reading.size == 0
 
+    def test_a_value_that_is_too_long_is_not_given(self) -> None:
+        store = self.make_store()
+        assert store.read_up_to("k", 10) is None
+        version = store.set("k", VALUE)
+        for most in (256, 257, 10**12):
+            reading = store.read_up_to("k", most)
+            assert reading is not None
+            assert [bytes(part) for part in reading.parts] == [VALUE]
+            assert (reading.version, reading.size) == (version, 256)
+        for most in (255, 1, 0):
+            reading = store.read_up_to("k", most)
+            assert reading is not None
+            assert (reading.parts, reading.version, reading.size) == ((), version, 256)
+        store.set("k", b"")
+        reading = store.read_up_to("k", 0)
+        assert reading is not None
+        assert [bytes(part) for part in reading.parts] == [b""]
+
     def test_many_ranges_of_one_value(self) -> None:
         store = self.make_store()
         version = store.set("k", VALUE)

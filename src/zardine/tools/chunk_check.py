@@ -18,7 +18,7 @@ from zardine.codecs.sharding_indexed import PreparedSharding, ShardingCodec, pre
 from zardine.codecs.zstd import ZstdCodec
 from zardine.engine.chunk_stack import sound_chunks
 from zardine.engine.pipelines import make_pipeline
-from zardine.errors import ChecksumError, DataError
+from zardine.errors import ChecksumError, ChunkTooLargeError, DataError
 from zardine.json_document import Problems
 from zardine.tools.index_check import check_entries, usable_rows
 from zardine.tools.report import Finding
@@ -47,18 +47,19 @@ def check_chunk(chain: CodecChain, data: BytesLike, *, deep: bool) -> Iterator[F
         for codec, limit in zip(reversed(chain.compressors), reversed(chain.limits), strict=True):
             if not deep and not is_checksum(codec):
                 return
-            data = codec.decode(data, limit)
+            data = codec.decode(data, limit.now())
         sharding = nested_sharding(chain, around=True)
         if sharding is not None:
             yield from check_shard(sharding, data, deep=deep)
         elif deep:
+            chain.check_memory()
             array = chain.serializer.decode(data, chain.serializer_spec)
             for each, spec in reversed(chain.filters):
                 array = each.decode(array, spec)
     except DataError as error:
         yield finding_of(error)
     except MemoryError:
-        yield Finding("memory", "there is not enough memory to decode it")
+        yield Finding("memory", f"there is not enough memory to decode it: its elements take {chain.memory} bytes")
     except Exception as error:  # codecs of others may raise anything
         yield Finding("chunk", f"a codec failed: {type(error).__name__}: {error}")
 
@@ -106,6 +107,8 @@ def _is_checked(codec: BytesBytesCodec) -> bool:
 def finding_of(error: DataError) -> Finding:
     """What an error says, as a finding."""
     kind = "checksum" if isinstance(error, ChecksumError) else "chunk"
+    if isinstance(error, ChunkTooLargeError):
+        return Finding("memory", error.reason, byte_range=error.byte_range)
     kind = "index" if "index" in error.reason else kind
     reason = error.reason if error.codec is None else f"{error.reason} (codec {error.codec})"
     return Finding(kind, reason, byte_range=error.byte_range)

@@ -13,12 +13,14 @@ from zardine.array_facts import is_draft
 from zardine.buffers import BytesLike
 from zardine.engine.freshness import Writing
 from zardine.engine.read_ahead import window_bytes
+from zardine.engine.shard_size import read_index, read_whole_shard
 from zardine.engine.update_shard import condition_of
 from zardine.engine.workers import for_each
-from zardine.errors import ConditionFailedError, DataError, NodeNotFoundError, StoreError
+from zardine.errors import ConditionFailedError, CorruptionError, DataError, NodeNotFoundError, StoreError
+from zardine.limits import no_memory
 from zardine.nodes import describe
 from zardine.settings import thread_count
-from zardine.sharding.containers import is_container
+from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
@@ -101,13 +103,17 @@ def compact(
         before = after = 0
         try:
             before, after, is_new = _compact(objects[number], order)
-        except (DataError, StoreError) as error:
+        except (DataError, StoreError, MemoryError) as error:
+            if isinstance(error, MemoryError) and not isinstance(error, DataError):
+                error = no_memory("the shard", objects[number].source.layout.object_nbytes)
             is_new = False
             reason = finding_of(error) if isinstance(error, DataError) else None
             message = f"{error if reason is None else reason.message}: left as it is"
-            message += "; zardine.repair saves what can be read of it" if reason else ""
+            is_damaged = isinstance(error, CorruptionError)
+            message += "; zardine.repair saves what can be read of it" if is_damaged else ""
             stored = objects[number]
-            fault = Fault(f"/{stored.source.path}", stored.key, kind="index" if reason else "store", message=message)
+            kind = "index" if is_damaged else "memory" if reason else "store"
+            fault = Fault(f"/{stored.source.path}", stored.key, kind=kind, message=message)
         with guard:
             sizes[number] = before, after
             written += is_new
@@ -131,18 +137,19 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
     for last in attempts():
         try:
             with Writing(stored.source), store.lock(key):
-                reading = store.read(key, (layout.index_range,))
+                reading = read_index(store, key, layout)
                 if reading is None:
                     return 0, 0, False
                 index, size = _index(stored, reading, layout), reading.size
                 if is_draft(stored.source.layout.codecs) or _is_packed(index, layout, size, order):
                     return size, size, False
-                whole = store.read(key)
+                whole = read_whole_shard(store, key, layout, stored.source.layout.chain_of(stored.coordinates))
                 if whole is None or whole.version != reading.version:
                     raise ConditionFailedError(f"key {key!r} of {store} changed while it was read")
-                if is_container(whole.parts[0], index, layout):
+                head = whole.data if len(whole.data) == size else _read(stored, (0, HEAD))
+                if is_container(head, index, layout):
                     return size, size, False
-                shard = pack(whole.parts[0], layout.checked_index_of(whole.parts[0]), layout, order)
+                shard = pack(whole.data, whole.index, layout, order)
                 store.set(key, shard, condition=condition_of(whole, merged=True))
                 return size, len(shard), True
         except ConditionFailedError:
@@ -152,13 +159,15 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
 
 
 def _index(stored: StoredObject, reading: Reading, layout: ShardLayout) -> ShardIndex:
-    def read(part_range: tuple[int, int]) -> BytesLike:
-        part = stored.source.store.read(stored.key, (part_range,))
-        return b"" if part is None else part.parts[0]
-
+    layout.check_too_short(reading.size)
     index = decode_index(reading.parts[0], layout.index_chain)
-    layout.check(index, reading.size, read)
+    layout.check(index, reading.size, lambda part: _read(stored, part))
     return index
+
+
+def _read(stored: StoredObject, part_range: tuple[int, int]) -> BytesLike:
+    part = stored.source.store.read(stored.key, (part_range,))
+    return b"" if part is None else part.parts[0]
 
 
 def _is_packed(index: ShardIndex, layout: ShardLayout, size: int, order: str | None) -> bool:

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.codecs.chain import CodecChain
 from zardine.engine.chunk_stack import sound_chunks
 from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import check_fresh
 from zardine.engine.ranges import join_ranges
+from zardine.engine.shard_size import most_of_shard, read_index
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
 from zardine.errors import ArrayChangedError, DataError, StoreError
@@ -157,10 +159,12 @@ def _look(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) ->
 
 def _chunk(stored: StoredObject, checked: Checked, deep: bool) -> list[Finding]:
     chain = stored.source.layout.chain(stored.chunk_shape())
-    reading = stored.source.store.read(stored.key)
+    reading = stored.source.store.read_up_to(stored.key, chain.most_stored())
     if reading is None:
         return []
     checked.chunks, checked.nbytes = 1, reading.size
+    if not reading.parts:
+        return [_too_long(chain, reading.size)]
     found = list(check_chunk(chain, reading.parts[0], deep=deep))
     if deep and not found and reaches_beyond(stored.source, stored.coordinates):
         found += [NOTE] * has_values_beyond(stored.source, chain, stored.coordinates, reading.parts[0])
@@ -171,14 +175,18 @@ def _shard(
     stored: StoredObject, layout: ShardLayout, checked: Checked, deep: bool, most_bytes: int, threads: int
 ) -> list[Finding]:
     store, key = stored.source.store, stored.key
-    reading = store.read(key, (layout.index_range,))
+    try:
+        reading = read_index(store, key, layout)
+    except DataError as error:
+        checked.nbytes += min(store.size(key) or 0, layout.index_size)
+        return [finding_of(error)]
     if reading is None:
         return []
     size = reading.size
     checked.nbytes += min(size, layout.index_size)
+    if size < layout.index_size:
+        return [Finding("index", layout.too_short(size))]
     try:
-        if size < layout.index_size:
-            return [Finding("index", layout.too_short(size))]
         index = decode_index(reading.parts[0], layout.index_chain)
         if layout.is_chunk is not None and not index.beyond(*layout.data_bounds(size)).any():
             layout.check(index, size, partial(_part, stored, reading))
@@ -199,6 +207,10 @@ def _shard(
             message = f"its length is not {chain.encoded_size} bytes, which every chunk takes"
             found += [Finding("chunk", message, row, _range(index, row)) for row in wrong.tolist()]
         return found
+    too_long = index.lengths[rows] > np.uint64(chain.most_stored())
+    for row in rows[too_long].tolist():
+        found.append(replace(_too_long(chain, int(index.lengths[row])), row=row, byte_range=_range(index, row)))
+    rows = rows[~too_long]
     guard = Lock()
     at_edge = deep and reaches_beyond(stored.source, stored.coordinates)
     is_beyond = False
@@ -244,7 +256,8 @@ def _other_index(stored: StoredObject, layout: ShardLayout, reading: Reading) ->
     store, key = stored.source.store, stored.key
     if recorded_index_of(store, layout, key, reading.version) is not None:
         return "; the last write was cut off, so it is read as it was before: zardine.repair puts it in order"
-    whole = store.read(key) if reading.size <= _MOST_SEARCHED else None
+    most = min(_MOST_SEARCHED, most_of_shard(layout, stored.source.layout.chain(stored.chunk_shape())))
+    whole = store.read(key) if reading.size <= most else None
     if whole is None or last_index(whole.parts[0], layout) is None:
         return ""
     return "; no record says that a write was cut off, but an earlier index is in it: zardine.repair saves what it can"
@@ -258,6 +271,15 @@ def _batches(rows: npt.NDArray[np.int64], index: ShardIndex, most: int) -> Itera
     ends = np.cumsum(index.lengths[rows].astype(np.int64))
     borders = np.flatnonzero(np.diff(ends // most)) + 1
     return np.split(rows, borders)
+
+
+def _too_long(chain: CodecChain, length: int) -> Finding:
+    """The finding for a chunk of ``length`` bytes, which is more than may be read."""
+    try:
+        chain.check_stored(length)
+    except DataError as error:
+        return finding_of(error)
+    raise AssertionError("it is not too long")
 
 
 def _range(index: ShardIndex, row: int) -> tuple[int, int]:

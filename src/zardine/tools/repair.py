@@ -12,8 +12,9 @@ from zardine.array_facts import is_draft
 from zardine.codecs.sharding_indexed import PreparedSharding
 from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import Writing
+from zardine.engine.shard_size import most_of_shard
 from zardine.engine.update_shard import condition_of
-from zardine.errors import ConditionFailedError, DataError, StoreError
+from zardine.errors import ChunkTooLargeError, ConditionFailedError, DataError, StoreError
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Reading, Store
@@ -94,7 +95,7 @@ def _repair_shapes(store: Store, scanned: Scan, keeper: Keeper) -> tuple[list[Fa
     for place in {each.place for each in scanned.faults if each.kind in ("outside", "unnamed")}:
         try:
             remove_outside(store, place[1:], keeper, actions)
-        except StoreError as error:
+        except (StoreError, ChunkTooLargeError) as error:
             gone = {each.key for each in actions if each.kind == "removed"}
             mine = [each for each in scanned.faults if each.kind in ("outside", "unnamed") and each.place == place]
             left += [each for each in mine if each.key not in gone]
@@ -113,16 +114,18 @@ class _Repair:
 
     def run(self, faults: list[Fault]) -> None:
         """Do it; ``faults`` is what was found before."""
-        store, key = self.stored.source.store, self.stored.key
         if is_draft(self.stored.source.layout.codecs):
             message = "shards of the draft are only read: zardine.convert writes them anew"
             self.left = [*faults, self.stored.fault(Finding("draft", message))]
+            return
+        if any(fault.kind == "memory" for fault in faults):
+            self.left = faults  # it may be sound: who allows more memory can tell
             return
         for attempt in range(_ATTEMPTS):
             self.actions, self.left = [], []
             try:
                 with nullcontext() if self.dry_run else Writing(self.stored.source), self.lock():
-                    old = store.read(key)
+                    old = self._read(faults)
                     if old is not None:
                         self._repair(old, faults)
                 return
@@ -138,6 +141,22 @@ class _Repair:
     def lock(self) -> AbstractContextManager[object]:
         """That of the object, where something may be written."""
         return nullcontext() if self.dry_run else self.stored.source.store.lock(self.stored.key)
+
+    def _read(self, faults: list[Fault]) -> Reading | None:
+        """The object, if there is one that is not too large to be looked at; what is left otherwise is noted."""
+        stored = self.stored
+        layout = stored.source.layout.shard(stored.coordinates)
+        chain = stored.source.layout.chain(stored.chunk_shape())
+        most = chain.most_stored() if layout is None else most_of_shard(layout, chain)
+        old = stored.source.store.read_up_to(stored.key, most)
+        if old is None or old.parts:
+            return old
+        reason = f"it has {old.size} bytes, more than the {most} that are looked at"
+        if layout is None and self.drop and not self.keeper.keeps and not chain.encoded.now().settings:
+            self._lost(Reading((b"",), old.version, old.size), reason)
+        else:
+            self.left = [*faults, stored.fault(Finding("memory", f"{reason}: it is left as it is"))]
+        return None
 
     def _repair(self, old: Reading, faults: list[Fault]) -> None:
         stored = self.stored

@@ -14,6 +14,7 @@ from zardine.engine.layout import prepare_layout
 from zardine.engine.source import ArraySource
 from zardine.errors import CorruptionError
 from zardine.indexing.boxes import cut_box
+from zardine.limits import CHUNK, limit_of, too_large
 from zardine.nodes import document_key, load_array
 from zardine.resizing import put_fill
 from zardine.stores.base import Store
@@ -37,10 +38,13 @@ def remove_outside(store: Store, path: str, keeper: Keeper, actions: list[Fault]
         for fault in scanned.faults:
             if fault.kind not in ("outside", "unnamed") or fault.place != f"/{path}" or fault.key is None:
                 continue
-            old = store.read(fault.key)
+            old = store.read_up_to(fault.key, limit_of(CHUNK))
             if old is None:
                 continue
-            actions += keeper.keep(store, path, fault.key, old)
+            if not old.parts and keeper.keeps:
+                raise too_large("the object, which is to be kept,", old.size, CHUNK).at(array=path, key=fault.key)
+            if old.parts:
+                actions += keeper.keep(store, path, fault.key, old)
             if not keeper.dry_run:
                 store.erase_version(fault.key, old.version)
             why = "it was outside of the array" if fault.kind == "outside" else "no document named it"
@@ -56,9 +60,9 @@ def clear_beyond(stored: StoredObject, keeper: Keeper) -> list[Fault]:
     with nullcontext() if keeper.dry_run else store.lock(document_key(path, metadata)):
         layout = prepare_layout(load_array(store, path, metadata.zarr_format))
         fresh = StoredObject(replace(source, layout=layout), key, stored.coordinates)
-        old = store.read(key)
+        old = store.read_up_to(key, limit_of(CHUNK))
         noted = check_object(fresh, deep=True, most_bytes=_MOST_BYTES, threads=1).notes
-        if old is None or not any(note.kind == NOTE.kind for note in noted):
+        if old is None or not old.parts or not any(note.kind == NOTE.kind for note in noted):
             return []
         actions = keeper.keep(store, path, key, old)
         if not keeper.dry_run:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.documents import get_document
 from zardine.engine.freshness import check_fresh
 from zardine.engine.layout import ArrayLayout, codec_notes, prepare_layout
 from zardine.engine.source import ArraySource
 from zardine.errors import (
     ArrayChangedError,
+    ChunkTooLargeError,
     MetadataError,
     NodeNotFoundError,
     Problem,
     StoreError,
     UnknownExtensionError,
 )
-from zardine.json_document import Problems
+from zardine.json_document import Problems, parse_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import (
     ALL_NAMES,
@@ -135,7 +136,7 @@ class _Documents:
         mine = document_names(version, kind or "group")
         self.names |= names & {*mine}
         try:
-            documents = {each: store.get(join_path(path, each)) if each in names else None for each in mine}
+            documents = {each: get_document(store, join_path(path, each)) if each in names else None for each in mine}
             node = parse_documents(name, documents, "")
             if isinstance(node, ArrayMetadata):
                 layout = prepare_layout(node, "")
@@ -148,9 +149,10 @@ class _Documents:
             kind = "unknown" if isinstance(error, UnknownExtensionError) else "document"
             texts = [str(problem) for problem in error.problems] or [str(error)]
             found.faults += [Fault(f"/{path}", key, kind=kind, message=text) for text in texts]
-        except StoreError as error:
+        except (StoreError, ChunkTooLargeError) as error:
             self.is_broken = True
-            found.faults.append(Fault(f"/{path}", key, kind="store", message=str(error)))
+            kind = "store" if isinstance(error, StoreError) else "document"
+            found.faults.append(Fault(f"/{path}", key, kind=kind, message=str(error)))
         return None
 
 
@@ -198,8 +200,8 @@ def _kind(store: Store, key: str, name: str, version: int) -> str | None:
     if name in (".zarray", ".zgroup"):
         return "array" if name == ".zarray" else "group"
     try:
-        document: Any = json.loads(bytes(store.get(key) or b""))
-    except (ValueError, StoreError, RecursionError):
+        document: Any = parse_json(get_document(store, key) or b"")
+    except (ValueError, StoreError, MemoryError, RecursionError):
         return None
     if not isinstance(document, dict):
         return None

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from zardine.codecs.base import Codec
+from zardine.codecs.numcodecs.building import build_codec
 from zardine.errors import UnsupportedError
 from zardine.json_document import JSON, Problems, show
 
@@ -66,11 +67,10 @@ class NumcodecsCodec(Codec):
     @cached_property
     def codec(self) -> Any:
         """The object of numcodecs that does the work."""
-        import numcodecs
         from numcodecs.errors import UnknownCodecError
 
         try:
-            return numcodecs.get_codec({"id": self.name.removeprefix(PREFIX), **self._options})
+            return build_codec({"id": self.name.removeprefix(PREFIX), **self._options})
         except (UnknownCodecError, ImportError) as error:
             raise UnsupportedError(f"the installed numcodecs has no {self.name}: {error}") from None
 

@@ -17,6 +17,8 @@ _SIZE = 4
 class NumcodecsChecksum(NumcodecsBytes):
     """The bytes with a checksum before or after them."""
 
+    pads: ClassVar[bool] = False
+
     def encoded_size(self, nbytes: int) -> int | None:
         """Four bytes more."""
         return nbytes + _SIZE
@@ -29,11 +31,10 @@ class NumcodecsChecksum(NumcodecsBytes):
         """The bytes without the checksum, which has to match."""
         if len(data) < _SIZE:
             raise ChunkDecodeError(f"{len(data)} bytes are too few for a checksum", codec=self.name)
-        if reason := limit.check(len(data) - _SIZE):
-            raise ChunkDecodeError(reason, codec=self.name)
+        limit.enforce(len(data) - _SIZE, self.name)
         try:
             decoded = self.codec.decode(np.frombuffer(data, np.uint8))
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, LookupError, TypeError) as error:
             raise ChecksumError(f"the checksum does not match: {error}", codec=self.name) from None
         if isinstance(decoded, (bytes, bytearray)):
             return decoded

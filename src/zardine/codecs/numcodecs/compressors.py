@@ -10,7 +10,7 @@ import bz2
 import lzma
 import zlib
 from abc import abstractmethod
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from zardine.codecs.streams import decompress_streams
 from zardine.codecs.zstd import decompress_zstd
 from zardine.errors import ChunkDecodeError, EncodeError
 
+_REFUSED: Final = (TypeError, ValueError, OverflowError, AttributeError, KeyError, lzma.LZMAError, MemoryError)
+_CONTAINERS: Final = (lzma.FORMAT_AUTO, lzma.FORMAT_XZ, lzma.FORMAT_ALONE, lzma.FORMAT_RAW)
 _LZMA_MEMORY = 256 * 2**20  # the strongest preset needs 65 MiB; a header may ask for 4 GiB
 
 
@@ -65,6 +67,12 @@ class LZMA(NumcodecsBytes):
 
     name: ClassVar[str] = "numcodecs.lzma"
 
+    def __init__(self, **options: Any) -> None:
+        container = options.get("format")
+        if container is not None and (isinstance(container, bool) or container not in _CONTAINERS):
+            raise ValueError(f"{self.name}: format is one of {_CONTAINERS}, not {container!r}")
+        super().__init__(**options)
+
     def decode(self, data: BytesLike, limit: SizeLimit) -> BytesLike:
         """All streams joined."""
         container = self.codec.format
@@ -72,7 +80,13 @@ class LZMA(NumcodecsBytes):
 
         def start() -> lzma.LZMADecompressor:
             filters = self.codec.filters if raw else None
-            return lzma.LZMADecompressor(container, memlimit=None if raw else _LZMA_MEMORY, filters=filters)
+            try:
+                for each in filters or ():  # no limit of memory is taken for these
+                    if each.get("dict_size", 0) > _LZMA_MEMORY:
+                        raise ChunkDecodeError(f"a dictionary of {each['dict_size']} bytes", codec=self.name)
+                return lzma.LZMADecompressor(container, memlimit=None if raw else _LZMA_MEMORY, filters=filters)
+            except _REFUSED as error:
+                raise ChunkDecodeError(f"its options cannot be used: {error}", codec=self.name) from None
 
         return decompress_streams(data, limit, start, (lzma.LZMAError, ValueError), codec=self.name)
 
@@ -111,6 +125,7 @@ class Blosc(NumcodecsBytes):
     """Blosc. Options: ``cname``, ``clevel``, ``shuffle`` as a number, ``blocksize``, ``typesize``."""
 
     name: ClassVar[str] = "numcodecs.blosc"
+    pads: ClassVar[bool] = False
 
     def encode(self, data: BytesLike) -> BytesLike:
         """One blosc buffer."""
@@ -132,8 +147,7 @@ class LZ4(NumcodecsBytes):
         if len(data) < 5:
             raise ChunkDecodeError(f"{len(data)} bytes are too few for an LZ4 block", codec=self.name)
         claimed = int.from_bytes(data[:4], "little")
-        if reason := limit.check(claimed):
-            raise ChunkDecodeError(reason, codec=self.name)
+        limit.enforce(claimed, self.name)
         if claimed == 0:
             if bytes(data[4:]) != b"\0":
                 raise ChunkDecodeError("an LZ4 block of 0 bytes is not empty", codec=self.name)
@@ -151,6 +165,7 @@ class Shuffle(NumcodecsBytes):
     """Byte ``i`` of all elements, for each ``i``. Options: ``elementsize``, by default that of the data type."""
 
     name: ClassVar[str] = "numcodecs.shuffle"
+    pads: ClassVar[bool] = False
 
     def resolve(self, spec: ChunkSpec) -> Self:
         """Record the size of an element."""
@@ -172,8 +187,7 @@ class Shuffle(NumcodecsBytes):
 
     def decode(self, data: BytesLike, limit: SizeLimit) -> BytesLike:
         """The elements put together again."""
-        if reason := limit.check(len(data)):
-            raise ChunkDecodeError(reason, codec=self.name)
+        limit.enforce(len(data), self.name)
         try:
             return np.ascontiguousarray(self.codec.decode(data)).view(np.uint8).data
         except (RuntimeError, ValueError, TypeError) as error:

@@ -14,6 +14,7 @@ from zardine.codecs.bitround import BitRoundCodec
 from zardine.codecs.configured import Check, integer
 from zardine.codecs.numcodecs.adapter import NumcodecsCodec
 from zardine.data_types import data_type_for
+from zardine.data_types.base64_text import MAX_ITEM_SIZE
 from zardine.errors import ChunkDecodeError, EncodeError
 
 
@@ -43,8 +44,11 @@ class NumcodecsArray(NumcodecsCodec, ArrayArrayCodec):
         if self.is_complete() and np.dtype(self.options[self.DECODED]).newbyteorder("=") != spec.dtype:
             return f'"{self.name}" is made for {self.options[self.DECODED]}, the array has {spec.data_type.name}'
         try:
+            for option in (self.DECODED, self.ENCODED):
+                if np.dtype(self.options.get(option)).itemsize > MAX_ITEM_SIZE:
+                    return f'"{self.name}" has elements of more than {MAX_ITEM_SIZE} bytes'
             self.encoded_spec(spec)
-        except (EncodeError, TypeError, ValueError) as error:
+        except (EncodeError, TypeError, ValueError, SyntaxError) as error:
             return f'"{self.name}" cannot store data type {spec.data_type.name}: {error}'
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from zardine.codecs.base import ArrayBytesCodec, ChunkSpec
 from zardine.codecs.bounds import compressed_limit
 from zardine.codecs.numcodecs.adapter import NumcodecsCodec
 from zardine.data_types.complex_numbers import Complex
-from zardine.errors import ChunkDecodeError, EncodeError
+from zardine.errors import ChunkDecodeError, DataError, EncodeError
 
 
 class NumcodecsSerializer(NumcodecsCodec, ArrayBytesCodec):
@@ -52,7 +53,9 @@ class NumcodecsSerializer(NumcodecsCodec, ArrayBytesCodec):
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
         """The array, if what numcodecs restores has its type and its number of elements."""
         try:
-            decoded = np.asarray(self.codec.decode(bytes(data)))
+            decoded = np.asarray(self._decoded(bytes(data), spec))
+        except DataError:
+            raise
         except Exception as error:  # the libraries behind raise types of their own
             raise ChunkDecodeError(f"numcodecs failed: {error}", codec=self.name) from None
         stored, size = self.stored_dtype(spec), spec.size * spec.data_type.components
@@ -60,6 +63,10 @@ class NumcodecsSerializer(NumcodecsCodec, ArrayBytesCodec):
             found = f"{decoded.size} numbers of {decoded.dtype}"
             raise ChunkDecodeError(f"{found}, expected {size} of {stored}", codec=self.name)
         return np.ascontiguousarray(decoded).reshape(-1).view(spec.dtype).reshape(spec.shape)
+
+    def _decoded(self, data: bytes, spec: ChunkSpec) -> Any:
+        """What numcodecs restores, as far as there is room for it in a chunk of ``spec``."""
+        raise NotImplementedError
 
 
 class PCodec(NumcodecsSerializer):
@@ -74,9 +81,43 @@ class PCodec(NumcodecsSerializer):
             return spec.data_type.component.dtype
         return np.dtype(np.int64) if spec.dtype.kind in "mM" else spec.dtype
 
+    def _decoded(self, data: bytes, spec: ChunkSpec) -> Any:
+        size = spec.size * spec.data_type.components
+        array = np.empty(size, self.stored_dtype(spec))
+        count, finished = decompress_pcodec(data, array)
+        if count != size or not finished:
+            reason = f"{'more' if count == size else 'fewer'} numbers than {size}"
+            raise ChunkDecodeError(reason, codec=self.name)
+        return array
+
+
+def decompress_pcodec(data: BytesLike, out: npt.NDArray[Any]) -> tuple[int, bool]:
+    """Fill ``out`` with the numbers that ``data`` hold, as far as there is room: how many, and whether these are all.
+
+    Its other entry allocates what the data claim, and ends the process where that fails.
+    """
+    from pcodec import standalone  # type: ignore[import-untyped]
+
+    progress = standalone.simple_decompress_into(bytes(data), out)
+    return int(progress.n_processed), bool(progress.finished)
+
+
+def zfp_size(data: BytesLike) -> int:
+    """How many elements the header says, for which the decoder of zfp allocates memory."""
+    import zfpy  # type: ignore[import-not-found]
+
+    about = zfpy.header(bytes(data))
+    return prod(max(1, int(about[each])) for each in ("nx", "ny", "nz", "nw"))
+
 
 class ZFPY(NumcodecsSerializer):
     """zfp, for floats and integers of 4 or 8 bytes."""
 
     name: ClassVar[str] = "numcodecs.zfpy"
     KINDS = "if"
+
+    def _decoded(self, data: bytes, spec: ChunkSpec) -> Any:
+        size = zfp_size(data)
+        if size != spec.size:
+            raise ChunkDecodeError(f"{size} elements, expected {spec.size}", codec=self.name)
+        return self.codec.decode(data)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each
 from zardine.errors import EncodeError
+from zardine.limits import within_memory
 from zardine.settings import thread_count
 from zardine.tools.converting.work import ArrayWork, Coordinates, Members, Region, stored_members
 
@@ -47,11 +48,12 @@ def convert_array(work: ArrayWork, advance: Advance, *, resumed: bool) -> None:
     def make(portion: list[Coordinates]) -> None:
         left = [each for each in portion if each not in done]
         if left:
-            region = work.region(left)
-            values = read_source(work, region)
-            for each in left:
-                own = work.region([each])
-                work.target[own] = values[relative(own, region)]
+            with within_memory("a portion of the array", work.portion_nbytes, array=work.source.path):
+                region = work.region(left)
+                values = read_source(work, region)
+                for each in left:
+                    own = work.region([each])
+                    work.target[own] = values[relative(own, region)]
         advance(len(portion))
 
     for_each(make, work.portions(), work.count, at_once(work))

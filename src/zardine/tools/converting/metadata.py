@@ -8,6 +8,7 @@ from typing import Any
 
 from zardine.arrays import Array
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.documents import read_document
 from zardine.errors import ConditionFailedError, ConversionError, NodeExistsError, Problem, ReadOnlyError
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, to_documents
@@ -119,7 +120,7 @@ def prepare_in_place(store: Store, path: str, *, overwrite: bool) -> InPlace:
         if not is_changed(plan):
             continue
         place = join_path(path, relative)
-        reading = store.read(join_path(place, DOCUMENT_NAME))
+        reading = read_document(store, join_path(place, DOCUMENT_NAME))
         if reading is None or plan.source.zarr_format == 3 or overwrite:
             unversioned = reading is not None and reading.version is None
             missing[relative] = None if unversioned else Condition(None if reading is None else reading.version)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from zardine.engine.documents import get_document
 from zardine.errors import (
     ConditionFailedError,
     ContainsArrayError,
@@ -19,7 +20,7 @@ from zardine.errors import (
     NodeExistsError,
     UnsupportedError,
 )
-from zardine.json_document import JSON, show
+from zardine.json_document import JSON, parse_json, show
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, to_documents
 from zardine.metadata.node_names import join_path
@@ -90,12 +91,12 @@ class Place:
         self.store.erase(self.key)
 
     def _marked(self) -> Mapping[str, JSON] | None:
-        data = self.store.get(self.key)
+        data = get_document(self.store, self.key)
         if data is None:
             return None
         try:
-            found = json.loads(bytes(data))
-        except ValueError:
+            found = parse_json(data)
+        except (ValueError, RecursionError):
             found = None
         return found if isinstance(found, dict) else {}
 
@@ -120,7 +121,7 @@ def write_documents(store: Store, path: str, metadata: NodeMetadata) -> None:
         try:
             store.set(key, document, condition=Condition(None))
         except ConditionFailedError:
-            old = store.get(key)
+            old = get_document(store, key)
             if old is None or bytes(old) != document:
                 raise NodeExistsError(
                     f"{key} of {store} was written by another program, and says {show(_text(old))}"

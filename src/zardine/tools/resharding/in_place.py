@@ -22,6 +22,7 @@ from zardine.engine.freshness import (
 )
 from zardine.engine.layout import prepare_layout
 from zardine.errors import NodeExistsError, StoreError
+from zardine.limits import CHUNK, limit_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.node_changes import update_node
 from zardine.nodes import describe, load_array, older_document
@@ -96,8 +97,8 @@ class InPlace(Run):
         ended = False
         if journal is not None and is_switched(journal, metadata):
             for key in self.clean(journal):  # an earlier run had switched already, and has told of these
-                reading = store.read(key)
-                if reading is not None:
+                reading = store.read_up_to(key, limit_of(CHUNK))
+                if reading is not None and reading.parts:  # one that is too large to be kept stays where it is
                     Keeper(keeps=True, dry_run=False).keep(store, path, key, reading, always=True)
                     store.erase_version(key, reading.version)
             store.erase(journal_key(path))

@@ -16,6 +16,7 @@ from zardine.engine.stored import stored_objects
 from zardine.engine.workers import for_each
 from zardine.errors import NodeExistsError
 from zardine.json_document import Problems
+from zardine.limits import check_size, within_memory
 from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes import describe
 from zardine.settings import thread_count
@@ -110,8 +111,13 @@ class Run:
         at_once = max(1, min(thread_count(), window_bytes() // (2 * object_bytes(target))))
 
         def work(unit: tuple[int, ...]) -> None:
-            move(source, target, unit, encoded=self.encoded)
+            place = {"array": target.path, "key": target.key(unit)}
+            with within_memory("a new object", object_bytes(target), **place):
+                move(source, target, unit, encoded=self.encoded)
 
+        check_size(
+            "the list of the new objects", 40 * max((axis.count for axis in target.layout.grids.objects), default=0)
+        )
         units: Iterator[tuple[int, ...]] = product(*(range(axis.count) for axis in target.layout.grids.objects))
         while batch := list(islice(units, 4 * at_once)):
             todo: dict[tuple[int, ...], Sources] = {}

@@ -12,9 +12,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from zardine.engine.documents import read_document
 from zardine.engine.freshness import generation_of
 from zardine.errors import ConditionFailedError, NodeExistsError
-from zardine.json_document import Extension, Problems, parse_extension
+from zardine.json_document import Extension, Problems, parse_extension, parse_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes import describe
@@ -84,14 +85,14 @@ def journal_key(path: str) -> str:
 
 def load_journal(store: Store, path: str) -> Journal | None:
     """The journal that is stored, if one is; one that cannot be read has no ``about``."""
-    reading = store.read(journal_key(path))
+    reading = read_document(store, journal_key(path))
     if reading is None:
         return None
     try:
-        document = json.loads(bytes(reading.parts[0]))
+        document = parse_json(reading.parts[0])
         about, phase, done = document["about"], document["phase"], document["done"]
         return Journal(about, phase, done, document.get("outside", {}), reading.version)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return Journal({}, version=reading.version)
 
 

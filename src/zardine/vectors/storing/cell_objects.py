@@ -14,6 +14,7 @@ from zardine.arrays import Array
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.engine.freshness import check_fresh
+from zardine.engine.shard_size import read_index, read_whole_shard
 from zardine.engine.workers import for_each
 from zardine.errors import DataError
 from zardine.settings import thread_count
@@ -67,13 +68,14 @@ def read_files(array: Array, cells: Ints) -> list[bytes]:
     found = []
     for cell in cells.tolist():
         key = prefix + source.layout.keys.encode(cell)
-        data = source.store.get(key)
-        if data is None:
+        reading = source.store.read_up_to(key, chain.most_stored())
+        if reading is None:
             check_fresh(source)
             found.append(b"")
         else:
             try:
-                found.append(_decoded(chain, data))
+                chain.check_stored(reading.size)
+                found.append(_decoded(chain, reading.parts[0]))
             except DataError as error:
                 raise error.at(array=source.path, key=key, chunk=tuple(cell)) from None
     return found
@@ -84,7 +86,7 @@ def _decoded(chain: CodecChain, data: BytesLike) -> bytes:
     body = data
     for codec, limit in zip(reversed(chain.compressors), reversed(chain.limits), strict=True):
         try:
-            body = codec.decode(body, limit)
+            body = codec.decode(body, limit.now())
         except DataError as error:
             raise error.at(codec=codec.name) from None
     if not chain.filters and len(body) >= _FRAME.size and _FRAME.unpack_from(body) == (1, len(body) - _FRAME.size):
@@ -100,21 +102,24 @@ def stored_cells(array: Array) -> tuple[Ints, list[BytesLike]]:
     encoded: list[BytesLike] = []
     for where in _objects(array):
         key = source.key(where)
-        data = source.store.get(key)
-        layout = source.layout.shard(where)
-        if data is None:
-            continue
-        if layout is None:
-            cells.append(np.array([where], np.int64))
-            encoded.append(data)
-            continue
+        layout, chain = source.layout.shard(where), source.layout.chain_of(where)
         try:
-            index = layout.checked_index_of(data)
+            if layout is None:
+                reading = source.store.read_up_to(key, chain.most_stored())
+                if reading is not None:
+                    chain.check_stored(reading.size)
+                    cells.append(np.array([where], np.int64))
+                    encoded.append(reading.parts[0])
+                continue
+            shard = read_whole_shard(source.store, key, layout, chain)
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
+        if shard is None:
+            continue
+        index = shard.index
         rows, inside = _rows(array, where, layout.grid, index)
         cells.append(inside)
-        view = memoryview(data)
+        view = memoryview(shard.data)
         for start, length in zip(index.offsets[rows].tolist(), index.lengths[rows].tolist(), strict=True):
             encoded.append(view[start : start + length])
     return np.concatenate([np.zeros((0, array.ndim), np.int64), *cells]), encoded
@@ -130,10 +135,11 @@ def find_cells(array: Array, *, off_grid: bool = False) -> Ints:
             cells.append(np.array([where], np.int64))
             continue
         key = source.key(where)
-        reading = source.store.read(key, (layout.index_range,))
-        if reading is None:
-            continue
         try:
+            reading = read_index(source.store, key, layout)
+            if reading is None:
+                continue
+            layout.check_too_short(reading.size)
             index = decode_index(reading.parts[0], layout.index_chain)
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
