@@ -1,6 +1,8 @@
 """The awaitable faces of arrays and groups."""
 
 import asyncio
+import inspect
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 import zardine
 from zardine.errors import ArrayNotFoundError, GroupNotFoundError, ReadOnlyError
+from zardine.storage import MemoryStore, StorePath
 
 DATA = np.arange(12).reshape(3, 4)
 
@@ -27,7 +30,7 @@ def test_arrays() -> None:
         assert await array.append([[1, 2, 3, 4]]) == (4, 4)
         await array.resize((2, 4))
         assert array.shape == (2, 4)
-        assert (await array.update_attributes({"a": 1})).attrs.asdict() == {"a": 1}
+        assert (await array.update_attributes({"a": 1})).attrs == {"a": 1}
         assert await array.nchunks_initialized() == 4
         assert await array.nbytes_stored() > 100
         assert "Chunks stored" in repr(await array.info_complete())
@@ -55,7 +58,7 @@ def test_groups() -> None:
         await group.delitem("b")
         with pytest.raises(KeyError):
             await group.getitem("b")
-        assert (await group.update_attributes({"a": 1})).attrs.asdict() == {"a": 1}
+        assert (await group.update_attributes({"a": 1})).attrs == {"a": 1}
 
     asyncio.run(main())
 
@@ -85,3 +88,205 @@ def test_many_at_once_and_the_loop_goes_on() -> None:
         assert [int(each) for each in found] == list(range(64))
 
     asyncio.run(main())
+
+
+FREE_OF_IO = {
+    zardine.AsyncArray: {
+        "attrs",
+        "basename",
+        "blocks",
+        "buffered",
+        "cdata_shape",
+        "chunks",
+        "codecs",
+        "compressor",
+        "compressors",
+        "config",
+        "dimension_names",
+        "dtype",
+        "fill_value",
+        "filters",
+        "from_dict",
+        "info",
+        "is_draft",
+        "metadata",
+        "name",
+        "nbytes",
+        "nchunks",
+        "ndim",
+        "nshards",
+        "oindex",
+        "order",
+        "path",
+        "read_chunk_sizes",
+        "read_only",
+        "serializer",
+        "shape",
+        "shards",
+        "size",
+        "store",
+        "store_path",
+        "vindex",
+        "with_config",
+        "write_chunk_sizes",
+    },
+    zardine.AsyncGroup: {
+        "attrs",
+        "basename",
+        "from_dict",
+        "info",
+        "metadata",
+        "name",
+        "path",
+        "read_only",
+        "store",
+        "store_path",
+        "synchronizer",
+    },
+}
+"""What may be asked for in an event loop without ``await``: it looks at no store."""
+
+LEFT_OUT = {zardine.AsyncArray: {"async_array"}, zardine.AsyncGroup: {"async_group", "update_attributes_async"}}
+TWINS = {zardine.AsyncArray: zardine.Array, zardine.AsyncGroup: zardine.Group}
+
+
+@pytest.mark.parametrize("face", [zardine.AsyncArray, zardine.AsyncGroup])
+def test_every_public_member_is_awaitable_or_free_of_io(face: type) -> None:
+    members = {name for name in dir(face) if not name.startswith("_")}
+    twins = {name for name in dir(TWINS[face]) if not name.startswith("_")}
+    assert twins - members == LEFT_OUT[face]
+    assert members - twins <= {"open", "from_dict", "getitem", "setitem", "delitem", "contains"}
+    for name in members - FREE_OF_IO[face]:
+        value = getattr(face, name)
+        assert inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value), name
+    assert members >= FREE_OF_IO[face]
+    assert not hasattr(face, "__getattr__")
+
+
+class Watched(MemoryStore):
+    """Notes in which threads it was asked for anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in {"read", "get", "set", "erase", "list_dir", "exists", "size", "version", "lock", "erase_prefix"}:
+            object.__getattribute__(self, "threads").add(threading.get_ident())
+        return object.__getattribute__(self, name)
+
+
+def test_nothing_looks_at_the_store_in_the_thread_of_the_loop() -> None:
+    """Every member is used; those that are free of I/O in the loop, the others awaited."""
+
+    async def used(face: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        value = getattr(face, name)(*args, **kwargs)
+        return [each async for each in value] if inspect.isasyncgen(value) else await value
+
+    async def main() -> None:
+        store = Watched()
+        group = await zardine.AsyncGroup.from_store(store, attributes={"a": 1})
+        array = await group.create_array("a", data=DATA, chunks=(1, 2), shards=(3, 4), attributes={"x": 1})
+        store.threads.clear()
+        for face in (array, group):
+            for name in FREE_OF_IO[type(face)] - {"from_dict", "with_config", "compressor"}:
+                repr(getattr(face, name))
+            face.from_dict(face.store_path, face.metadata.to_dict())
+        repr((array, group, array == array, hash(array), array.with_config({"order": "F"})))
+        assert not store.threads
+
+        index, mask, points = ([0, 2], [1]), DATA > 5, ([0, 2], [1, 1])
+        arguments: dict[Any, dict[str, tuple[Any, ...]]] = {
+            array: {
+                "getitem": (0,),
+                "get_basic_selection": (0,),
+                "get_orthogonal_selection": (index,),
+                "get_coordinate_selection": (points,),
+                "get_mask_selection": (mask,),
+                "get_block_selection": ((0, 0),),
+                "get_point_selection": (points,),
+                "setitem": (0, 1),
+                "set_basic_selection": (0, 1),
+                "set_orthogonal_selection": (index, 1),
+                "set_coordinate_selection": (points, 1),
+                "set_mask_selection": (mask, 1),
+                "set_block_selection": ((0, 0), 1),
+                "set_point_selection": (points, 1),
+                "append": ([[1, 2, 3, 4]],),
+                "resize": ((2, 4),),
+                "update_attributes": ({"a": 1},),
+            },
+            group: {
+                "getitem": ("a",),
+                "get": ("a",),
+                "get_array": ("a",),
+                "get_group": ("g",),
+                "contains": ("a",),
+                "create_group": ("g",),
+                "require_group": ("g",),
+                "require_groups": ("g", "h"),
+                "setitem": ("s", [1, 2]),
+                "delitem": ("s",),
+                "create_hierarchy": ({"i": zardine.GroupMetadata()},),
+                "update_attributes": ({"a": 1},),
+                "move": ("i", "j"),
+            },
+        }
+        first: dict[Any, list[str]] = {group: ["create_group", "setitem", "create_hierarchy"], array: []}
+        named: dict[str, dict[str, Any]] = {
+            **{name: {"shape": 3} for name in ("zeros", "ones", "empty")},
+            "full": {"shape": 3, "fill_value": 1},
+            **{f"{name}_like": {"data": array} for name in ("zeros", "ones", "empty")},
+            "full_like": {"data": array, "fill_value": 2},
+            **{name: {"shape": 3, "dtype": "i4"} for name in ("create", "create_array", "create_dataset")},
+            **{name: {"shape": 3, "dtype": "i4"} for name in ("require_array", "require_dataset")},
+        }
+        for face in (array, group):
+            names = {name for name in dir(face) if not name.startswith("_")} - FREE_OF_IO[type(face)]
+            names -= {"open", "from_store"}
+            last = {"delitem", "move", "append", "resize"} & names
+            for name in [*first[face], *sorted(names - {*first[face]} - last), *sorted(last)]:
+                if name in named:
+                    await used(face, name, **named[name], name=f"new_{name}")
+                else:
+                    await used(face, name, *arguments[face].get(name, ()))
+        for index_face, selection in (
+            (array.oindex, ([0, 1], [1])),
+            (array.vindex, ([0, 1], [1, 1])),
+            (array.blocks, (0, 0)),
+        ):
+            await index_face.setitem(selection, 5)  # type: ignore[attr-defined]
+            assert (await index_face.getitem(selection)).ravel()[0] == 5  # type: ignore[attr-defined]
+        async with array.buffered() as waiting:
+            await array.setitem(0, 9)
+            assert waiting.nbytes
+        assert (await (await zardine.AsyncArray.open(StorePath(store, "a"))).getitem(0)).tolist() == [9] * 4
+        drawn = await group.tree()
+        text = str(drawn)
+        assert threading.get_ident() not in store.threads
+        assert text == str(group._group.tree())
+
+        other = zardine.open_group(store)["a"]
+        store.threads.clear()
+        await asyncio.to_thread(other.resize, (5, 4))  # type: ignore[union-attr]
+        assert (await array.refresh()) is array
+        assert array.shape == (5, 4)
+        assert threading.get_ident() not in store.threads
+        assert store.threads
+
+    asyncio.run(main())
+
+
+def test_unknown_names_are_refused() -> None:
+    array = zardine.zeros(3).async_array
+    group = zardine.group().async_group
+    for face, name in ((array, "nothing"), (array, "__len__"), (group, "nothing"), (group, "async_group")):
+        with pytest.raises(AttributeError):
+            getattr(face, name)
+
+
+def test_groups_complete_their_keys_in_ipython() -> None:
+    group = zardine.group()
+    group.create_array("b", shape=1, dtype="i4")
+    group.create_group("a")
+    assert group._ipython_key_completions_() == ["a", "b"]

@@ -62,7 +62,36 @@ def test_settings_of_zarr_python_are_kept_and_do_nothing() -> None:
     with settings.set({"async.concurrency": 3, "codec_pipeline": {"batch_size": 1}}):
         assert settings.get("async.concurrency") == 3
         assert settings.get("codec_pipeline.batch_size") == 1
-    assert settings.get("async.concurrency", None) is None
+    assert settings.get("async.concurrency") == 10
+    assert settings.get("codec_pipeline.path").endswith("BatchedCodecPipeline")
+    assert settings.get("array.target_shard_size_bytes", 5) is None
+    assert settings.get("json_indent") == 2
+    assert settings.get("async.no_such", None) is None
+
+
+def test_settings_by_the_beginning_of_their_names() -> None:
+    settings = Config()
+    with settings.set({"array.order": "F", "codecs.gzip": "some.Codec", "threads": 3}):
+        assert settings.get("array")["order"] == "F"
+        assert settings.get("codec_pipeline")["batch_size"] == 1
+        assert settings.get("codecs") == {"gzip": "some.Codec"}
+        assert settings.get("threading") == {"max_workers": 3}
+    assert "array" in settings
+    assert "arr" not in settings
+    with pytest.raises(KeyError):
+        settings.get("arr")
+
+
+def test_settings_are_printed_and_refreshed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Config()
+    settings.set({"array.order": "F"})
+    settings.pprint()
+    assert "'array.order': 'F'" in capsys.readouterr().out
+    monkeypatch.setenv("ZARDINE_THREADS", "3")
+    settings.refresh()
+    assert (settings.get("array.order"), settings.get("threads")) == ("C", 3)
 
 
 def test_the_environment_gives_first_values() -> None:

@@ -138,3 +138,14 @@ def test_debug_info(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert f"zardine: {zardine.__version__}" in printed
     assert f"numpy: {np.__version__}" in printed
+
+
+@pytest.mark.parametrize("shape", [(1000, 3), (1, 1), (5,), (2, 3, 4, 100_000, 7), (8, 12)])
+def test_the_caption_of_the_drawing_is_not_cut(shape: tuple[int, ...]) -> None:
+    svg, _ = drawing(zardine.create_array(None, shape=shape, dtype="i4", chunks=(1,) * len(shape), shards=shape))
+    (caption,) = [element for element in svg.iter() if element.tag.endswith("text")]
+    width = float(svg.get("width") or 0)
+    assert (svg.get("viewBox") or "").split()[2] == svg.get("width")
+    assert caption.text is not None
+    assert caption.text == f"{' × '.join(map(str, shape))}: shards, inner chunks"
+    assert width >= 6.5 * len(caption.text)  # wider than letters of 11 pixels are

@@ -6,10 +6,13 @@ Names are loaded when they are first used, so that importing the package costs n
 is called like a public function or class: importing the module would put it in the place of the name.
 """
 
+import sys
 from typing import TYPE_CHECKING
 
+from zardine.stand_in import StandIn, is_stand_in
+
 if TYPE_CHECKING:
-    from zardine import codecs, errors, registry, storage, vectors
+    from zardine import abc, api, codecs, dtype, errors, registry, storage, vectors
     from zardine.arrays import Array
     from zardine.async_nodes import AsyncArray, AsyncGroup
     from zardine.consolidate import consolidate_metadata
@@ -45,8 +48,11 @@ if TYPE_CHECKING:
     from zardine.tree_view import tree
 
     __kernel__: str | None
+    __version__: str
 
-__version__ = "0.1.0"
+_VERSION = "0.1.0"
+_STANDS_IN_FOR = "3.4.2"
+"""The version of zarr-python whose names are here: what ``__version__`` begins with where zardine is ``zarr``."""
 
 _HOMES = {
     "arrays": ("Array",),
@@ -76,7 +82,7 @@ _HOMES = {
 }
 """Which module has which public names."""
 
-_MODULES = ("codecs", "errors", "registry", "storage", "vectors")
+_MODULES = ("abc", "api", "codecs", "dtype", "errors", "registry", "storage", "vectors")
 
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -90,7 +96,9 @@ __all__ = [
     "GroupMetadata",
     "__kernel__",
     "__version__",
+    "abc",
     "advise",
+    "api",
     "array",
     "codecs",
     "compact",
@@ -104,6 +112,7 @@ __all__ = [
     "create_array",
     "create_group",
     "create_hierarchy",
+    "dtype",
     "empty",
     "empty_like",
     "errors",
@@ -138,6 +147,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
+    if name == "__version__":
+        return f"{_STANDS_IN_FOR}+zardine.{_VERSION}" if is_stand_in() else _VERSION
     if name in _MODULES:
         return import_module(f"zardine.{name}")
     home = _HOME.get(name)
@@ -150,3 +161,7 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+if not any(isinstance(finder, StandIn) for finder in sys.meta_path):
+    sys.meta_path.insert(0, StandIn())

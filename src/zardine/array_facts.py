@@ -1,11 +1,11 @@
-"""What an array can tell about itself: its type and shape, how it is stored, and where."""
+"""What an array can tell about itself: its type and shape, how it is stored, and where; and what is stored of it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,16 @@ from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 
 
-class ArrayFacts(ABC):
-    """The describing half of :class:`zardine.Array`; it changes nothing and holds no elements."""
+class InnerChain(NamedTuple):
+    """The codecs of the inner chunks (or of the chunks) in the words of v3, whichever version the array has."""
+
+    filters: tuple[ArrayArrayCodec, ...]
+    serializer: ArrayBytesCodec
+    compressors: tuple[BytesBytesCodec, ...]
+
+
+class ArrayFacts:
+    """The describing half of arrays and their awaitable faces; it changes nothing and looks at no store."""
 
     _source: ArraySource
 
@@ -30,16 +38,8 @@ class ArrayFacts(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Length of each axis; setting it is :meth:`resize`."""
+        """Length of each axis."""
         return self.metadata.shape
-
-    @shape.setter
-    def shape(self, value: tuple[int, ...]) -> None:
-        self.resize(value)
-
-    @abstractmethod
-    def resize(self, new_shape: int | tuple[int, ...], *, erase: bool = True) -> None:
-        """Change the shape."""
 
     @property
     def metadata(self) -> ArrayMetadata:
@@ -77,7 +77,7 @@ class ArrayFacts(ABC):
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
         """Names of the axes, where they have any."""
-        return self.metadata.dimension_names
+        return self.metadata.axis_names
 
     # how it is stored
 
@@ -116,26 +116,9 @@ class ArrayFacts(ABC):
         return prod(self.cdata_shape)
 
     @property
-    def nchunks_initialized(self) -> int:
-        """How many chunks (inner chunks of a sharded array) are stored. Reads the index of every shard."""
-        return count_stored_chunks(self._source)
-
-    @property
     def nshards(self) -> int:
         """Number of stored objects that a full array has."""
         return prod(axis.count for axis in self._source.layout.grids.objects)
-
-    @property
-    def nshards_initialized(self) -> int:
-        """How many objects are stored."""
-        return len(stored_keys(self._source))
-
-    def nbytes_stored(self) -> int:
-        """Bytes of all stored objects of this array, its metadata document included."""
-        store = self.store
-        documents = [join_path(self.path, name) for name in names_of(self.metadata)]
-        keys = [*documents, *stored_keys(self._source)]
-        return sum(store.size(key) or 0 for key in keys)
 
     @property
     def codecs(self) -> tuple[Codec, ...]:
@@ -143,19 +126,29 @@ class ArrayFacts(ABC):
         return self._source.layout.codecs
 
     @property
-    def filters(self) -> tuple[ArrayArrayCodec, ...]:
-        """The ``array -> array`` codecs of the inner chunks (or of the chunks, without shards)."""
-        return tuple(codec for codec in self._inner_codecs() if isinstance(codec, ArrayArrayCodec))
+    def filters(self) -> tuple[Any, ...]:
+        """The ``array -> array`` codecs of the inner chunks (or of the chunks, without shards).
+
+        For Zarr v2 (and v1) those of the document, objects of numcodecs.
+        """
+        if self.metadata.older is not None:
+            return self.metadata.filters or ()
+        return self._inner_chain().filters
 
     @property
-    def serializer(self) -> ArrayBytesCodec:
-        """The ``array -> bytes`` codec of the inner chunks (or of the chunks, without shards)."""
-        return next(codec for codec in self._inner_codecs() if isinstance(codec, ArrayBytesCodec))
+    def serializer(self) -> ArrayBytesCodec | None:
+        """The ``array -> bytes`` codec of the inner chunks (or of the chunks); ``None`` for Zarr v2 and v1."""
+        return None if self.metadata.older is not None else self._inner_chain().serializer
 
     @property
-    def compressors(self) -> tuple[BytesBytesCodec, ...]:
-        """The ``bytes -> bytes`` codecs of the inner chunks (or of the chunks, without shards), checksums included."""
-        return tuple(codec for codec in self._inner_codecs() if isinstance(codec, BytesBytesCodec))
+    def compressors(self) -> tuple[Any, ...]:
+        """The ``bytes -> bytes`` codecs of the inner chunks (or of the chunks, without shards), checksums included.
+
+        For Zarr v2 (and v1) the compressor of the document, an object of numcodecs, if it has one.
+        """
+        if self.metadata.older is not None:
+            return () if self.compressor is None else (self.compressor,)
+        return self._inner_chain().compressors
 
     @property
     def compressor(self) -> Any:
@@ -165,16 +158,12 @@ class ArrayFacts(ABC):
         """
         if self.metadata.older is None:
             raise TypeError("compressor is a property of Zarr v2 arrays; this one has compressors")
-        import numcodecs
-
-        compressor = self.metadata.older.compressor
-        return None if compressor is None else numcodecs.get_codec(dict(compressor))
+        return self.metadata.compressor
 
     @property
     def order(self) -> str:
-        """Memory layout of what reading returns; for Zarr v2 (and v1) arrays, the order of elements in chunks."""
-        older = self.metadata.older
-        return self._source.config.order if older is None else older.order
+        """Memory layout of what reading returns; for Zarr v2 (and v1) arrays, that of the elements in chunks."""
+        return self._source.order
 
     @property
     def config(self) -> ArrayConfig:
@@ -222,6 +211,14 @@ class ArrayFacts(ABC):
         sharding = self._source.layout.sharding
         return self._source.layout.codecs if sharding is None else sharding.inner_codecs
 
+    def _inner_chain(self) -> InnerChain:
+        codecs = self._inner_codecs()
+        return InnerChain(
+            tuple(codec for codec in codecs if isinstance(codec, ArrayArrayCodec)),
+            next(codec for codec in codecs if isinstance(codec, ArrayBytesCodec)),
+            tuple(codec for codec in codecs if isinstance(codec, BytesBytesCodec)),
+        )
+
     def _is_rectilinear(self) -> bool:
         return not all(axis.is_regular for axis in self._source.layout.grids.objects)
 
@@ -231,6 +228,40 @@ class ArrayFacts(ABC):
                 f"{what} differ in shape: see read_chunk_sizes and write_chunk_sizes for those of each axis"
             )
         return tuple(axis.runs[0][0] for axis in self._source.layout.grids.objects)
+
+
+class StoredFacts(ArrayFacts, ABC):
+    """What needs a look at the stored objects, and the shape that can be set."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis; setting it is :meth:`resize`."""
+        return self.metadata.shape
+
+    @shape.setter
+    def shape(self, value: tuple[int, ...]) -> None:
+        self.resize(value)
+
+    @abstractmethod
+    def resize(self, new_shape: int | tuple[int, ...], *, erase: bool = True) -> None:
+        """Change the shape."""
+
+    @property
+    def nchunks_initialized(self) -> int:
+        """How many chunks (inner chunks of a sharded array) are stored. Reads the index of every shard."""
+        return count_stored_chunks(self._source)
+
+    @property
+    def nshards_initialized(self) -> int:
+        """How many objects are stored."""
+        return len(stored_keys(self._source))
+
+    def nbytes_stored(self) -> int:
+        """Bytes of all stored objects of this array, its metadata document included."""
+        store = self.store
+        documents = [join_path(self.path, name) for name in names_of(self.metadata)]
+        keys = [*documents, *stored_keys(self._source)]
+        return sum(store.size(key) or 0 for key in keys)
 
 
 def is_draft(codecs: Iterable[Codec]) -> bool:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _LONGEST = 180.0
 """Pixels of the longer side of the drawing."""
 
+_LETTER = 7.0
+"""Pixels that a letter of the caption takes at most, on average."""
+
 _MOST_LINES = 60
 """Finer grids than this are not drawn: they would be a solid block."""
 
@@ -45,13 +48,15 @@ def grid_svg(array: Array) -> str:
             lines.append(f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{height:.1f}" {style}/>')
     note = "shards, inner chunks" if array._source.layout.sharding is not None else "chunks"
     axes_text = " × ".join(map(str, array.shape))
+    caption = f"{axes_text}: {note}"
+    whole = max(width, len(caption) * _LETTER) + 4
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + 4:.0f}" height="{height + 22:.0f}" '
-        f'viewBox="-2 -2 {width + 4:.0f} {height + 22:.0f}" role="img" aria-label="{axes_text}, {note}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole:.0f}" height="{height + 22:.0f}" '
+        f'viewBox="-2 -2 {whole:.0f} {height + 22:.0f}" role="img" aria-label="{axes_text}, {note}">'
         f'<rect x="0" y="0" width="{width:.1f}" height="{height:.1f}" fill="#e8f0f4" stroke="#234" stroke-width="1.4"/>'
         f"{''.join(lines)}"
         f'<text x="0" y="{height + 15:.1f}" font-family="sans-serif" font-size="11" fill="#567">'
-        f"{axes_text}: {note}</text>"
+        f"{caption}</text>"
         "</svg>"
     )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html import escape
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zardine.arrays import Array
@@ -18,6 +19,13 @@ class ArrayInfo:
     """Labelled facts, in order. Shows as an aligned table in a terminal and in a notebook."""
 
     items: tuple[tuple[str, str], ...]
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What zarr-python's description has as fields; each is an attribute too: ``info.zarr_format``."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("items", "values") and name.removeprefix("_") in self.values:
+            return self.values[name.removeprefix("_")]
+        raise AttributeError(name)
 
     def __repr__(self) -> str:
         width = max(len(label) for label, _ in self.items)
@@ -70,10 +78,29 @@ def describe_array(array: Array, *, complete: bool = False) -> ArrayInfo:
         items.append(("Bytes stored", byte_text(stored)))
         if stored:
             items.append(("Ratio", f"{array.nbytes / stored:.1f}"))
-        items.append(("Chunks stored", f"{array.nchunks_initialized:,} of {array.nchunks:,}"))
+        initialized = array.nchunks_initialized
+        items.append(("Chunks stored", f"{initialized:,} of {array.nchunks:,}"))
         if sharded:
             items.append(("Shards stored", f"{array.nshards_initialized:,} of {objects:,}"))
-    return ArrayInfo(tuple(items))
+    values = {
+        "type": "Array",
+        "zarr_format": array.metadata.zarr_format,
+        "data_type": array.metadata.data_type,
+        "fill_value": array.fill_value,
+        "shape": array.shape,
+        "chunk_shape": None if rectilinear and not sharded else array.chunks,
+        "shard_shape": None if rectilinear else array.shards,
+        "order": array.order,
+        "read_only": array.read_only,
+        "store_type": type(array.store).__name__,
+        "filters": array.filters,
+        "serializer": array.serializer,
+        "compressors": array.compressors,
+        "count_bytes": array.nbytes,
+    }
+    if complete:
+        values |= {"count_bytes_stored": stored, "count_chunks_initialized": initialized}
+    return ArrayInfo(tuple(items), values)
 
 
 def describe_group(group: Group, *, complete: bool = False) -> ArrayInfo:
@@ -87,6 +114,13 @@ def describe_group(group: Group, *, complete: bool = False) -> ArrayInfo:
         ("Read-only", str(group.read_only)),
         ("Store", str(group.store)),
     ]
+    values = {
+        "name": group.path,
+        "type": "Group",
+        "zarr_format": group.metadata.zarr_format,
+        "read_only": group.read_only,
+        "store_type": type(group.store).__name__,
+    }
     if complete:
         arrays = groups = 0
         for _, node in group.members(max_depth=None):
@@ -95,7 +129,8 @@ def describe_group(group: Group, *, complete: bool = False) -> ArrayInfo:
             else:
                 arrays += 1
         items += [("Arrays below", str(arrays)), ("Groups below", str(groups))]
-    return ArrayInfo(tuple(items))
+        values |= {"count_arrays": arrays, "count_groups": groups, "count_members": arrays + groups}
+    return ArrayInfo(tuple(items), values)
 
 
 def named_shape(shape: tuple[int, ...], names: tuple[str | None, ...] | None) -> str:
@@ -123,7 +158,7 @@ def codec_text(codec: Codec) -> str:
 
 def has_checksum(array: Array) -> bool:
     """Whether every chunk ends with a crc32c."""
-    return any(codec.name == "crc32c" for codec in array.compressors)
+    return any(codec.name == "crc32c" for codec in array._inner_codecs())
 
 
 def byte_text(count: int) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from operator import index as as_index
-from typing import TYPE_CHECKING, Any, Literal, Self
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.array_facts import ArrayFacts
+from zardine.array_facts import StoredFacts
 from zardine.attribute_conventions import MISSING, warn_of_missing_value
 from zardine.attributes import Attributes
 from zardine.buffered import (
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 Fields = str | list[str] | None
 
 
-class Array(ArrayFacts):
+class Array(StoredFacts):
     """An N-dimensional array in a store, read and written in parts.
 
     Square brackets take what NumPy takes on one array, as far as it names stored elements: integers, slices with any
@@ -77,7 +78,24 @@ class Array(ArrayFacts):
     _entry: tuple[Consolidated, str] | None = None
     """The consolidated metadata that this array came out of, and its path there."""
 
-    def __init__(self, store: Store, path: str, metadata: ArrayMetadata, config: ArrayConfig | None = None) -> None:
+    @overload
+    def __init__(self, store: AsyncArray, /) -> None: ...
+
+    @overload
+    def __init__(self, store: Store, path: str, metadata: ArrayMetadata, config: ArrayConfig | None = None) -> None: ...
+
+    def __init__(
+        self,
+        store: Store | AsyncArray,
+        path: str | None = None,
+        metadata: ArrayMetadata | None = None,
+        config: ArrayConfig | None = None,
+    ) -> None:
+        if not isinstance(store, Store):
+            self._source = store._source
+            return
+        if path is None or metadata is None:
+            raise TypeError("an Array is made by zardine.open_array and zardine.create_array, or of an AsyncArray")
         try:
             layout = prepare_layout(metadata)
         except MetadataError as error:
@@ -98,12 +116,7 @@ class Array(ArrayFacts):
     @classmethod
     def from_dict(cls, store_path: StorePath, data: Mapping[str, Any]) -> Array:
         """An array with the metadata document ``data``, which is not stored."""
-        from zardine.metadata.formats import parse_node_json
-
-        metadata = parse_node_json(data, "the given document is invalid")
-        if not isinstance(metadata, ArrayMetadata):
-            raise ValueError("the given document describes a group, not an array")
-        return cls(store_path.store, store_path.path, metadata)
+        return cls(store_path.store, store_path.path, ArrayMetadata.from_dict(data))
 
     @property
     def attrs(self) -> Attributes:
@@ -134,6 +147,14 @@ class Array(ArrayFacts):
         from zardine.async_nodes import AsyncArray
 
         return AsyncArray(self)
+
+    @property
+    def _async_array(self) -> AsyncArray:  # xarray takes this way
+        return self.async_array
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias:
+        """Return the class with parameters, for annotations."""
+        return GenericAlias(cls, item)
 
     # reading
 
@@ -446,12 +467,15 @@ class Array(ArrayFacts):
     def _get(self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields) -> Any:
         if fields is not None:
             self._check_fields(fields)
+        in_buffer = getattr(out, "as_ndarray_like", None)
+        if in_buffer is not None:  # a buffer of zarr-python
+            out = in_buffer()
         if out is not None:
             check_output(out, selection.shape)
         shape = selection.shape
         direct = out is not None and fields is None and out.dtype == self.dtype
-        target = out if direct and out is not None else np.empty(shape, self.dtype, order=self._source.config.order)
         source = self._source
+        target = out if direct and out is not None else np.empty(shape, self.dtype, order=source.order)
         grids = source.layout.grids
         if isinstance(selection, GridSelection):
             full = selection.full_view(target)

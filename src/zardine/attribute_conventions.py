@@ -58,7 +58,7 @@ def names_to_member(
 
 def names_to_attribute(source: ArrayMetadata) -> tuple[dict[str, JSON], list[str]]:
     """Attributes for v2 out of those of a v3 array and its dimension names; and why that cannot be, if it cannot."""
-    kept, names = dict(source.attributes), source.dimension_names
+    kept, names = dict(source.attributes), source.axis_names
     if names is None:
         return kept, []
     if any(name is None for name in names):
@@ -79,7 +79,7 @@ def reads_fill_as_missing(source: ArrayMetadata) -> bool:
     What is no number (NaN, NaT) counts as missing either way. A fill value that v2 leaves undefined (``null``) marks
     nothing.
     """
-    if source.older is not None or source.dimension_names is None or MISSING in source.attributes:
+    if source.older is not None or source.axis_names is None or MISSING in source.attributes:
         return False
     return source.dtype.kind not in "fcmM" or not bool(np.isnan(source.fill).any())
 

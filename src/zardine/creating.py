@@ -9,6 +9,7 @@ import numpy as np
 
 from zardine.argument_hints import with_hints
 from zardine.arrays import Array
+from zardine.codecs.sharding_indexed import CHUNK_ORDERS, ShardingCodec
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_fresh
 from zardine.errors import MetadataError
@@ -99,7 +100,10 @@ def create_array(
     )
     if overwrite and write_data:
         check_source_stays(data, found, path)
-    array = _store_array(found, path, metadata, overwrite, config, order)
+    settings = in_order_of(serializer, parse_array_config(config))
+    if order is not None and metadata.zarr_format == 3:
+        settings = settings.changed({"order": order})
+    array = store_new_array(found, path, metadata, settings, overwrite=overwrite)
     if data is not None and write_data:
         copy_values(data, array)
     return array
@@ -306,13 +310,12 @@ def check_source_stays(source: Any, store: Store, path: str) -> None:
         )
 
 
-def _store_array(
-    store: Store, path: str, metadata: ArrayMetadata, overwrite: bool, config: ArrayConfigLike, order: str | None
-) -> Array:
-    settings = parse_array_config(config)
-    if order is not None and metadata.zarr_format == 3:
-        settings = settings.changed({"order": order})
-    return store_new_array(store, path, metadata, settings, overwrite=overwrite)
+def in_order_of(codec: object, settings: ArrayConfig) -> ArrayConfig:
+    """``settings`` with the order of inner chunks that a codec of the user asks for, if nothing else does."""
+    order = codec.subchunk_write_order if isinstance(codec, ShardingCodec) else None
+    if order is None or settings.chunk_order != "as_written":
+        return settings
+    return settings.changed({"chunk_order": CHUNK_ORDERS[order]})
 
 
 def store_new_array(

@@ -16,6 +16,7 @@ from zardine.creating import (
     create_like,
     dtype_of,
     from_array,
+    in_order_of,
     store_new_array,
 )
 from zardine.data_types import data_type_for
@@ -104,6 +105,9 @@ def create(
     settings = parse_array_config(config)
     changes = {"write_empty_chunks": write_empty_chunks, "order": None if older else order}
     settings = settings.changed({name: value for name, value in changes.items() if value is not None})
+    codecs = list(codecs) if isinstance(codecs, Iterable) and not isinstance(codecs, str) else codecs
+    for codec in (serializer, *(codecs if isinstance(codecs, list) else ())):
+        settings = in_order_of(codec, settings)
     metadata = new_array_metadata(
         shape=shape,
         dtype="float64" if dtype is None else dtype,

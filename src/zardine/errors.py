@@ -12,6 +12,7 @@
     │   └── ChunkNotFoundError              a chunk is not stored, and the array was opened to refuse that
     ├── NodeExistsError (FileExistsError, ValueError)
     │   ├── ContainsArrayError
+    │   │   └── ContainsArrayAndGroupError (ContainsGroupError)  documents of both are there
     │   └── ContainsGroupError
     ├── StoreError (OSError)
     │   ├── InvalidKeyError (ValueError)    a key that the store may not or cannot hold
@@ -25,17 +26,20 @@
     │       ├── ChecksumError
     │       ├── ShardIndexError
     │       └── ChunkDecodeError
+    │           └── PickleCodecDisabledError  the chunk is a pickle, which is read after an opt-in only
     ├── SelectionError (IndexError)
     │   ├── BoundsCheckError                an index outside the array
+    │   ├── NegativeStepError
     │   └── VindexInvalidSelectionError
     └── UnsupportedError (NotImplementedError)
 
 :class:`TornShardWarning` (``RuntimeWarning``) is given where the last write of a shard was cut off and it is read as it
 was before.
 
-``BaseZarrError``, ``MetadataValidationError``, ``NodeTypeValidationError``, ``UnknownCodecError`` and
-``ArrayIndexError`` are the names that zarr-python has for what is above. Its warnings are here too, for code that
-filters them; of these zardine gives only ``ZarrUserWarning``, where a node is stored in two versions of Zarr.
+``BaseZarrError``, ``MetadataValidationError``, ``DataTypeValidationError``, ``NodeTypeValidationError``,
+``UnknownCodecError`` and ``ArrayIndexError`` are the names that zarr-python has for what is above. Its warnings are
+here too, for code that filters them; of these zardine gives only ``ZarrUserWarning``, where a node is stored in two
+versions of Zarr.
 
 Errors carry what they are about as attributes (``array``, ``key``, ``chunk``, ``codec``, ``byte_range``), and their
 text names the same things, so that a person and a program can both act on them.
@@ -57,19 +61,23 @@ __all__ = [
     "ChunkNotFoundError",
     "ChunkTooLargeError",
     "ConditionFailedError",
+    "ContainsArrayAndGroupError",
     "ContainsArrayError",
     "ContainsGroupError",
     "ConversionError",
     "CorruptionError",
     "DataError",
+    "DataTypeValidationError",
     "EncodeError",
     "GroupNotFoundError",
     "InvalidKeyError",
     "MetadataError",
     "MetadataValidationError",
+    "NegativeStepError",
     "NodeExistsError",
     "NodeNotFoundError",
     "NodeTypeValidationError",
+    "PickleCodecDisabledError",
     "Problem",
     "ReadOnlyError",
     "SelectionError",
@@ -160,6 +168,10 @@ class ContainsArrayError(NodeExistsError):
 
 class ContainsGroupError(NodeExistsError):
     """A group is stored where a new node should go."""
+
+
+class ContainsArrayAndGroupError(ContainsArrayError, ContainsGroupError):
+    """A document of an array and one of a group are stored at this path."""
 
 
 class StoreError(ZardineError, OSError):
@@ -282,8 +294,16 @@ class ChunkDecodeError(CorruptionError):
     """A codec refused the stored bytes of a chunk, or they gave the wrong number of bytes."""
 
 
+class PickleCodecDisabledError(ChunkDecodeError):
+    """The chunk is a pickle, which is read after an opt-in only."""
+
+
 class SelectionError(ZardineError, IndexError):
     """A selection that has no meaning for this array."""
+
+
+class NegativeStepError(SelectionError):
+    """A negative step where only steps forward make sense."""
 
 
 class BoundsCheckError(SelectionError):
@@ -305,6 +325,7 @@ MetadataValidationError = MetadataError
 NodeTypeValidationError = NodeExistsError
 UnknownCodecError = UnknownExtensionError
 ArrayIndexError = SelectionError
+DataTypeValidationError = MetadataError
 
 
 class TornShardWarning(RuntimeWarning):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from zardine.argument_hints import with_hints
 from zardine.arrays import Array
@@ -49,7 +49,19 @@ class Group:
     arrays and groups that come out of it, is changed there, too; what is opened by its own path leaves it as it is.
     """
 
-    def __init__(self, store: Store, path: str, metadata: GroupMetadata) -> None:
+    @overload
+    def __init__(self, store: AsyncGroup, /) -> None: ...
+
+    @overload
+    def __init__(self, store: Store, path: str, metadata: GroupMetadata) -> None: ...
+
+    def __init__(
+        self, store: Store | AsyncGroup, path: str | None = None, metadata: GroupMetadata | None = None
+    ) -> None:
+        if not isinstance(store, Store):
+            path, metadata, store = store.path, store.metadata, store.store
+        if path is None or metadata is None:
+            raise TypeError("a Group is made by zardine.open_group and zardine.create_group, or of an AsyncGroup")
         self._store = store
         self._path = path
         self._metadata = metadata.with_consolidated(None)
@@ -168,6 +180,10 @@ class Group:
 
         return AsyncGroup(self)
 
+    @property
+    def _async_group(self) -> AsyncGroup:
+        return self.async_group
+
     # members
 
     def __getitem__(self, path: str) -> Array | Group:
@@ -221,6 +237,9 @@ class Group:
 
     def __iter__(self) -> Iterator[str]:
         return self.keys()
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.keys())
 
     def __len__(self) -> int:
         return self.nmembers()
@@ -364,7 +383,8 @@ class Group:
     ) -> Array:
         """The array ``name``, created if it is not there; ``kwargs`` are those of :meth:`create_array`.
 
-        Raises ``TypeError`` if it is there with another shape, or with a dtype that cannot be safely cast to ``dtype``
+        Raises ``TypeError`` if a group is there, or the array with another shape, or with a dtype that cannot be safely
+        cast to ``dtype``
         (with ``exact``: with another dtype).
         """
         import numpy as np
@@ -374,6 +394,8 @@ class Group:
 
         try:
             array = self.get_array(name)
+        except ContainsGroupError as error:
+            raise TypeError(str(error)) from None
         except KeyError:
             return self.create_array(name, shape=shape, dtype=dtype, config=config, **kwargs)
         if array.shape != parse_shape(shape):
@@ -394,10 +416,12 @@ class Group:
         return self._made(made, emptied=bool(kwargs.get("overwrite")))
 
     def require_group(self, name: str, overwrite: bool = False) -> Group:
-        """The group ``name``, created if it is not there."""
+        """The group ``name``, created if it is not there. Raises ``TypeError`` where an array is."""
         if not overwrite:
             try:
                 return self.get_group(name)
+            except ContainsArrayError as error:
+                raise TypeError(str(error)) from None
             except KeyError:
                 pass
         return self.create_group(name, overwrite=overwrite)

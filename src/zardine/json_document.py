@@ -102,8 +102,22 @@ class Extension:
             document["must_understand"] = False
         return {**document, **self.others}
 
+    to_dict = to_json
+
+    def __getattr__(self, member: str) -> JSON:
+        """A member of the configuration, with tuples for lists: ``metadata.chunk_grid.chunk_shape``."""
+        if member not in ("name", "configuration", "must_understand") and member in (self.configuration or {}):
+            assert self.configuration is not None
+            return as_tuples(self.configuration[member])
+        raise AttributeError(f"the extension {self.name!r} has no {member!r}" if member[:1] != "_" else member)
+
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def as_tuples(value: JSON) -> JSON:
+    """Return ``value`` with tuples in place of lists."""
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
 def parse_extension(value: JSON, place: str, problems: Problems, *, ignorable: bool = True) -> Extension | None:

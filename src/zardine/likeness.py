@@ -7,7 +7,7 @@ from typing import Any
 
 from zardine.array_facts import ArrayFacts
 from zardine.attribute_conventions import names_to_attribute, names_to_member, strict_attributes
-from zardine.codecs.base import Codec
+from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zardine.codecs.v2_filters import V2Compressor, V2Filters
 from zardine.json_document import JSON
 from zardine.metadata.v1 import has_compression
@@ -32,7 +32,7 @@ def like_attributes(array: ArrayFacts, zarr_format: int) -> tuple[dict[str, JSON
     """Attributes and dimension names for a copy of ``array``, with the conventions of xarray in either version."""
     metadata = array.metadata
     attributes: Mapping[str, JSON] = metadata.attributes
-    names = metadata.dimension_names
+    names = metadata.axis_names
     if zarr_format == 3 and metadata.older is not None:
         attributes, names = names_to_member(attributes, metadata)
     elif zarr_format != 3 and metadata.older is None:
@@ -77,13 +77,14 @@ def _from_older(array: ArrayFacts, version: int) -> dict[str, Any]:
 def _older_as_v3(array: ArrayFacts) -> dict[str, Any]:
     older = array.metadata.older
     assert older is not None
-    own = any(isinstance(codec, (V2Filters, V2Compressor)) for codec in array.codecs)  # no document of v3 may name them
+    codecs = array.codecs
+    own = any(isinstance(codec, (V2Filters, V2Compressor)) for codec in codecs)  # no document of v3 may name them
     return {
         "chunks": array.chunks,
         "shards": None,
-        "filters": None if own else array.filters or None,
-        "serializer": "auto" if own else array.serializer,
-        "compressors": "auto" if own else array.compressors or None,
+        "filters": None if own else [each for each in codecs if isinstance(each, ArrayArrayCodec)] or None,
+        "serializer": "auto" if own else next(each for each in codecs if isinstance(each, ArrayBytesCodec)),
+        "compressors": "auto" if own else [each for each in codecs if isinstance(each, BytesBytesCodec)] or None,
         "fill_value": array.metadata.fill_value,
         "zarr_format": 3,
     }

@@ -132,7 +132,7 @@ def new_array_metadata(
         chunk_key_encoding=keys,
         codecs=tuple(Extension(codec.name, codec.configuration()) for codec in prepared.codecs),
         attributes=user_attributes,
-        dimension_names=parse_dimension_names(dimension_names, len(lengths)),
+        axis_names=parse_dimension_names(dimension_names, len(lengths)),
     )
 
 

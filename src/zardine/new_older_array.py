@@ -19,6 +19,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.v2_codecs import Storage, from_codecs, to_codecs
 from zardine.metadata.v2_dtypes import dtype_to_json
 from zardine.metadata.v2_fill_values import fill_to_json
+from zardine.settings import config
 
 _OBJECT_CODECS = {"string": "vlen-utf8", "bytes": "vlen-bytes"}
 _DEFAULT = {2: {"id": "zstd", "level": 0}, 1: {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}}
@@ -55,7 +56,7 @@ def new_older_metadata(
         compressor = chosen[0] if chosen else None
     if order not in (None, "C", "F"):
         raise ValueError(f"order is 'C' or 'F', not {order!r}")
-    storage = Storage(stored, order or "C", tuple(listed), compressor)
+    storage = Storage(stored, order or config["array.order"], tuple(listed), compressor)
     if stored.kind == "O" and not listed:
         raise ValueError(
             "elements of dtype object need an object codec as the first of filters, such as numcodecs.JSON(); for text "

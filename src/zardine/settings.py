@@ -43,19 +43,23 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 }
 """Every setting with its default."""
 
-_FOREIGN = (
-    "array.rectilinear_chunks",
-    "array.sharding_coalesce_",
-    "array.target_shard_size_bytes",
-    "array.v2_default_",
-    "async.",
-    "buffer",
-    "codec_pipeline.",
-    "codecs.",
-    "json_indent",
-    "ndbuffer",
-)
-"""Settings of zarr-python that code written for it may set; they are kept and have no effect here."""
+FOREIGN: Final[Mapping[str, Any]] = {
+    "array.rectilinear_chunks": True,
+    "array.sharding_coalesce_max_bytes": 16 * 2**20,
+    "array.sharding_coalesce_max_gap_bytes": 2**20,
+    "array.target_shard_size_bytes": None,
+    "async.concurrency": 10,
+    "async.timeout": None,
+    "buffer": "zarr.buffer.cpu.Buffer",
+    "codec_pipeline.batch_size": 1,
+    "codec_pipeline.max_workers": None,
+    "codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline",
+    "json_indent": 2,
+    "ndbuffer": "zarr.buffer.cpu.NDBuffer",
+}
+"""Settings of zarr-python that code written for it reads or sets; they are kept and have no effect here."""
+
+_FOREIGN = (*FOREIGN, "array.v2_default_", "async.", "codec_pipeline.", "codecs.")
 
 _ALIASES: Final[Mapping[str, str]] = {"threading.max_workers": "threads"}
 """Settings of zarr-python that have an effect here, under another name."""
@@ -91,7 +95,8 @@ class Config:
     def get(self, key: str, default: Any = _NOT_GIVEN, override_with: Any = None) -> Any:
         """The value of a setting. ``override_with`` wins if it is not ``None``.
 
-        Where the setting is unknown, or is one of zarr-python that was not set: ``default``, or ``KeyError`` without.
+        A name that others begin with gives all of these, nested: ``config.get("array")["order"]``. Where the setting is
+        unknown: ``default``, or ``KeyError`` without.
         """
         if override_with is not None:
             return override_with
@@ -120,7 +125,7 @@ class Config:
 
     def reset(self) -> None:
         """Back to the defaults and what the environment says."""
-        values = dict(DEFAULTS)
+        values = {**DEFAULTS, **FOREIGN}
         for name in DEFAULTS:
             text = os.environ.get("ZARDINE_" + name.upper().replace(".", "__"))
             if text is not None:
@@ -129,6 +134,14 @@ class Config:
                 except ValueError:
                     values[name] = text
         self._values = values
+
+    refresh = reset
+
+    def pprint(self) -> None:
+        """Print all settings."""
+        from pprint import pprint
+
+        pprint(self.to_dict())
 
     @property
     def snapshot(self) -> Mapping[str, Any]:
@@ -143,13 +156,29 @@ class Config:
         try:
             return self._values[_ALIASES.get(key, key)]
         except KeyError:
-            raise KeyError(_explain_unknown(key)) from None
+            below = self._below(key)
+            if not below:
+                raise KeyError(_explain_unknown(key)) from None
+            return below
 
     def __contains__(self, key: object) -> bool:
-        return key in self._values or key in _ALIASES
+        return key in self._values or key in _ALIASES or bool(isinstance(key, str) and self._below(key))
 
     def __repr__(self) -> str:
         return f"Config({self._values})"
+
+    def _below(self, key: str) -> dict[str, Any]:
+        """The settings whose names begin with ``key`` and a dot, nested."""
+        values = {**self._values, **{name: self._values[own] for name, own in _ALIASES.items()}}
+        found: dict[str, Any] = {}
+        for name, value in values.items():
+            if name.startswith(f"{key}."):
+                *parts, last = name[len(key) + 1 :].split(".")
+                inner = found
+                for part in parts:
+                    inner = inner.setdefault(part, {})
+                inner[last] = value
+        return found
 
     def _restore(self, old: Mapping[str, Any]) -> None:
         values = {**self._values, **old}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,16 @@ class TreeView:
     group: Group
     level: int | None = None
     max_nodes: int = 500
+    text: str | None = None
+    """The drawing, where it was made already."""
+
+    def drawn(self) -> TreeView:
+        """Return a drawing that looks at the store no more."""
+        return replace(self, text=repr(self))
 
     def __repr__(self) -> str:
+        if self.text is not None:
+            return self.text
         lines = [self.group.name]
         self._draw(self.group, "", 1, lines)
         return "\n".join(lines)

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import zardine
+from zardine.tools.convert import prepare_conversion
+from zardine.tools.converting.options import ConvertOptions
 
 VALUES = np.arange(40 * 30, dtype="i4").reshape(40, 30)
 
@@ -222,3 +224,31 @@ zardine.cli.main()
     assert result.exit_code == 0
     assert ", continued: file://" in result.stdout
     np.testing.assert_array_equal(zardine.open_group(tmp_path / "new", mode="r")["deep/a"][...], VALUES)
+
+
+def test_a_run_that_is_not_continued_says_what_differs(run: Any, old: Path, tmp_path: Path) -> None:
+    """In the words of the command line, whichever options differ."""
+    target = tmp_path / "new"
+    options = ConvertOptions(shards=(14, 12), compressors=["gzip"], checksum=False)
+    conversion = prepare_conversion(old, target, options)
+    conversion.place.begin(overwrite=False)  # cut off at once
+    same = ("--shards", "14,12", "--compressor", "gzip", "--no-checksum")
+    cases = [
+        (("--compressor", "gzip", "--no-checksum"), "it had --shards 14,12, now it is --shards auto;"),
+        ((*same[:2], "--no-checksum"), "it had --compressor gzip, now it is --compressor auto;"),
+        (
+            (*same[:2], "--compressor", '{"name": "zstd"}', "--no-checksum"),
+            'it had --compressor gzip, now it is --compressor {"name": "zstd"};',
+        ),
+        ((*same[:4], "--checksum"), "it had --no-checksum, now it is --checksum;"),
+        (same[:4], "it had --no-checksum, now it is neither --checksum nor --no-checksum;"),
+        ((*same, "--chunks", "2,3"), "it had --chunks keep, now it is --chunks 2,3;"),
+    ]
+    for words, text in cases:
+        result = run("convert", old, target, *words)
+        assert result.exit_code == 1
+        said = " ".join(result.stderr.split())
+        assert text in said
+        assert "the command as it was continues it, --overwrite begins anew" in said
+    result = run("convert", old, target, *same)
+    assert result.exit_code == 0, result.output

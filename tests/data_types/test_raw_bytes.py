@@ -86,8 +86,9 @@ def test_cast():
         data_type = data_type_for(name)
         for value in (b"abc", bytearray(b"abc"), np.void(b"abc"), np.bytes_(b"abc")):
             assert data_type.cast_fill(value).tobytes() == b"abc"
-        with pytest.raises(ValueError, match="expected 3 bytes, found 2"):
-            data_type.cast_fill(b"ab")
+        assert data_type.cast_fill(b"ab").tobytes() == b"ab\0"
+        with pytest.raises(ValueError, match="expected 3 bytes, found 4"):
+            data_type.cast_fill(b"abcd")
         with pytest.raises(TypeError):
             data_type.cast_fill("abc")
     terminated = data_type_for("S3")

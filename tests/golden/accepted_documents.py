@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from old_document_cases import ENDIAN, V1, V2, VLEN, Cases, Json, accepted, draft, text_of, v2
+from old_document_cases import ENDIAN, V1, V2, VLEN, Cases, Json, accepted, draft, text_of, v2, without
 
 
 def oddities_of_v2() -> Cases:
@@ -53,6 +53,10 @@ def oddities_of_v2() -> Cases:
             "consolidated",
             attributes={"x": "NaN"},
         ),
+        accepted("no compressor member", {".zarray": without(V2, "compressor")}, "none", shape=[4], fill="00000000"),
+        accepted("no filters member", {".zarray": without(V2, "filters")}, "none", shape=[4], fill="00000000"),
+        accepted("a chunk length of 0", {".zarray": v2(chunks=[0])}, "1", shape=[4], fill="00000000"),
+        accepted("a chunk length of false", {".zarray": v2(chunks=[False])}, "1", shape=[4], fill="00000000"),
         bare("<f8", "NaN", "000000000000f87f"),
         bare("<f4", "Infinity", "0000807f"),
         bare(">f2", "-Infinity", "00fc"),

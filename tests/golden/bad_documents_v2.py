@@ -11,7 +11,11 @@ from old_document_cases import V2, VLEN, Cases, Json, bad, bad_array, text_of, v
 
 def members_of_v2() -> Cases:
     """Members of ``.zarray`` that are missing, of the wrong type or out of range."""
-    cases = [bad(f"no {name}", {".zarray": without(V2, name)}, f"{name}: missing") for name in V2]
+    cases = [
+        bad(f"no {name}", {".zarray": without(V2, name)}, f"{name}: missing")
+        for name in V2
+        if name not in ("compressor", "filters")
+    ]
     for value in ("2", 1.5, True, None, 0, 3):
         cases.append(bad_array(f"zarr_format {value!r}", "zarr_format: expected 2", zarr_format=value))
     wrong_shapes: list[tuple[Any, str]] = [
@@ -29,7 +33,6 @@ def members_of_v2() -> Cases:
     wrong_chunks: list[tuple[Any, str]] = [
         ([2, 2], "2 elements for 1 dimension"),
         ([], "0 elements for 1 dimension"),
-        ([0], "zero on an axis that has a length"),
         ([-2], "negative"),
         ([2.5], "expected an integer"),
         ([True], "expected an integer"),

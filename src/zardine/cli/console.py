@@ -1,7 +1,7 @@
 """Consoles of rich, set so that nothing that is stored is ever taken for markup.
 
 Colours and line breaks are for terminals: elsewhere there are neither, unless the environment asks for them
-(``FORCE_COLOR``, ``COLUMNS``). ``NO_COLOR`` is obeyed.
+(``FORCE_COLOR``, ``COLUMNS``). With ``NO_COLOR`` nothing but text is printed: no colours, no bold letters, no bar.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from io import TextIOWrapper
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
+
+from zardine.cli.output import without_escapes
 
 _UNLIMITED: Final = 100_000
 
@@ -27,4 +29,5 @@ def make_console(*, stderr: bool = False) -> Console:
     if isinstance(stream, TextIOWrapper) and not stderr:
         stream.reconfigure(errors="backslashreplace")  # names in characters that the terminal does not have
     width = None if stream.isatty() or os.environ.get("COLUMNS") else _UNLIMITED
-    return _Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
+    plain: dict[str, Any] = {"color_system": None, "force_terminal": False} if without_escapes() else {}
+    return _Console(file=stream, width=width, markup=False, emoji=False, highlight=False, **plain)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -89,18 +91,45 @@ def convert(
                 storage_options=storage_options or None,
                 target_options=target_options or None,
             )
-    if dry_run and isinstance(conversion, Conversion):
-        done["resumed"] = conversion.place.look(overwrite=overwrite, resume=not no_resume)
-    elif not dry_run:
-        if not quiet:
-            warn_of_remarks(conversion.plans)
-        with progress("Converting objects", show=not (as_json or quiet)) as advance:
-            done |= conversion.run(
-                verify=verify,
-                report=advance.report,
-                **({"remove_old": remove_old} if metadata_only else {"overwrite": overwrite, "resume": not no_resume}),
-            )
+    with _in_words_of_the_command():
+        if dry_run and isinstance(conversion, Conversion):
+            done["resumed"] = conversion.place.look(overwrite=overwrite, resume=not no_resume)
+        elif not dry_run:
+            if not quiet:
+                warn_of_remarks(conversion.plans)
+            again = {"remove_old": remove_old} if metadata_only else {"overwrite": overwrite, "resume": not no_resume}
+            with progress("Converting objects", show=not (as_json or quiet)) as advance:
+                done |= conversion.run(verify=verify, report=advance.report, **again)
     _print(conversion, done, quiet=quiet, as_json=as_json)
+
+
+@contextmanager
+def _in_words_of_the_command() -> Iterator[None]:
+    """Say of a conversion that is not to be continued which options differ, as they are typed."""
+    from zardine.errors import NodeExistsError
+    from zardine.tools.converting.state import OtherConversionError
+
+    try:
+        yield
+    except OtherConversionError as error:
+        text = error.in_words(_as_typed, again="the command as it was", anew="--overwrite")
+        raise NodeExistsError(text) from None
+
+
+def _as_typed(name: str, value: str) -> str:
+    """An option of :func:`zardine.convert`, whose value Python wrote so, as somebody types it."""
+    if name == "checksum":
+        return {"True": "--checksum", "False": "--no-checksum"}.get(value, "neither --checksum nor --no-checksum")
+    if name == "objects":
+        return "no --objects-as-text" if value == "None" else "--objects-as-text"
+    option = {"compressors": "compressor", "filters": "filter"}.get(name, name.replace("_", "-"))
+    if name in ("compressors", "filters") and value.startswith("["):
+        from ast import literal_eval
+
+        parts = literal_eval(value)
+        return " ".join(f"--{option} {part if isinstance(part, str) else json.dumps(part)}" for part in parts)
+    plain = "none" if value == "None" else value.strip("'()[]").replace(", ", ",").rstrip(",")
+    return f"--{option} {plain}"
 
 
 _NO_TARGET = "--metadata-only works in SRC: leave out DST."

@@ -77,11 +77,11 @@ def _side(metadata: NodeMetadata) -> dict[str, Any]:
     if not isinstance(metadata, ArrayMetadata):
         return {"zarr_format": metadata.zarr_format, "consolidated": metadata.consolidated_metadata is not None}
     array = Array(MemoryStore(), "", metadata)
-    inner = array.codecs if sharding_of(array) is None else (*array.filters, array.serializer, *array.compressors)
+    inner = array.codecs if sharding_of(array) is None else array._inner_codecs()
     return {
         "zarr_format": metadata.zarr_format,
         "data_type": metadata.data_type.to_json(),
-        "dimension_names": metadata.dimension_names,
+        "dimension_names": metadata.axis_names,
         "fill_value": metadata.data_type.fill_to_json(metadata.fill)
         if metadata.zarr_format == 3
         else _stored(metadata),

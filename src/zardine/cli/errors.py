@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from errno import EBADF
 from typing import Any, Final
 
 import click
@@ -60,7 +62,7 @@ def arguments() -> Iterator[None]:
 def exit_code_of(run: Callable[[], Any], settings: Settings) -> int:
     """Do ``run``; on an error say so on stderr. Gives the exit code, which may be what ``run`` returns."""
     if sys.stdout is None:  # closed by whoever started this
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        sys.stdout = _ClosedOutput()
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
@@ -139,6 +141,18 @@ def print_error(text: str) -> None:
     console = make_console(stderr=True)
     console.print("Error:", style="bold red", end=" ")
     console.print(text, soft_wrap=True)
+
+
+class _ClosedOutput(io.TextIOBase):
+    """Standard output that was closed: what a command prints cannot be had, and that is an error."""
+
+    def write(self, text: str) -> int:
+        if text:
+            raise OSError(EBADF, "standard output is closed")
+        return 0
+
+    def writable(self) -> bool:
+        return True
 
 
 def _empty_stdout() -> None:

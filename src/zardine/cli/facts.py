@@ -47,7 +47,7 @@ def array_facts(array: Array) -> dict[str, Any]:
     metadata = array.metadata
     sharding = sharding_of(array)
     objects = object_grid(array)
-    inner = array.codecs if sharding is None else (*array.filters, array.serializer, *array.compressors)
+    inner = array.codecs if sharding is None else array._inner_codecs()
     return {
         **short_facts(array),
         "store": store_name(array),

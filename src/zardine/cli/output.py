@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -105,3 +106,8 @@ def counted(number: int, what: str) -> str:
 def cut(text: str, length: int) -> str:
     """``text``, ending in ``…`` where it is longer than ``length``."""
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def without_escapes() -> bool:
+    """Whether the user wants no terminal codes at all (https://no-color.org)."""
+    return bool(os.environ.get("NO_COLOR"))

@@ -64,7 +64,10 @@ def progress(text: str, *, total: int | None = None, show: bool = True) -> Itera
 
     Without ``total`` the bar moves and counts. There is none where stderr is not a terminal.
     """
-    advance = Advance(text, total, show=show and sys.stderr is not None and sys.stderr.isatty())
+    from zardine.cli.output import without_escapes
+
+    watched = sys.stderr is not None and sys.stderr.isatty() and not without_escapes()
+    advance = Advance(text, total, show=show and watched)
     try:
         yield advance
     finally:

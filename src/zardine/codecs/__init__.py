@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from zardine.codecs.options import BloscCname, BloscShuffle, Endian, ShardingCodecIndexLocation
+from zardine.codecs.options import BloscCname, BloscShuffle, Endian, ShardingCodecIndexLocation, SubchunkWriteOrder
 from zardine.codecs.registry import codec_from, parse_codec, register_codec
 
 if TYPE_CHECKING:
@@ -18,6 +18,29 @@ if TYPE_CHECKING:
     from zardine.codecs.cast_value import CastValue
     from zardine.codecs.crc32c import Crc32cCodec
     from zardine.codecs.gzip import GzipCodec
+    from zardine.codecs.numcodecs import (
+        BZ2,
+        CRC32,
+        CRC32C,
+        LZ4,
+        LZMA,
+        ZFPY,
+        Adler32,
+        AsType,
+        BitRound,
+        Blosc,
+        Delta,
+        FixedScaleOffset,
+        Fletcher32,
+        GZip,
+        JenkinsLookup3,
+        PackBits,
+        PCodec,
+        Quantize,
+        Shuffle,
+        Zlib,
+        Zstd,
+    )
     from zardine.codecs.packbits import PackBitsCodec
     from zardine.codecs.reshape import ReshapeCodec
     from zardine.codecs.scale_offset import ScaleOffset
@@ -28,28 +51,75 @@ if TYPE_CHECKING:
     from zardine.codecs.zstd import ZstdCodec
 
 __all__ = [
+    "BZ2",
+    "CRC32",
+    "CRC32C",
+    "LZ4",
+    "LZMA",
+    "ZFPY",
+    "Adler32",
+    "AsType",
+    "BitRound",
     "BitRoundCodec",
+    "Blosc",
     "BloscCname",
     "BloscCodec",
     "BloscShuffle",
     "BytesCodec",
     "CastValue",
     "Crc32cCodec",
+    "Delta",
     "Endian",
+    "FixedScaleOffset",
+    "Fletcher32",
+    "GZip",
     "GzipCodec",
+    "JenkinsLookup3",
+    "PCodec",
+    "PackBits",
     "PackBitsCodec",
+    "Quantize",
     "ReshapeCodec",
     "ScaleOffset",
     "ShardingCodec",
     "ShardingCodecIndexLocation",
+    "Shuffle",
+    "SubchunkWriteOrder",
     "TransposeCodec",
     "VLenBytesCodec",
     "VLenUTF8Codec",
+    "Zlib",
+    "Zstd",
     "ZstdCodec",
     "codec_from",
     "parse_codec",
     "register_codec",
 ]
+
+_NUMCODECS = (
+    "Adler32",
+    "AsType",
+    "BZ2",
+    "BitRound",
+    "Blosc",
+    "CRC32",
+    "CRC32C",
+    "Delta",
+    "FixedScaleOffset",
+    "Fletcher32",
+    "GZip",
+    "JenkinsLookup3",
+    "LZ4",
+    "LZMA",
+    "PCodec",
+    "PackBits",
+    "Quantize",
+    "Shuffle",
+    "ZFPY",
+    "Zlib",
+    "Zstd",
+)
+"""Those of the package numcodecs, as they are called in Zarr v3."""
 
 _MODULES = {
     "BitRoundCodec": "bitround",
@@ -66,6 +136,7 @@ _MODULES = {
     "VLenBytesCodec": "vlen_bytes",
     "VLenUTF8Codec": "vlen_utf8",
     "ZstdCodec": "zstd",
+    **dict.fromkeys(_NUMCODECS, "numcodecs"),
 }
 
 
@@ -73,7 +144,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
+    value = getattr(import_module(f"zardine.codecs.{module}"), name)
     globals()[name] = value
     return value
 

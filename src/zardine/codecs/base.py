@@ -22,7 +22,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.data_types.base import DataType
 from zardine.errors import ChunkDecodeError, Problem
-from zardine.json_document import JSON, Problems
+from zardine.json_document import JSON, Problems, parse_extension, show
 from zardine.limits import CHUNK, check_size, limit_of, too_large
 
 LOOK = 2**24
@@ -122,6 +122,9 @@ class Codec(ABC):
     name: ClassVar[str]
     """The ``name`` member, as registered."""
 
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """Other names that documents may have for this codec."""
+
     kind: ClassVar[str]
     """What goes in and out, in the words of the specification."""
 
@@ -151,6 +154,27 @@ class Codec(ABC):
         """The codec object of a metadata document."""
         configuration = self.configuration()
         return {"name": self.name} if configuration is None else {"name": self.name, "configuration": configuration}
+
+    def to_dict(self) -> dict[str, JSON]:
+        """Return the codec object of a metadata document, as :meth:`to_json` does; the name that zarr-python has."""
+        return self.to_json()
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, JSON]) -> Self:
+        """Return the codec that the object of a metadata document describes; the inverse of :meth:`to_dict`.
+
+        Raises :class:`~zardine.errors.MetadataError` for faults, and where ``data`` names another codec.
+        """
+        problems = Problems()
+        extension = parse_extension(data, "", problems)
+        codec = None
+        if extension is not None:
+            codec = cls.from_json(extension.configuration, "configuration", problems)
+            if codec is not None and extension.name != codec.name and extension.name not in cls.aliases:
+                problems.add("name", f"expected {show(codec.name)}, found {show(extension.name)}")
+        problems.raise_if_any(f"not a codec of {cls.__name__}")
+        assert codec is not None
+        return codec
 
     def resolve(self, spec: ChunkSpec) -> Self:
         """This codec with automatic parameters (a blosc ``typesize``) chosen for ``spec`` and so recorded.

@@ -34,6 +34,7 @@ class BytesCodec(Configured, ArrayBytesCodec):
     endian: str | None = "little"
 
     name: ClassVar[str] = "bytes"
+    aliases: ClassVar[tuple[str, ...]] = ("endian",)
     MEMBERS: ClassVar[Mapping[str, Check]] = {"endian": choice(Endian)}
     AUTOMATIC = ("endian",)
 

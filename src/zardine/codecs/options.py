@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 __all__ = ["BloscCname", "BloscShuffle", "Endian", "ShardingCodecIndexLocation"]
 
@@ -31,6 +32,10 @@ class BloscCname(StrEnum):
     snappy = "snappy"
     zlib = "zlib"
     zstd = "zstd"
+
+
+SubchunkWriteOrder: TypeAlias = Literal["morton", "unordered", "lexicographic", "colexicographic"]
+"""Order of inner chunks in new shards, in the words of zarr-python."""
 
 
 class ShardingCodecIndexLocation(StrEnum):

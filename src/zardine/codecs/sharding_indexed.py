@@ -7,7 +7,7 @@ better where it can: it takes the :class:`PreparedSharding` and touches only the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar, Self
@@ -20,6 +20,7 @@ from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCode
 from zardine.codecs.bytes_codec import BytesCodec
 from zardine.codecs.chain import CodecChain, build_chain
 from zardine.codecs.crc32c import Crc32cCodec
+from zardine.codecs.options import SubchunkWriteOrder
 from zardine.codecs.registry import codec_from, parse_codec
 from zardine.data_types import data_type_for
 from zardine.errors import DataError, MetadataError, Problem
@@ -31,6 +32,10 @@ MAX_INNER_CHUNKS = 2**58
 """So that every offset in a shard's index fits 63 bits."""
 
 
+CHUNK_ORDERS = {"morton": "morton", "unordered": "as_written", "lexicographic": "c", "colexicographic": "f"}
+"""``subchunk_write_order`` of zarr-python, and what ``chunk_order`` that is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardingCodec(ArrayBytesCodec):
     """Cuts a chunk (the shard) into inner chunks of ``chunk_shape``, encodes each with ``codecs``, and adds an index.
@@ -40,6 +45,9 @@ class ShardingCodec(ArrayBytesCodec):
 
     ``draft`` marks the dialect of the draft of March 2023, which is read and never written: the document has no
     ``index_codecs``, and the index at the end no checksum.
+
+    ``subchunk_write_order`` chooses the setting ``chunk_order`` of an array that is made with this codec; documents do
+    not record it.
     """
 
     chunk_shape: tuple[int, ...]
@@ -47,6 +55,7 @@ class ShardingCodec(ArrayBytesCodec):
     index_codecs: tuple[Codec, ...] = (BytesCodec(), Crc32cCodec())
     index_location: str = "end"
     draft: bool = False
+    subchunk_write_order: SubchunkWriteOrder | None = field(default=None, compare=False)
     name: ClassVar[str] = "sharding_indexed"
     pads: ClassVar[bool] = True
 
@@ -56,6 +65,8 @@ class ShardingCodec(ArrayBytesCodec):
         chunk_shape = parse_integers(_plain_lengths(shape), "chunk_shape", problems, low=1)
         location = getattr(self.index_location, "value", self.index_location)
         parse_choice(location, ("start", "end"), "index_location", problems)
+        if self.subchunk_write_order is not None:
+            parse_choice(self.subchunk_write_order, CHUNK_ORDERS, "subchunk_write_order", problems)
         problems.raise_if_any("ShardingCodec")
         object.__setattr__(self, "chunk_shape", chunk_shape)
         object.__setattr__(self, "index_location", location)
@@ -119,6 +130,7 @@ class ShardingCodec(ArrayBytesCodec):
             index_codecs=prepared.layout.index_chain.codecs,
             index_location=self.index_location,
             draft=self.draft,
+            subchunk_write_order=self.subchunk_write_order,
         )
 
     def remarks(self, spec: ChunkSpec) -> Sequence[Problem]:

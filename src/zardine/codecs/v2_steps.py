@@ -23,7 +23,7 @@ from zardine.codecs.base import BytesBytesCodec, ChunkSpec, SizeLimit
 from zardine.codecs.numcodecs.building import MAY_UNPICKLE, UnsafeCodecError, build_codec, check_safe
 from zardine.codecs.numcodecs.serializers import decompress_pcodec, zfp_size
 from zardine.codecs.registry import codec_class
-from zardine.errors import ChunkDecodeError, DataError, EncodeError
+from zardine.errors import ChunkDecodeError, DataError, EncodeError, PickleCodecDisabledError
 from zardine.json_document import JSON, Problems
 from zardine.limits import CHUNK, TEXT, UNUSED, check_size
 from zardine.settings import config
@@ -79,7 +79,7 @@ class Step:
         identifier = self.identifier
         if identifier == _PICKLE:
             if not config[MAY_UNPICKLE]:
-                raise ChunkDecodeError(
+                raise PickleCodecDisabledError(
                     "the chunk is a pickle, and reading one can run any program hidden in it; if you trust the data: "
                     f"zardine.config.set({{{MAY_UNPICKLE!r}: True}})",
                     codec=_PICKLE,

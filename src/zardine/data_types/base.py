@@ -6,6 +6,7 @@ Specification: core 3.1, "Data types" and "Permitted fill values"; registered ex
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from types import GenericAlias
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,30 @@ class DataType(ABC):
         """
         return array
 
+    # the names that zarr-python has for what is above
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias:
+        """Return the class with parameters, for annotations."""
+        return GenericAlias(cls, item)
+
+    def to_native_dtype(self) -> np.dtype[Any]:
+        """Return the NumPy dtype in memory."""
+        return self.dtype
+
+    def default_scalar(self) -> Any:
+        """Return the default fill value as a scalar."""
+        return self.default_fill()[()]
+
+    def cast_scalar(self, data: object) -> Any:
+        """Return ``data`` as a scalar of this type; raises as :meth:`cast_fill`."""
+        return self.cast_fill(data)[()]
+
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, DataType) and (self.to_json(), self.dtype) == (other.to_json(), other.dtype)
-        )
+        if self is other:
+            return True
+        if not isinstance(other, DataType):
+            return NotImplemented
+        return (self.to_json(), self.dtype) == (other.to_json(), other.dtype)
 
     def __hash__(self) -> int:
         return hash((self.name, self.dtype))

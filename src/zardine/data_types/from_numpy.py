@@ -37,6 +37,8 @@ def data_type_for(dtype_like: object) -> DataType:
         return dtype_like
     if isinstance(dtype_like, np.dtype):
         return _from_dtype(dtype_like, repr(dtype_like))
+    if hasattr(dtype_like, "to_native_dtype") and not isinstance(dtype_like, type):  # a data type of zarr-python
+        return _from_json(dtype_like.to_json(zarr_format=3))  # type: ignore[attr-defined]
     if isinstance(dtype_like, Mapping):
         return _from_json(dtype_like)
     if isinstance(dtype_like, (str, type)) and dtype_like in _SCALARS:

@@ -51,9 +51,9 @@ class RawBytes(DataType):
         if not isinstance(value, (bytes, bytearray, memoryview)):
             raise TypeError(refusal(value, self.name, f"expected {self.length} bytes"))
         data = bytes(value)
-        if len(data) != self.length:
+        if len(data) > self.length:
             raise ValueError(refusal(data, self.name, f"expected {self.length} bytes, found {len(data)}"))
-        return self._hold(data)
+        return self._hold(data.ljust(self.length, b"\0"))
 
     def _hold(self, data: bytes) -> npt.NDArray[Any]:
         return np.frombuffer(data, self.dtype).reshape(()).copy()

@@ -43,6 +43,11 @@ class ArrayConfig:
             _last = settings, cls(**{field.name: config[f"array.{field.name}"] for field in fields(cls)})
         return _last[1]
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ArrayConfig:
+        """Return what ``zardine.config`` says now, with some choices changed."""
+        return cls.from_settings().changed(data)
+
     def changed(self, changes: Mapping[str, Any]) -> ArrayConfig:
         """With some choices changed. Raises ``TypeError`` for unknown names."""
         if not isinstance(changes, Mapping):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Literal
 
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.chunk_cache import ChunkCache
@@ -47,6 +48,12 @@ class ArraySource:
         """The store key of the object at these grid coordinates."""
         name = self.layout.keys.encode(coordinates)
         return f"{self.path}/{name}" if self.path else name
+
+    @property
+    def order(self) -> Literal["C", "F"]:
+        """Memory layout of what reading returns: that of the elements in the chunks for Zarr v2 and v1."""
+        older = self.layout.metadata.older
+        return self.config.order if older is None else "F" if older.order == "F" else "C"
 
     @property
     def keeps_empty_chunks(self) -> bool:

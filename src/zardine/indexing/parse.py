@@ -53,8 +53,20 @@ def expand_ellipsis(selection: object, ndim: int) -> tuple[Any, ...]:
     return items[:where] + filling + items[where + len(at) :]
 
 
+def in_memory(selection: Any) -> Any:
+    """``selection`` with arrays of NumPy in place of what gives one: arrays of zardine, pandas, xarray, Dask."""
+    if isinstance(selection, tuple):
+        return tuple(map(in_memory, selection)) if any(map(_is_array_like, selection)) else selection
+    return np.asarray(selection) if _is_array_like(selection) else selection
+
+
+def _is_array_like(item: object) -> bool:
+    return not isinstance(item, (slice, int, list, np.ndarray, np.generic)) and hasattr(type(item), "__array__")
+
+
 def parse_basic(selection: object, shape: tuple[int, ...]) -> GridSelection:
     """Integers, slices (any step but 0) and an ellipsis."""
+    selection = in_memory(selection)
     items = expand_ellipsis(selection, len(shape))
     for item in items:
         if not isinstance(item, slice) and not is_integer(item):
@@ -67,6 +79,7 @@ def parse_basic(selection: object, shape: tuple[int, ...]) -> GridSelection:
 
 def parse_orthogonal(selection: object, shape: tuple[int, ...]) -> GridSelection:
     """Integers, slices, integer lists and boolean masks, each for its own axis."""
+    selection = in_memory(selection)
     if _is_full_mask(selection, shape) and len(shape) != 1:
         raise SelectionError("an orthogonal selection takes a mask for each axis; use .vindex for a mask of the array")
     return _grid(expand_ellipsis(selection, len(shape)), shape)
@@ -74,7 +87,7 @@ def parse_orthogonal(selection: object, shape: tuple[int, ...]) -> GridSelection
 
 def parse_block(selection: object, blocks: tuple[Axis, ...]) -> GridSelection:
     """Integers and slices of step 1 that count the chunks of ``blocks``; no axis is dropped."""
-    items = expand_ellipsis(selection, len(blocks))
+    items = expand_ellipsis(in_memory(selection), len(blocks))
     slices = []
     for axis, (item, grid) in enumerate(zip(items, blocks, strict=True)):
         count = grid.count
@@ -85,6 +98,8 @@ def parse_block(selection: object, blocks: tuple[Axis, ...]) -> GridSelection:
             first, last, step = item.indices(count)
             if step != 1:
                 raise SelectionError("a block selection takes slices of step 1 only")
+            if item.start is not None and as_index(item.start) >= max(1, count):
+                raise _out_of_bounds(as_index(item.start), axis, count)
             last = max(first, last)
         else:
             raise SelectionError(f"a block selection takes integers and slices, not {_describe(item)}")
@@ -96,6 +111,7 @@ def parse_block(selection: object, blocks: tuple[Axis, ...]) -> GridSelection:
 
 def parse_coordinates(selection: object, shape: tuple[int, ...]) -> PointSelection:
     """One integer or integer array for each dimension, broadcast against each other."""
+    selection = in_memory(selection)
     items = selection if isinstance(selection, tuple) else (selection,)
     if len(items) != len(shape) or any(isinstance(item, slice) or item is Ellipsis or item is None for item in items):
         raise VindexInvalidSelectionError(
@@ -121,7 +137,9 @@ def parse_mask(mask: object, shape: tuple[int, ...]) -> PointSelection:
     """A boolean array of the shape of the array; the result is one-dimensional."""
     array = np.asarray(mask)
     if array.dtype != np.bool_ or array.shape != shape:
-        raise SelectionError(f"a mask selection takes a boolean array of shape {shape}, not {_describe(mask)}")
+        raise SelectionError(
+            f"a mask selection takes a boolean array of shape {shape}, not {_describe(in_memory(mask))}"
+        )
     points = tuple(axis.astype(np.int64, copy=False) for axis in np.nonzero(array)) if shape else ()
     count = len(points[0]) if points else int(array.sum())
     return PointSelection(points, (count,))
@@ -129,6 +147,7 @@ def parse_mask(mask: object, shape: tuple[int, ...]) -> PointSelection:
 
 def parse_vindex(selection: object, shape: tuple[int, ...]) -> PointSelection:
     """What ``vindex`` takes: coordinates or one mask."""
+    selection = in_memory(selection)
     if isinstance(selection, tuple) and len(selection) == 1 and _is_mask(selection[0]):
         selection = selection[0]
     is_mask = _is_mask(selection) or _is_full_mask(selection, shape)
@@ -139,6 +158,7 @@ def parse_any(selection: object, shape: tuple[int, ...]) -> GridSelection | Poin
     """What ``array[...]`` takes: basic selections, a mask, points, or one list among slices and integers."""
     if is_plain(selection) and len(selection) == len(shape):
         return _grid(selection, shape)  # the usual case, told at once
+    selection = in_memory(selection)
     if _is_full_mask(selection, shape):
         return parse_mask(selection[0] if isinstance(selection, tuple) else selection, shape)
     items = selection if isinstance(selection, tuple) else (selection,)

@@ -42,7 +42,8 @@ class ArrayMetadata:
     chunk_key_encoding: Extension
     codecs: tuple[Extension, ...]
     attributes: Mapping[str, JSON] = field(default_factory=dict)
-    dimension_names: tuple[str | None, ...] | None = None
+    axis_names: tuple[str | None, ...] | None = None
+    """The member ``dimension_names`` of v3; ``None``: absent, as in v2 and v1 always."""
     storage_transformers: tuple[Extension, ...] = ()
     """Only such as may be ignored (``must_understand: false``); kept for writing."""
     unknown: Mapping[str, JSON] = field(default_factory=dict)
@@ -79,9 +80,57 @@ class ArrayMetadata:
         return self.fill[()] if self.fill_is_defined else None
 
     @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """Names of the axes. Documents of v2 and v1 have none: ``AttributeError``."""
+        if self.older is not None:
+            raise _no_member(self, "dimension_names")
+        return self.axis_names
+
+    @property
+    def order(self) -> str:
+        """Order of elements in the chunks of v2 and v1; ``AttributeError`` for v3."""
+        return self._older("order").order
+
+    @property
+    def dimension_separator(self) -> str:
+        """What is between the indices in names of chunks of v2 and v1; ``AttributeError`` for v3."""
+        return self._older("dimension_separator").dimension_separator or "."
+
+    @property
+    def compressor(self) -> Any:
+        """The compressor of v2 and v1, an object of numcodecs, or ``None``; ``AttributeError`` for v3."""
+        return _numcodec(self._older("compressor").compressor)
+
+    @property
+    def filters(self) -> tuple[Any, ...] | None:
+        """The filters of v2, objects of numcodecs, or ``None``; ``AttributeError`` for v3."""
+        filters = self._older("filters").filters
+        return None if filters is None else tuple(map(_numcodec, filters))
+
+    def _older(self, member: str) -> OlderForm:
+        if self.older is None:
+            raise _no_member(self, member)
+        return self.older
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, JSON]) -> ArrayMetadata:
+        """Return the metadata of a document; the inverse of :meth:`to_dict`."""
+        from zardine.metadata.formats import parse_node_json
+
+        metadata = parse_node_json(data, "the given document is invalid")
+        if not isinstance(metadata, ArrayMetadata):
+            raise ValueError("the given document describes a group, not an array")
+        return metadata
+
+    @property
     def fill_is_defined(self) -> bool:
         """Whether every program reads what was never written as the fill value."""
         return self.older is None or self.older.fill_value is not None
+
+    @property
+    def extra_fields(self) -> dict[str, JSON]:
+        """Members of the document that zardine does not know and may ignore."""
+        return dict(self.unknown)
 
     def to_dict(self) -> dict[str, JSON]:
         """The document as a JSON object; for Zarr v2 and v1 with the attributes in it."""
@@ -104,20 +153,82 @@ class ArrayMetadata:
         return hash((self.shape, self.data_type, self.chunk_grid, self.codecs))
 
 
+def _no_member(metadata: ArrayMetadata, member: str) -> AttributeError:
+    return AttributeError(f"documents of Zarr v{metadata.zarr_format} have no {member}")
+
+
+def _numcodec(configuration: Mapping[str, JSON] | None) -> Any:
+    import numcodecs
+
+    return None if configuration is None else numcodecs.get_codec(dict(configuration))
+
+
+class ConsolidatedMetadata(dict[str, Mapping[str, JSON]]):
+    """Documents of the nodes below a group, by path relative to it."""
+
+    kind = "inline"
+    must_understand = False
+
+    @property
+    def flattened_metadata(self) -> dict[str, ArrayMetadata | GroupMetadata]:
+        """The metadata of all nodes below, by path; that of a group has what is below it."""
+        from zardine.metadata.formats import parse_node_json
+
+        below: dict[str, dict[str, Mapping[str, JSON]]] = {}
+        for path, document in self.items():
+            above = path
+            while "/" in above:
+                above = above.rpartition("/")[0]
+                below.setdefault(above, {})[path[len(above) + 1 :]] = document
+        found: dict[str, ArrayMetadata | GroupMetadata] = {}
+        for path, document in self.items():
+            metadata = parse_node_json(document, f"the consolidated document of {path!r} is invalid")
+            if isinstance(metadata, GroupMetadata):
+                metadata = metadata.with_consolidated(below.get(path, {}))
+            found[path] = metadata
+        return found
+
+    @property
+    def metadata(self) -> dict[str, ArrayMetadata | GroupMetadata]:
+        """The metadata of the nodes directly below, by name."""
+        found = self.flattened_metadata
+        return {path: metadata for path, metadata in found.items() if "/" not in path}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMetadata:
     """A group's metadata document (core 3.1, "Group metadata")."""
 
     attributes: Mapping[str, JSON] = field(default_factory=dict)
-    consolidated_metadata: Mapping[str, Mapping[str, JSON]] | None = None
+    consolidated_metadata: ConsolidatedMetadata | Mapping[str, Mapping[str, JSON]] | None = None
     """Documents of the nodes below, by path relative to the group, as one document holds them; ``None``: absent."""
     unknown: Mapping[str, JSON] = field(default_factory=dict)
     zarr_format: int = 3
+
+    def __post_init__(self) -> None:
+        consolidated = self.consolidated_metadata
+        if consolidated is not None and not isinstance(consolidated, ConsolidatedMetadata):
+            object.__setattr__(self, "consolidated_metadata", ConsolidatedMetadata(consolidated))
 
     @property
     def node_type(self) -> str:
         """``"group"``."""
         return "group"
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, JSON]) -> GroupMetadata:
+        """Return the metadata of a document; the inverse of :meth:`to_dict`."""
+        from zardine.metadata.formats import parse_node_json
+
+        metadata = parse_node_json(data, "the given document is invalid")
+        if not isinstance(metadata, GroupMetadata):
+            raise ValueError("the given document describes an array, not a group")
+        return metadata
+
+    @property
+    def extra_fields(self) -> dict[str, JSON]:
+        """Members of the document that zardine does not know and may ignore."""
+        return dict(self.unknown)
 
     def to_dict(self) -> dict[str, JSON]:
         """The document as a JSON object; for Zarr v2 with the attributes in it."""

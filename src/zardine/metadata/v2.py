@@ -30,12 +30,15 @@ from zardine.metadata.v2_fill_values import fill_to_json, parse_fill
 
 ARRAY, GROUP, ATTRIBUTES, CONSOLIDATED = ".zarray", ".zgroup", ".zattrs", ".zmetadata"
 
-_REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
-_MEMBERS = frozenset((*_REQUIRED, "dimension_separator"))
+_REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "fill_value", "order")
+_MEMBERS = frozenset((*_REQUIRED, "compressor", "filters", "dimension_separator"))
 
 
 def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
-    """The array that ``.zarray`` and ``.zattrs`` describe; notes every problem."""
+    """The array that ``.zarray`` and ``.zattrs`` describe; notes every problem.
+
+    More is read than the specification allows, as by zarr-python: without ``compressor`` or ``filters`` there are none.
+    """
     for member in _REQUIRED:
         if member not in document:
             problems.add(member, "the member is missing; it is required")
@@ -51,12 +54,15 @@ def parse_common(
     if "shape" in document:
         shape = parse_shape(document["shape"], "shape", problems)
     if "chunks" in document:
-        chunks = parse_integers(document["chunks"], "chunks", problems, low=0)
-    if shape is not None and chunks is not None and len(shape) == len(chunks):
-        for i, (length, chunk) in enumerate(zip(shape, chunks, strict=True)):
-            if chunk == 0 and length > 0:  # zarr-python 2 made such of axes without length
-                problems.expected(f"chunks[{i}]", "an integer of 1 or more", chunk)
-        chunks = tuple(max(1, chunk) for chunk in chunks)
+        lengths = document["chunks"]
+        if zarr_format == 2 and isinstance(lengths, list):  # others wrote 0 and false, which zarr-python reads as 1
+            lengths = [1 if length is False or length == 0 else length for length in lengths]
+        chunks = parse_integers(lengths, "chunks", problems, low=0)
+        if chunks is not None and shape is not None and len(shape) == len(chunks):
+            for i, (length, chunk) in enumerate(zip(shape, chunks, strict=True)):
+                if chunk == 0 and length > 0:
+                    problems.expected(f"chunks[{i}]", "an integer of 1 or more", chunk)
+            chunks = tuple(max(1, chunk) for chunk in chunks)
     if shape is not None and chunks is not None and len(shape) != len(chunks):
         problems.add("chunks", f"expected {len(shape)} lengths, one for each dimension, found {len(chunks)}")
     if "dtype" in document:

@@ -103,7 +103,7 @@ def parse_array(document: Mapping[str, JSON], problems: Problems) -> ArrayMetada
         chunk_key_encoding=keys,
         codecs=codecs,
         attributes=attributes,
-        dimension_names=names,
+        axis_names=names,
         storage_transformers=transformers,
         unknown=unknown,
         stored_data_type=_with_others(document["data_type"], data_type),
@@ -158,8 +158,8 @@ def array_to_json(metadata: ArrayMetadata) -> dict[str, JSON]:
         "codecs": [codec.to_json() for codec in metadata.codecs],
         "attributes": dict(metadata.attributes),
     }
-    if metadata.dimension_names is not None:
-        document["dimension_names"] = list(metadata.dimension_names)
+    if metadata.axis_names is not None:
+        document["dimension_names"] = list(metadata.axis_names)
     if metadata.storage_transformers:
         document["storage_transformers"] = [each.to_json() for each in metadata.storage_transformers]
     return {**document, **metadata.unknown}

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
@@ -221,6 +221,74 @@ class Store(ABC):
                 yield from self.list_prefix(name)
             else:
                 yield name
+
+    # by the names that zarr-python has; all of them plain methods
+
+    @classmethod
+    def open(cls, *args: Any, **kwargs: Any) -> Self:
+        """Make a store; the same as calling the class."""
+        return cls(*args, **kwargs)
+
+    def delete(self, key: str) -> None:
+        """Remove ``key`` if it is there; see :meth:`erase`."""
+        self.erase(key)
+
+    def delete_dir(self, prefix: str) -> None:
+        """Remove every key below the path ``prefix`` (empty: all)."""
+        path = prefix.strip("/")
+        self.erase_prefix(f"{path}/" if path else "")
+
+    def clear(self) -> None:
+        """Remove every key."""
+        self.erase_prefix("")
+
+    def getsize(self, key: str) -> int:
+        """Return the bytes of the value of ``key``. Raises ``FileNotFoundError`` where there is none."""
+        size = self.size(key)
+        if size is None:
+            raise FileNotFoundError(f"{self} has no key {key!r}")
+        return size
+
+    def getsize_prefix(self, prefix: str) -> int:
+        """Return the bytes of all values below the path ``prefix`` (empty: all)."""
+        path = prefix.strip("/")
+        return sum(self.size(key) or 0 for key in self.list_prefix(f"{path}/" if path else ""))
+
+    def is_empty(self, prefix: str = "") -> bool:
+        """Return whether no key is below the path ``prefix``."""
+        path = prefix.strip("/")
+        keys, prefixes = self.list_dir(f"{path}/" if path else "")
+        return not keys and not prefixes
+
+    def set_if_not_exists(self, key: str, value: BytesLike) -> None:
+        """Store ``value`` where ``key`` has none yet."""
+        with suppress(ConditionFailedError):
+            self.set(key, value, condition=Condition(None))
+
+    @property
+    def supports_writes(self) -> bool:
+        """Whether values can be stored."""
+        return not self.read_only
+
+    @property
+    def supports_deletes(self) -> bool:
+        """Whether keys can be removed."""
+        return not self.read_only
+
+    @property
+    def supports_listing(self) -> bool:
+        """Whether keys can be listed."""
+        return True
+
+    @property
+    def supports_partial_writes(self) -> bool:
+        """Whether parts of a value can be written where they lie; shards are changed by :meth:`edit_file` then."""
+        return False
+
+    @property
+    def supports_consolidated_metadata(self) -> bool:
+        """Whether consolidated metadata is of use."""
+        return True
 
     # the rest
 

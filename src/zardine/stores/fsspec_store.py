@@ -105,7 +105,9 @@ class FsspecStore(Store):
         self._process = process_name()
 
     @classmethod
-    def from_url(cls, url: str, *, storage_options: Mapping[str, Any] | None = None) -> FsspecStore:
+    def from_url(
+        cls, url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False
+    ) -> FsspecStore:
         """The store of a URL, or of a chain of them; ``storage_options`` go to fsspec as they are."""
         printed = without_password(url)
         core = need("fsspec.core", f"{printed!r}")
@@ -118,7 +120,7 @@ class FsspecStore(Store):
         except Exception as error:
             kind = "" if isinstance(error, (OSError, ValueError)) and str(error) else f"{type(error).__name__}: "
             raise StoreError(f"{printed!r} cannot be opened: {kind}{without_password(str(error))}") from None
-        return cls(fs, path, read_only=not path)
+        return cls(fs, path, read_only=read_only or not path)
 
     @classmethod
     def from_mapper(cls, mapper: Any) -> FsspecStore:

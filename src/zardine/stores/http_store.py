@@ -140,6 +140,10 @@ class HTTPStore(ObjectStore):
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         self._no_list(check_prefix(prefix))
 
+    @property
+    def supports_listing(self) -> bool:
+        return False
+
     def _no_list(self, prefix: str) -> NoReturn:
         raise UnsupportedError(
             f"{self} cannot list what is below {prefix!r}: a web server does not tell. Give the path of an array or "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, MutableMapping
+from inspect import iscoroutinefunction
 from typing import Any, Final, Literal, TypeAlias
 
 from zardine.errors import StoreError
@@ -69,6 +70,12 @@ def resolve_store(
         storage_options = None
     elif isinstance(store_like, os.PathLike):
         store = _directory(os.fspath(store_like), mode)
+    elif iscoroutinefunction(getattr(store_like, "get", None)):
+        kind = type(store_like)
+        raise TypeError(
+            f"{kind.__module__}.{kind.__qualname__} is a store with asynchronous methods: use the one of "
+            "zardine.storage for the same place, or its path or URL"
+        )
     elif is_foreign(store_like):
         from zardine.stores.resolve_object import store_of_object
 
@@ -132,11 +139,11 @@ def _directory(path: str, mode: Mode | None) -> Store:
 
 
 def _zip(path: str, mode: Mode | None) -> Store:
-    from zardine.stores.zip_store import ZipStore, zip_store_to_write
+    from zardine.stores.zip_store import ZipStore
 
     if mode in ("r", "r+"):
         return ZipStore(path)
-    return zip_store_to_write(path, anew=mode == "w")
+    return ZipStore.to_write(path, anew=mode == "w")
 
 
 def is_foreign(thing: object) -> bool:

@@ -130,6 +130,10 @@ class WrapperStore(Store):
         keys, prefixes = self._store.list_dir(self._prefix(prefix))
         return list(map(self._outward, keys)), list(map(self._outward, prefixes))
 
+    @property
+    def supports_listing(self) -> bool:
+        return self._store.supports_listing
+
     # the rest
 
     def lock(self, key: str) -> AbstractContextManager[object]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from zardine.buffers import BytesLike
-from zardine.errors import ReadOnlyError, StoreError
+from zardine.errors import NodeExistsError, ReadOnlyError, StoreError
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -30,6 +30,8 @@ from zardine.stores.zip_leftovers import leftovers, remove_leftovers
 from zardine.stores.zip_sharing import ArchiveUse
 from zardine.stores.zip_state import as_left
 
+ZipMode: TypeAlias = Literal["r", "a", "w", "x"]
+
 _COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 
 
@@ -45,14 +47,38 @@ class ZipStore(Store):
     as it was when one was written last, with a :class:`~zardine.errors.TornShardWarning`. One without any directory is
     :class:`~zardine.errors.StoreError`.
 
+    ``mode`` is that of zarr-python: ``"r"`` an archive that is there, read-only; ``"w"`` a new one in the place of what
+    is there; ``"x"`` a new one where nothing is; ``"a"``, or none, the one that is there or a new one.
+
     Any number of threads may read and write, compact and close; conditional writes hold between them, and between
     processes. One process at a time may write (others get :class:`~zardine.errors.StoreError`); what it flushes others
     see when they open the archive again. In a forked process, what the other one had not flushed can be read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
-        super().__init__(read_only=read_only)
+    def __init__(
+        self, path: str | os.PathLike[str], *, mode: ZipMode | None = None, read_only: bool | None = None
+    ) -> None:
+        if mode not in (None, "r", "a", "w", "x"):
+            raise ValueError(f"mode must be one of 'r', 'a', 'w' and 'x', not {mode!r}")
+        super().__init__(read_only=mode == "r" if read_only is None else read_only)
         self._open(path, "nothing")
+        if mode == "r" and not os.path.exists(self._path):
+            raise StoreError(f"there is no zip archive {self._path!r}")
+        if mode == "x" and os.path.exists(self._path):
+            raise NodeExistsError(f"{self._path!r} is there already: mode='w' replaces it")
+        if mode == "w":
+            self._open(path, "all files")
+            self.erase_prefix("")
+
+    @classmethod
+    def to_write(cls, path: str, *, anew: bool) -> Self:
+        """Return the archive at ``path``, where an empty file is as good as none; ``anew``: so is any other file.
+
+        Nothing is changed before all of the archive is erased, or it is written to.
+        """
+        self = cls(path)
+        self._open(path, "all files" if anew else "empty files")
+        return self
 
     def _open(self, path: str | os.PathLike[str], replaces: Replaced) -> None:
         self._path = os.path.abspath(os.fspath(path))
@@ -243,15 +269,4 @@ def _rebuild(kind: type[ZipStore], path: str, read_only: bool) -> ZipStore:
     return kind(path, read_only=read_only)
 
 
-def zip_store_to_write(path: str, *, anew: bool) -> ZipStore:
-    """The archive at ``path``, where an empty file is as good as none; ``anew``: so is any other that is no archive.
-
-    Nothing is changed before all of the archive is erased, or it is written to.
-    """
-    store = object.__new__(ZipStore)
-    Store.__init__(store)
-    store._open(path, "all files" if anew else "empty files")
-    return store
-
-
-__all__ = ["ZipStore", "zip_store_to_write"]
+__all__ = ["ZipStore"]

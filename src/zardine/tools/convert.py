@@ -225,7 +225,7 @@ def prepare_conversion(
 
     plans = plan_nodes(nodes, plan_array, options.zarr_format)
     place = describe(found, inner)
-    return Conversion(found, inner, plans, Place(store, path, place, fingerprint(place, plans)))
+    return Conversion(found, inner, plans, Place(store, path, place, fingerprint(place, plans), options.in_words()))
 
 
 def prepare_metadata(

@@ -86,12 +86,12 @@ def chosen_codecs(source: Array, options: ConvertOptions) -> dict[str, Any]:
     chosen["compressors"] = options.compressors
     for name, value in chosen.items():
         if is_word(value, "keep") or (is_word(value, "auto") and older is None):
-            kept = getattr(source, name)
+            kept = getattr(source._inner_chain(), name)
             chosen[name] = rewritten(kept) if isinstance(kept, Codec) else list(kept) or None
     if older is not None and is_word(options.filters, "auto"):
         chosen["filters"] = [TransposeCodec(order="F")] if older.order == "F" and source.ndim > 1 else None
     if older is not None and is_word(options.compressors, "auto"):
-        chosen["compressors"] = _of_the_core(source.compressors, older)
+        chosen["compressors"] = _of_the_core(source._inner_chain().compressors, older)
     chosen["reasons"] = [reason for value in chosen.values() for reason in unfit(value)]
     return chosen
 

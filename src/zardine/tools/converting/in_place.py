@@ -55,7 +55,7 @@ def array_in_place(path: str, metadata: ArrayMetadata) -> Planned:
         metadata,
         codecs=_documents(source),
         attributes=attributes,
-        dimension_names=names,
+        axis_names=names,
         unknown=unknown,
         zarr_format=3,
         older=None,

@@ -57,6 +57,10 @@ class ConvertOptions:
         names = [name for name in self.__slots__ if name != "zarr_format"]
         return [name for name in names if not _same(getattr(self, name), getattr(plain, name))]
 
+    def in_words(self) -> dict[str, str]:
+        """Every option as text, as Python writes it."""
+        return {name: _text(getattr(self, name)) for name in self.__slots__}
+
     def chunks_for(self, ndim: int) -> Any:
         """``chunks`` for an array of so many dimensions: ``"keep"`` where the lengths given are for others."""
         return self.chunks if is_for(self.chunks, ndim) else "keep"
@@ -64,6 +68,13 @@ class ConvertOptions:
     def shards_for(self, ndim: int) -> Any:
         """``shards`` for an array of so many dimensions: ``"auto"`` where the lengths given are for others."""
         return self.shards if is_for(self.shards, ndim) else "auto"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return f"[{', '.join(map(_text, value))}]"
+    to_dict = getattr(value, "to_dict", None)
+    return repr(to_dict() if callable(to_dict) else value)
 
 
 def is_for(sizes: Any, ndim: int) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from zardine.engine.documents import get_document
 from zardine.errors import (
@@ -29,6 +29,33 @@ from zardine.stores.base import Condition, Store
 from zardine.tools.converting.plan import NodePlan, document_text
 
 
+class OtherConversionError(NodeExistsError):
+    """Another conversion to this place is not finished; says what differs."""
+
+    def __init__(self, place: str, before: JSON, now: str, differences: Mapping[str, tuple[JSON, JSON]]) -> None:
+        self.place, self.before, self.now, self.differences = place, before, now, differences
+        super().__init__(self.in_words(lambda name, value: f"{name}={value}"))
+
+    def in_words(
+        self, named: Callable[[str, JSON], str], *, again: str = "the call as it was", anew: str = "overwrite=True"
+    ) -> str:
+        """Return the text, with each option and its value as ``named`` writes them."""
+        if self.before != self.now:
+            why = "the source is another one"
+        elif self.differences:
+            changed = (
+                f"it had {named(name, old)}, now it is {named(name, new)}"
+                for name, (old, new) in self.differences.items()
+            )
+            why = "; ".join(changed)
+        else:
+            why = "the documents of the source have changed"
+        return (
+            f"{self.place} is an unfinished conversion of {self.before}, and not this one (of {self.now}): {why}; "
+            f"{again} continues it, {anew} begins anew"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the target is, and what is to be made there."""
@@ -38,6 +65,8 @@ class Place:
     source: str
     """What is converted, for error texts."""
     fingerprint: str
+    options: Mapping[str, JSON] = field(default_factory=dict)
+    """What was asked for, by the names of :func:`zardine.convert`; kept to say what differs."""
 
     @property
     def key(self) -> str:
@@ -63,10 +92,16 @@ class Place:
             raise NodeExistsError(
                 f"{self} is an unfinished conversion; resume=True continues it, overwrite=True begins anew"
             )
-        raise NodeExistsError(
-            f"{self} is an unfinished conversion of {found.get('source')}, and not this one (of {self.source}): the "
-            "source, its documents or the options differ; the call as it was continues it, overwrite=True begins anew"
-        )
+        raise OtherConversionError(str(self), found.get("source"), self.source, self._differences(found.get("options")))
+
+    def _differences(self, before: JSON) -> dict[str, tuple[JSON, JSON]]:
+        """The options that an earlier run had otherwise: by name what they were, and what they are."""
+        before = before if isinstance(before, dict) else {}
+        return {
+            name: (before[name], value)
+            for name, value in self.options.items()
+            if name in before and before[name] != value
+        }
 
     def begin(self, *, overwrite: bool) -> None:
         """Mark the place, which is erased first if ``overwrite``."""
@@ -76,6 +111,7 @@ class Place:
             "about": "An unfinished conversion by zardine. The same call continues it; this key goes when it is done.",
             "source": self.source,
             "fingerprint": self.fingerprint,
+            "options": dict(self.options),
         }
         try:
             self.store.set(self.key, json.dumps(document, indent=2).encode(), condition=Condition(None))

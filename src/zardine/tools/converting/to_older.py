@@ -121,8 +121,8 @@ def _storage(source: Array, options: ConvertOptions) -> tuple[Storage | None, li
             return None, [f"{len(compressors)} compressors: before v3 there is one at most; others go into filters"]
     older = source.metadata.older
     if older is None:
-        replaced: list[Codec] = [*(source.filters if filters is not None else ())]
-        replaced += source.compressors if compressors is not None else ()
+        replaced: list[Codec] = [*(source._inner_chain().filters if filters is not None else ())]
+        replaced += source._inner_chain().compressors if compressors is not None else ()
         storage, reasons = _storage_of_v3(source, replaced)
     else:
         dtype = parse_dtype(older.dtype, "dtype", Problems())

@@ -39,7 +39,7 @@ def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions) -> 
     if reasons:
         return reasons
     attributes, remarks = strict_attributes(metadata.attributes)
-    names = metadata.dimension_names
+    names = metadata.axis_names
     if metadata.older is not None:
         attributes, names = names_to_member(attributes, metadata)
     unknown, found = other_members(metadata, 3)
@@ -47,7 +47,7 @@ def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions) -> 
         "data_type": data_type,
         "fill": fill,
         "attributes": attributes,
-        "dimension_names": names,
+        "axis_names": names,
         "storage_transformers": metadata.storage_transformers,
         "unknown": unknown,
     }

@@ -1,0 +1,7 @@
+"""The base class of stores; its methods are plain ones, called from threads."""
+
+from __future__ import annotations
+
+from zardine.stores.base import ByteRange, Condition, Reading, Store, Version
+
+__all__ = ["ByteRange", "Condition", "Reading", "Store", "Version"]

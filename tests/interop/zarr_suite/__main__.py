@@ -1,0 +1,135 @@
+"""Run zarr-python's own tests with zardine in its place, and print what came of them, file by file.
+
+::
+
+    python tests/interop/zarr_suite [FOLDER] [--part=indexing] [--all]
+
+FOLDER is the unpacked source package of the installed zarr-python; without one it is fetched from the package index.
+Needs Python 3.12 or newer, zarr and the packages of its tests: pytest, pytest-asyncio, pytest-benchmark, hypothesis,
+moto, s3fs, tomlkit, and hatchling with hatch-vcs to fetch it.
+
+Each file runs twice: zarr-python by itself, and zardine under the shim (``shim.py``). Of what passes by itself two
+kinds of tests are not counted: those in which no code of zardine runs (they test zarr-python's helpers), and those that
+cannot be had without zarr-python's inside, listed in ``reasons.py``. ``--all`` lists every failure with its message.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import Counter
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from reasons import INSIDE, ON_PURPOSE  # noqa: E402
+
+PARTS = {
+    "indexing": ["tests/test_indexing.py"],
+    "array": ["tests/test_array.py"],
+    "group": ["tests/test_group.py"],
+    "api": ["tests/test_api.py", "tests/test_api"],
+    "codecs": ["tests/test_codecs"],
+    "attributes": ["tests/test_attributes.py"],
+    "v2": ["tests/test_v2.py"],
+    "resize": ["tests/test_resize.py"],
+    "tree": ["tests/test_tree.py"],
+    "chunk grids": ["tests/test_unified_chunk_grid.py"],
+}
+
+
+def fetch(folder: Path) -> Path:
+    """The unpacked source package of the zarr-python that is installed."""
+    wanted = f"zarr=={version('zarr')}"
+    options = ["--no-binary", ":all:", "--no-deps", "--no-build-isolation", "-d", str(folder)]
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", *options, wanted], check=True)
+    (archive,) = folder.glob("zarr-*.tar.gz")
+    with tarfile.open(archive) as files:
+        files.extractall(folder, filter="data")
+    return folder / archive.name.removesuffix(".tar.gz")
+
+
+def run(source: Path, paths: list[str], plain: bool) -> dict[str, dict[str, Any]]:
+    """What came of each test."""
+    with tempfile.TemporaryDirectory() as folder:
+        notes = Path(folder) / "notes"
+        here = [str(HERE), str(HERE.parents[2] / "src")]
+        environment = {**os.environ, "ZARR_SUITE_NOTES": str(notes), "PYTHONPATH": os.pathsep.join(here)}
+        environment["ZARR_SUITE_PLAIN"] = "1" if plain else ""
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "shim", "-p", "no:cacheprovider", "-o", "addopts="]
+        command += ["--continue-on-collection-errors", "--tb=no", *paths]
+        subprocess.run(command, cwd=source, env=environment, stdout=subprocess.DEVNULL, check=False)
+        lines = notes.read_text(encoding="utf-8").splitlines()
+    return {note.pop("test"): note for note in map(json.loads, lines)}
+
+
+def reason_of(test: str, why: str) -> tuple[str, str]:
+    """Which kind of reason a failure has, and which one."""
+    for kind, reasons in (("inside", INSIDE), ("on purpose", ON_PURPOSE)):
+        for text, patterns in reasons.items():
+            if any(re.search(pattern, f"{test} {why}", re.DOTALL) for pattern in patterns):
+                return kind, text
+    return "open", re.sub(r"0x[0-9a-f]+|\d{5,}", "#", why.strip().replace("\n", " "))[:100]
+
+
+def main(arguments: list[str]) -> None:
+    every = "--all" in arguments
+    only = [each.removeprefix("--part=") for each in arguments if each.startswith("--part=")] or list(PARTS)
+    given = [each for each in arguments if not each.startswith("--")]
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(given[0]).resolve() if given else fetch(Path(folder))
+        print(f"zarr-python {version('zarr')}, Python {sys.version.split()[0]}\n")
+        head = ("part", "by itself", "not counted", "counted", "pass", "share", "other words")
+        print("{:<12} {:>10} {:>12} {:>8} {:>6} {:>7} {:>12}".format(*head))
+        reasons: Counter[tuple[str, str]] = Counter()
+        failures: list[str] = []
+        sums: Counter[str] = Counter()
+        for part in only:
+            alone, here = run(source, PARTS[part], True), run(source, PARTS[part], False)
+            names = [name for name, note in alone.items() if note["outcome"] == "passed"]
+            counted = passed = words = 0
+            for name in names:
+                note = here.get(name, {"outcome": "error", "why": "not collected", "touched": True})
+                good = note["outcome"] == "passed"
+                if good and not note.get("touched"):
+                    continue
+                if not good:
+                    kind, reason = reason_of(name, note["why"])
+                    reasons[kind, reason] += 1
+                    if every or kind == "open":
+                        failures.append(f"{name}: {note['why'].strip().splitlines()[0][:200] if note['why'] else ''}")
+                    if kind == "inside":
+                        continue
+                counted += 1
+                passed += good
+                words += bool(good and note.get("other_words"))
+            sums.update(alone=len(names), counted=counted, passed=passed, words=words)
+            print_row(part, len(names), counted, passed, words)
+        print_row("all", sums["alone"], sums["counted"], sums["passed"], sums["words"])
+        for kind, title in (
+            ("inside", "Not counted: needs the inside of zarr-python"),
+            ("on purpose", "Different on purpose"),
+            ("open", "Open"),
+        ):
+            print(f"\n{title}:")
+            for (each, reason), number in reasons.most_common():
+                if each == kind:
+                    print(f"{number:>6}  {reason}")
+        if failures:
+            print("\nFailures:", *failures, sep="\n  ")
+
+
+def print_row(part: str, alone: int, counted: int, passed: int, words: int) -> None:
+    share = f"{100 * passed / counted:.1f} %" if counted else ""
+    print(f"{part:<12} {alone:>10} {alone - counted:>12} {counted:>8} {passed:>6} {share:>7} {words:>12}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
