@@ -44,9 +44,9 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
 
 demo: $(VENV)/.stamp-demo ## write, read and edit a real climate field as a sharded array, and coastlines as vectors
-	@$(call step,A climate field: written; read; edited; checked; drawn,6 s)
+	@$(call step,A climate field: written; read; edited; checked; drawn,4 s)
 	@$(BIN)/python demo/demo.py
-	@$(call step,Coastlines: written; read; coarsened; checked; drawn,15 s)
+	@$(call step,Coastlines: written; read; coarsened; checked; drawn,6 s)
 	@$(BIN)/python demo/vectors.py
 	@$(BIN)/zardine --version
 
@@ -128,7 +128,7 @@ $(VENV)/.stamp-venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "zardine needs Python 3.11 or newer; '$(PYTHON)' is `$(PYTHON) --version 2>&1 || true`." >&2; \
 	  echo "Name another one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@$(call step,A virtual environment in $(VENV),5 s)
+	@$(call step,A virtual environment in $(VENV),6 s)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV); \
 	  echo "Python could not make a virtual environment; on Debian and Ubuntu the package python3-venv is needed." >&2; \
