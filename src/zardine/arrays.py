@@ -92,7 +92,7 @@ class Array(StoredFacts):
         config: ArrayConfig | None = None,
     ) -> None:
         if not isinstance(store, Store):
-            self._source = store._source
+            self._source, self._entry = store._array._source, store._array._entry
             return
         if path is None or metadata is None:
             raise TypeError("an Array is made by zardine.open_array and zardine.create_array, or of an AsyncArray")

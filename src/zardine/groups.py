@@ -59,7 +59,8 @@ class Group:
         self, store: Store | AsyncGroup, path: str | None = None, metadata: GroupMetadata | None = None
     ) -> None:
         if not isinstance(store, Store):
-            path, metadata, store = store.path, store.metadata, store.store
+            vars(self).update(vars(store._group))
+            return
         if path is None or metadata is None:
             raise TypeError("a Group is made by zardine.open_group and zardine.create_group, or of an AsyncGroup")
         self._store = store

@@ -7,7 +7,7 @@ from typing import Any
 
 from zardine.array_facts import ArrayFacts
 from zardine.attribute_conventions import names_to_attribute, names_to_member, strict_attributes
-from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zardine.codecs.base import Codec
 from zardine.codecs.v2_filters import V2Compressor, V2Filters
 from zardine.json_document import JSON
 from zardine.metadata.v1 import has_compression
@@ -77,14 +77,14 @@ def _from_older(array: ArrayFacts, version: int) -> dict[str, Any]:
 def _older_as_v3(array: ArrayFacts) -> dict[str, Any]:
     older = array.metadata.older
     assert older is not None
-    codecs = array.codecs
-    own = any(isinstance(codec, (V2Filters, V2Compressor)) for codec in codecs)  # no document of v3 may name them
+    chain = array._inner_chain()
+    own = any(isinstance(codec, (V2Filters, V2Compressor)) for codec in array.codecs)  # no document of v3 may name them
     return {
         "chunks": array.chunks,
         "shards": None,
-        "filters": None if own else [each for each in codecs if isinstance(each, ArrayArrayCodec)] or None,
-        "serializer": "auto" if own else next(each for each in codecs if isinstance(each, ArrayBytesCodec)),
-        "compressors": "auto" if own else [each for each in codecs if isinstance(each, BytesBytesCodec)] or None,
+        "filters": None if own else chain.filters or None,
+        "serializer": "auto" if own else chain.serializer,
+        "compressors": "auto" if own else chain.compressors or None,
         "fill_value": array.metadata.fill_value,
         "zarr_format": 3,
     }

@@ -104,7 +104,8 @@ def parse_node_json(document: Mapping[str, JSON], subject: str) -> NodeMetadata:
     version = document.get("zarr_format")
     if version not in (1, 2) or isinstance(version, bool):
         return v3.parse_node_json(document, subject)
-    own = {name: value for name, value in document.items() if name not in ("attributes", "consolidated_metadata")}
+    beside = ("attributes", "consolidated_metadata", "node_type")
+    own = {name: value for name, value in document.items() if name not in beside}
     attributes = document.get("attributes")
     problems = Problems()
     node: NodeMetadata | None

@@ -40,8 +40,6 @@ PARTS = {
     "attributes": ["tests/test_attributes.py"],
     "v2": ["tests/test_v2.py"],
     "resize": ["tests/test_resize.py"],
-    "tree": ["tests/test_tree.py"],
-    "chunk grids": ["tests/test_unified_chunk_grid.py"],
 }
 
 

@@ -16,6 +16,7 @@ import os
 import pkgutil
 import re
 import sys
+import warnings
 from abc import ABCMeta
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partialmethod
@@ -81,6 +82,15 @@ def replacements() -> dict[int, Any]:
     return found
 
 
+def in_json(value: Any) -> Any:
+    """Codecs of zardine as they stand in a document."""
+    from zardine.codecs.base import Codec
+
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(in_json, value))
+    return value.to_dict() if isinstance(value, Codec) else value
+
+
 class Document(type):
     """A class of metadata: its constructor is zarr-python's, what it makes is zardine's."""
 
@@ -89,7 +99,8 @@ class Document(type):
     version: int | None
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return cls.own.from_dict(json.loads(json.dumps(cls.original(*args, **kwargs).to_dict())))
+        plain = {name: in_json(value) for name, value in kwargs.items()}
+        return cls.own.from_dict(json.loads(json.dumps(cls.original(*args, **plain).to_dict())))
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.own) and cls.version in (None, instance.zarr_format)
@@ -149,7 +160,7 @@ def give_helpers(copies: dict[str, ModuleType]) -> None:
 
     def create_rooted_hierarchy(*, store: Any, nodes: Any, overwrite: bool = False) -> Any:
         made = dict(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite))
-        return made[min(made, key=len)]
+        return made[min(nodes, key=len)]
 
     def create_nodes(*, store: Any, nodes: Any) -> Any:
         return create_hierarchy(store=store, nodes=nodes, overwrite=True)
@@ -187,13 +198,16 @@ def help_private_names() -> None:
         lambda self: tuple(axis.count for axis in self._source.layout.grids.objects)
     )
 
-    def their_grid(array: Any) -> Any:
-        from zarr.core.chunk_grids import ChunkGrid
-        from zarr.core.metadata.v2 import ArrayV2Metadata
-        from zarr.core.metadata.v3 import ArrayV3Metadata
+    from zarr.core.chunk_grids import ChunkGrid
+    from zarr.core.config import config as their_config
+    from zarr.core.metadata.v2 import ArrayV2Metadata
+    from zarr.core.metadata.v3 import ArrayV3Metadata
 
+    def their_grid(array: Any) -> Any:
         kind = ArrayV3Metadata if array.metadata.zarr_format == 3 else ArrayV2Metadata
-        return ChunkGrid.from_metadata(kind.from_dict(array.metadata.to_dict()))
+        with their_config.set({"array.rectilinear_chunks": True}), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ChunkGrid.from_metadata(kind.from_dict(array.metadata.to_dict()))
 
     Array._chunk_grid = AsyncArray._chunk_grid = property(their_grid)
 
