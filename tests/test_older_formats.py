@@ -428,3 +428,14 @@ def test_fill_values_of_v2_with_nuls(stored: str, value: bytes) -> None:
     assert json.loads(bytes(store.get(".zarray") or b""))["fill_value"] == stored
     again = zardine.create_array(None, shape=2, dtype="S2", zarr_format=2, fill_value=value)
     assert again[...].tolist() == [value] * 2
+
+
+def test_a_handle_of_a_new_array_with_filters_stays_right_when_others_change_the_shape() -> None:
+    """What it was made of and what is read of its document say the same in other types."""
+    store = MemoryStore()
+    made = zardine.create(2, dtype=object, object_codec=numcodecs.JSON(), zarr_format=2, store=store)
+    made[...] = np.array(["a", "b"], object)
+    zardine.open_array(store).resize(3)
+    assert made[...].tolist() == ["a", "b"]
+    made[0] = "c"
+    assert zardine.open_array(store)[:2].tolist() == ["c", "b"]

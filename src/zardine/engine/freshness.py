@@ -14,13 +14,14 @@ Before a handle uses what it found, and before it writes, it looks whether the d
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from zardine.engine.documents import read_document
 from zardine.engine.layout import ArrayLayout, prepare_layout
@@ -209,8 +210,10 @@ def is_same_generation(layout: ArrayLayout, current: ArrayMetadata) -> bool:
     return layout.keys == now.keys and layout.codecs == now.codecs and layout.grid.continues(now.grid)
 
 
-def _layout_members(metadata: ArrayMetadata) -> tuple[Any, ...]:
-    return metadata.chunk_grid, metadata.chunk_key_encoding, metadata.codecs
+def _layout_members(metadata: ArrayMetadata) -> str:
+    """As text, since what was read has lists where what a user gave may have tuples."""
+    members = (metadata.chunk_grid, metadata.chunk_key_encoding, *metadata.codecs)
+    return json.dumps([each.to_json() for each in members], sort_keys=True)
 
 
 def _same_fill(a: ArrayMetadata, b: ArrayMetadata) -> bool:
