@@ -12,7 +12,7 @@ from zardine.data_types import data_type_for
 from zardine.errors import CorruptionError
 from zardine.json_document import Problems
 from zardine.sharding.index import EMPTY
-from zardine.sharding.layout import ShardLayout
+from zardine.sharding.layout import ShardLayout, reader
 
 _INTERESTING = (0, 1, 15, 16, 100, 2**31, 2**32, 2**62, 2**63 - 1, 2**63, EMPTY - 16, EMPTY - 1, EMPTY)
 
@@ -62,7 +62,7 @@ class HostileIndex:
         """Whether the index of ``shard`` passes; fails if that is wrong."""
         try:
             index = self.layout.index_of(shard)
-            self.layout.check(index, len(shard))
+            self.layout.check(index, len(shard), reader(shard))
         except CorruptionError:
             assert not self.is_right(shard), f"refused: {shard.hex()}"
             return False
