@@ -13,6 +13,7 @@ from zardine.engine.freshness import note_change, with_generation
 from zardine.engine.workers import for_each
 from zardine.errors import (
     ArrayNotFoundError,
+    ChunkTooLargeError,
     ConditionFailedError,
     ContainsArrayError,
     ContainsGroupError,
@@ -212,6 +213,8 @@ def _is_v1(data: BytesLike) -> bool:
 def parse_found(name: str, documents: Mapping[str, BytesLike | None], store: Store, path: str) -> NodeMetadata:
     try:
         return parse_documents(name, documents, "the document is invalid")
+    except ChunkTooLargeError as error:
+        raise error.at(key=join_path(path, name)) from None
     except MetadataError as error:
         raise type(error)(
             f"the document {name} of {describe(store, path)} is invalid"

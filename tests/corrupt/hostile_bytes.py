@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numcodecs
+import numpy as np
 import zstandard
 
 import zardine
@@ -333,8 +334,6 @@ def specimens(mark: str) -> Iterator[tuple[str, Callable[[], Specimen]]]:
 
 
 def zardine_objects() -> Any:
-    import numpy as np
-
     objects = np.empty(2, object)
     objects[:] = ["a", "b"]
     return objects
@@ -366,7 +365,7 @@ def actions() -> dict[str, Callable[[Path, Path], Any]]:
     def write_part(place: Path, _: Path) -> None:
         node = opened(place)
         if hasattr(node, "shape"):
-            node[1:2] = node.fill_value if node.dtype.kind in "VO" else "x" if node.dtype.kind == "T" else 1
+            node[1:2] = np.zeros(1, node.dtype) if node.dtype.kind == "V" else "x" if node.dtype.kind in "TO" else 1
 
     def in_memory(place: Path, _: Path) -> Any:
         values = {

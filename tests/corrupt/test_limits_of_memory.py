@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import struct
+import subprocess
+import sys
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -292,6 +295,40 @@ def test_options_of_codecs_that_cannot_be():
                 zardine.open_array(v2(b"abc", dtype=dtype, filters=filters))[...]
 
 
+TOO_MUCH = """
+import resource, sys
+import numpy as np
+import zardine
+
+store = zardine.storage.MemoryStore()
+array = zardine.create_array(store, shape=3 * 2**26, chunks=2**20, shards=3 * 2**26, dtype="f8", compressors=None)
+values = np.broadcast_to(np.float64(1.5), array.shape)
+zardine.config.set({"limits.chunk_bytes": 2**40})
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, used + 2**30))
+try:
+    array[...] = values
+except zardine.errors.ChunkTooLargeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs the memory that a process has")
+@pytest.mark.parametrize("kernel", ["0", "1"])
+def test_where_there_is_no_memory_the_error_says_how_many_bytes_and_nothing_else_is_printed(kernel):
+    run = subprocess.run(
+        [sys.executable, "-c", TOO_MUCH],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "ZARDINE_KERNEL": kernel},
+    )
+    assert run.returncode == 0, run.stderr
+    assert "1610612736 bytes does not fit into memory" in run.stdout
+    assert "key 'c/0'" in run.stdout
+    assert run.stderr == ""
+
+
 # programs in data
 
 
@@ -319,7 +356,7 @@ def test_programs_in_data_are_run_only_when_that_is_allowed(chain, tmp_path, mon
     for action in (
         lambda: opened[...],
         lambda: opened[:1],
-        lambda: opened.__setitem__(slice(0, 1), opened.fill_value),
+        lambda: opened.__setitem__(slice(0, 1), "x" if opened.dtype.kind in "OT" else 1),
         lambda: zardine.open_array(store)[...],
     ):
         with pytest.raises(ZardineError, match="can run any program"):

@@ -232,11 +232,13 @@ struct NewByteArray<'py>(Bound<'py, PyByteArray>);
 impl<'py> NewByteArray<'py> {
     fn new(py: Python<'py>, length: usize) -> PyResult<Self> {
         let size = ffi::Py_ssize_t::try_from(length).map_err(|_| invalid("too many bytes"))?;
-        // SAFETY: the GIL is held, as `py` proves; null stands for memory that is not initialized.
-        let object = unsafe { ffi::PyByteArray_FromStringAndSize(std::ptr::null(), size) };
-        // SAFETY: the call gives a new reference, or null and an exception.
-        let object = unsafe { Bound::from_owned_ptr_or_err(py, object)? };
-        Ok(NewByteArray(object.cast_into::<PyByteArray>()?))
+        // Empty first: where there is not enough memory, CPython 3.11 frees a half-made object, and complains of it.
+        let object = PyByteArray::new(py, &[]);
+        // SAFETY: the GIL is held, as `py` proves, and nobody else knows of the object; what it gains is not initialized.
+        if unsafe { ffi::PyByteArray_Resize(object.as_ptr(), size) } < 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(NewByteArray(object))
     }
 
     /// The `body` bytes after the first `head` bytes, still to be written; all others become zero.

@@ -6,7 +6,7 @@ Specification: core 3.1, "Codecs": zero or more ``array -> array``, exactly one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,19 @@ from zardine.errors import ChunkDecodeError, DataError, MetadataError, Problem
 from zardine.json_document import Problems
 from zardine.limits import CHUNK, TEXT, UNUSED, limit_of, too_large
 from zardine.settings import config
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Allowed:
+    """What some settings allow a chain."""
+
+    settings: Mapping[str, Any] | None
+    most: int
+    """Bytes of an encoded chunk that may be read."""
+    limits: tuple[SizeLimit, ...]
+    """As those of the chain, with what the settings say in them."""
+    fits: bool
+    """Whether the elements of a chunk may take the memory that they need."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,8 +50,8 @@ class CodecChain:
     """How many bytes an encoded chunk may take."""
     memory: int
     """Bytes of the elements of a chunk in memory, at the step of the chain where they take most."""
-    _seen: list[Any] = field(default_factory=lambda: [None, 0, True], repr=False)
-    """The settings that were looked at last, :meth:`most_stored`, and whether the memory is allowed."""
+    _seen: list[_Allowed] = field(default_factory=lambda: [_Allowed(None, 0, (), fits=True)], repr=False)
+    """What the settings allow that were looked at last."""
 
     @property
     def encoded_size(self) -> int | None:
@@ -50,20 +63,24 @@ class CodecChain:
         """Most bytes that an encoded chunk may take, without unused ones; ``None`` where elements vary in length."""
         return None if TEXT in self.encoded.settings else self.encoded.nbytes
 
+    def _allowed(self) -> _Allowed:
+        """What the settings allow now."""
+        known = self._seen[0]
+        if known.settings is not config.snapshot:
+            fits, most = self.memory <= limit_of(CHUNK), self.encoded.now().nbytes
+            limits = tuple(limit.now() for limit in self.limits)
+            known = _Allowed(config.snapshot, most if fits else min(most, LOOK), limits, fits=fits)
+            self._seen[0] = known
+        return known
+
     def most_stored(self) -> int:
         """The most bytes of an encoded chunk that may be read."""
-        settings = config.snapshot
-        if self._seen[0] is not settings:
-            fits = self.memory <= limit_of(CHUNK)
-            most = self.encoded.now().nbytes
-            self._seen[:] = settings, most if fits else min(most, LOOK), fits
-        found: int = self._seen[1]
-        return found
+        return self._allowed().most
 
     def most_for_kernel(self) -> int:
         """:meth:`most_stored`, or -1 where a decoded chunk takes more memory than settings allow."""
-        most = self.most_stored()
-        return most if self._seen[2] else -1
+        allowed = self._allowed()
+        return allowed.most if allowed.fits else -1
 
     def check_stored(self, nbytes: int) -> None:
         """Raise the error for an encoded chunk of ``nbytes`` bytes that is more than :meth:`most_stored`.
@@ -82,7 +99,7 @@ class CodecChain:
 
     def check_memory(self) -> None:
         """Raise :class:`~zardine.errors.ChunkTooLargeError` where a chunk takes more memory than the settings allow."""
-        if self.memory > limit_of(CHUNK):
+        if not self._allowed().fits:
             raise too_large(f"a chunk of shape {self.spec.shape}", self.memory, CHUNK)
 
     @property
@@ -119,8 +136,8 @@ class CodecChain:
         """
         codec: Codec = self.serializer
         try:
-            for codec, limit in zip(reversed(self.compressors), reversed(self.limits), strict=True):
-                data = codec.decode(data, limit.now())
+            for codec, limit in zip(reversed(self.compressors), reversed(self._allowed().limits), strict=True):
+                data = codec.decode(data, limit)
             codec = self.serializer
             serialized = self.limits[0] if self.limits else self.encoded
             if not codec.counts_first and (not serialized.exact or serialized.nbytes == len(data)):

@@ -70,13 +70,13 @@ class VLenArrayCodec(VLenElements):
     name: ClassVar[str] = "vlen-array"
 
 
-def elements_to_bytes(array: npt.NDArray[Any], spec: ChunkSpec, *, codec: str) -> Iterator[bytes]:
-    """The stored bytes of each element in C order."""
+def elements_to_bytes(array: npt.NDArray[Any], spec: ChunkSpec, *, codec: str) -> Iterator[list[bytes]]:
+    """The stored bytes of each element in C order, some at a time."""
     flat = array.reshape(-1)
     for start in range(0, flat.size, AT_ONCE):
         values = flat[start : start + AT_ONCE].tolist()
         if spec.data_type.name in BYTES_TYPES:
-            yield from (_plain(value, codec) for value in values)
+            yield [_plain(value, codec) for value in values]
             continue
         try:
             encoded = [str.encode(value) for value in values]
@@ -85,7 +85,7 @@ def elements_to_bytes(array: npt.NDArray[Any], spec: ChunkSpec, *, codec: str) -
         except TypeError:
             wrong = next(value for value in values if not isinstance(value, str))
             raise EncodeError(f"expected strings, found {wrong!r}", codec=codec) from None
-        yield from encoded
+        yield encoded
 
 
 def elements_from_bytes(elements: Iterator[bytes], spec: ChunkSpec, *, codec: str) -> npt.NDArray[Any]:

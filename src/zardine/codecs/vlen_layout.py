@@ -6,8 +6,8 @@ All numbers are unsigned 32-bit little endian. Specification: zarr-extensions "c
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 
@@ -23,17 +23,17 @@ _MOST = 2**32 - 1
 _unpack = struct.Struct("<I").unpack_from
 
 
-def join_elements(elements: Iterator[bytes], count: int, *, codec: str) -> bytes:
+def join_elements(batches: Iterable[list[bytes]], count: int, *, codec: str) -> bytes:
     """The stored form of ``count`` elements; raises :class:`EncodeError` where a number does not fit in 32 bits.
 
-    They are taken some at a time, since small Python objects take many times their bytes.
+    They come some at a time (:data:`AT_ONCE`), since small Python objects take many times their bytes.
     """
     if count > _MOST:
         raise EncodeError(f"more than {_MOST} elements", codec=codec)
     pieces = [count.to_bytes(_WORD, "little")]
-    while batch := list(islice(elements, AT_ONCE)):
+    for batch in batches:
         lengths = np.fromiter(map(len, batch), np.int64, len(batch))
-        if lengths.max() > _MOST:
+        if lengths.max(initial=0) > _MOST:
             raise EncodeError(f"more than {_MOST} bytes in one element", codec=codec)
         headers = lengths.astype("<u4").tobytes()
         prefixes = (headers[at : at + _WORD] for at in range(0, len(headers), _WORD))

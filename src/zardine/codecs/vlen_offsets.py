@@ -86,7 +86,7 @@ class VLenOffsetsCodec(Configured, ArrayBytesCodec):
 
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """Offsets and bytes of the elements in C order."""
-        elements = list(elements_to_bytes(array, spec, codec=self.name))
+        elements = [each for batch in elements_to_bytes(array, spec, codec=self.name) for each in batch]
         offsets = np.zeros(len(elements) + 1, np.uint64)
         np.cumsum([len(element) for element in elements], out=offsets[1:])
         total = int(offsets[-1])

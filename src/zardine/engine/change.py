@@ -15,7 +15,6 @@ from zardine.engine.read import decode_chunk
 from zardine.engine.source import ArraySource
 from zardine.errors import CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
-from zardine.limits import CHUNK, limit_of
 from zardine.sharding.layout import ShardLayout
 
 
@@ -88,7 +87,7 @@ class Change:
         pipeline = self.source.layout.pipeline
         if pipeline is None or self.fields is not None or not isinstance(self.plan, GridPlan):
             return None
-        if self.source.layout.chunk_nbytes > limit_of(CHUNK):
+        if not self.source.layout.fits_memory:
             return None
         how = Encoding(self.source.keeps_empty_chunks, self.threads, head, tail)
         encoded = encode(pipeline, self.values, self.part.rows()[which], self.plan.kernel_axes(), how, old)

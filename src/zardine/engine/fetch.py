@@ -30,6 +30,8 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 _MOSTLY = 0.5
 """The share of its inner chunks from which on a shard is mostly wanted."""
 
+_FEW = 16
+
 MISSING = -1
 """Length of a chunk that is not stored."""
 
@@ -114,7 +116,7 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool,
             if settled:
                 file.wait()
             if layout is None:
-                _check_lengths(source, part, np.array([file.size]))
+                _check_length(source, part, file.size)
                 return _whole_object(file, file.size, file.version, settled)
             return _in_file(source, part, layout, key, file, settled=settled)
         except CorruptionError:
@@ -129,7 +131,7 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool,
         reading = source.store.read_up_to(key, source.layout.chain_of(part.object).most_stored())
         if reading is None:
             return _none(part)
-        _check_lengths(source, part, np.array([reading.size]))
+        _check_length(source, part, reading.size)
         return _whole_object(reading.parts[0], reading.size, reading.version)
     return _in_shard(source, part, layout, key)
 
@@ -211,19 +213,23 @@ def _in_large_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, 
     raise StoreError(f"key {key!r} of {source.store} is replaced as often as it is read")
 
 
-def _check_lengths(source: ArraySource, part: ObjectPart, lengths: Ints, offsets: Ints | None = None) -> None:
+def _check_lengths(source: ArraySource, part: ObjectPart, lengths: Ints, offsets: Ints) -> None:
     """Raise the error for the first chunk that is longer than what may be read; see :meth:`CodecChain.check_stored`."""
-    chain = source.layout.chain_of(part.object)
-    most = chain.most_stored()
-    if lengths.max(initial=MISSING) > most:
+    most = source.layout.chain_of(part.object).most_stored()
+    longest = max(lengths.tolist(), default=MISSING) if len(lengths) <= _FEW else int(lengths.max())
+    if longest > most:
         i = int(np.argmax(lengths > most))
-        length = int(lengths[i])
+        _check_length(source, part, int(lengths[i]), i, int(offsets[i]))
+
+
+def _check_length(source: ArraySource, part: ObjectPart, length: int, i: int = 0, offset: int = 0) -> None:
+    """Raise the error for chunk ``i`` if it is longer than what may be read."""
+    chain = source.layout.chain_of(part.object)
+    if length > chain.most_stored():
         try:
             chain.check_stored(length)
         except DataError as error:
-            raise error.at(
-                chunk=part.chunk(i), byte_range=(0 if offsets is None else int(offsets[i]), length)
-            ) from None
+            raise error.at(chunk=part.chunk(i), byte_range=(offset, length)) from None
 
 
 def _whole_is_cheaper(source: ArraySource, part: ObjectPart, layout: ShardLayout) -> bool:

@@ -22,6 +22,7 @@ from zardine.engine.pipelines import make_pipeline
 from zardine.errors import Problem
 from zardine.indexing.plan import TwoGrids
 from zardine.json_document import Problems
+from zardine.limits import CHUNK, limit_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.sharding.layout import ShardLayout
 
@@ -85,6 +86,13 @@ class ArrayLayout:
         if self.sharding is None or not self.sharding.before:
             return self.metadata.fill
         return self.sharding.missing(self.metadata)
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether the settings allow the memory that a decoded chunk takes, be it the largest."""
+        if self.blocks is not None:
+            return self.chain(self.blocks.chunk).most_for_kernel() >= 0
+        return self.chunk_nbytes <= limit_of(CHUNK)
 
     @property
     def chunk_nbytes(self) -> int:

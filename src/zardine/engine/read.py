@@ -25,7 +25,7 @@ from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
 from zardine.errors import ChunkNotFoundError, CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
-from zardine.limits import CHUNK, limit_of, no_memory, within_memory
+from zardine.limits import no_memory
 from zardine.settings import thread_count
 from zardine.stores.base import OpenFile
 
@@ -42,11 +42,12 @@ def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
     Raises :class:`~zardine.errors.CorruptionError`, with array, key and chunk, for stored bytes that are damaged.
     """
     try:
-        with within_memory("what is read of one array at a time", array=source.path):
-            _read_plan(source, plan, out)
+        _read_plan(source, plan, out)
     except DataError:
         check_fresh(source, surely=True)  # perhaps it is no damage but another layout
         raise
+    except MemoryError:
+        raise no_memory("what is read of one array at a time").at(array=source.path) from None
 
 
 def _read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> None:
@@ -57,7 +58,7 @@ def _read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> N
         check_fresh(source)
         return
     native = source.layout.pipeline is not None and out.dtype == source.layout.metadata.dtype
-    native = native and source.layout.chunk_nbytes <= limit_of(CHUNK)  # else the reason is found chunk by chunk
+    native = native and source.layout.fits_memory  # else the reason is found chunk by chunk
     raw = out.view(f"V{out.dtype.itemsize}") if native else None
     if source.store.gives_files:
         while group := list(islice(parts, _MOST_OBJECTS)):

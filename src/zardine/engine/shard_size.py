@@ -12,7 +12,7 @@ from zardine.codecs.chain import CodecChain
 from zardine.engine.ranges import join_ranges
 from zardine.errors import ConditionFailedError, CorruptionError, DataError, ShardIndexError
 from zardine.limits import CHUNK, TEXT, UNUSED, check_size, limit_of
-from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.index import EMPTY, ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Reading, Store, Version
 
@@ -95,8 +95,7 @@ def check_carried(
     message: str = "",
 ) -> None:
     """Raise for the first inner chunk that is longer than any can be, but for the rows ``but`` of the index."""
-    most = chain.encoded.now().nbytes
-    too_long = index.stored() & (index.lengths > np.uint64(most))
+    too_long = (index.lengths > np.uint64(chain.most_stored())) & (index.lengths != EMPTY)
     if but is not None:
         too_long[but] = False
     if too_long.any():
