@@ -325,9 +325,13 @@ def create_node(
 def _clear(store: Store, path: str) -> bool:
     """Erase everything at and below ``path``, as :func:`erase_node` does. Gives whether there was anything."""
     prefix = f"{path}/" if path else ""
-    if next(iter(store.list_prefix(prefix)), None) is None:
-        return False
-    if store.has_cheap_looks:
+    try:
+        if next(iter(store.list_prefix(prefix)), None) is None:
+            return False
+        is_listed = True
+    except StoreError:  # as a file that is no archive; whether it may be replaced the store knows
+        is_listed = False
+    if is_listed and store.has_cheap_looks:
         erase_node(store, path)
     else:
         store.erase_prefix(prefix)

@@ -375,8 +375,8 @@ def blocks(draw: st.DrawFn, sizes: tuple[tuple[int, ...], ...]) -> tuple[Any, An
             items.append(at)
             first, last = at % count, at % count + 1
         else:
-            bound = st.one_of(st.none(), st.integers(-count - 1, count + 1))
-            item = slice(draw(bound), draw(bound))
+            start = st.one_of(st.none(), st.integers(-count - 1, max(0, count - 1)))  # beyond the grid is an error
+            item = slice(draw(start), draw(st.one_of(st.none(), st.integers(-count - 1, count + 1))))
             items.append(item)
             first, last, _ = item.indices(count)
             last = max(first, last)

@@ -265,7 +265,7 @@ def _parse_consolidated(value: Mapping[str, JSON], problems: Problems) -> dict[s
     for key, document in documents.items():
         path, _, name = key.rpartition("/")
         if path and name in (ARRAY, GROUP) and isinstance(document, Mapping):
-            if not is_key(path) or "__zardine" in path.split("/"):
+            if not is_key(path):
                 problems.add(f"{CONSOLIDATED}: metadata.{key}", "no key of a store")
                 continue
             attributes = documents.get(f"{path}/{ATTRIBUTES}", {})

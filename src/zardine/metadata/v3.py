@@ -301,8 +301,6 @@ def _parse_consolidated(value: JSON, problems: Problems) -> dict[str, Mapping[st
         elif path.strip("/"):  # else it is the group itself
             parts = path.strip("/").split("/")
             reason = next(filter(None, map(explain_bad_name, parts)), None)
-            if reason is None and "__zardine" in parts:
-                reason = "the name '__zardine' is reserved"
             if reason is not None:
                 problems.add(f"{place}.metadata.{path}", reason)
     found = {path.strip("/"): node for path, node in nodes.items() if isinstance(node, Mapping)}

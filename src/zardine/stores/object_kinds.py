@@ -47,7 +47,7 @@ def origin_of(inner: Any, kind: str) -> tuple[str, str, str]:
 
 def bucket_of(inner: Any, kind: str) -> str:
     """The name of the bucket or container; empty for what has none."""
-    name = "" if kind in ("MemoryStore", "LocalStore") else inner.config.get(_BUCKETS.get(kind, ""))
+    name = "" if kind in ("MemoryStore", "LocalStore", "HTTPStore") else inner.config.get(_BUCKETS.get(kind, ""))
     return str(name or "")
 
 
