@@ -16,6 +16,7 @@ from zardine.json_document import JSON, Extension, Problems
 from zardine.metadata import v1, v2
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.numcodecs_objects import build_codec
 from zardine.metadata.v2_codecs import Storage, from_codecs, to_codecs
 from zardine.metadata.v2_dtypes import dtype_to_json
 from zardine.metadata.v2_fill_values import fill_to_json
@@ -89,8 +90,6 @@ def new_older_metadata(
 
 def numcodecs_json(value: Any, what: str) -> Mapping[str, JSON]:
     """The configuration, with its ``id``, of a codec that a user gave in the argument ``what``."""
-    import numcodecs
-
     if isinstance(getattr(value, "codec_id", None), str):
         configuration = value.get_config()
     elif isinstance(value, Mapping) and "id" in value:
@@ -105,7 +104,8 @@ def numcodecs_json(value: Any, what: str) -> Mapping[str, JSON]:
             raise ValueError(f"{what}: {codec.name} is no codec of Zarr v2")
         configuration = dict(given[0])
     try:
-        numcodecs.get_codec(dict(configuration))
+        if configuration["id"] != "pickle":  # which is written without an object of it
+            build_codec(configuration)
     except Exception as error:  # code of other packages
         raise ValueError(f"{what}: numcodecs refuses {configuration}: {error}") from None
     return {name: _plain(each) for name, each in configuration.items() if name != "typesize"}

@@ -93,14 +93,17 @@ def codec_class(name: str) -> type[Codec] | None:
     return CODECS.get(name)
 
 
-def parse_codec(value: JSON, place: str, problems: Problems) -> Codec | None:
-    """The codec at ``place`` of a metadata document: an object, or a name by itself.
+def parse_codec(value: JSON, place: str, problems: Problems, *, within: bool = False) -> Codec | None:
+    """The codec at ``place`` of a metadata document: an object, or a name by itself; ``within`` another codec.
 
     ``None`` after noting every problem; ``None`` also for an unknown codec that says ``"must_understand": false``,
     which is passed over (core 3.1, "Extension definition").
     """
     extension = parse_extension(value, place, problems)
     if extension is None:
+        return None
+    if within and extension.name.startswith("zardine.v2_"):
+        problems.unknown(f"{place}.name", f"{extension.name} belongs to Zarr v2; no v3 document may name it")
         return None
     cls = codec_class(extension.name)
     if extension.name == "endian":

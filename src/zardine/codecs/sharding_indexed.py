@@ -323,7 +323,7 @@ def _parse_list(value: JSON, place: str, problems: Problems) -> tuple[Codec, ...
     if not isinstance(value, (list, tuple)):
         problems.expected(place, "an array of codecs", value)
         return None
-    found = [parse_codec(item, f"{place}[{i}]", problems) for i, item in enumerate(value)]
+    found = [parse_codec(item, f"{place}[{i}]", problems, within=True) for i, item in enumerate(value)]
     return tuple(codec for codec in found if codec is not None)
 
 

@@ -20,12 +20,12 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.codecs.base import BytesBytesCodec, ChunkSpec, SizeLimit
-from zardine.codecs.numcodecs.building import MAY_UNPICKLE, UnsafeCodecError, build_codec, check_safe
 from zardine.codecs.numcodecs.serializers import decompress_pcodec, zfp_size
 from zardine.codecs.registry import codec_class
 from zardine.errors import ChunkDecodeError, DataError, EncodeError, PickleCodecDisabledError
 from zardine.json_document import JSON, Problems
 from zardine.limits import CHUNK, TEXT, UNUSED, check_size
+from zardine.metadata.numcodecs_objects import MAY_UNPICKLE, UnsafeCodecError, build_codec, check_safe
 from zardine.settings import config
 
 _PICKLE: Final = "pickle"

@@ -37,7 +37,7 @@ def _codecs(value: JSON, place: str, problems: Problems) -> tuple[Codec, ...]:
         problems.expected(place, "an array of codecs", value)
         return ()
     found = [
-        item if isinstance(item, Codec) else parse_codec(item, f"{place}[{i}]", problems)
+        item if isinstance(item, Codec) else parse_codec(item, f"{place}[{i}]", problems, within=True)
         for i, item in enumerate(value)
     ]
     return tuple(codec for codec in found if codec is not None)

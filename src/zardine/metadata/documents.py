@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zardine.data_types.base import DataType
 from zardine.json_document import JSON, Extension
+from zardine.metadata.numcodecs_objects import shown_codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +159,7 @@ def _no_member(metadata: ArrayMetadata, member: str) -> AttributeError:
 
 
 def _numcodec(configuration: Mapping[str, JSON] | None) -> Any:
-    import numcodecs
-
-    return None if configuration is None else numcodecs.get_codec(dict(configuration))
+    return None if configuration is None else shown_codec(configuration)
 
 
 class ConsolidatedMetadata(dict[str, Mapping[str, JSON]]):

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from zardine.codecs.base import Codec
-from zardine.codecs.numcodecs.building import build_codec
 from zardine.errors import UnsupportedError
 from zardine.json_document import JSON, Problems, show
+from zardine.metadata.numcodecs_objects import build_codec
 
 PREFIX = "numcodecs."
 

@@ -60,6 +60,37 @@ def check_safe(configuration: Mapping[str, JSON]) -> None:
             raise _refusal(unsafe)
 
 
+class RefusedCodec:
+    """Stands for a codec that was not made: it says what the document says, and does nothing."""
+
+    def __init__(self, configuration: Mapping[str, JSON]) -> None:
+        self.codec_id = str(configuration.get("id"))
+        self._configuration = dict(configuration)
+
+    def get_config(self) -> dict[str, JSON]:
+        """What the document says."""
+        return dict(self._configuration)
+
+    def encode(self, buf: Any) -> Any:
+        """Raise :class:`UnsafeCodecError`."""
+        raise _refusal(self.codec_id)
+
+    def decode(self, buf: Any, out: Any = None) -> Any:
+        """Raise :class:`UnsafeCodecError`."""
+        raise _refusal(self.codec_id)
+
+    def __repr__(self) -> str:
+        return f"RefusedCodec({self._configuration!r})"
+
+
+def shown_codec(configuration: Mapping[str, JSON]) -> Any:
+    """As :func:`build_codec`; for one that is not allowed, what stands for it."""
+    try:
+        return build_codec(configuration)
+    except UnsafeCodecError:
+        return RefusedCodec(configuration)
+
+
 def unsafe_codec(configuration: JSON) -> str | None:
     """The name of the first codec in a configuration, however deep, that can run programs; ``None``: there is none."""
     waiting: list[tuple[JSON, bool]] = [(configuration, False)]
@@ -182,4 +213,7 @@ def _parts(codec: Any) -> Iterator[Any]:
             waiting += list(value)
 
 
-__all__ = ["MAY_UNPICKLE", "UnsafeCodecError", "build_codec", "check_safe", "unsafe_codec"]
+__all__ = [
+    *("MAY_UNPICKLE", "RefusedCodec", "UnsafeCodecError"),
+    *("build_codec", "check_safe", "shown_codec", "unsafe_codec"),
+]
