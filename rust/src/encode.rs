@@ -287,7 +287,9 @@ fn append_sums(span: &mut Span) {
     while span.room() > 0 {
         let sum = computed.to_le_bytes();
         span.append(&sum);
-        computed = sum::crc32c(computed, &sum);
+        if span.room() > 0 {
+            computed = sum::crc32c(computed, &sum);
+        }
     }
 }
 

@@ -46,6 +46,14 @@ impl FillValue {
     /// As `is_all_of`, of bytes that others may change.
     pub fn is_all_of_shared(&self, content: SharedBytes) -> bool {
         let same = |block: &[u8]| *block == self.pattern[..block.len()];
+        let mut first = [0];
+        if content.is_empty() {
+            return true;
+        }
+        content.copy_to(0, &mut first);
+        if first[0] != self.pattern[0] {
+            return false; // mostly
+        }
         if content.len() <= FEW && content.len() <= self.pattern.len() {
             return content.all_blocks(&mut [0; FEW], same); // in one block
         }
