@@ -61,13 +61,12 @@ class ZipStore(Store):
         if mode not in (None, "r", "a", "w", "x"):
             raise ValueError(f"mode must be one of 'r', 'a', 'w' and 'x', not {mode!r}")
         super().__init__(read_only=mode == "r" if read_only is None else read_only)
-        self._open(path, "nothing")
+        self._open(path, "all files" if mode == "w" else "nothing")
         if mode == "r" and not os.path.exists(self._path):
             raise StoreError(f"there is no zip archive {self._path!r}")
         if mode == "x" and os.path.exists(self._path):
             raise NodeExistsError(f"{self._path!r} is there already: mode='w' replaces it")
         if mode == "w":
-            self._open(path, "all files")
             self.erase_prefix("")
 
     @classmethod
@@ -76,7 +75,8 @@ class ZipStore(Store):
 
         Nothing is changed before all of the archive is erased, or it is written to.
         """
-        self = cls(path)
+        self = object.__new__(cls)
+        Store.__init__(self)
         self._open(path, "all files" if anew else "empty files")
         return self
 
