@@ -108,10 +108,10 @@ class Array(StoredFacts):
         self._source = ArraySource(store, path, layout, config or ArrayConfig.from_settings())
 
     @classmethod
-    def open(cls, store: StoreLike, *, config: ArrayConfigLike = None) -> Array:
+    def open(cls, store: StoreLike, zarr_format: int | None = None, *, config: ArrayConfigLike = None) -> Array:
         """Open the array that is stored at ``store``. Raises :class:`~zardine.errors.ArrayNotFoundError`."""
         found, path = find_place(store)
-        return cls(found, path, load_array(found, path), parse_array_config(config))
+        return cls(found, path, load_array(found, path, zarr_format), parse_array_config(config))
 
     @classmethod
     def from_dict(cls, store_path: StorePath, data: Mapping[str, Any]) -> Array:
@@ -467,10 +467,9 @@ class Array(StoredFacts):
     def _get(self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields) -> Any:
         if fields is not None:
             self._check_fields(fields)
-        in_buffer = getattr(out, "as_ndarray_like", None)
-        if in_buffer is not None:  # a buffer of zarr-python
-            out = in_buffer()
         if out is not None:
+            if not isinstance(out, np.ndarray) and hasattr(out, "as_ndarray_like"):  # a buffer of zarr-python
+                out = out.as_ndarray_like()
             check_output(out, selection.shape)
         shape = selection.shape
         direct = out is not None and fields is None and out.dtype == self.dtype

@@ -349,3 +349,13 @@ def test_order_of_inner_chunks_by_the_codec(asked: Any, meant: str) -> None:
     assert len(set(made)) == 1
     with pytest.raises(errors.MetadataError, match="subchunk_write_order"):
         codecs.ShardingCodec(chunk_shape=(1, 1), subchunk_write_order="other")  # type: ignore[arg-type]
+
+
+def test_arrays_are_opened_as_one_version() -> None:
+    store = MemoryStore()
+    zardine.create_array(store, shape=1, dtype="i4", zarr_format=2)
+    assert zardine.Array.open(store, 2) == zardine.Array.open(store, zarr_format=None)
+    with pytest.raises(errors.ArrayNotFoundError):
+        zardine.Array.open(store, zarr_format=3)
+    with pytest.raises(errors.ArrayNotFoundError):
+        asyncio.run(zardine.AsyncArray.open(store, zarr_format=3))

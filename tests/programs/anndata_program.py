@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import with_zardine  # noqa: F401
+
+# isort: split
 import sys
 from pathlib import Path
 
@@ -9,7 +12,6 @@ import anndata
 import numpy as np
 import pandas as pd
 import scipy.sparse
-import with_zardine  # noqa: F401
 import zarr
 
 folder = Path(sys.argv[1])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import with_zardine  # noqa: F401
+
+# isort: split
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import dask.array as da
 import numpy as np
-import with_zardine  # noqa: F401
 import zarr
 
 folder = Path(sys.argv[1])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import with_zardine  # noqa: F401
+
+# isort: split
 import sys
 from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
-import with_zardine  # noqa: F401
 import zarr
 from ome_zarr.format import FormatV04, FormatV05
 from ome_zarr.io import parse_url

@@ -6,6 +6,7 @@ import sys
 
 import zardine
 
+assert "zarr" not in sys.modules, "zarr-python was imported before"
 sys.modules["zarr"] = zardine
 
 from packaging.version import Version  # noqa: E402

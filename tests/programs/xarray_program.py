@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import with_zardine  # noqa: F401
+
+# isort: split
 import asyncio
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import with_zardine  # noqa: F401
 import xarray as xr
 import zarr
 
 folder = Path(sys.argv[1])
-times = np.array(["2020-01-02", "2020-01-03", "2020-01-04"], "M8[ns]")
+times = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[ns]")
 data = xr.Dataset(
     {
         "t": (("time", "x"), np.arange(12.0).reshape(3, 4), {"units": "K"}),

@@ -10,7 +10,9 @@ moto, s3fs, tomlkit, and hatchling with hatch-vcs to fetch it.
 
 Each file runs twice: zarr-python by itself, and zardine under the shim (``shim.py``). Of what passes by itself two
 kinds of tests are not counted: those in which no code of zardine runs (they test zarr-python's helpers), and those that
-cannot be had without zarr-python's inside, listed in ``reasons.py``. ``--all`` lists every failure with its message.
+cannot be had without zarr-python's inside, listed in ``reasons.py``. Where an error has other words than there, or a
+test of something else waits for a warning that zardine does not give, that alone is no failure. ``--all`` lists every
+failure with its message.
 """
 
 from __future__ import annotations
@@ -96,6 +98,8 @@ def main(arguments: list[str]) -> None:
             for name in names:
                 note = here.get(name, {"outcome": "error", "why": "not collected", "touched": True})
                 good = note["outcome"] == "passed"
+                if good and note.get("silent") and "warn" in name:  # a test of nothing but warnings
+                    good, note = False, {**note, "why": "DID NOT WARN"}
                 if good and not note.get("touched"):
                     continue
                 if not good:

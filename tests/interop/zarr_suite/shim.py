@@ -395,7 +395,7 @@ class Watch:
     """Tells whether code of zardine runs, at next to no cost."""
 
     def __init__(self) -> None:
-        self.touched = self.other_words = False
+        self.touched = self.other_words = self.silent = False
         self.folder = ""
         if PLAIN:
             return
@@ -440,23 +440,46 @@ def raises(expected: Any, *args: Any, match: Any = None, original: Any = pytest.
     return original(expected, *args, **kwargs) if args else Lenient(original(expected, **kwargs), match)
 
 
+class Silent:
+    """``pytest.warns`` that lets the test go on where nothing warned: zardine gives few warnings."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def __enter__(self) -> Any:
+        return self.context.__enter__()
+
+    def __exit__(self, *error: Any) -> Any:
+        try:
+            return self.context.__exit__(*error)
+        except pytest.fail.Exception:
+            WATCH.silent = True
+            return False
+
+
+def warns(expected: Any, *args: Any, match: Any = None, original: Any = pytest.warns, **kwargs: Any) -> Any:
+    return original(expected, *args, **kwargs) if args else Silent(original(expected, match=match, **kwargs))
+
+
 if not PLAIN:
     install()
     pytest.raises = raises
+    pytest.warns = warns
 WATCH = Watch()
 OUTCOMES: dict[str, dict[str, Any]] = {}
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: Any) -> Iterator[Any]:
-    WATCH.touched = WATCH.other_words = False
+    WATCH.touched = WATCH.other_words = WATCH.silent = False
     WATCH.listen(True)
     try:
         return (yield)
     finally:
         WATCH.listen(False)
         if item.nodeid in OUTCOMES:
-            OUTCOMES[item.nodeid] |= {"touched": WATCH.touched, "other_words": WATCH.other_words}
+            found = {"touched": WATCH.touched, "other_words": WATCH.other_words, "silent": WATCH.silent}
+            OUTCOMES[item.nodeid] |= found
 
 
 def pytest_runtest_logreport(report: Any) -> None:
