@@ -325,13 +325,10 @@ def create_node(
 def _clear(store: Store, path: str) -> bool:
     """Erase everything at and below ``path``, as :func:`erase_node` does. Gives whether there was anything."""
     prefix = f"{path}/" if path else ""
-    try:
-        if next(iter(store.list_prefix(prefix)), None) is None:
-            return False
-        is_listed = True
-    except StoreError:  # as a file that is no archive; whether it may be replaced the store knows
-        is_listed = False
-    if is_listed and store.has_cheap_looks:
+    if next(iter(store.list_prefix(prefix)), None) is None:
+        store.erase_prefix(prefix)  # what is no key may be in the way, as a file that is no archive
+        return False
+    if store.has_cheap_looks:
         erase_node(store, path)
     else:
         store.erase_prefix(prefix)
