@@ -8,6 +8,7 @@ import json
 import pickle
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,8 @@ def test_consolidated_metadata(version: Any) -> None:
     assert inner.metadata["a"].shape == (3,)
     assert sorted(found.flattened_metadata) == ["b", "g", "g/a"]
     assert (found.kind, found.must_understand) == ("inline", False)
+    assert found.to_dict()["kind"] == "inline"
+    assert type(found).from_dict(json.loads(json.dumps(found.to_dict()))) == found
     opened = zardine.open_consolidated(store)
     assert opened.metadata.consolidated_metadata.metadata["b"].dtype == np.dtype("f4")
     assert zardine.GroupMetadata.from_dict(opened.metadata.to_dict()).node_type == "group"
@@ -359,3 +362,12 @@ def test_arrays_are_opened_as_one_version() -> None:
         zardine.Array.open(store, zarr_format=3)
     with pytest.raises(errors.ArrayNotFoundError):
         asyncio.run(zardine.AsyncArray.open(store, zarr_format=3))
+
+
+def test_choices_as_members_of_any_enum() -> None:
+    class Old(Enum):
+        little = "little"
+
+    assert codecs.BytesCodec(endian=Old.little) == codecs.BytesCodec(endian="little")
+    with pytest.raises(ValueError, match="endian"):
+        codecs.BytesCodec(endian=Enum("Other", {"middle": "middle"}).middle)  # type: ignore[attr-defined]

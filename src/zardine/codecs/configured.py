@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import Any, ClassVar, Self, TypeAlias
 
 from zardine.codecs.base import Codec
@@ -86,7 +87,7 @@ def choice(choices: Iterable[str]) -> Check:
 
     def check(value: JSON, place: str, problems: Problems) -> str | None:
         return parse_choice(
-            str(getattr(value, "value", value)) if isinstance(value, str) else value, allowed, place, problems
+            str(getattr(value, "value", value)) if isinstance(value, (str, Enum)) else value, allowed, place, problems
         )
 
     return check

@@ -168,6 +168,15 @@ class ConsolidatedMetadata(dict[str, Mapping[str, JSON]]):
     kind = "inline"
     must_understand = False
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, JSON]) -> ConsolidatedMetadata:
+        """Return what the member ``consolidated_metadata`` of a document holds; the inverse of :meth:`to_dict`."""
+        return cls(data["metadata"])
+
+    def to_dict(self) -> dict[str, JSON]:
+        """Return the member ``consolidated_metadata`` of a document."""
+        return {"kind": self.kind, "must_understand": self.must_understand, "metadata": dict(self)}
+
     @property
     def flattened_metadata(self) -> dict[str, ArrayMetadata | GroupMetadata]:
         """The metadata of all nodes below, by path; that of a group has what is below it."""
