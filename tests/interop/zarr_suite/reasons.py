@@ -83,7 +83,6 @@ ON_PURPOSE = {
     "`update_attributes_async` merges, as `update_attributes` does": (r"update_attributes_async",),
     "a node of another version of Zarr in the same place is refused": (r"v2_and_v3_exist",),
     "the text that an array shows has its chunks": (r"test_array_repr",),
-    "an undefined fill value of v2 reads as the default of the data type": (r"is None",),
     "automatic parameters of blosc are chosen when the array is made": (r"test_tunable_attrs_param",),
     "unused `order` is not ignored in v3": (r"test_array_order|F_order",),
     "codecs spell out every member, in lists": (
