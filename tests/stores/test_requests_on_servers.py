@@ -368,7 +368,7 @@ def test_reading_and_writing_on_azure(container, path, of_the_index):
     array[8:10, 0:2] = VALUES[8:10, 0:2]  # the first write looks at the array's document as well
     requests()
     array[0, 0] = VALUES[0, 0]
-    assert requests() == [f"GET {key}", f"PUT {key}"]
+    assert [line for line in requests() if line.endswith(key)] == [f"GET {key}", f"PUT {key}"]
 
 
 # on the command line

@@ -104,11 +104,13 @@ class StoreConformance:
             reading = store.read_up_to("k", most)
             assert reading is not None
             assert [bytes(part) for part in reading.parts] == [VALUE]
-            assert (reading.version, reading.size) == (version, 256)
+            assert reading.size == 256
+            assert reading.version == version or not self.versions
         for most in (255, 1, 0):
             reading = store.read_up_to("k", most)
             assert reading is not None
-            assert (reading.parts, reading.version, reading.size) == ((), version, 256)
+            assert (reading.parts, reading.size) == ((), 256)
+            assert reading.version == version or not self.versions
         store.set("k", b"")
         reading = store.read_up_to("k", 0)
         assert reading is not None
@@ -483,8 +485,10 @@ class StoreConformance:
         version = store.set("a/k", b"one")
         reading = store.read("a/k")
         assert reading is not None
-        assert store.is_unchanged("a/k", reading.version) == (reading.version is not None)
         assert not store.is_unchanged("a/k", None)
+        if not self.versions:  # what it gives as a version may be that of another value
+            return
+        assert store.is_unchanged("a/k", reading.version)
         assert not store.is_unchanged("a/other", version or "1")
         store.set("a/k", b"two")
         assert not store.is_unchanged("a/k", reading.version)
