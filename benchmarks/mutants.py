@@ -30,11 +30,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PARTS: dict[str, tuple[str, str]] = {
     "locks": (
-        "**/file_lock.py **/keyed_lock.py **/zip_lock.py **/zip_sharing.py **/late_closing.py",
+        "**/file_lock.py **/keyed_lock.py stores/zip/lock.py stores/zip/sharing.py **/late_closing.py",
         "stores/test_lo*.py stores/test_zip_processes.py stores/test_zip_threads.py engine/test_concurrency.py",
     ),
     "conditions": (
-        "engine/*change.py engine/write.py engine/update_shard.py **/object_conditions.py tools/compact.py",
+        "engine/*change.py engine/write.py engine/update_shard.py stores/object/conditions.py tools/compact.py",
         "stores/test_cloud.py stores/test_object*.py engine tools/test_compact.py tools/test_repair.py",
     ),
     "caches": (
@@ -42,14 +42,14 @@ PARTS: dict[str, tuple[str, str]] = {
         "engine stores/test_cached*.py test_resize_and_append.py test_hierarchy.py",
     ),
     "recovery": (
-        "stores/edit_record.py stores/open_files.py engine/file_edit.py engine/file_index.py sharding/layout.py "
+        "stores/local/edit_record.py stores/open_files.py engine/file_edit.py engine/file_index.py sharding/layout.py "
         "tools/repair.py tools/salvage/older_index.py",
         "engine sharding crash/test_what_says*.py crash/test_every_bit*.py crash/test_power_loss.py "
         "tools/test_repair.py tools/test_salvage.py",
     ),
     "paths": (
         "**/base_directory.py **/file_names.py **/temporary_names.py **/file_tree.py stores/**/path.py "
-        "**/zip_directory.py",
+        "stores/zip/directory.py",
         "stores/test_local*.py stores/test_conformance.py stores/test_zip*.py",
     ),
 }

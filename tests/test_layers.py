@@ -107,7 +107,7 @@ def test_modules_import_only_from_their_own_layer_and_lower_ones(layer: str) -> 
 
 def test_stores_know_errors_and_buffers_only() -> None:
     known = {"zardine.errors", "zardine.buffers", "zardine.limits", "zardine.stores"}
-    for file in (SOURCE / "stores").glob("*.py"):
+    for file in (SOURCE / "stores").rglob("*.py"):
         for name in imports(file):
             if name.startswith("zardine."):
                 assert ".".join(name.split(".")[:2]) in known, f"{file.name} imports {name}"

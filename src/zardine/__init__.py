@@ -13,12 +13,17 @@ from zardine.stand_in import StandIn, is_stand_in
 
 if TYPE_CHECKING:
     from zardine import abc, api, codecs, dtype, errors, registry, storage, vectors
-    from zardine.arrays import Array
-    from zardine.async_nodes import AsyncArray, AsyncGroup
-    from zardine.consolidate import consolidate_metadata
-    from zardine.copying import copy, copy_all, copy_store
-    from zardine.creating import create_array, create_group, create_hierarchy, from_array
-    from zardine.creation import (
+    from zardine.api.consolidate import consolidate_metadata
+    from zardine.api.copy import copy, copy_all, copy_store
+    from zardine.api.debug_info import print_debug_info
+    from zardine.api.open import open, open_array, open_consolidated, open_group
+    from zardine.api.save_load import load, save, save_array, save_group
+    from zardine.engine.array_config import ArrayConfig
+    from zardine.metadata import ArrayMetadata, GroupMetadata
+    from zardine.nodes.array import Array
+    from zardine.nodes.asynchronous import AsyncArray, AsyncGroup
+    from zardine.nodes.create_array import create_array, create_group, create_hierarchy, from_array
+    from zardine.nodes.create_like import (
         array,
         create,
         empty,
@@ -32,12 +37,8 @@ if TYPE_CHECKING:
         zeros,
         zeros_like,
     )
-    from zardine.debug_info import print_debug_info
-    from zardine.engine.array_config import ArrayConfig
-    from zardine.groups import Group
-    from zardine.metadata import ArrayMetadata, GroupMetadata
-    from zardine.opening import open, open_array, open_consolidated, open_group
-    from zardine.save_load import load, save, save_array, save_group
+    from zardine.nodes.group import Group
+    from zardine.nodes.tree_view import tree
     from zardine.settings import config
     from zardine.tools.advise import advise
     from zardine.tools.compact import compact
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from zardine.tools.repair import repair
     from zardine.tools.reshard import reshard
     from zardine.tools.verify import verify
-    from zardine.tree_view import tree
 
     __kernel__: str | None
     __version__: str
@@ -55,22 +55,22 @@ _STANDS_IN_FOR = "3.4.2"
 """The version of zarr-python whose names are here: what ``__version__`` begins with where zardine is ``zarr``."""
 
 _HOMES = {
-    "arrays": ("Array",),
-    "async_nodes": ("AsyncArray", "AsyncGroup"),
-    "consolidate": ("consolidate_metadata",),
-    "copying": ("copy", "copy_all", "copy_store"),
-    "creating": ("create_array", "create_group", "create_hierarchy", "from_array"),
-    "creation": (
+    "nodes.array": ("Array",),
+    "nodes.asynchronous": ("AsyncArray", "AsyncGroup"),
+    "api.consolidate": ("consolidate_metadata",),
+    "api.copy": ("copy", "copy_all", "copy_store"),
+    "nodes.create_array": ("create_array", "create_group", "create_hierarchy", "from_array"),
+    "nodes.create_like": (
         *("array", "create", "empty", "empty_like", "full", "full_like"),
         *("group", "ones", "ones_like", "open_like", "zeros", "zeros_like"),
     ),
-    "debug_info": ("print_debug_info",),
+    "api.debug_info": ("print_debug_info",),
     "engine.array_config": ("ArrayConfig",),
-    "groups": ("Group",),
+    "nodes.group": ("Group",),
     "kernel": ("__kernel__",),
     "metadata": ("ArrayMetadata", "GroupMetadata"),
-    "opening": ("open", "open_array", "open_consolidated", "open_group"),
-    "save_load": ("load", "save", "save_array", "save_group"),
+    "api.open": ("open", "open_array", "open_consolidated", "open_group"),
+    "api.save_load": ("load", "save", "save_array", "save_group"),
     "settings": ("config",),
     "tools.convert": ("convert",),
     "tools.verify": ("verify",),
@@ -78,7 +78,7 @@ _HOMES = {
     "tools.compact": ("compact",),
     "tools.reshard": ("reshard",),
     "tools.advise": ("advise",),
-    "tree_view": ("tree",),
+    "nodes.tree_view": ("tree",),
 }
 """Which module has which public names."""
 

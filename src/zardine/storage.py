@@ -6,20 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from zardine.stores.base import ByteRange, Condition, Reading, Store, Version
-from zardine.stores.counting import CountingStore, Counts
-from zardine.stores.local import LocalStore
+from zardine.stores.local.store import LocalStore
 from zardine.stores.memory import ManagedMemoryStore, MemoryStore
 from zardine.stores.path import StorePath
-from zardine.stores.prefix import PrefixStore
 from zardine.stores.resolve import StoreLike
-from zardine.stores.wrapper import WrapperStore
+from zardine.stores.wrappers.counting import CountingStore, Counts
+from zardine.stores.wrappers.prefix import PrefixStore
+from zardine.stores.wrappers.wrapper import WrapperStore
 
 if TYPE_CHECKING:
-    from zardine.stores.cached import CachedStore
-    from zardine.stores.fsspec_store import FsspecStore
-    from zardine.stores.http_store import HTTPStore
-    from zardine.stores.object_store import ObjectStore
-    from zardine.stores.zip_store import ZipStore
+    from zardine.stores.fsspec.store import FsspecStore
+    from zardine.stores.http.store import HTTPStore
+    from zardine.stores.object.store import ObjectStore
+    from zardine.stores.wrappers.cached import CachedStore
+    from zardine.stores.zip.store import ZipStore
 
 __all__ = [
     "ByteRange",
@@ -44,11 +44,11 @@ __all__ = [
 ]
 
 _LATE = {
-    "CachedStore": "cached",
-    "FsspecStore": "fsspec_store",
-    "HTTPStore": "http_store",
-    "ObjectStore": "object_store",
-    "ZipStore": "zip_store",
+    "CachedStore": "wrappers.cached",
+    "FsspecStore": "fsspec.store",
+    "HTTPStore": "http.store",
+    "ObjectStore": "object.store",
+    "ZipStore": "zip.store",
 }
 """Names that are imported when they are used, and the modules they are in."""
 

@@ -42,7 +42,7 @@ for words in (["--help"], ["--version"], ["info", "--help"], ["nonsense"]):
         root(words)
     except SystemExit:
         pass
-print(sorted({"numpy", "rich", "zardine.arrays"} & set(sys.modules)), file=sys.stderr)
+print(sorted({"numpy", "rich", "zardine.nodes.array"} & set(sys.modules)), file=sys.stderr)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert result.stderr.endswith("[]\n"), result.stderr
@@ -131,7 +131,7 @@ def test_terminals_that_lack_characters(shell: Any, tmp_path: Path, encoding: st
 
 def test_ctrl_c() -> None:
     code = """
-import sys, time, zardine.opening
+import sys, time, zardine.api.open
 def wait(*args, **kwargs):
     print("ready", flush=True)
     time.sleep(60)

@@ -13,7 +13,7 @@ import pytest
 
 from zardine import vectors
 from zardine.errors import DataError
-from zardine.vectors import formats
+from zardine.vectors.exchange import formats
 
 SKELETON = "1 1 0 0 0 2 -1\n2 3 10 0 0 1 1\n3 3 20 5 0 1 2\n"
 

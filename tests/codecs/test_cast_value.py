@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from zardine.codecs import CastValue
-from zardine.codecs.casting import CastError, Rounding, cast_numbers, plain_numbers
+from zardine.codecs.cast.casting import CastError, Rounding, cast_numbers, plain_numbers
 from zardine.data_types import data_type_for
 from zardine.errors import ChunkDecodeError, EncodeError
 

@@ -11,7 +11,7 @@ import pytest
 import zardine
 from zardine.codecs.packbits import PackBitsCodec
 from zardine.codecs.squeeze import SqueezeCodec
-from zardine.codecs.vlen_offsets import VLenOffsetsCodec
+from zardine.codecs.vlen.offsets import VLenOffsetsCodec
 from zardine.data_types import parse_data_type
 from zardine.errors import ChunkDecodeError, EncodeError, MetadataError, UnknownExtensionError
 from zardine.json_document import Problems

@@ -21,8 +21,8 @@ from zardine.engine.index_cache import INDEXES
 from zardine.errors import CorruptionError, InvalidKeyError, ShardIndexError, TornShardWarning
 from zardine.sharding.index import ShardIndex, encode_index
 from zardine.storage import CachedStore, CountingStore, LocalStore, PrefixStore, Store
-from zardine.stores.edit_record import EditRecord, RecordFile, Table
-from zardine.tools.chunk_check import nested_sharding
+from zardine.stores.local.edit_record import EditRecord, RecordFile, Table
+from zardine.tools.checking.chunk_check import nested_sharding
 
 LOCATIONS = pytest.mark.parametrize("location", ["end", "start"])
 APPEND: Any = {"write_strategy": "append", "most_unused": 1.0}

@@ -11,7 +11,7 @@ import pytest
 import zardine
 from engine.test_writers_that_meet import Meeting
 from zardine.errors import MetadataError, NodeExistsError, UnknownExtensionError
-from zardine.nodes import UNFINISHED
+from zardine.hierarchy.find import UNFINISHED
 from zardine.storage import MemoryStore
 
 

@@ -13,7 +13,7 @@ from zardine.engine.ranges import join_ranges
 from zardine.sharding.index import ShardIndex
 from zardine.storage import LocalStore, MemoryStore
 from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Version
-from zardine.tools.index_check import check_entries, unused_bytes
+from zardine.tools.checking.index_check import check_entries, unused_bytes
 
 
 class Versionless(MemoryStore):

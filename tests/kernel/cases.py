@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zardine.codecs.base import SizeLimit
-from zardine.codecs.blosc import BloscCodec
+from zardine.codecs.blosc.codec import BloscCodec
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.gzip import GzipCodec
 from zardine.codecs.zstd import ZstdCodec

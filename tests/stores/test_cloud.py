@@ -16,7 +16,7 @@ import zardine
 from servers import servers
 from zardine.errors import ConditionFailedError, ReadOnlyError, StoreError, UnsupportedError
 from zardine.storage import Condition, ObjectStore
-from zardine.stores.object_urls import object_store_of_url
+from zardine.stores.object.urls import object_store_of_url
 from zardine.stores.resolve import resolve_store
 
 CLOUDS = pytest.mark.parametrize("cloud", ["s3", "az"])

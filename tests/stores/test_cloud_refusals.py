@@ -15,7 +15,7 @@ from servers import servers
 from servers.fault_proxy import FaultProxy, answer, refusal
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
 from zardine.storage import Condition, ObjectStore
-from zardine.stores.object_urls import object_store_of_url
+from zardine.stores.object.urls import object_store_of_url
 from zardine.stores.resolve import resolve_store
 
 QUICK = {"max_retries": 2, "backoff": {}}

@@ -67,7 +67,7 @@ class TestLocalStoreOverLocks(InDirectory):
 
     @pytest.fixture(autouse=True)
     def _no_flock(self, monkeypatch):
-        from zardine.stores import file_lock
+        from zardine.stores.local import file_lock
 
         monkeypatch.setattr(file_lock, "fcntl", None)
 

@@ -14,7 +14,7 @@ from servers import servers
 from servers.fault_proxy import FaultProxy
 from zardine.errors import StoreError
 from zardine.storage import Condition, HTTPStore
-from zardine.stores.object_urls import object_store_of_url
+from zardine.stores.object.urls import object_store_of_url
 
 QUICK = {"max_retries": 4, "backoff": {}, "read_timeout": 0.5, "connect_timeout": 0.5}
 VALUE = random.Random(1).randbytes(100_000)

@@ -15,8 +15,8 @@ import zardine
 from servers import servers
 from zardine.errors import ReadOnlyError, StoreError, UnsupportedError
 from zardine.storage import FsspecStore, LocalStore, ZipStore
-from zardine.stores.fsspec_filesystems import missing_package
-from zardine.stores.object_urls import object_store_of_url
+from zardine.stores.fsspec.filesystems import missing_package
+from zardine.stores.object.urls import object_store_of_url
 from zardine.stores.resolve import resolve_store
 from zardine.testing.store import StoreConformance
 

@@ -12,7 +12,7 @@ import zardine
 from servers import servers
 from servers.fault_proxy import FaultProxy
 from zardine.errors import StoreError
-from zardine.stores.object_urls import object_store_of_url
+from zardine.stores.object.urls import object_store_of_url
 from zardine.testing.store import StoreConformance
 
 

@@ -15,8 +15,8 @@ from servers import servers
 from servers.fault_proxy import FaultProxy, answer
 from zardine.errors import MetadataError, StoreError
 from zardine.storage import HTTPStore, ZipStore
-from zardine.stores import http_store
-from zardine.stores.http_plain import PlainError, PlainHTTP, basic
+from zardine.stores.http import store as http_store
+from zardine.stores.http.plain import PlainError, PlainHTTP, basic
 from zardine.stores.resolve import resolve_store
 from zardine.stores.url_text import without_password
 

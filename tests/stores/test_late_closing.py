@@ -10,7 +10,7 @@ import pytest
 from crash.space import full_disk
 from zardine.stores import late_closing
 from zardine.stores.late_closing import close_late
-from zardine.stores.local import LocalStore
+from zardine.stores.local.store import LocalStore
 
 ROUNDS = 200
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from servers import servers
 from zardine.storage import ObjectStore
-from zardine.stores.object_urls import object_store_of_url
+from zardine.stores.object.urls import object_store_of_url
 from zardine.testing.store import StoreConformance
 
 obstore_stores = servers.package("obstore.store")

@@ -19,7 +19,7 @@ from zardine.errors import (
     NodeNotFoundError,
     StoreError,
 )
-from zardine.stores.object_urls import object_store_of_url
+from zardine.stores.object.urls import object_store_of_url
 
 CHILDREN = 40
 

@@ -13,9 +13,9 @@ import pytest
 
 import zardine
 from servers import servers
-from zardine.places import overlap
+from zardine.hierarchy.place import overlap
 from zardine.storage import CachedStore, FsspecStore, LocalStore, MemoryStore, PrefixStore
-from zardine.stores.object_kinds import service_of
+from zardine.stores.object.kinds import service_of
 from zardine.stores.resolve import resolve_store
 
 

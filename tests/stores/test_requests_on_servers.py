@@ -15,7 +15,7 @@ from servers import servers
 from servers.fault_proxy import FaultProxy
 from zardine.engine import freshness
 from zardine.storage import Condition, CountingStore, HTTPStore
-from zardine.stores.object_urls import object_store_of_url
+from zardine.stores.object.urls import object_store_of_url
 
 VALUES = np.arange(1, 64 * 64 + 1, dtype="i4").reshape(64, 64)
 

@@ -21,8 +21,8 @@ import zardine
 from stores.zip_programs import killed_at_each_call, program
 from zardine.errors import ConditionFailedError, StoreError, TornShardWarning
 from zardine.storage import ZipStore
-from zardine.stores import zip_archive
 from zardine.stores.base import Condition
+from zardine.stores.zip import archive as zip_archive
 
 _WRITES = """
 import sys, time
@@ -299,7 +299,7 @@ def test_what_is_left_of_others_is_neither_read_nor_removed(tmp_path, monkeypatc
             archive.writestr("ghost", b"boo")
             archive.writestr("k", b"0")
     (tmp_path / "a.zip.0123456789abcdef.part").write_bytes(b"half")
-    monkeypatch.setattr("zardine.stores.zip_compact._ABANDONED", 0)
+    monkeypatch.setattr("zardine.stores.zip.compact._ABANDONED", 0)
     store.compact()
     assert {key: store.get(key) for key in store.list()} == {"k": b"2"}
     assert sorted(os.listdir(tmp_path)) == sorted(["a.zip", *foreign])

@@ -13,8 +13,9 @@ import pytest
 
 from zardine.errors import InvalidKeyError, StoreError, TornShardWarning
 from zardine.storage import CountingStore, MemoryStore, ZipStore
-from zardine.stores import zip_directory, zip_file
-from zardine.stores.zip_records import directory_bytes, entry
+from zardine.stores.zip import directory as zip_directory
+from zardine.stores.zip import file as zip_file
+from zardine.stores.zip.records import directory_bytes, entry
 
 LARGE = 5 * 2**30
 

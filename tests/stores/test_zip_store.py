@@ -18,7 +18,7 @@ import pytest
 import zardine
 from zardine.errors import ReadOnlyError, StoreError, TornShardWarning
 from zardine.storage import CountingStore, LocalStore, MemoryStore, ZipStore
-from zardine.stores import zip_directory
+from zardine.stores.zip import directory as zip_directory
 from zardine.testing.store import StoreConformance
 
 

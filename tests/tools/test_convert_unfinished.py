@@ -29,7 +29,7 @@ from zardine.errors import (
     ReadOnlyError,
     StoreError,
 )
-from zardine.nodes import UNFINISHED
+from zardine.hierarchy.find import UNFINISHED
 from zardine.storage import CountingStore, LocalStore, MemoryStore, PrefixStore, StorePath, WrapperStore, ZipStore
 
 VALUES = np.arange(40 * 30, dtype="f8").reshape(40, 30)

@@ -21,10 +21,10 @@ from zardine.errors import (
     ZardineError,
 )
 from zardine.storage import MemoryStore
-from zardine.vectors.encoding.fragment_index import decode_index, encode_indexes
-from zardine.vectors.encoding.link_cells import decode_links
-from zardine.vectors.encoding.manifests import decode_manifests, encode_manifests
-from zardine.vectors.encoding.ragged import starts_of
+from zardine.vectors.format.fragment_index import decode_index, encode_indexes
+from zardine.vectors.format.link_cells import decode_links
+from zardine.vectors.format.manifests import decode_manifests, encode_manifests
+from zardine.vectors.format.ragged import starts_of
 
 P = np.arange(12.0).reshape(4, 3)
 

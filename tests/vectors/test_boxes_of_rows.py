@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zardine.vectors.encoding.ragged import box_of, find_rows, unique_rows
+from zardine.vectors.format.ragged import box_of, find_rows, unique_rows
 
 Rows = list[tuple[int, ...]]
 

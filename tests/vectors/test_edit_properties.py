@@ -13,7 +13,7 @@ from effort import examples
 from vectors.geometry_samples import links, rows
 from zardine import vectors
 from zardine.storage import MemoryStore
-from zardine.vectors import appending
+from zardine.vectors.changing import appending
 
 KINDS = ("points", "objects", "graph", "mesh", "skeleton", "lines")
 

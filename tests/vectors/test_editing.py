@@ -13,12 +13,12 @@ from vectors.geometry_samples import Killed, MortalStore, copy_of, links, rows, 
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, SelectionError
 from zardine.storage import MemoryStore
-from zardine.vectors import appending
-from zardine.vectors.content.level_plan import Node
-from zardine.vectors.encoding.documents import LEVEL
-from zardine.vectors.encoding.fragment_index import encode_indexes
-from zardine.vectors.storing.level_access import VectorStore
+from zardine.vectors.changing import appending
+from zardine.vectors.content.plan import Node
+from zardine.vectors.format.documents import LEVEL
+from zardine.vectors.format.fragment_index import encode_indexes
 from zardine.vectors.storing.rebuilding import rebuild
+from zardine.vectors.storing.store import VectorStore
 from zardine.vectors.storing.transactions import replace_nodes
 
 RNG = np.random.default_rng(3)

@@ -12,7 +12,7 @@ import pytest
 
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
-from zardine.vectors.formats import export_vectors, import_vectors
+from zardine.vectors.exchange.formats import export_vectors, import_vectors
 
 BIG = 720575940621039145
 POINTS = np.array([[0, 0], [1, 1], [2, 2.0]])

@@ -14,7 +14,7 @@ import pytest
 from vectors.geometry_samples import links, rows
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
-from zardine.vectors.formats import export_vectors, import_vectors
+from zardine.vectors.exchange.formats import export_vectors, import_vectors
 
 POINTS = np.array([[0, 0, 0], [9, 0, 0], [9, 9, 0], [0, 9, 0], [4, 4, 0.5]])
 

@@ -10,7 +10,7 @@ import pytest
 from vectors.geometry_samples import links, rows
 from zardine import vectors
 from zardine.errors import DataError, UnsupportedError
-from zardine.vectors.formats import export_vectors, import_vectors
+from zardine.vectors.exchange.formats import export_vectors, import_vectors
 
 CRS = (
     'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],'

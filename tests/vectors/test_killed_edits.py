@@ -13,7 +13,7 @@ from vectors.geometry_samples import Killed, MortalStore, copy_of, links, rows, 
 from zardine import vectors
 from zardine.errors import CorruptionError, StoreError
 from zardine.storage import MemoryStore, Store, WrapperStore
-from zardine.vectors import appending
+from zardine.vectors.changing import appending
 
 RNG = np.random.default_rng(11)
 P = RNG.uniform(0, 100, (12, 2))

@@ -279,11 +279,11 @@ def test_claims_that_are_false() -> None:
     assert "convention" in vectors.validate(store).codes
     store = MemoryStore()
     vectors.write_points(store, positions(), chunk_shape=20, object_ids=np.arange(40) % 3, checksum=False)
-    from zardine.vectors.encoding.fragment_index import encode_indexes
+    from zardine.vectors.format.fragment_index import encode_indexes
 
     key = one_cell_of(store, "0/vertex_fragments")
     blob = bytes(store.get(key) or b"")[8:]
-    from zardine.vectors.encoding.fragment_index import decode_index
+    from zardine.vectors.format.fragment_index import decode_index
 
     index = decode_index(blob, 2**20)
     turned = encode_indexes(np.array([0, 1]), np.array([len(index.rows)]), index.rows[::-1].copy())[0]

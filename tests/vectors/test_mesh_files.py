@@ -13,7 +13,7 @@ import pytest
 
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
-from zardine.vectors.formats import export_vectors, import_vectors
+from zardine.vectors.exchange.formats import export_vectors, import_vectors
 
 VERTICES = [[0, 0, 0], [9, 0, 0], [9, 9, 0], [0, 9, 0.5]]
 PLY = """ply

@@ -14,8 +14,8 @@ import pytest
 from vectors.geometry_samples import rows
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
-from zardine.vectors.formats import export_vectors, import_vectors
-from zardine.vectors.storing.level_access import VectorStore
+from zardine.vectors.exchange.formats import export_vectors, import_vectors
+from zardine.vectors.storing.store import VectorStore
 
 pyproj = pytest.importorskip("pyproj")
 

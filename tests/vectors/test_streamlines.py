@@ -12,8 +12,8 @@ import pytest
 
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
-from zardine.vectors.formats import export_vectors, import_vectors
-from zardine.vectors.storing.level_access import VectorStore
+from zardine.vectors.exchange.formats import export_vectors, import_vectors
+from zardine.vectors.storing.store import VectorStore
 
 LINES = [np.ones((2, 3), "f4"), np.full((3, 3), 2, "f4"), np.full((4, 3), 3, "f4")]
 BOTH = pytest.mark.parametrize("suffix", ["trk", "tck"])

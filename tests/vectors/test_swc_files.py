@@ -9,7 +9,7 @@ import pytest
 
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
-from zardine.vectors.formats import export_vectors, import_vectors
+from zardine.vectors.exchange.formats import export_vectors, import_vectors
 
 SAMPLES = "1 1 0 0 0 5 -1\n2 3 1 0 0 1 1\n5 3 9 0 0 1 2\n"
 

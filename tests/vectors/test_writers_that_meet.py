@@ -13,7 +13,7 @@ from vectors.geometry_samples import rows
 from zardine import vectors
 from zardine.errors import ChunkDecodeError, StoreError
 from zardine.storage import CountingStore, MemoryStore
-from zardine.vectors.encoding.fragment_index import decode_index, encode_indexes
+from zardine.vectors.format.fragment_index import decode_index, encode_indexes
 
 POINTS = np.random.default_rng(3).uniform(0, 40, (60, 3))
 

@@ -11,9 +11,9 @@ from functools import wraps
 from typing import Any
 
 from zardine.api import synchronous
-from zardine.arrays import Array
-from zardine.async_nodes import AsyncArray, AsyncGroup, as_async, as_sync, in_thread
-from zardine.groups import Group
+from zardine.nodes.array import Array
+from zardine.nodes.asynchronous import AsyncArray, AsyncGroup, as_async, as_sync, in_thread
+from zardine.nodes.group import Group
 
 
 def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from zardine.consolidate import consolidate_metadata
-from zardine.copying import copy, copy_all, copy_store
-from zardine.creating import create_array, create_group, create_hierarchy, from_array
-from zardine.creation import (
+from zardine.api.consolidate import consolidate_metadata
+from zardine.api.copy import copy, copy_all, copy_store
+from zardine.api.open import open, open_array, open_consolidated, open_group
+from zardine.api.save_load import load, save, save_array, save_group
+from zardine.nodes.create_array import create_array, create_group, create_hierarchy, from_array
+from zardine.nodes.create_like import (
     array,
     create,
     empty,
@@ -19,9 +21,7 @@ from zardine.creation import (
     zeros,
     zeros_like,
 )
-from zardine.opening import open, open_array, open_consolidated, open_group
-from zardine.save_load import load, save, save_array, save_group
-from zardine.tree_view import tree
+from zardine.nodes.tree_view import tree
 
 __all__ = [
     "array",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def conversion_facts(conversion: Conversion | InPlace) -> dict[str, Any]:
     """Where from, where to, and every node before and after."""
-    from zardine.nodes import describe
+    from zardine.hierarchy.find import describe
     from zardine.tools.convert import Conversion
 
     if isinstance(conversion, Conversion):
@@ -69,9 +69,9 @@ def _plan_facts(plan: NodePlan) -> dict[str, Any]:
 
 
 def _side(metadata: NodeMetadata) -> dict[str, Any]:
-    from zardine.arrays import Array
     from zardine.cli.facts import regular, sharding_of
     from zardine.metadata.documents import ArrayMetadata
+    from zardine.nodes.array import Array
     from zardine.storage import MemoryStore
 
     if not isinstance(metadata, ArrayMetadata):
@@ -105,8 +105,8 @@ def _line(side: Mapping[str, Any]) -> str:
 
 
 def _shape(node: Mapping[str, Any]) -> str:
-    from zardine.array_info import named_shape
     from zardine.cli.describe import extension_text
+    from zardine.nodes.display import named_shape
 
     after = node["to"]
     return f"{clean(named_shape(node['shape'], after['dimension_names']))} {extension_text(after['data_type'])}"

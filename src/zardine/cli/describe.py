@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from zardine.array_info import byte_text, named_shape
 from zardine.cli.output import Row, clean, counted, cut, json_text, jsonable
+from zardine.nodes.display import byte_text, named_shape
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
+    from zardine.nodes.array import Array
 
 _FEW: Final = 8
 _SHORT: Final = 60

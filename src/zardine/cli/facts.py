@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 from zardine.cli.walk import nodes_below
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
     from zardine.cli.progress import Advance
     from zardine.codecs import ShardingCodec
     from zardine.codecs.base import Codec
     from zardine.errors import ZardineError
-    from zardine.groups import Group
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
     from zardine.storage import Counts
 
 
 def short_facts(node: Array | Group) -> dict[str, Any]:
     """What is enough to know a node: name, path, kind; of an array also how its elements look and lie."""
-    from zardine.arrays import Array
+    from zardine.nodes.array import Array
 
     facts: dict[str, Any] = {"name": node.basename, "path": node.name}
     if not isinstance(node, Array):
@@ -92,7 +92,7 @@ def group_facts(group: Group, advance: Advance) -> dict[str, Any]:
 
 def stored_facts(node: Array | Group, advance: Advance) -> dict[str, Any]:
     """What is stored of an array, or of all arrays below a group; looks at every stored object."""
-    from zardine.arrays import Array
+    from zardine.nodes.array import Array
 
     arrays = [node] if isinstance(node, Array) else [each for _, each in nodes_below(node) if isinstance(each, Array)]
     total = {"objects": 0, "object_count": 0, "chunks": 0, "chunk_count": 0, "bytes": 0, "nbytes": 0}

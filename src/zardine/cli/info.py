@@ -11,8 +11,8 @@ from zardine.cli.errors import FAULTS, FINE
 from zardine.cli.options import json_option, node_option, path_argument, storage_option, zarr_format_option
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
-    from zardine.groups import Group
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
 
 
 @click.command(cls=Command)
@@ -57,9 +57,9 @@ def info(
 
 
 def _facts(node: Array | Group, *, complete: bool, watched: bool) -> dict[str, Any]:
-    from zardine.arrays import Array
     from zardine.cli.facts import array_facts, group_facts, stored_facts
     from zardine.cli.progress import progress
+    from zardine.nodes.array import Array
 
     with progress("Looking at nodes", show=watched) as advance:
         facts = array_facts(node) if isinstance(node, Array) else group_facts(node, advance)
@@ -70,9 +70,9 @@ def _facts(node: Array | Group, *, complete: bool, watched: bool) -> dict[str, A
 
 
 def _print(facts: dict[str, Any], node: Array | Group, *, whole: bool) -> None:
-    from zardine.arrays import Array
     from zardine.cli.describe import array_rows, attribute_row, group_rows, request_rows, stored_rows
     from zardine.cli.output import print_facts
+    from zardine.nodes.array import Array
 
     rows = array_rows(facts, node) if isinstance(node, Array) else group_rows(facts)
     if "stored" in facts:

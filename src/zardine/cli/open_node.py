@@ -9,8 +9,8 @@ from zardine.cli.errors import arguments
 from zardine.cli.missing_paths import missing
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
-    from zardine.groups import Group
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
 
 
 def open_node(
@@ -23,7 +23,7 @@ def open_node(
 ) -> Array | Group:
     """The array or group at ``path``, and at ``node`` in it, read-only; ``counted``: through a ``CountingStore``."""
     import zardine
-    from zardine.places import find_place
+    from zardine.hierarchy.place import find_place
     from zardine.storage import CountingStore
 
     with arguments(), missing(path):

@@ -9,14 +9,14 @@ from zardine.cli.facts import broken_facts, short_facts
 from zardine.cli.walk import children
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
     from zardine.cli.progress import Advance
-    from zardine.groups import Group
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
 
 
 def tree_facts(node: Array | Group, *, level: int | None, attributes: bool, advance: Advance) -> dict[str, Any]:
     """The facts of a node; those of a group have ``children``, down to ``level`` levels below ``node``."""
-    from zardine.groups import Group
+    from zardine.nodes.group import Group
 
     advance()
     facts = short_facts(node)

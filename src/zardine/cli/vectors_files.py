@@ -58,10 +58,10 @@ def import_file(
     .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). What a store cannot hold is told.
     The formats need other packages: pip install 'zardine[vectors]'.
     """
-    from zardine.places import find_place
+    from zardine.hierarchy.place import find_place
     from zardine.stores.path import StorePath
     from zardine.vectors import describe_store
-    from zardine.vectors.formats import import_vectors
+    from zardine.vectors.exchange.formats import import_vectors
 
     if not os.path.exists(file):
         raise click.ClickException(f"{file!r} does not exist")
@@ -106,7 +106,7 @@ def export_file(
     The ending of FILE says the format, as for 'zardine vectors import'. What the format cannot hold is told. After an
     error FILE is as it was.
     """
-    from zardine.vectors.formats import export_vectors
+    from zardine.vectors.exchange.formats import export_vectors
 
     target = Path(file)
     files = _files_of(target)
@@ -128,7 +128,7 @@ def export_file(
 
 def _check_room(store: Any, path: str) -> None:
     """Raise before a file is read for nothing; the writer looks again."""
-    from zardine.nodes import find_node
+    from zardine.hierarchy.find import find_node
 
     if find_node(store.store, store.path) is not None:
         raise click.ClickException(f"something is stored at {path!r} already: --overwrite replaces it")

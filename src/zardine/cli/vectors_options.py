@@ -57,7 +57,7 @@ def place(path: str, storage_options: dict[str, Any], mode: Mode = "r") -> Store
     """What stands for the store at ``path`` in calls of the library: ``path`` itself where there are no options."""
     if not storage_options:
         return path
-    from zardine.places import find_place
+    from zardine.hierarchy.place import find_place
     from zardine.stores.path import StorePath
 
     return StorePath(*find_place(path, mode=mode, storage_options=storage_options))

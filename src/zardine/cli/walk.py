@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zardine.errors import NodeNotFoundError, ZardineError
-from zardine.nodes import child_names
+from zardine.hierarchy.find import child_names
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
-    from zardine.groups import Group
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
 
 
 def children(group: Group) -> Iterator[tuple[str, Array | Group | ZardineError]]:
@@ -25,7 +25,7 @@ def children(group: Group) -> Iterator[tuple[str, Array | Group | ZardineError]]
 
 def nodes_below(group: Group) -> Iterator[tuple[str, Array | Group | ZardineError]]:
     """Absolute paths and nodes on all levels below; an error in the place of a node that cannot be opened."""
-    from zardine.groups import Group
+    from zardine.nodes.group import Group
 
     waiting = [group]
     while waiting:

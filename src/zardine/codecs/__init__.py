@@ -13,9 +13,9 @@ from zardine.codecs.registry import codec_from, parse_codec, register_codec
 
 if TYPE_CHECKING:
     from zardine.codecs.bitround import BitRoundCodec
-    from zardine.codecs.blosc import BloscCodec
+    from zardine.codecs.blosc.codec import BloscCodec
     from zardine.codecs.bytes_codec import BytesCodec
-    from zardine.codecs.cast_value import CastValue
+    from zardine.codecs.cast.codec import CastValue
     from zardine.codecs.crc32c import Crc32cCodec
     from zardine.codecs.gzip import GzipCodec
     from zardine.codecs.numcodecs import (
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from zardine.codecs.scale_offset import ScaleOffset
     from zardine.codecs.sharding_indexed import ShardingCodec
     from zardine.codecs.transpose import TransposeCodec
-    from zardine.codecs.vlen_bytes import VLenBytesCodec
-    from zardine.codecs.vlen_utf8 import VLenUTF8Codec
+    from zardine.codecs.vlen.bytes import VLenBytesCodec
+    from zardine.codecs.vlen.utf8 import VLenUTF8Codec
     from zardine.codecs.zstd import ZstdCodec
 
 __all__ = [
@@ -123,9 +123,9 @@ _NUMCODECS = (
 
 _MODULES = {
     "BitRoundCodec": "bitround",
-    "BloscCodec": "blosc",
+    "BloscCodec": "blosc.codec",
     "BytesCodec": "bytes_codec",
-    "CastValue": "cast_value",
+    "CastValue": "cast.codec",
     "Crc32cCodec": "crc32c",
     "GzipCodec": "gzip",
     "PackBitsCodec": "packbits",
@@ -133,8 +133,8 @@ _MODULES = {
     "ScaleOffset": "scale_offset",
     "ShardingCodec": "sharding_indexed",
     "TransposeCodec": "transpose",
-    "VLenBytesCodec": "vlen_bytes",
-    "VLenUTF8Codec": "vlen_utf8",
+    "VLenBytesCodec": "vlen.bytes",
+    "VLenUTF8Codec": "vlen.utf8",
     "ZstdCodec": "zstd",
     **dict.fromkeys(_NUMCODECS, "numcodecs"),
 }

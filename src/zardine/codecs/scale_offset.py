@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.codecs.base import ArrayArrayCodec, ChunkSpec
-from zardine.codecs.casting import CastError, Rounding, cast_numbers, is_real, plain_numbers
+from zardine.codecs.cast.casting import CastError, Rounding, cast_numbers, is_real, plain_numbers
 from zardine.codecs.configured import Check, Configured
 from zardine.data_types.base import DataType
 from zardine.data_types.integers import Integer

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 def round_to_double(flat: npt.NDArray[Any], rounding: str) -> npt.NDArray[Any]:
-    """The integers as ``float64``; ``rounding`` is one of :class:`~zardine.codecs.casting.Rounding`."""
+    """The integers as ``float64``; ``rounding`` is one of :class:`~zardine.codecs.cast.casting.Rounding`."""
     near = flat.astype(np.float64)
     if flat.dtype.itemsize < 8 or rounding == "nearest-even":
         return near

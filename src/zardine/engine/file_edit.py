@@ -1,10 +1,11 @@
 """Changing a shard within its file, so that readers can tell at any moment what is whole.
 
 Before anything changes, a record says beside the file which index it has, and which it is to get (see
-:mod:`zardine.stores.edit_record`). Nothing but what ``in_place`` writes over is changed before the new index is whole:
-the one at the end follows the one before, the one at the start is written to the end first. So a shard is as it was
-before or after, whenever its writer is killed. Where power loss counts, bytes reach the disk in any order: then each
-step is synced before the next. An index that is superseded and still in the file gets a wrong checksum, last of all.
+:mod:`zardine.stores.local.edit_record`). Nothing but what ``in_place`` writes over is changed before the new index is
+whole: the one at the end follows the one before, the one at the start is written to the end first. So a shard is as it
+was before or after, whenever its writer is killed. Where power loss counts, bytes reach the disk in any order: then
+each step is synced before the next. An index that is superseded and still in the file gets a wrong checksum, last of
+all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from zardine.errors import ConditionFailedError
 from zardine.sharding.index import EMPTY, ShardIndex, encode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import EditableFile
-from zardine.stores.edit_record import EditRecord, Table, checksum
+from zardine.stores.local.edit_record import EditRecord, Table, checksum
 
 Ints = npt.NDArray[np.int64]
 Chunks = dict[int, BytesLike | None]

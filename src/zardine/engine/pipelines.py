@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zardine.codecs.base import BytesBytesCodec
-from zardine.codecs.blosc import BloscCodec
+from zardine.codecs.blosc.codec import BloscCodec
 from zardine.codecs.bytes_codec import BytesCodec
 from zardine.codecs.chain import CodecChain
 from zardine.codecs.crc32c import Crc32cCodec

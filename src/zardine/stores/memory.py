@@ -28,9 +28,9 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.local.writers import Writers
 from zardine.stores.sorted_names import directly_below, names_below
 from zardine.stores.this_process import Ticket, check_own, process_name
-from zardine.stores.writers import Writers
 
 _COST = ReadCost(latency=2e-6, bandwidth=5e9, requests=1)
 

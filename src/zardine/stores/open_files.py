@@ -12,9 +12,9 @@ from typing import Final, Self
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
-from zardine.stores.edit_record import VOID_BYTES, EditRecord, RecordFile, Table, record_of, void
 from zardine.stores.file_version import version_of
 from zardine.stores.late_closing import made_room
+from zardine.stores.local.edit_record import VOID_BYTES, EditRecord, RecordFile, Table, record_of, void
 
 try:
     import fcntl

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from zardine.errors import StoreError
 from zardine.stores.base import Store
 from zardine.stores.file_uri import is_file_uri, path_of_uri
-from zardine.stores.local import LocalStore
+from zardine.stores.local.store import LocalStore
 from zardine.stores.memory import ManagedMemoryStore, MemoryStore
 from zardine.stores.path import StorePath, normalize_path
 
@@ -139,7 +139,7 @@ def _directory(path: str, mode: Mode | None) -> Store:
 
 
 def _zip(path: str, mode: Mode | None) -> Store:
-    from zardine.stores.zip_store import ZipStore
+    from zardine.stores.zip.store import ZipStore
 
     if mode in ("r", "r+"):
         return ZipStore(path)

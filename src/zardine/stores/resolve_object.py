@@ -7,7 +7,7 @@ from typing import Any
 
 from zardine.errors import StoreError
 from zardine.stores.base import Store
-from zardine.stores.local import LocalStore
+from zardine.stores.local.store import LocalStore
 
 
 def store_of_object(thing: Any, path: str = "", *, read_only: bool = False) -> tuple[Store, str]:
@@ -21,7 +21,7 @@ def store_of_object(thing: Any, path: str = "", *, read_only: bool = False) -> t
         return _of_filesystem(thing.fs, str(thing.root), read_only), path
     filesystems = sys.modules.get("fsspec.spec")
     if filesystems is not None and isinstance(thing, filesystems.AbstractFileSystem):
-        from zardine.stores.fsspec_filesystems import is_rooted, unwrapped
+        from zardine.stores.fsspec.filesystems import is_rooted, unwrapped
 
         inner, root = unwrapped(thing, "")
         if root or is_rooted(inner):
@@ -31,8 +31,8 @@ def store_of_object(thing: Any, path: str = "", *, read_only: bool = False) -> t
 
 
 def _of_filesystem(fs: Any, path: str, read_only: bool) -> Store:
-    from zardine.stores.fsspec_filesystems import names_of
-    from zardine.stores.fsspec_store import FsspecStore
+    from zardine.stores.fsspec.filesystems import names_of
+    from zardine.stores.fsspec.store import FsspecStore
 
     store = FsspecStore(fs, path, read_only=read_only)
     if "file" not in names_of(store.fs):
@@ -41,7 +41,7 @@ def _of_filesystem(fs: Any, path: str, read_only: bool) -> Store:
 
 
 def _of_obstore(thing: Any, path: str, read_only: bool) -> tuple[Store, str]:
-    from zardine.stores.object_kinds import kind_of
+    from zardine.stores.object.kinds import kind_of
 
     kind = kind_of(thing)
     if kind == "LocalStore":
@@ -54,10 +54,10 @@ def _of_obstore(thing: Any, path: str, read_only: bool) -> tuple[Store, str]:
             )
         return LocalStore(f"/{path.strip('/')}", read_only=read_only), ""
     if kind == "HTTPStore":
-        from zardine.stores.http_store import HTTPStore
+        from zardine.stores.http.store import HTTPStore
 
         return HTTPStore.of(thing), path
-    from zardine.stores.object_store import ObjectStore
+    from zardine.stores.object.store import ObjectStore
 
     return ObjectStore(thing), path
 

@@ -72,18 +72,18 @@ def store_of_url(text: str, storage_options: Mapping[str, Any] | None) -> Store:
     assert scheme is not None
     rest = text.partition("://")[2]
     if rest.rstrip("/").lower().endswith(".zip") and scheme in (*_OBJECT, "http", "https"):
-        from zardine.stores.zip_store import ZipStore
+        from zardine.stores.zip.store import ZipStore
 
         folder, _, name = rest.rstrip("/").rpartition("/")
         if scheme in ("http", "https"):
             name = unquote(name)  # keys of object stores are written as they are
         return ZipStore.inside(store_of_url(f"{scheme}://{folder}", storage_options), name)
     if scheme in _OBJECT:
-        from zardine.stores.object_urls import object_store_of_url
+        from zardine.stores.object.urls import object_store_of_url
 
         return object_store_of_url(scheme, rest, storage_options)
     if scheme in ("http", "https"):
-        from zardine.stores.http_store import HTTPStore
+        from zardine.stores.http.store import HTTPStore
 
         return HTTPStore(text, storage_options=storage_options)
     return chain_store(text, storage_options)
@@ -91,7 +91,7 @@ def store_of_url(text: str, storage_options: Mapping[str, Any] | None) -> Store:
 
 def chain_store(text: str, storage_options: Mapping[str, Any] | None) -> Store:
     """The store of any URL that fsspec knows."""
-    from zardine.stores.fsspec_store import FsspecStore, known_scheme
+    from zardine.stores.fsspec.store import FsspecStore, known_scheme
 
     if "::" not in text and not known_scheme(scheme_of(text) or ""):
         raise UnsupportedError(

@@ -8,16 +8,16 @@ from itertools import islice
 from math import ceil, inf, prod
 from typing import TYPE_CHECKING, Any
 
-from zardine.chunk_shapes import choose_grid
+from zardine.creation.chunk_shapes import choose_grid
+from zardine.creation.v3 import parse_shape
 from zardine.data_types import data_type_for
-from zardine.new_array import parse_shape
 from zardine.stores.base import ReadCost, Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.advice_costs import Access, Cost, Layout, cost_of, least_seconds
 from zardine.tools.verify import place_of
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
+    from zardine.nodes.array import Array
 
 COSTS: Mapping[str, ReadCost] = {
     "local": ReadCost(latency=2e-5, bandwidth=2e9, requests=1),
@@ -301,7 +301,7 @@ def _is_shape(value: Any) -> bool:
 
 
 def _opened(array: Any, path: str | None) -> Array:
-    from zardine.opening import open_array
+    from zardine.api.open import open_array
 
     store, inner = place_of(array, path)
     return open_array(store, path=inner, mode="r")

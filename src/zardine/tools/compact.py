@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zardine.array_facts import is_draft
 from zardine.buffers import BytesLike
 from zardine.engine.freshness import Writing
 from zardine.engine.read_ahead import window_bytes
@@ -17,8 +16,9 @@ from zardine.engine.shard_size import read_index, read_whole_shard
 from zardine.engine.update_shard import condition_of
 from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, CorruptionError, DataError, NodeNotFoundError, StoreError
+from zardine.hierarchy.find import describe
 from zardine.limits import no_memory
-from zardine.nodes import describe
+from zardine.nodes.array_base import is_draft
 from zardine.settings import thread_count
 from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import ShardIndex, decode_index
@@ -26,16 +26,16 @@ from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Reading
 from zardine.stores.resolve import StoreLike
-from zardine.tools.chunk_check import finding_of
-from zardine.tools.object_check import StoredObject
+from zardine.tools.checking.chunk_check import finding_of
+from zardine.tools.checking.object_check import StoredObject
+from zardine.tools.checking.scan import scan_existing
 from zardine.tools.packing import ORDERS, pack, packed_index, row_order
 from zardine.tools.report import Fault
-from zardine.tools.scan import scan_existing
 from zardine.tools.verify import Progress, place_of, sort_faults
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
-    from zardine.groups import Group
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
 
 
 _UNKNOWN = ("document", "unknown", "store")

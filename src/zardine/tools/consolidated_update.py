@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from zardine.hierarchy.find import find_node, load_array
+from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.metadata.v3 import DOCUMENT_NAME
-from zardine.node_changes import update_node
-from zardine.nodes import find_node, load_array
 from zardine.stores.base import Store
-from zardine.stores.local import LocalStore
+from zardine.stores.local.store import LocalStore
 
 
 def outermost(store: Store, path: str) -> tuple[Store, str]:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zardine.arrays import Array
-from zardine.attribute_conventions import reads_fill_as_missing
+from zardine.creation.attribute_conventions import reads_fill_as_missing
 from zardine.engine.array_config import ArrayConfig
 from zardine.errors import (
     ConversionError,
@@ -18,11 +17,12 @@ from zardine.errors import (
     ZardineError,
     ZarrUserWarning,
 )
+from zardine.hierarchy.find import describe, load_node
+from zardine.hierarchy.place import find_place, overlap
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path
-from zardine.nodes import describe, load_node
-from zardine.places import find_place, overlap
+from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.converting.data import Progress, convert_array
@@ -38,7 +38,7 @@ from zardine.tools.source_nodes import read_nodes
 from zardine.tools.verify import place_of
 
 if TYPE_CHECKING:
-    from zardine.groups import Group
+    from zardine.nodes.group import Group
 
 Report = Callable[[int, int], object]
 
@@ -258,7 +258,7 @@ def warn_of_remarks(plans: Sequence[NodePlan]) -> None:
 
 def open_node(store: Store, path: str) -> Array | Group:
     """The node that was made."""
-    from zardine.groups import Group
+    from zardine.nodes.group import Group
 
     metadata: NodeMetadata = load_node(store, path)
     return Array(store, path, metadata) if isinstance(metadata, ArrayMetadata) else Group(store, path, metadata)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from zardine.engine.layout import prepare_layout
 from zardine.errors import StoreError
+from zardine.hierarchy.place import is_within
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import ALL_NAMES, NodeMetadata
-from zardine.places import is_within
 from zardine.stores.base import Store
-from zardine.stores.file_tree import EMPTY_DIRECTORY
+from zardine.stores.local.file_tree import EMPTY_DIRECTORY
 from zardine.tools.report import Fault
 
 

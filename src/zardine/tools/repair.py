@@ -8,29 +8,29 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from zardine.array_facts import is_draft
 from zardine.codecs.sharding_indexed import PreparedSharding
 from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import Writing
 from zardine.engine.shard_size import most_of_shard
 from zardine.engine.update_shard import condition_of
 from zardine.errors import ChunkTooLargeError, ConditionFailedError, DataError, StoreError
+from zardine.nodes.array_base import is_draft
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Reading, Store
 from zardine.stores.resolve import StoreLike
-from zardine.tools.beyond_shape import NOTE
-from zardine.tools.kept_objects import Keeper
-from zardine.tools.object_check import StoredObject
+from zardine.tools.checking.beyond_shape import NOTE
+from zardine.tools.checking.kept_objects import Keeper
+from zardine.tools.checking.object_check import StoredObject
+from zardine.tools.checking.scan import Scan, scan, scan_existing
 from zardine.tools.repair_shape import clear_beyond, remove_outside
 from zardine.tools.report import Fault, Finding, Repairs
 from zardine.tools.salvage.save import SavedChunk, SavedShard, save_chunk, save_shard
-from zardine.tools.scan import Scan, scan, scan_existing
 from zardine.tools.verify import Progress, check_objects, place_of, sort_faults
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
-    from zardine.groups import Group
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
 
 _ATTEMPTS = 100
 _LOST = (

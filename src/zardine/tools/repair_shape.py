@@ -13,16 +13,16 @@ from zardine.engine.freshness import check_fresh
 from zardine.engine.layout import prepare_layout
 from zardine.engine.source import ArraySource
 from zardine.errors import CorruptionError
+from zardine.hierarchy.find import document_key, load_array
 from zardine.indexing.boxes import cut_box
 from zardine.limits import CHUNK, limit_of, too_large
-from zardine.nodes import document_key, load_array
-from zardine.resizing import put_fill
+from zardine.nodes.resizing import put_fill
 from zardine.stores.base import Store
-from zardine.tools.beyond_shape import NOTE, beyond, reaches_beyond
-from zardine.tools.kept_objects import Keeper
-from zardine.tools.object_check import StoredObject, check_object
+from zardine.tools.checking.beyond_shape import NOTE, beyond, reaches_beyond
+from zardine.tools.checking.kept_objects import Keeper
+from zardine.tools.checking.object_check import StoredObject, check_object
+from zardine.tools.checking.scan import scan
 from zardine.tools.report import Fault, Finding
-from zardine.tools.scan import scan
 
 _MOST_BYTES = 2**26
 

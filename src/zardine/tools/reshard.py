@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zardine.places import find_place, overlap
+from zardine.hierarchy.place import find_place, overlap
 from zardine.stores.resolve import StoreLike
 from zardine.tools.consolidated_update import outermost
 from zardine.tools.resharding.elsewhere import Elsewhere
@@ -16,8 +16,8 @@ from zardine.tools.resharding.run import Resharding
 from zardine.tools.verify import Progress, place_of
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
-    from zardine.groups import Group
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
 
 
 def reshard(

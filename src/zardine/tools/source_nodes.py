@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zardine.errors import ConversionError, MetadataError, NodeNotFoundError, Problem, UnsupportedError
+from zardine.hierarchy.find import child_names, describe, find_node, implied_group, not_found
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import NodeMetadata, main_names, parse_node_json
 from zardine.metadata.node_names import join_path
-from zardine.nodes import child_names, describe, find_node, implied_group, not_found
 from zardine.stores.base import Store
 
 

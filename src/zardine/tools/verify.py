@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each
-from zardine.places import find_place
+from zardine.hierarchy.place import find_place
 from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
-from zardine.tools.consolidated_check import check_consolidated
-from zardine.tools.object_check import Checked, StoredObject, check_object
-from zardine.tools.outside_check import drop_passing
+from zardine.tools.checking.consolidated_check import check_consolidated
+from zardine.tools.checking.object_check import Checked, StoredObject, check_object
+from zardine.tools.checking.outside_check import drop_passing
+from zardine.tools.checking.scan import scan_existing
 from zardine.tools.report import Fault, Report
-from zardine.tools.scan import scan_existing
 
 if TYPE_CHECKING:
-    from zardine.arrays import Array
-    from zardine.groups import Group
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with the number of objects that are done, and of all."""
@@ -68,8 +68,8 @@ def place_of(
     storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[Store, str]:
     """Store and path of what a tool was given: an opened node, or what names one."""
-    from zardine.arrays import Array
-    from zardine.groups import Group
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
 
     place = node.store_path if isinstance(node, (Array, Group)) else node
     opened = isinstance(node, (Array, Group, Store))

@@ -5,15 +5,15 @@ The layout is that of Zarr Vectors 0.9.2. How a store is built:
 - Space is cut into *chunks*, boxes of ``chunk_shape``. Each level of a store has arrays of bytes with one *cell* for
   each chunk: the positions of the vertices in it, each attribute of them, the links between them, and the *fragments*,
   sets of rows of the cell. An *object* is a list of fragments. Sharding packs many cells into one stored object.
-- :class:`~zardine.vectors.encoding.documents.RootDocument` and
-  :class:`~zardine.vectors.encoding.documents.LevelDocument` are what the groups say;
-  :class:`~zardine.vectors.content.rows.Content` is a level, or some cells of it, in memory, with rows, fragments and
+- :class:`~zardine.vectors.format.documents.RootDocument` and
+  :class:`~zardine.vectors.format.documents.LevelDocument` are what the groups say;
+  :class:`~zardine.vectors.content.content.Content` is a level, or some cells of it, in memory, with rows, fragments and
   objects numbered through.
 - Pure modules turn user data into content (:mod:`~zardine.vectors.content.point_content`,
   :mod:`~zardine.vectors.content.run_content`), content into documents and cells
-  (:mod:`~zardine.vectors.content.level_plan`), and cells into arrays (:mod:`~zardine.vectors.encoding.fragment_index`,
-  :mod:`~zardine.vectors.encoding.manifests`, …). They do no I/O.
-- :class:`~zardine.vectors.storing.cell_arrays.CellArray` reads and writes many cells with one call of a zardine array.
+  (:mod:`~zardine.vectors.content.plan`), and cells into arrays (:mod:`~zardine.vectors.format.fragment_index`,
+  :mod:`~zardine.vectors.format.manifests`, …). They do no I/O.
+- :class:`~zardine.vectors.storing.cells.CellArray` reads and writes many cells with one call of a zardine array.
 - Nothing is changed in place. A new store counts once its root document is written; conversions and changes are stored
   beside what is there and take its place by one write (:mod:`~zardine.vectors.storing.rebuilding`,
   :mod:`~zardine.vectors.storing.transactions`).
@@ -22,10 +22,7 @@ The layout is that of Zarr Vectors 0.9.2. How a store is built:
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zardine.vectors.checking import validate
-    from zardine.vectors.cross_levels import read_cross_level_links
-    from zardine.vectors.describing import describe_store
-    from zardine.vectors.editing import (
+    from zardine.vectors.changing.editing import (
         append_graph,
         append_mesh,
         append_points,
@@ -35,16 +32,11 @@ if TYPE_CHECKING:
         move_vertices,
         set_attribute,
     )
+    from zardine.vectors.cross_levels import read_cross_level_links
+    from zardine.vectors.describing import describe_store
     from zardine.vectors.findings import Finding, Report
     from zardine.vectors.graphs import read_graph, read_mesh, read_skeleton, write_graph, write_mesh, write_skeleton
-    from zardine.vectors.parametric import ParametricObject, read_parametric_objects, write_parametric_objects
-    from zardine.vectors.points import read_points, write_points
-    from zardine.vectors.polylines import read_lines, read_polylines, write_lines, write_polylines
-    from zardine.vectors.pyramid import build_pyramid
-    from zardine.vectors.repairing import repair
-    from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
-    from zardine.vectors.sharding import get_shard_info, is_sharded, reshard, shard_store, unshard_store
-    from zardine.vectors.tables import (
+    from zardine.vectors.inspecting import (
         FragmentTable,
         GroupTable,
         ObjectTable,
@@ -52,13 +44,21 @@ if TYPE_CHECKING:
         read_groups,
         read_objects,
     )
+    from zardine.vectors.parametric import ParametricObject, read_parametric_objects, write_parametric_objects
+    from zardine.vectors.points import read_points, write_points
+    from zardine.vectors.polylines import read_lines, read_polylines, write_lines, write_polylines
+    from zardine.vectors.pyramid import build_pyramid
+    from zardine.vectors.repairing import repair
+    from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
+    from zardine.vectors.sharding import get_shard_info, is_sharded, reshard, shard_store, unshard_store
+    from zardine.vectors.validation.validate import validate
 
 _HOMES = {
-    "checking": ("validate",),
+    "validation.validate": ("validate",),
     "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
     "cross_levels": ("read_cross_level_links",),
     "describing": ("describe_store",),
-    "editing": (
+    "changing.editing": (
         *("append_graph", "append_mesh", "append_points", "append_polylines", "append_skeleton"),
         *("delete", "move_vertices", "set_attribute"),
     ),
@@ -70,7 +70,7 @@ _HOMES = {
     "pyramid": ("build_pyramid",),
     "repairing": ("repair",),
     "results": ("Graph", "Mesh", "Points", "Polylines", "Skeleton"),
-    "tables": ("FragmentTable", "GroupTable", "ObjectTable", "read_fragments", "read_groups", "read_objects"),
+    "inspecting": ("FragmentTable", "GroupTable", "ObjectTable", "read_fragments", "read_groups", "read_objects"),
 }
 """Which module has which public names."""
 

@@ -10,7 +10,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_cross_links
 from zardine.vectors.reading.rereading import open_level, read_steadily
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.storing.store import Level
 
 
 def read_cross_level_links(path: StoreLike, level: int, delta: int = 1) -> npt.NDArray[np.int64]:

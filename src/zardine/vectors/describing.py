@@ -6,7 +6,7 @@ from typing import Any
 
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.sharding import cell_arrays
-from zardine.vectors.storing.level_access import Level, VectorStore
+from zardine.vectors.storing.store import Level, VectorStore
 
 
 def describe_store(path: StoreLike) -> dict[str, Any]:

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from zardine.errors import ZardineError
+from zardine.hierarchy.find import load_group
+from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.node_changes import update_node
-from zardine.nodes import load_group
-from zardine.vectors.content.level_plan import Node
-from zardine.vectors.encoding.fragment_index import decode_index, encode_indexes
-from zardine.vectors.encoding.manifests import encode_manifests
-from zardine.vectors.encoding.offsets import segment_of, signed
-from zardine.vectors.encoding.ragged import Ints, find_rows, row_numbers, starts_of, unique_rows
+from zardine.vectors.content.plan import Node
+from zardine.vectors.format.fragment_index import decode_index, encode_indexes
+from zardine.vectors.format.manifests import encode_manifests
+from zardine.vectors.format.offsets import segment_of, signed
+from zardine.vectors.format.ragged import Ints, find_rows, row_numbers, starts_of, unique_rows
 from zardine.vectors.reading.loading import dtype_of, load_cells
 from zardine.vectors.reading.loading_links import deltas_of, stored_links
 from zardine.vectors.reading.loading_objects import load_manifests
-from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, child, key_texts
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.storing.cells import NONEMPTY, CellArray, child, key_texts
 from zardine.vectors.storing.rebuilding import rebuild
+from zardine.vectors.storing.store import Level
 
 
 def forget_vertices(level: Level) -> Iterator[str]:

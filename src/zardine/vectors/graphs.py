@@ -10,20 +10,20 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.new_objects import StoreOptions, object_rows, prepare, store_content
+from zardine.vectors.content.arguments import checked_positions, plain_array
 from zardine.vectors.content.columns import Column, columns_of
-from zardine.vectors.content.new_objects import StoreOptions, object_rows, prepare, store_content
+from zardine.vectors.content.content import Content, Links
 from zardine.vectors.content.point_content import by_object
-from zardine.vectors.content.positions import checked_positions, plain_array
-from zardine.vectors.content.rows import Content, Links
 from zardine.vectors.content.run_content import inverse, skeleton_content
-from zardine.vectors.encoding.grids import chunks_of
-from zardine.vectors.encoding.ragged import Ints, unique_rows
+from zardine.vectors.format.grids import chunks_of
+from zardine.vectors.format.ragged import Ints, unique_rows
+from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, run_query, values_of
 from zardine.vectors.reading.loading_links import load_links
-from zardine.vectors.reading.querying import Found, check_geometry, ids_of_rows, run_query, values_of
-from zardine.vectors.reading.questions import ALL, Names, Query, Where, checked_names
+from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Graph, Mesh, Skeleton
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.storing.store import Level
 
 
 def write_graph(

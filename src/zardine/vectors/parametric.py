@@ -12,26 +12,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zardine.arrays import Array
 from zardine.engine.freshness import leave_to_owner
 from zardine.errors import CorruptionError, DataError, StoreError, UnsupportedError, ZardineError
+from zardine.hierarchy.find import find_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
-from zardine.nodes import find_node
+from zardine.nodes.array import Array
 from zardine.settings import config
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import is_unicode
-from zardine.vectors.content.level_plan import Node
+from zardine.vectors.content.plan import Node
 from zardine.vectors.content.point_content import groups_of
-from zardine.vectors.content.positions import plain_array
-from zardine.vectors.encoding.layouts import table_metadata
 from zardine.vectors.findings import Finding, warning
-from zardine.vectors.reading.steady_cells import WAITS
-from zardine.vectors.reading.steady_tables import read_table
-from zardine.vectors.storing.cell_arrays import child
-from zardine.vectors.storing.cell_objects import find_cells
-from zardine.vectors.storing.level_access import PENDING, VectorStore
-from zardine.vectors.storing.one_writer import alone
+from zardine.vectors.format.layouts import table_metadata
+from zardine.vectors.storing.cell_bytes import find_cells
+from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.steady import WAITS
+from zardine.vectors.storing.steady_tables import read_table
+from zardine.vectors.storing.store import PENDING, VectorStore
 from zardine.vectors.storing.transactions import carry_out, replace_below
 
 PARAMETRIC_TYPES: Mapping[str, tuple[str, ...]] = {

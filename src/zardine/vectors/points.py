@@ -10,18 +10,18 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.creating import NewStore, checked_bounds, grid_of, write_store
+from zardine.vectors.content.arguments import checked_ids, checked_positions, checked_shapes
 from zardine.vectors.content.columns import checked_mapping, columns_of
+from zardine.vectors.content.content import Content
 from zardine.vectors.content.point_content import binned_points, groups_of, object_points
-from zardine.vectors.content.positions import checked_ids, checked_positions, checked_shapes
-from zardine.vectors.content.rows import Content
-from zardine.vectors.encoding.documents import plain_axes
-from zardine.vectors.encoding.layouts import layout_from
-from zardine.vectors.reading.querying import ids_of_rows, run_query, values_of
-from zardine.vectors.reading.questions import ALL, Names, Query, Where
+from zardine.vectors.format.documents import plain_axes
+from zardine.vectors.format.layouts import layout_from
+from zardine.vectors.reading.answer import ids_of_rows, run_query, values_of
+from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Points
-from zardine.vectors.storing.level_access import Level
-from zardine.vectors.storing.store_writing import NewStore, checked_bounds, grid_of, write_store
+from zardine.vectors.storing.store import Level
 
 Lengths = float | Sequence[float] | None
 Shards = int | Sequence[int] | None

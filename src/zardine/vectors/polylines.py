@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.new_objects import StoreOptions, new_objects, prepare, store_content
+from zardine.vectors.content.arguments import checked_positions, plain_array
 from zardine.vectors.content.columns import checked_mapping, columns_of
-from zardine.vectors.content.new_objects import StoreOptions, new_objects, prepare, store_content
-from zardine.vectors.content.positions import checked_positions, plain_array
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
-from zardine.vectors.encoding.ragged import ranges, starts_of
+from zardine.vectors.format.ragged import ranges, starts_of
+from zardine.vectors.reading.answer import check_geometry, run_query, values_of
 from zardine.vectors.reading.loading_objects import load_tables, no_objects
-from zardine.vectors.reading.querying import check_geometry, run_query, values_of
-from zardine.vectors.reading.questions import ALL, Names, Query, Where, checked_names
+from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Polylines
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.storing.store import Level
 
 
 def write_polylines(

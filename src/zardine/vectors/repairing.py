@@ -9,29 +9,29 @@ from typing import Any, TypeVar
 import numpy as np
 
 from zardine.errors import CorruptionError, ZardineError
-from zardine.node_changes import update_node
-from zardine.nodes import load_array
-from zardine.places import find_place
-from zardine.stores.overlay import OverlayStore
+from zardine.hierarchy.find import load_array
+from zardine.hierarchy.place import find_place
+from zardine.hierarchy.update import update_node
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.coarser_levels import forget_lost_levels
+from zardine.stores.wrappers.overlay import OverlayStore
+from zardine.vectors.changing.levels import forget_lost_levels
+from zardine.vectors.changing.one_writer import locked
 from zardine.vectors.content.columns import Column, join_columns
-from zardine.vectors.content.level_plan import cut
-from zardine.vectors.encoding.documents import LEVEL
-from zardine.vectors.encoding.offsets import signed
-from zardine.vectors.encoding.ragged import Ints, find_rows, unique_rows
+from zardine.vectors.content.plan import cut
 from zardine.vectors.findings import Finding
 from zardine.vectors.forgetting import filled_node, forget_links, forget_vertices, set_attributes
+from zardine.vectors.format.documents import LEVEL
+from zardine.vectors.format.offsets import signed
+from zardine.vectors.format.ragged import Ints, find_rows, unique_rows
 from zardine.vectors.reading.loading import dtype_of, load_cells, row_shape_of
 from zardine.vectors.reading.loading_links import deltas_of, rows_of_links
 from zardine.vectors.reading.loading_objects import load_manifests
 from zardine.vectors.sharding import cell_arrays
-from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, key_texts
+from zardine.vectors.storing.cells import NONEMPTY, CellArray, key_texts
 from zardine.vectors.storing.consolidation import differing_documents, forget_consolidated
-from zardine.vectors.storing.level_access import Level, VectorStore
-from zardine.vectors.storing.one_writer import locked
 from zardine.vectors.storing.rebuilding import is_settled, rebuild, reopened, settle
+from zardine.vectors.storing.store import Level, VectorStore
 from zardine.vectors.storing.transactions import finish
 from zardine.vectors.validation.objects import check_objects
 from zardine.vectors.validation.rows import check_rows

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from zardine.errors import DataError
+from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.node_changes import update_node
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.encoding.layouts import SHARDED_NOTE, cells_metadata, fitting_shards, shards_from
+from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.format.layouts import SHARDED_NOTE, cells_metadata, fitting_shards, shards_from
 from zardine.vectors.reading.presence import check_whole
-from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, child, key_texts
-from zardine.vectors.storing.level_access import Level, VectorStore
-from zardine.vectors.storing.one_writer import alone
+from zardine.vectors.storing.cells import NONEMPTY, CellArray, child, key_texts
 from zardine.vectors.storing.rebuilding import cells_node, rebuild, reopened, settle
+from zardine.vectors.storing.store import Level, VectorStore
 from zardine.vectors.storing.transactions import finish
 
 Progress = Callable[[int, int], object] | None
@@ -177,7 +177,7 @@ def convert_array(array: CellArray, shard_shape: tuple[int, ...] | None) -> int 
 
 def _set_note(owner: VectorStore, note: str | None) -> None:
     """Say in the root attributes that the store is sharded, or no longer; notes of others stay."""
-    from zardine.nodes import load_group
+    from zardine.hierarchy.find import load_group
 
     group = load_group(owner.store, owner.path, 3)
     present = group.attributes.get("notes")

@@ -156,7 +156,7 @@ def install() -> None:
 def give_helpers(copies: dict[str, ModuleType]) -> None:
     """Private functions that tests build their hierarchies with, made of the public one."""
     from zardine.api import asynchronous
-    from zardine.creating import create_hierarchy
+    from zardine.nodes.create_array import create_hierarchy
 
     def create_rooted_hierarchy(*, store: Any, nodes: Any, overwrite: bool = False) -> Any:
         made = dict(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite))
@@ -179,10 +179,10 @@ def help_private_names() -> None:
     from zarr.abc.codec import BaseCodec as TheirCodec
     from zarr.core.dtype import ZDType, get_data_type_from_json, get_data_type_from_native_dtype
 
-    from zardine.arrays import Array
-    from zardine.async_nodes import AsyncArray
     from zardine.codecs.base import Codec
     from zardine.data_types import DataType
+    from zardine.nodes.array import Array
+    from zardine.nodes.asynchronous import AsyncArray
 
     def their_dtype(array: Any) -> Any:
         older = array.metadata.older

@@ -16,7 +16,7 @@ import numpy as np
 
 from zardine.buffers import BytesLike
 from zardine.codecs.base import BytesBytesCodec, ChunkSpec, SizeLimit
-from zardine.codecs.blosc import decompress_blosc, use_one_thread
+from zardine.codecs.blosc.codec import decompress_blosc, use_one_thread
 from zardine.codecs.bounds import compressed_limit
 from zardine.codecs.numcodecs.adapter import NumcodecsCodec
 from zardine.codecs.streams import decompress_streams

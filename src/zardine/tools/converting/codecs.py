@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from zardine.arrays import Array
 from zardine.codecs import BloscCodec, BytesCodec, Crc32cCodec, ShardingCodec, TransposeCodec
 from zardine.codecs.base import Codec
 from zardine.codecs.v2_filters import V2Compressor, V2Filters
 from zardine.json_document import JSON
 from zardine.metadata.documents import OlderForm
 from zardine.metadata.v2_dtypes import dtype_to_json
+from zardine.nodes.array import Array
 from zardine.tools.converting.options import ConvertOptions, is_word
 
 _CORE = ("blosc", "gzip", "zstd")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from zardine.arrays import Array
-from zardine.attribute_conventions import names_to_member, strict_attributes
+from zardine.creation.attribute_conventions import names_to_member, strict_attributes
+from zardine.hierarchy.place import is_within
 from zardine.json_document import Extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
-from zardine.places import is_within
+from zardine.nodes.array import Array
 from zardine.stores.memory import MemoryStore
 from zardine.tools.converting.codecs import accepted, is_dated, unfit
 from zardine.tools.converting.plan import NodePlan, Planned, document_text, other_members, plan_nodes, remark_on_fill

@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zardine.arrays import Array
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.documents import read_document
 from zardine.errors import ConditionFailedError, ConversionError, NodeExistsError, Problem, ReadOnlyError
+from zardine.hierarchy.find import describe
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, to_documents
 from zardine.metadata.node_names import join_path
 from zardine.metadata.v3 import DOCUMENT_NAME, parse_node
-from zardine.nodes import describe
+from zardine.nodes.array import Array
 from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store
-from zardine.stores.wrapper import WrapperStore
+from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.tools.converting.data import Progress
 from zardine.tools.converting.in_place import is_changed, plan_in_place
 from zardine.tools.converting.plan import NodePlan, consolidated

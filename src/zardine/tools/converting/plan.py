@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from zardine.attribute_conventions import strict_attributes
+from zardine.creation.attribute_conventions import strict_attributes
 from zardine.engine.freshness import CLOSING, GENERATION
 from zardine.errors import ConversionError, MetadataError, Problem
 from zardine.json_document import JSON

@@ -1,8 +1,8 @@
 """A conversion that can be cut off at any point: what marks its target, and how the target becomes visible.
 
-First of all a key :data:`~zardine.nodes.UNFINISHED` is written at the target, with the fingerprint of the request; then
-the chunks, each object whole; then the documents, children before their parents, so that the last one makes the node
-that was asked for; then the key is removed. Whoever looks in between finds no node.
+First of all a key :data:`~zardine.hierarchy.find.UNFINISHED` is written at the target, with the fingerprint of the
+request; then the chunks, each object whole; then the documents, children before their parents, so that the last one
+makes the node that was asked for; then the key is removed. Whoever looks in between finds no node.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from zardine.errors import (
     NodeExistsError,
     UnsupportedError,
 )
+from zardine.hierarchy.find import UNFINISHED, create_ancestors, describe, erase_node, find_node, taken
 from zardine.json_document import JSON, parse_json, show
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, to_documents
 from zardine.metadata.node_names import join_path
-from zardine.nodes import UNFINISHED, create_ancestors, describe, erase_node, find_node, taken
 from zardine.stores.base import Condition, Store
 from zardine.tools.converting.plan import NodePlan, document_text
 

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from zardine.arrays import Array
-from zardine.attribute_conventions import names_to_attribute, reads_fill_as_missing, strict_attributes
 from zardine.chunk_grids.regular import RegularGrid
-from zardine.chunk_shapes import choose_grid
 from zardine.codecs.base import Codec
 from zardine.codecs.chain import equals_fill
+from zardine.creation.attribute_conventions import names_to_attribute, reads_fill_as_missing, strict_attributes
+from zardine.creation.chunk_shapes import choose_grid
+from zardine.creation.likeness import without_checksum
+from zardine.creation.v2 import numcodecs_json
+from zardine.creation.v3 import parse_key_encoding
 from zardine.data_types import DataType
 from zardine.data_types.structs import Struct
 from zardine.errors import MetadataError
 from zardine.json_document import JSON, Problems
-from zardine.likeness import without_checksum
 from zardine.metadata import v1, v2
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.v2_codecs import Storage, from_codecs
 from zardine.metadata.v2_dtypes import dtype_to_json, parse_dtype
 from zardine.metadata.v2_fill_values import fill_to_json
-from zardine.new_array import parse_key_encoding
-from zardine.new_older_array import numcodecs_json
+from zardine.nodes.array import Array
 from zardine.stores.memory import MemoryStore
 from zardine.tools.converting.codecs import has_shards, is_exact
 from zardine.tools.converting.options import ConvertOptions, is_word

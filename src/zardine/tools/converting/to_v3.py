@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy.typing as npt
 
-from zardine.arrays import Array
-from zardine.attribute_conventions import names_to_member, strict_attributes
 from zardine.chunk_grids.regular import RegularGrid
-from zardine.chunk_shapes import choose_grid
 from zardine.codecs import codec_from
+from zardine.creation.attribute_conventions import names_to_member, strict_attributes
+from zardine.creation.chunk_shapes import choose_grid
+from zardine.creation.v3 import new_array_metadata
 from zardine.data_types import DataType, data_type_for
 from zardine.data_types.numpy_types import AnyObject, NumpyType
 from zardine.errors import MetadataError
 from zardine.json_document import Extension
 from zardine.metadata.documents import ArrayMetadata
-from zardine.new_array import new_array_metadata
+from zardine.nodes.array import Array
 from zardine.stores.memory import MemoryStore
 from zardine.tools.converting.chunks import inner_chunks, shard_shape
 from zardine.tools.converting.codecs import chosen_codecs, has_shards, is_exact, rewritten

@@ -11,10 +11,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from zardine.arrays import Array
 from zardine.chunk_grids.axis import Axis
 from zardine.engine.stored import stored_objects
 from zardine.errors import UnsupportedError
+from zardine.nodes.array import Array
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Coordinates: TypeAlias = tuple[int, ...]

@@ -14,9 +14,9 @@ from zardine.engine.layout import prepare_layout
 from zardine.engine.source import ArraySource
 from zardine.engine.stored import stored_objects
 from zardine.errors import ContainsArrayError, ContainsGroupError, NodeExistsError, UnsupportedError
+from zardine.hierarchy.find import create_node, describe, find_node, load_array
 from zardine.json_document import Problems, parse_extension
 from zardine.metadata.documents import ArrayMetadata
-from zardine.nodes import create_node, describe, find_node, load_array
 from zardine.stores.base import Store
 from zardine.tools.converting.state import check_ancestors
 from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, is_inside, name_of, without_copying

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from zardine.chunk_grids import ChunkGrid, RegularGrid
 from zardine.chunk_keys import ChunkKeyEncoding, DefaultChunkKeyEncoding, V2ChunkKeyEncoding
-from zardine.chunk_shapes import choose_grid, shards_shape
 from zardine.codecs import Crc32cCodec, ShardingCodec
 from zardine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
 from zardine.codecs.chain import build_chain
 from zardine.codecs.registry import codec_from
 from zardine.codecs.sharding_indexed import in_current_form
+from zardine.creation.chunk_shapes import choose_grid, shards_shape
 from zardine.engine.layout import ArrayLayout
 from zardine.errors import UnsupportedError
 from zardine.json_document import Extension, Problems

@@ -15,10 +15,10 @@ from zardine.engine.source import ArraySource
 from zardine.engine.stored import stored_objects
 from zardine.engine.workers import for_each
 from zardine.errors import NodeExistsError
+from zardine.hierarchy.find import describe
 from zardine.json_document import Problems
 from zardine.limits import check_size, within_memory
 from zardine.metadata.documents import ArrayMetadata
-from zardine.nodes import describe
 from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.tools.resharding.move import count, move, object_bytes, region_of, sources_of

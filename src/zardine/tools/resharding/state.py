@@ -15,12 +15,12 @@ from typing import Any
 from zardine.engine.documents import read_document
 from zardine.engine.freshness import generation_of
 from zardine.errors import ConditionFailedError, NodeExistsError
+from zardine.hierarchy.find import describe
 from zardine.json_document import Extension, Problems, parse_extension, parse_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
-from zardine.nodes import describe
 from zardine.stores.base import Condition, Store, Version
-from zardine.tools.hidden_keys import JOURNAL
+from zardine.tools.checking.hidden_keys import JOURNAL
 
 Sources = dict[str, Version | None]
 """Versions of the old objects that went into a new one, by key relative to the array."""

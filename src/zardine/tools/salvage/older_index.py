@@ -1,9 +1,9 @@
 """Finding an earlier index in a shard whose own is lost, for who wants it rather than nothing. Pure.
 
 A write that appends puts its chunks and a whole new index behind what is there, so a shard whose end is no index may
-still hold the one before; that one is void (:func:`zardine.stores.edit_record.void`) if the new one was whole once.
-What is found says what was stored once, and nothing of what came later: readers and writers never look for it. Only an
-index with a checksum can be told from other bytes.
+still hold the one before; that one is void (:func:`zardine.stores.local.edit_record.void`) if the new one was whole
+once. What is found says what was stored once, and nothing of what came later: readers and writers never look for it.
+Only an index with a checksum can be told from other bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zardine.codecs.crc32c import Crc32cCodec
 from zardine.errors import DataError
 from zardine.sharding.index import EMPTY, ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout, reader
-from zardine.stores.edit_record import VOID_BYTES, void
+from zardine.stores.local.edit_record import VOID_BYTES, void
 
 _PROBED = 4
 """Entries that are looked at before a checksum is computed."""

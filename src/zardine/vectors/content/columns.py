@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import CorruptionError, DataError
-from zardine.vectors.content.positions import plain_array
-from zardine.vectors.encoding.ragged import Ints
+from zardine.vectors.content.arguments import plain_array
+from zardine.vectors.format.ragged import Ints
 
 TEXT = np.dtypes.StringDType()
 

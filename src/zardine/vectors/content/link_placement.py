@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from zardine.vectors.encoding.permutations import rank_of, sigma_of
-from zardine.vectors.encoding.ragged import Ints, unique_rows
+from zardine.vectors.format.permutations import rank_of, sigma_of
+from zardine.vectors.format.ragged import Ints, unique_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

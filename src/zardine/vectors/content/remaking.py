@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import UnsupportedError
-from zardine.vectors.content.merging import keep_rows, move_rows
+from zardine.vectors.content.changes import keep_rows, move_rows
+from zardine.vectors.content.content import Columns, Content
 from zardine.vectors.content.point_content import binned_points
-from zardine.vectors.content.rows import Columns, Content
 from zardine.vectors.content.run_content import polyline_content, skeleton_content
-from zardine.vectors.encoding.ragged import Ints, row_numbers
+from zardine.vectors.format.ragged import Ints, row_numbers
 from zardine.vectors.graphs import parents_of
 
 LINES = ("line", "polyline", "streamline")

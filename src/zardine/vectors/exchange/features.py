@@ -25,7 +25,7 @@ from zardine.vectors.exchange.losses import (
 )
 from zardine.vectors.points import read_points, write_points
 from zardine.vectors.polylines import read_polylines, write_polylines
-from zardine.vectors.storing.level_access import VectorStore
+from zardine.vectors.storing.store import VectorStore
 
 _EXACT = 2**53
 """Up to here, float64 holds all integers."""

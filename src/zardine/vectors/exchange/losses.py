@@ -14,7 +14,7 @@ import numpy.typing as npt
 from zardine.errors import DataError, ZardineError, ZarrUserWarning
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.columns import check_name
-from zardine.vectors.storing.level_access import VectorStore
+from zardine.vectors.storing.store import VectorStore
 
 LINES = ("line", "polyline", "streamline")
 _FAMILIES = ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes", "group_attributes")

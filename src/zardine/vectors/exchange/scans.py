@@ -24,7 +24,7 @@ from zardine.vectors.exchange.losses import (
     writing,
 )
 from zardine.vectors.points import read_points, write_points
-from zardine.vectors.storing.level_access import VectorStore
+from zardine.vectors.storing.store import VectorStore
 
 _COORDINATES = ("X", "Y", "Z", "x", "y", "z")
 _COLOURS = ("red", "green", "blue")

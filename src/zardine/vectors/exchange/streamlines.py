@@ -26,7 +26,7 @@ from zardine.vectors.exchange.losses import (
 )
 from zardine.vectors.polylines import read_polylines, write_polylines
 from zardine.vectors.results import Polylines
-from zardine.vectors.storing.level_access import VectorStore
+from zardine.vectors.storing.store import VectorStore
 
 _SPACE = ("voxel_to_rasmm", "dimensions", "voxel_sizes", "voxel_order")
 _AXES = ("LR", "AP", "IS")

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError
-from zardine.vectors.encoding.ragged import Ints, find_rows
 from zardine.vectors.exchange.losses import warn
+from zardine.vectors.format.ragged import Ints, find_rows
 
 
 def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt.NDArray[Any]]]:

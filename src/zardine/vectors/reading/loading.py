@@ -1,4 +1,4 @@
-"""Reading a level, or some of its cells, into :class:`~zardine.vectors.content.rows.Content`.
+"""Reading a level, or some of its cells, into :class:`~zardine.vectors.content.content.Content`.
 
 What is stored is checked before it is used: a fragment that names rows which are not there, a manifest that names
 fragments which are not there, attributes with too few rows raise :class:`~zardine.errors.CorruptionError`.
@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from zardine.errors import CorruptionError, DataError, SelectionError, UnsupportedError
 from zardine.vectors.content.columns import Column, native
-from zardine.vectors.content.rows import Content, Fragments
-from zardine.vectors.encoding.fragment_index import FragmentIndex, decode_index
-from zardine.vectors.encoding.ragged import Ints, find_rows, ranges, starts_of, unique_rows
+from zardine.vectors.content.content import Content, Fragments
+from zardine.vectors.format.fragment_index import FragmentIndex, decode_index
+from zardine.vectors.format.ragged import Ints, find_rows, ranges, starts_of, unique_rows
 from zardine.vectors.reading.presence import (
     check_all,
     check_empty,
@@ -28,9 +28,9 @@ from zardine.vectors.reading.presence import (
     present_chunks,
     stored_chunks,
 )
-from zardine.vectors.reading.questions import ALL, Names
-from zardine.vectors.storing.cell_arrays import CellArray, child
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.reading.query import ALL, Names
+from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.store import Level
 
 _Check = Callable[[CellArray], None]
 

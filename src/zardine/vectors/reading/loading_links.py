@@ -10,16 +10,16 @@ import numpy as np
 
 from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.vectors.content.columns import Column, column_of
+from zardine.vectors.content.content import Content, Links
 from zardine.vectors.content.link_placement import anchors_for, restore_order
-from zardine.vectors.content.rows import Content, Links
-from zardine.vectors.encoding.link_cells import decode_links
-from zardine.vectors.encoding.offsets import parse_delta, parse_segment, signed
-from zardine.vectors.encoding.ragged import Ints, find_rows
+from zardine.vectors.format.link_cells import decode_links
+from zardine.vectors.format.offsets import parse_delta, parse_segment, signed
+from zardine.vectors.format.ragged import Ints, find_rows
 from zardine.vectors.reading.loading import dtype_of, read_column
 from zardine.vectors.reading.presence import lost_cell, present_chunks
-from zardine.vectors.reading.questions import ALL, Names
-from zardine.vectors.storing.cell_arrays import CellArray, child
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.reading.query import ALL, Names
+from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.store import Level
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zardine.arrays import Array
 from zardine.errors import CorruptionError, DataError, SelectionError
+from zardine.nodes.array import Array
 from zardine.vectors.content.columns import Column, column_of
-from zardine.vectors.content.rows import Content, Groups, Objects
-from zardine.vectors.encoding.manifests import decode_manifests
-from zardine.vectors.encoding.ragged import Ints, find_rows, starts_of
+from zardine.vectors.content.content import Content, Groups, Objects
+from zardine.vectors.format.manifests import decode_manifests
+from zardine.vectors.format.ragged import Ints, find_rows, starts_of
 from zardine.vectors.reading.presence import check_objects
-from zardine.vectors.reading.questions import ALL, Names
-from zardine.vectors.reading.steady_tables import read_table
-from zardine.vectors.storing.cell_arrays import child
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.reading.query import ALL, Names
+from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.steady_tables import read_table
+from zardine.vectors.storing.store import Level
 
 LAYOUTS = (None, "vlen_manifests_v1", "vlen_manifests_v2")
 

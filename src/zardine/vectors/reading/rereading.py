@@ -9,13 +9,13 @@ from typing import TypeVar
 import numpy as np
 
 from zardine.errors import ArrayChangedError, CorruptionError, SelectionError, StoreError, ZardineError
-from zardine.nodes import document_key
-from zardine.places import find_place
+from zardine.hierarchy.find import document_key
+from zardine.hierarchy.place import find_place
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.reading.steady_cells import WAITS
-from zardine.vectors.storing.cell_arrays import child
-from zardine.vectors.storing.level_access import NEXT, UNFINISHED, Level, VectorStore
+from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.steady import WAITS
+from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore
 
 T = TypeVar("T")
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from zardine.hierarchy.find import find_node, load_group
+from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import GroupMetadata
-from zardine.node_changes import update_node
-from zardine.nodes import find_node, load_group
-from zardine.vectors.storing.cell_arrays import child
-from zardine.vectors.storing.level_access import VectorStore
+from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.level_nodes import nodes_below
+from zardine.vectors.storing.store import VectorStore
 
 _MEMBER = "consolidated_metadata"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError
 from zardine.stores.base import Store
-from zardine.stores.local import LocalStore
+from zardine.stores.local.store import LocalStore
 
 
 def can_write_files(store: Store) -> bool:

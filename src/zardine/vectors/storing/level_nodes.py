@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.vectors.encoding.offsets import signed
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.format.offsets import signed
+from zardine.vectors.storing.store import Level
 
 _COLUMNS = ("vertex_attributes", "fragment_attributes", "object_attributes", "group_attributes")
 _SINGLE = ("vertices", "vertex_fragments", "link_fragments", "object_index", "groups")

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from zardine.arrays import Array
 from zardine.chunk_keys import DefaultChunkKeyEncoding
 from zardine.engine.array_config import ArrayConfig
+from zardine.hierarchy.find import document_key, names_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, to_documents
-from zardine.nodes import document_key, names_of
+from zardine.nodes.array import Array
 from zardine.stores.base import Store
-from zardine.vectors.content.level_plan import Node
-from zardine.vectors.storing.cell_arrays import child, origin_of
-from zardine.vectors.storing.cell_objects import encode_cells, write_encoded
+from zardine.vectors.content.plan import Node
+from zardine.vectors.storing.cell_bytes import encode_cells, write_encoded
+from zardine.vectors.storing.cells import child, origin_of
 
 USUAL, OTHER = "/", "."
 """Separators in the keys of objects. The other one serves to write an array anew beside the one that is stored."""

@@ -12,17 +12,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from zardine.arrays import Array
 from zardine.engine.workers import for_each
 from zardine.errors import StoreError
+from zardine.hierarchy.find import describe
+from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata
-from zardine.node_changes import update_node
-from zardine.nodes import describe
+from zardine.nodes.array import Array
 from zardine.settings import thread_count
 from zardine.stores.base import Store
-from zardine.vectors.content.level_plan import Node
-from zardine.vectors.storing.cell_arrays import CellArray
-from zardine.vectors.storing.cell_objects import stored_cells
+from zardine.vectors.content.plan import Node
+from zardine.vectors.storing.cell_bytes import stored_cells
+from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.fresh_files import can_write_files, write_files
 from zardine.vectors.storing.node_writing import (
     OTHER,

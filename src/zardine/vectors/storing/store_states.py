@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zardine.errors import ZardineError
-from zardine.nodes import document_key
+from zardine.hierarchy.find import document_key
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.findings import NOT_ON_PURPOSE
-from zardine.vectors.storing.cell_arrays import child
-from zardine.vectors.storing.level_access import VectorStore
+from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.level_nodes import nodes_below
+from zardine.vectors.storing.store import VectorStore
 
 State = list[tuple[str, object]]
 

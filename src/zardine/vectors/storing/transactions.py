@@ -19,17 +19,17 @@ from dataclasses import replace
 from typing import Any
 
 from zardine.errors import StoreError
+from zardine.hierarchy.find import child_names, describe, erase_node, find_node
+from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, node_to_json, parse_node_json
-from zardine.node_changes import update_node
-from zardine.nodes import child_names, describe, erase_node, find_node
 from zardine.stores.base import Store
-from zardine.vectors.content.level_plan import Node
-from zardine.vectors.storing.cell_arrays import child
+from zardine.vectors.content.plan import Node
+from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.kept_attributes import with_kept
-from zardine.vectors.storing.level_access import PENDING, Level
 from zardine.vectors.storing.node_writing import OTHER, USUAL, erase_objects, separator_of, write_document
 from zardine.vectors.storing.rebuilding import prepare, settle
+from zardine.vectors.storing.store import PENDING, Level
 
 
 def replace_nodes(

@@ -7,12 +7,12 @@ from typing import Any
 
 from zardine.errors import UnsupportedError, ZardineError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.vectors.encoding.ragged import find_rows, unique_rows
 from zardine.vectors.findings import Finding, error, guarded, warning
+from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.sharding import has_cells
-from zardine.vectors.storing.cell_arrays import NONEMPTY, CellArray, key_texts
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.storing.cells import NONEMPTY, CellArray, key_texts
 from zardine.vectors.storing.rebuilding import is_settled
+from zardine.vectors.storing.store import Level
 
 
 def check_arrays(level: Level, findings: list[Finding]) -> None:

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from zardine.errors import CorruptionError, DataError
-from zardine.vectors.content.rows import Content, Links
-from zardine.vectors.encoding.fragment_index import decode_index
-from zardine.vectors.encoding.kinds import KINDS
-from zardine.vectors.encoding.link_cells import decode_links
-from zardine.vectors.encoding.offsets import parse_segment, segment_of, signed
-from zardine.vectors.encoding.ragged import Ints, find_rows, unique_rows
+from zardine.vectors.content.content import Content, Links
 from zardine.vectors.findings import Finding, error, guarded
+from zardine.vectors.format.fragment_index import decode_index
+from zardine.vectors.format.kinds import KINDS
+from zardine.vectors.format.link_cells import decode_links
+from zardine.vectors.format.offsets import parse_segment, segment_of, signed
+from zardine.vectors.format.ragged import Ints, find_rows, unique_rows
 from zardine.vectors.reading.loading import dtype_of, load_cells
 from zardine.vectors.reading.loading_links import deltas_of, load_cross_links, load_links
 from zardine.vectors.reading.presence import stored_chunks
-from zardine.vectors.reading.questions import ALL
-from zardine.vectors.storing.cell_arrays import CellArray
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.reading.query import ALL
+from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.store import Level
 
 
 def check_links(level: Level, content: Content, findings: list[Finding]) -> None:

@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from zardine.arrays import Array
 from zardine.errors import UnsupportedError
-from zardine.vectors.content.rows import Content
+from zardine.nodes.array import Array
+from zardine.vectors.content.content import Content
 from zardine.vectors.findings import Finding, error, guarded, warning
 from zardine.vectors.reading.loading_objects import Manifests, load_groups, load_manifests, load_tables, with_objects
-from zardine.vectors.storing.cell_objects import find_cells
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.storing.cell_bytes import find_cells
+from zardine.vectors.storing.store import Level
 
 
 def check_objects(level: Level, content: Content, findings: list[Finding]) -> Content:

@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 
 from zardine.errors import DataError
-from zardine.vectors.content.rows import Content
-from zardine.vectors.encoding.grids import bins_of, bins_per_chunk, chunks_of
+from zardine.vectors.content.content import Content
 from zardine.vectors.findings import Finding, error, warning
-from zardine.vectors.storing.level_access import Level
+from zardine.vectors.format.grids import bins_of, bins_per_chunk, chunks_of
+from zardine.vectors.storing.store import Level
 
 
 def check_rows(level: Level, content: Content) -> Iterator[Finding]:

@@ -1,0 +1,254 @@
+"""Copying arrays, hierarchies and raw keys: ``copy``, ``copy_all``, ``copy_store``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from zardine.buffers import BytesLike
+from zardine.creation.v3 import format_of_new
+from zardine.errors import ContainsArrayError, ContainsGroupError
+from zardine.hierarchy.find import create_ancestors, describe, erase_node, find_node, implied_group, taken
+from zardine.hierarchy.place import find_place, is_within, same_place
+from zardine.limits import CHUNK, limit_of, too_large
+from zardine.metadata.formats import FORMATS, main_names
+from zardine.metadata.node_names import join_path, normalize_path
+from zardine.nodes.array import Array
+from zardine.nodes.create_array import check_source_stays, copy_values, create_group, from_array
+from zardine.nodes.group import Group
+from zardine.stores.base import Condition, Store
+from zardine.stores.resolve import StoreLike
+
+Log = Callable[[str], object] | None
+
+
+def copy(
+    source: Any,
+    dest: Group,
+    name: str | None = None,
+    shallow: bool = False,
+    without_attrs: bool = False,
+    log: Log = None,
+    if_exists: str = "raise",
+    dry_run: bool = False,
+    **create_kwargs: Any,
+) -> tuple[int, int, int]:
+    """Copy an array, or a group and all below it, into the group ``dest``.
+
+    ``source`` is a zardine node, or one of h5py or zarr-python. Values are decoded and encoded again, so that
+    ``create_kwargs`` may choose other chunks, shards and codecs. ``shallow`` copies only the direct members of a
+    group. Copies are of the version of Zarr of ``dest``, unless ``zarr_format`` says another. ``if_exists`` is
+    ``"raise"``, ``"replace"``, ``"skip"`` or ``"skip_initialized"``; ``log`` gets a line for each node. Gives the
+    numbers of nodes copied, nodes skipped, and bytes (in memory) copied.
+    """
+    if if_exists not in ("raise", "replace", "skip", "skip_initialized"):
+        raise ValueError(f"if_exists is 'raise', 'replace', 'skip' or 'skip_initialized', not {if_exists!r}")
+    _check_group(dest, "dest")
+    if not hasattr(source, "attrs"):
+        raise TypeError(f"source is an array or a group, not {type(source).__name__}: open it first")
+    name = name if name is not None else normalize_path(getattr(source, "basename", source.name.rpartition("/")[2]))
+    if not name:
+        raise ValueError("the root of a store has no name: give one for the copy")
+    totals = [0, 0, 0]
+    stored = dest._past_consolidated()
+    _copy_node(
+        source,
+        stored,
+        name,
+        shallow,
+        without_attrs,
+        log or (lambda line: None),
+        if_exists,
+        dry_run,
+        {"zarr_format": dest.metadata.zarr_format, **create_kwargs},
+        totals,
+    )
+    if not dry_run and totals[0]:
+        dest._take_over(normalize_path(name, dest.metadata.zarr_format))
+    return totals[0], totals[1], totals[2]
+
+
+def copy_all(source: Any, dest: Group, shallow: bool = False, **kwargs: Any) -> tuple[int, int, int]:
+    """Copy all members of the group ``source`` into the group ``dest``; takes what :func:`copy` takes."""
+    _check_group(source, "source")
+    _check_group(dest, "dest")
+    totals = (0, 0, 0)
+    for name in list(source):
+        part = copy(source[name], dest, name=name, shallow=shallow, **kwargs)
+        totals = (totals[0] + part[0], totals[1] + part[1], totals[2] + part[2])
+    if not kwargs.get("dry_run") and not kwargs.get("without_attrs"):
+        dest.attrs.update(dict(source.attrs))
+    return totals
+
+
+def copy_store(
+    source: StoreLike,
+    dest: StoreLike,
+    source_path: str = "",
+    dest_path: str = "",
+    excludes: Iterable[str] | str | None = None,
+    includes: Iterable[str] | str | None = None,
+    flags: int = 0,
+    if_exists: str = "raise",
+    dry_run: bool = False,
+    log: Log = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+) -> tuple[int, int, int]:
+    """Copy keys and their bytes from one store to another, without decoding anything.
+
+    Keys that match one of the regular expressions ``excludes`` are left out, unless they match one of ``includes``.
+    ``if_exists`` is ``"raise"``, ``"replace"`` or ``"skip"``; with ``"raise"`` nothing is copied if any key is there.
+    ``storage_options`` are for ``source``, ``target_options`` for ``dest``. Gives the numbers of keys copied, keys
+    skipped, and bytes copied.
+    """
+    import re
+
+    if if_exists not in ("raise", "replace", "skip"):
+        raise ValueError(f"if_exists is 'raise', 'replace' or 'skip', not {if_exists!r}")
+    excluded = [re.compile(each, flags) for each in _patterns(excludes)]
+    included = [re.compile(each, flags) for each in _patterns(includes)]
+    origin, prefix = find_place(source, source_path, storage_options=storage_options)
+    target, outer = find_place(dest, dest_path, storage_options=target_options)
+    say = log or (lambda line: None)
+    prefix = f"{prefix}/" if prefix else ""
+    keys = []
+    for key in origin.list_prefix(prefix):
+        relative = key[len(prefix) :]
+        out = any(each.search(relative) for each in excluded) and not any(each.search(relative) for each in included)
+        if not out:
+            keys.append((key, join_path(outer, relative)))
+    if if_exists == "raise":
+        there = next((new for _, new in keys if target.exists(new)), None)
+        if there is not None:
+            raise ContainsArrayError(f"key {there!r} is already stored in {target}; nothing was copied")
+    copied = skipped = nbytes = 0
+    for old, new in keys:
+        value = _value(origin, old)
+        if value is None or (if_exists == "skip" and target.exists(new)):
+            say(f"skip {old}")
+            skipped += 1
+            continue
+        say(f"copy {old}")
+        if not dry_run:
+            target.set(new, value)
+            nbytes += len(value)
+        copied += 1
+    return copied, skipped, nbytes
+
+
+def _value(store: Store, key: str) -> BytesLike | None:
+    """A value to copy; :class:`~zardine.errors.ChunkTooLargeError` for one that is too long to be held in memory."""
+    most = limit_of(CHUNK)
+    reading = store.read_up_to(key, most)
+    if reading is not None and not reading.parts:
+        raise too_large("the value", reading.size, CHUNK, most).at(key=key)
+    return None if reading is None else reading.parts[0]
+
+
+def move_keys(store: Store, source: str, dest: str) -> None:
+    """Rename every key below ``source``: copies first, the documents last, then the old keys are erased.
+
+    Groups above ``dest`` that are missing become such as the nearest that is there.
+    """
+    if dest == source or dest.startswith(source + "/"):
+        raise ValueError(f"cannot move {source!r} to {dest!r}, which is the same place or below it")
+    node = find_node(store, dest) or implied_group(store, dest)
+    if node is not None:
+        raise taken(store, dest, node)
+    create_ancestors(store, dest, None)
+    documents = {join_path(source, name) for version in FORMATS for name in main_names(version)}
+    keys = sorted(store.list_prefix(f"{source}/"), key=documents.__contains__)
+    for key in keys:
+        value = _value(store, key)
+        if value is not None:
+            store.set(dest + key[len(source) :], value, condition=Condition(None))
+    erase_node(store, source)
+
+
+def _copy_node(
+    source: Any,
+    dest: Group,
+    name: str,
+    shallow: bool,
+    without_attrs: bool,
+    say: Callable[[str], object],
+    if_exists: str,
+    dry_run: bool,
+    create_kwargs: dict[str, Any],
+    totals: list[int],
+) -> None:
+    attributes = {} if without_attrs else dict(source.attrs)
+    old = dest.get(name)
+    place = join_path(dest.path, name)
+    if hasattr(source, "shape"):
+        if old is not None:
+            skip = if_exists == "skip" or (
+                if_exists == "skip_initialized" and isinstance(old, Array) and old.nchunks == old.nchunks_initialized
+            )
+            if skip:
+                say(f"skip /{place}")
+                totals[1] += 1
+                return
+            if if_exists == "raise":
+                kind = ContainsArrayError if isinstance(old, Array) else ContainsGroupError
+                raise kind(f"{describe(dest.store, place)} is there already; see if_exists")
+        say(f"copy /{place} {source.shape} {source.dtype}")
+        check_source_stays(source, dest.store, place)
+        if not dry_run:
+            array = from_array(
+                dest.store_path,
+                data=source,
+                name=name,
+                attributes=None if isinstance(source, Array) and not without_attrs else attributes,
+                overwrite=True,
+                write_data=False,
+                **create_kwargs,
+            )
+            copy_values(source if isinstance(source, Array) else source[...], array)
+            totals[2] += array.nbytes
+        totals[0] += 1
+        return
+    if isinstance(source, Group) and same_place(source.store, dest.store) and is_within(place, source.path):
+        raise ValueError(f"cannot copy the group {source.name!r} into itself, to '/{place}'")
+    if isinstance(old, Array):
+        if if_exists == "raise":
+            raise ContainsArrayError(f"{describe(dest.store, place)} is an array already; see if_exists")
+        if if_exists != "replace":
+            totals[1] += 1
+            return
+        old = None
+    say(f"copy /{place}/")
+    totals[0] += 1
+    if dry_run:
+        group = dest
+    else:
+        group = (
+            old
+            if isinstance(old, Group)
+            else create_group(
+                dest.store_path,
+                path=name,
+                overwrite=old is None and name in dest,
+                zarr_format=max(2, format_of_new(create_kwargs["zarr_format"])),
+            )
+        )
+        if attributes:
+            group.attrs.update(attributes)
+    for child in list(source):
+        if not shallow or hasattr(source[child], "shape"):
+            _copy_node(
+                source[child], group, child, shallow, without_attrs, say, if_exists, dry_run, create_kwargs, totals
+            )
+
+
+def _check_group(value: Any, what: str) -> None:
+    if hasattr(value, "shape") or not hasattr(value, "attrs"):
+        raise TypeError(f"{what} is a group, not {type(value).__name__}: open it first, with open_group")
+
+
+def _patterns(value: Iterable[str] | str | None) -> list[str]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)

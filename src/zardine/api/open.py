@@ -1,0 +1,227 @@
+"""Opening what is stored, or creating it, by one call: the modes of the field.
+
+``"r"`` read only, must exist; ``"r+"`` read and write, must exist; ``"a"`` read and write, created if it is missing;
+``"w"`` created anew, what is there is erased; ``"w-"`` created, an error if something is there.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any
+
+from zardine.creation.v3 import check_format
+from zardine.engine.array_config import ArrayConfigLike, parse_array_config
+from zardine.engine.freshness import note_opened
+from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError, ZarrUserWarning
+from zardine.hierarchy.find import (
+    UNFINISHED,
+    as_array,
+    as_group,
+    describe,
+    find_node,
+    implied_group,
+    older_document,
+    taken,
+)
+from zardine.hierarchy.place import find_place
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import NodeMetadata
+from zardine.nodes.argument_hints import unknown_argument
+from zardine.nodes.array import Array
+from zardine.nodes.create_array import create_group
+from zardine.nodes.create_like import create
+from zardine.nodes.group import Group
+from zardine.stores.base import Store, Version
+from zardine.stores.resolve import Mode, StoreLike
+
+
+def open(
+    store: StoreLike = None,
+    *,
+    mode: Mode | None = None,
+    zarr_format: int | None = None,
+    path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    config: ArrayConfigLike = None,
+    **kwargs: Any,
+) -> Array | Group:
+    """Open the array or group at ``store`` (and ``path`` in it).
+
+    Without ``mode`` what is there is opened for reading and writing, and :class:`~zardine.errors.NodeNotFoundError` is
+    raised where nothing is. Only a ``mode`` of ``"a"``, ``"w"`` or ``"w-"`` creates something, or an argument for what
+    is new: ``attributes`` a group, ``shape`` or ``data`` an array (see :func:`open_array`). A store in memory that
+    begins with this call (``None``) gets a group.
+    """
+    check_format(zarr_format)
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
+    if "shape" in kwargs or kwargs.get("data") is not None:
+        return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **kwargs)
+    seen: dict[str, Version | None] = {}
+    wanted = kwargs.get("use_consolidated") is not False
+    node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format, seen=seen, consolidated=wanted)
+    if isinstance(node, ArrayMetadata):
+        _check_arguments(kwargs, open_array)
+        _warn_of_two(found, inner, node, zarr_format)
+        return _opened(Array(found, inner, node, parse_array_config(config)), seen)
+    if config is not None:
+        raise TypeError(f"config says how an array is read and written, and {describe(found, inner)} is a group")
+    try:
+        if mode in ("w", "w-"):
+            return open_group(found, path=inner, mode=mode, zarr_format=zarr_format, **kwargs)
+        _check_arguments(kwargs, open_group)
+        how = {name: kwargs.get(name) for name in ("attributes", "use_consolidated")}
+        creating = store is None or how["attributes"] is not None
+        return _open_found_group(found, inner, node, mode or ("a" if creating else "r+"), zarr_format, **how)
+    except GroupNotFoundError as error:
+        text = str(error).replace("no group", "no array or group")
+        if mode is None and not found.read_only and UNFINISHED not in text:
+            text += "; mode='a' creates a group, shape and dtype an array"
+        raise NodeNotFoundError(text) from None
+
+
+def open_array(
+    store: StoreLike = None,
+    *,
+    zarr_format: int | None = None,
+    path: str | None = "",
+    storage_options: Mapping[str, Any] | None = None,
+    config: ArrayConfigLike = None,
+    mode: Mode | None = None,
+    **kwargs: Any,
+) -> Array:
+    """Open an array; with ``mode`` ``"a"`` (the default), ``"w"`` or ``"w-"`` and a ``shape``, create it.
+
+    ``kwargs`` are those of :func:`create`. Raises :class:`~zardine.errors.ArrayNotFoundError` where nothing is stored
+    and no ``shape`` is given.
+    """
+    check_format(zarr_format)
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
+    settings = parse_array_config(config)
+    _check_arguments(kwargs, open_array)
+    creating = "shape" in kwargs or kwargs.get("data") is not None
+    if mode in ("w", "w-"):
+        if not creating:
+            raise TypeError(f"mode {mode!r} creates an array: give its shape and dtype, or data")
+        kwargs = {**kwargs, "overwrite": mode == "w", "zarr_format": zarr_format}
+        return create(store=found, path=inner, config=settings, **kwargs)
+    seen: dict[str, Version | None] = {}
+    node = find_node(found, inner, zarr_format, expected="array", seen=seen)
+    if isinstance(node, ArrayMetadata) and not kwargs.get("overwrite"):
+        _warn_of_two(found, inner, node, zarr_format)
+        return _opened(Array(found, inner, node, settings), seen)
+    if mode in (None, "a") and creating:
+        return create(store=found, path=inner, config=settings, zarr_format=zarr_format, **kwargs)
+    try:
+        return _opened(Array(found, inner, as_array(node, found, inner, zarr_format), settings), seen)
+    except ArrayNotFoundError as error:
+        if mode in (None, "a") and not found.read_only:
+            raise ArrayNotFoundError(f"{error}; give shape and dtype to create one") from None
+        raise
+
+
+def open_group(
+    store: StoreLike = None,
+    *,
+    mode: Mode | None = "a",
+    cache_attrs: bool | None = None,
+    synchronizer: Any = None,
+    path: str | None = None,
+    chunk_store: StoreLike = None,
+    storage_options: Mapping[str, Any] | None = None,
+    zarr_format: int | None = None,
+    meta_array: Any = None,
+    attributes: Mapping[str, Any] | None = None,
+    use_consolidated: bool | None = None,
+) -> Group:
+    """Open a group, or create it (``mode`` ``"a"``, ``"w"``, ``"w-"``).
+
+    ``use_consolidated``: ``True`` wants consolidated metadata and raises ``ValueError`` without; ``False`` passes over
+    it and looks at each node; ``None`` uses it where it is.
+    """
+    check_format(zarr_format)
+    if chunk_store is not None:
+        raise UnsupportedError("chunk_store is not supported: documents and chunks are in one store; use store")
+    found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
+    if mode == "w":
+        return create_group(found, path=inner, overwrite=True, attributes=attributes, zarr_format=zarr_format)
+    node = find_node(
+        found,
+        inner,
+        None if mode == "w-" else zarr_format,
+        expected="group",
+        consolidated=use_consolidated is not False,
+    )
+    if mode == "w-":
+        node = implied_group(found, inner) if node is None else node
+        if node is not None:
+            raise taken(found, inner, node)
+        return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)
+    return _open_found_group(
+        found, inner, node, mode, zarr_format, attributes=attributes, use_consolidated=use_consolidated
+    )
+
+
+def _open_found_group(
+    found: Store,
+    inner: str,
+    node: NodeMetadata | None,
+    mode: Mode | None,
+    zarr_format: int | None,
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    use_consolidated: bool | None = None,
+) -> Group:
+    try:
+        metadata = as_group(node, found, inner, zarr_format)
+    except GroupNotFoundError:
+        if mode not in (None, "a") or found.read_only:
+            raise
+        return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)
+    _warn_of_two(found, inner, metadata, zarr_format)
+    if use_consolidated and metadata.consolidated_metadata is None:
+        raise ValueError(
+            f"the metadata of {describe(found, inner)} is not consolidated: see consolidate_metadata, or open it with "
+            "use_consolidated=None"
+        )
+    if use_consolidated is False:
+        metadata = metadata.with_consolidated(None)
+    return Group(found, inner, metadata)
+
+
+def open_consolidated(store: StoreLike, *, use_consolidated: bool = True, mode: Mode = "r+", **kwargs: Any) -> Group:
+    """Open a group whose metadata is consolidated. Raises ``ValueError`` where it is not."""
+    if use_consolidated is not True:
+        raise TypeError("open_consolidated is for use_consolidated=True; use open_group for anything else")
+    return open_group(store, mode=mode, use_consolidated=True, **kwargs)
+
+
+def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int | None) -> None:
+    """Say so where a node is stored in Zarr v3 and in v2 and nobody said which is wanted, if to look costs nothing."""
+    if zarr_format is None and node.zarr_format == 3 and store.gives_files and older_document(store, path):
+        warnings.warn(
+            f"{describe(store, path)} is stored in Zarr v3 and in Zarr v2: v3 is opened; zarr_format=2 opens the other",
+            ZarrUserWarning,
+            stacklevel=3,
+        )
+
+
+def _opened(array: Array, seen: Mapping[str, Version | None]) -> Array:
+    note_opened(array._source, seen)
+    return array
+
+
+def _check_arguments(kwargs: Mapping[str, Any], called: Callable[..., Any]) -> None:
+    """Refuse arguments that ``called`` (or :func:`create`, for arrays) does not have, also where it is not called."""
+    if not kwargs:
+        return
+    known = {*(called.__kwdefaults__ or ())}
+    if called is open_array:
+        known |= signature(create).parameters.keys()
+    for name in kwargs:
+        if name not in known:
+            raise unknown_argument(called.__name__, name, known)
+
+
+__all__ = ["open", "open_array", "open_consolidated", "open_group"]

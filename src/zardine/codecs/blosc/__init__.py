@@ -1,0 +1,1 @@
+"""The codec ``blosc``: frames that the kernel and numcodecs both read."""

@@ -1,0 +1,1 @@
+"""The codec ``cast_value``: elements stored as another data type."""

@@ -1,0 +1,1 @@
+"""Codecs for elements of any length."""

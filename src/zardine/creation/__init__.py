@@ -1,0 +1,1 @@
+"""What a user asks for becomes a metadata document. No I/O."""

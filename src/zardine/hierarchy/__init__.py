@@ -1,0 +1,1 @@
+"""Nodes in a store: finding them, placing them, updating their documents."""

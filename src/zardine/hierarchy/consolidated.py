@@ -1,0 +1,122 @@
+"""The consolidated metadata of an opened group, as all handles see it that came out of the group, and keep it true."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from zardine.errors import ZardineError, ZarrUserWarning
+from zardine.hierarchy.find import HIDDEN, describe, document_key, find_node, implied_group
+from zardine.hierarchy.place import is_within
+from zardine.hierarchy.update import update_node
+from zardine.json_document import JSON
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import NodeMetadata
+from zardine.metadata.node_names import explain_bad_name, join_path
+from zardine.stores.base import Store
+
+Documents = Mapping[str, Mapping[str, JSON]]
+"""Documents of nodes by path, relative to the group that has them."""
+
+
+class Consolidated:
+    """What a group's document says of the nodes below. Changes go to the stored document and to what is in memory."""
+
+    def __init__(self, store: Store, path: str, zarr_format: int, nodes: Documents) -> None:
+        self.store = store
+        self.path = path
+        self.zarr_format = zarr_format
+        self.nodes: dict[str, Mapping[str, JSON]] = dict(nodes)
+        self.changes = 0
+        self._names: tuple[int, dict[str, list[str]]] | None = None
+
+    def below(self, path: str) -> dict[str, Mapping[str, JSON]]:
+        """The documents of the nodes below one of them, by path relative to that."""
+        if not path:
+            return dict(self.nodes)
+        prefix = f"{path}/"
+        return {each[len(prefix) :]: node for each, node in list(self.nodes.items()) if each.startswith(prefix)}
+
+    def names(self, path: str) -> list[str]:
+        """Names of the nodes directly below one of them, sorted; without those that no path can have."""
+        changes = self.changes
+        if self._names is None or self._names[0] != changes:
+            names: dict[str, list[str]] = {}
+            for each in sorted(self.nodes):
+                parent, _, name = each.rpartition("/")
+                if explain_bad_name(name, self.zarr_format) is None and not name.startswith(HIDDEN):
+                    names.setdefault(parent, []).append(name)
+            self._names = changes, names
+        return self._names[1].get(path, [])
+
+    def forget(self, path: str) -> None:
+        """Take out a node, with all below it."""
+        self._change((), (path,), ())
+
+    def keep_true(self, paths: Iterable[str], *, emptied: Iterable[str] = ()) -> None:
+        """Take over the stored documents of some nodes, and of groups above them that are new; first forget what was
+        below those in ``emptied``.
+
+        What these nodes are is stored already, so that an error gives a warning only.
+        """
+        wanted = dict.fromkeys(above for path in paths for above in self._unknown_above(path))
+        try:
+            self._change(tuple(wanted), (), tuple(emptied))
+        except ZardineError as error:
+            names = ", ".join(repr(path) for path in wanted)
+            warnings.warn(
+                f"{names} changed, but the consolidated metadata of {describe(self.store, self.path)} does not say so: "
+                f"{error}; zardine.consolidate_metadata makes it true again",
+                ZarrUserWarning,
+                stacklevel=3,
+            )
+
+    def _unknown_above(self, path: str) -> list[str]:
+        parts = path.split("/")
+        above = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+        return [*(each for each in above if each not in self.nodes), path]
+
+    def _change(self, taken: tuple[str, ...], gone: tuple[str, ...], emptied: tuple[str, ...]) -> None:
+        """One conditional write. The documents are read in it, so that of two writers none stores an older one."""
+        found: dict[str, Mapping[str, JSON] | None] = {}
+
+        def changed(nodes: Documents) -> dict[str, Mapping[str, JSON]]:
+            kept = {
+                path: node
+                for path, node in nodes.items()
+                if not any(is_within(path, each) for each in gone)
+                and not any(is_within(path, each) and path != each for each in emptied)
+            }
+            for path, document in found.items():
+                if document is None:
+                    kept.pop(path, None)
+                else:
+                    kept[path] = document
+            return kept
+
+        def update(old: GroupMetadata) -> GroupMetadata:
+            found.update((path, self._stored(path)) for path in taken)
+            if old.consolidated_metadata is None:  # someone has removed it
+                return old
+            return old.with_consolidated(changed(old.consolidated_metadata))
+
+        plain = GroupMetadata(zarr_format=self.zarr_format)
+        if self.store.exists(document_key(self.path, plain)):
+            update_node(self.store, self.path, plain, update)
+        else:
+            found.update((path, self._stored(path)) for path in taken)
+        self.nodes = changed(self.nodes)
+        self.changes += 1
+
+    def _stored(self, path: str) -> Mapping[str, JSON] | None:
+        place = join_path(self.path, path)
+        node = find_node(self.store, place, first=self.zarr_format) or implied_group(self.store, place)
+        return None if node is None else as_entry(node)
+
+
+def as_entry(node: NodeMetadata) -> dict[str, Any]:
+    """A node's document as consolidated metadata holds it: without what it says of nodes below."""
+    if isinstance(node, ArrayMetadata):
+        return node.to_dict()
+    return node.with_consolidated({} if node.zarr_format == 3 else None).to_dict()

@@ -1,0 +1,125 @@
+"""Where a node is or shall be: from the arguments ``store``, ``path``, ``mode`` and ``storage_options``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from zardine.creation.v3 import format_of_new
+from zardine.errors import MetadataError, ReadOnlyError
+from zardine.hierarchy.find import describe, find_node, implied_group
+from zardine.metadata.node_names import join_path, normalize_path
+from zardine.stores.base import Store
+from zardine.stores.local.store import LocalStore
+from zardine.stores.resolve import Mode, StoreLike, is_foreign, resolve_store
+from zardine.stores.wrappers.prefix import PrefixStore
+from zardine.stores.wrappers.wrapper import WrapperStore
+
+
+def find_place(
+    store: StoreLike,
+    path: object = None,
+    *,
+    mode: Mode | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    why: str | None = None,
+    zarr_format: int | None = None,
+) -> tuple[Store, str]:
+    """The store and the path in it that a user means.
+
+    What a backslash in the path stands for depends on the version of Zarr: of the node that is wanted if
+    ``zarr_format`` tells, else of what is stored there.
+
+    Raises :class:`~zardine.errors.ReadOnlyError` where ``mode`` is ``"r+"``, ``"w"`` or ``"w-"`` and the store refuses
+    writes (``why`` they are needed, for its text, if not for the user's ``mode``), and ``TypeError`` for
+    ``storage_options`` that are unknown, or that the store has no use for.
+    """
+    if path is not None and not isinstance(path, (str, bytes, PurePath)):
+        raise TypeError(f"the path of a node is a string, not {path!r} ({type(path).__name__})")
+    if is_foreign(store):  # of a filesystem the path says what the store is
+        found, path = resolve_store(store, path=_text(path), mode=mode, storage_options=storage_options)
+        inner = normalize_path(path)
+    else:
+        found, inner = resolve_store(store, mode=mode, storage_options=storage_options)
+        inner = join_path(inner, normalize_path(path))
+    if "\\" in inner:
+        inner = _settle(found, inner, zarr_format)
+    if mode in ("r+", "w", "w-") and found.read_only:
+        why = f"mode {mode!r} writes: use mode='r'" if why is None else why
+        raise ReadOnlyError(f"{describe(found, inner)} is read-only, and {why}")
+    return found, inner
+
+
+def _settle(store: Store, path: str, zarr_format: int | None) -> str:
+    """The path of a node, in which each backslash that stands for ``/`` has become one.
+
+    It does not in the names of nodes of v3 that are stored, and in those of new ones.
+    """
+    settled = ""
+    parts = path.split("/")
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        if "\\" in part and zarr_format != 3:
+            older = normalize_path(part, 2)
+            as_it_is = (zarr_format is None or not last) and _is_there(store, join_path(settled, part), (3,))
+            if not as_it_is and zarr_format is None and format_of_new(None) == 3:
+                as_it_is = not _is_there(store, join_path(settled, older), (2, 1))
+            part = part if as_it_is else older
+        settled = join_path(settled, part)
+    return settled
+
+
+def _is_there(store: Store, path: str, versions: tuple[int, ...]) -> bool:
+    for version in versions:
+        try:
+            if find_node(store, path, version) is not None or implied_group(store, path, version) is not None:
+                return True
+        except MetadataError:
+            return True
+    return False
+
+
+def _text(path: str | bytes | PurePath | None) -> str:
+    return "" if path is None else os.fsdecode(path)
+
+
+def is_within(path: str, parent: str) -> bool:
+    """Whether the node at ``path`` is the one at ``parent`` or lies below it."""
+    return not parent or path == parent or path.startswith(f"{parent}/")
+
+
+def overlap(a: Store, path_a: str, b: Store, path_b: str) -> bool:
+    """Whether two nodes are one, or one lies inside of the other, also by other paths or URLs of the same place."""
+    (store_a, place_a), (store_b, place_b) = _base(a, path_a), _base(b, path_b)
+    if not same_place(store_a, store_b):
+        if _are_apart(getattr(store_a, "origin", None), getattr(store_b, "origin", None)):
+            return False
+        place_a, place_b = describe(store_a, place_a).rstrip("/"), describe(store_b, place_b).rstrip("/")
+    return is_within(place_a, place_b) or is_within(place_b, place_a)
+
+
+def _are_apart(a: object, b: object) -> bool:
+    """Whether two stores are known to be at different services, or in different accounts of one."""
+    return a is not None and b is not None and a != b
+
+
+def _base(store: Store, path: str) -> tuple[Store, str]:
+    """The store beneath all wrappers, and the path in it; of local files the root of the file system."""
+    from zardine.stores.zip.store import ZipStore
+
+    while isinstance(store, WrapperStore):
+        if isinstance(store, PrefixStore):
+            path = join_path(store.prefix.rstrip("/"), path)
+        store = store.store
+    local = store.root if isinstance(store, LocalStore) else store.path if isinstance(store, ZipStore) else ""
+    if not local:
+        return store, path
+    place = os.path.join(os.path.realpath(local), path)
+    return LocalStore(os.path.abspath(os.sep)), os.path.realpath(place).replace(os.sep, "/").strip("/")
+
+
+def same_place(a: Store, b: Store) -> bool:
+    """Whether two stores hold the same values; one of them may refuse writes."""
+    return a == b or (type(a) is type(b) and a.with_read_only(True) == b.with_read_only(True))

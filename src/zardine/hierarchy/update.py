@@ -1,0 +1,92 @@
+"""Changing metadata documents: conditional writes, so that two processes changing one document both succeed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from zardine.buffers import BytesLike
+from zardine.engine.documents import read_document
+from zardine.errors import ArrayNotFoundError, ConditionFailedError
+from zardine.hierarchy.find import document_key, names_of, not_found, parse_found, taken
+from zardine.json_document import parse_json
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import to_documents
+from zardine.metadata.node_names import join_path
+from zardine.metadata.seen_documents import remember
+from zardine.metadata.v2 import CONSOLIDATED
+from zardine.metadata.v3 import DOCUMENT_NAME
+from zardine.stores.attempts import attempts
+from zardine.stores.base import Condition, Reading, Store
+
+M = TypeVar("M", ArrayMetadata, GroupMetadata)
+
+
+def update_node(store: Store, path: str, metadata: M, change: Callable[[M], M]) -> M:
+    """Change the document of a node; ``change`` gets what is stored now, which may be newer than ``metadata``."""
+    for last in attempts():
+        with store.lock(document_key(path, metadata)):
+            stored = stored_node(store, path, metadata)
+            try:
+                return stored.replace_by(change(stored.metadata))
+            except ConditionFailedError:
+                if last:
+                    raise
+    raise AssertionError("unreachable")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNode(Generic[M]):
+    """What the documents of a node said when they were read."""
+
+    store: Store
+    path: str
+    metadata: M
+    readings: Mapping[str, Reading | None]
+
+    def replace_by(self, changed: M) -> M:
+        """Store other documents, if these are still there; otherwise raise ``ConditionFailedError``."""
+        written = to_documents(changed)
+        _store_changes(self.store, self.path, written, self.readings)
+        document = written.get(DOCUMENT_NAME)
+        return changed if document is None else remember(changed, document)
+
+
+def stored_node(store: Store, path: str, metadata: M) -> StoredNode[M]:
+    """The node at ``path`` as it is stored now; for a group without a document, ``metadata``."""
+    names = names_of(metadata)
+    readings = {name: read_document(store, join_path(path, name)) for name in names}
+    current: Any = metadata
+    if readings[names[0]] is not None:
+        documents = {name: None if each is None else each.parts[0] for name, each in readings.items()}
+        current = parse_found(names[0], documents, store, path)
+        if type(current) is not type(metadata):
+            raise taken(store, path, current)
+    elif isinstance(metadata, ArrayMetadata):
+        raise not_found(store, path, metadata.zarr_format, ArrayNotFoundError, "array")
+    return StoredNode(store, path, current, readings)
+
+
+def _store_changes(
+    store: Store, path: str, documents: Mapping[str, bytes | None], readings: Mapping[str, Reading | None]
+) -> None:
+    """Write each document that is to be other than what was read, if it still is what was read."""
+    for name, document in documents.items():
+        reading = readings[name]
+        if reading is None:
+            if document is not None:
+                store.set(join_path(path, name), document, condition=Condition(None))
+        elif document is None and name == CONSOLIDATED:
+            store.erase(join_path(path, name))
+        elif not (_same_json if len(documents) > 1 else _same)(reading.parts[0], document or b"{}"):
+            condition = None if reading.version is None else Condition(reading.version)
+            store.set(join_path(path, name), document or b"{}", condition=condition)
+
+
+def _same(a: BytesLike, b: BytesLike) -> bool:
+    return bytes(a) == bytes(b)
+
+
+def _same_json(a: BytesLike, b: BytesLike) -> bool:
+    return _same(a, b) or bool(parse_json(a) == parse_json(b))

@@ -1,0 +1,1 @@
+"""Arrays and groups, their asynchronous faces, and the functions that create them."""

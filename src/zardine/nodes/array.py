@@ -1,0 +1,614 @@
+"""The array: what users hold, index, change and ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from operator import index as as_index
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.creation.attribute_conventions import MISSING, warn_of_missing_value
+from zardine.creation.v3 import parse_shape
+from zardine.data_types.numpy_types import AnyObject
+from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
+from zardine.engine.freshness import Writing, check_fresh, generation_of, refuse_closing
+from zardine.engine.layout import prepare_layout
+from zardine.engine.read_block import read_block
+from zardine.engine.source import ArraySource
+from zardine.engine.write import check_strategy, write_plan
+from zardine.engine.write_buffer import WriteBuffer
+from zardine.errors import ConditionFailedError, MetadataError, ReadOnlyError, SelectionError, UnsupportedError
+from zardine.hierarchy.consolidated import Consolidated
+from zardine.hierarchy.find import describe, document_key, load_array
+from zardine.hierarchy.place import find_place, same_place
+from zardine.hierarchy.update import StoredNode, stored_node, update_node
+from zardine.indexing.parse import (
+    parse_any,
+    parse_basic,
+    parse_block,
+    parse_coordinates,
+    parse_mask,
+    parse_orthogonal,
+    parse_vindex,
+)
+from zardine.indexing.plan import make_plan
+from zardine.indexing.selection import GridSelection, Selection
+from zardine.metadata.documents import ArrayMetadata
+from zardine.nodes.array_base import StoredFacts
+from zardine.nodes.assign import broadcast_values, cast_values, check_output
+from zardine.nodes.attributes import Attributes
+from zardine.nodes.buffered import (
+    BufferedWrites,
+    flush_buffer,
+    is_buffered,
+    move_buffer,
+    read_buffered,
+    write_buffered,
+)
+from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_for_append, take_back, with_shape
+from zardine.nodes.selectors import BlockIndex, OIndex, VIndex, split_fields
+from zardine.stores.attempts import attempts
+from zardine.stores.base import Store
+from zardine.stores.path import StorePath
+
+if TYPE_CHECKING:
+    from zardine.nodes.asynchronous import AsyncArray
+    from zardine.nodes.display import ArrayInfo
+    from zardine.stores.resolve import StoreLike
+
+Fields = str | list[str] | None
+
+
+class Array(StoredFacts):
+    """An N-dimensional array in a store, read and written in parts.
+
+    Square brackets take what NumPy takes on one array, as far as it names stored elements: integers, slices with any
+    step, ``...``, one list or mask among them, one list for each axis (points), a mask of the array's shape, and the
+    names of struct fields. Reading gives NumPy arrays, or a scalar where every axis is indexed by an integer.
+
+    Elements that were never written read as the fill value. Writes are stored when the call returns. Threads and
+    processes may write different inner chunks of one shard at the same time.
+    """
+
+    _entry: tuple[Consolidated, str] | None = None
+    """The consolidated metadata that this array came out of, and its path there."""
+
+    @overload
+    def __init__(self, store: AsyncArray, /) -> None: ...
+
+    @overload
+    def __init__(self, store: Store, path: str, metadata: ArrayMetadata, config: ArrayConfig | None = None) -> None: ...
+
+    def __init__(
+        self,
+        store: Store | AsyncArray,
+        path: str | None = None,
+        metadata: ArrayMetadata | None = None,
+        config: ArrayConfig | None = None,
+    ) -> None:
+        if not isinstance(store, Store):
+            self._source, self._entry = store._array._source, store._array._entry
+            return
+        if path is None or metadata is None:
+            raise TypeError("an Array is made by zardine.open_array and zardine.create_array, or of an AsyncArray")
+        try:
+            layout = prepare_layout(metadata)
+        except MetadataError as error:
+            problems = error.problems
+            if metadata.older is not None:
+                from zardine.metadata.v2 import in_words_of_the_document
+
+                problems = tuple(in_words_of_the_document(metadata, list(problems)))
+            raise type(error)(f"the document of {describe(store, path)} is invalid", problems) from None
+        self._source = ArraySource(store, path, layout, config or ArrayConfig.from_settings())
+
+    @classmethod
+    def open(cls, store: StoreLike, zarr_format: int | None = None, *, config: ArrayConfigLike = None) -> Array:
+        """Open the array that is stored at ``store``. Raises :class:`~zardine.errors.ArrayNotFoundError`."""
+        found, path = find_place(store)
+        return cls(found, path, load_array(found, path, zarr_format), parse_array_config(config))
+
+    @classmethod
+    def from_dict(cls, store_path: StorePath, data: Mapping[str, Any]) -> Array:
+        """An array with the metadata document ``data``, which is not stored."""
+        return cls(store_path.store, store_path.path, ArrayMetadata.from_dict(data))
+
+    @property
+    def attrs(self) -> Attributes:
+        """User attributes; changes are stored at once."""
+        return Attributes(lambda: self.metadata.attributes, self._change_attributes)
+
+    def with_config(self, config: ArrayConfigLike) -> Array:
+        """The same array, read and written in another way (see :class:`zardine.ArrayConfig`)."""
+        changed = config if isinstance(config, ArrayConfig) else self.config.changed(config or {})
+        return self._with_source(self._source.with_config(changed))
+
+    @property
+    def info(self) -> ArrayInfo:
+        """A readable description that costs no I/O."""
+        from zardine.nodes.display import describe_array
+
+        return describe_array(self)
+
+    def info_complete(self) -> ArrayInfo:
+        """A readable description with what is stored; looks at every stored object."""
+        from zardine.nodes.display import describe_array
+
+        return describe_array(self, complete=True)
+
+    @property
+    def async_array(self) -> AsyncArray:
+        """The same array with awaitable methods."""
+        from zardine.nodes.asynchronous import AsyncArray
+
+        return AsyncArray(self)
+
+    @property
+    def _async_array(self) -> AsyncArray:  # xarray takes this way
+        return self.async_array
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias:
+        """Return the class with parameters, for annotations."""
+        return GenericAlias(cls, item)
+
+    # reading
+
+    def __getitem__(self, selection: Any) -> Any:
+        fields, selection = split_fields(selection)
+        return self._get(parse_any(selection, self.shape), None, fields)
+
+    def get_basic_selection(
+        self,
+        selection: Any = ...,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        prototype: object = None,
+        fields: Fields = None,
+    ) -> Any:
+        """Elements at integers and slices. ``out`` has the shape of the result and is filled and returned."""
+        return self._get(parse_basic(selection, self.shape), out, fields)
+
+    def get_orthogonal_selection(
+        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+    ) -> Any:
+        """Elements at all combinations of integers, slices, lists and masks, one for each axis."""
+        return self._get(parse_orthogonal(selection, self.shape), out, fields)
+
+    def get_coordinate_selection(
+        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+    ) -> Any:
+        """Elements at points: an integer array for each axis. The result has the shape of the coordinates."""
+        return self._get(parse_coordinates(selection, self.shape), out, fields)
+
+    def get_mask_selection(
+        self, mask: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+    ) -> Any:
+        """Elements where ``mask`` (of the array's shape) is true, in C order."""
+        return self._get(parse_mask(mask, self.shape), out, fields)
+
+    def get_block_selection(
+        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+    ) -> Any:
+        """Whole stored objects (shards, or chunks) by their grid coordinates."""
+        return self._get(parse_block(selection, self._source.layout.grids.objects), out, fields)
+
+    def get_point_selection(self, selection: Any, *, fields: Fields = None) -> Any:
+        """What :attr:`vindex` takes: points or a mask."""
+        return self._get(parse_vindex(selection, self.shape), None, fields)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an array in a store cannot be had without a copy; use copy=None or copy=True")
+        array = np.asarray(self[...])
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        step = self._source.layout.grids.objects[0]
+        for chunk in range(step.count):
+            start = step.start(chunk)
+            yield from self[start : min(start + step.extent(chunk), self.shape[0])]
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                f"the truth value of an array of {self.size} elements is ambiguous; read it and ask any() or all(), "
+                "or compare with None"
+            )
+        return bool(self._scalar())
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        return as_index(self._scalar())
+
+    @property
+    def oindex(self) -> OIndex:
+        """Square brackets for orthogonal selections."""
+        return OIndex(self)
+
+    @property
+    def vindex(self) -> VIndex:
+        """Square brackets for points and masks."""
+        return VIndex(self)
+
+    @property
+    def blocks(self) -> BlockIndex:
+        """Square brackets that count whole stored objects (shards, or chunks)."""
+        return BlockIndex(self)
+
+    # writing
+
+    def __setitem__(self, selection: Any, value: Any) -> None:
+        fields, selection = split_fields(selection)
+        self._set(parse_any(selection, self.shape), value, fields)
+
+    def set_basic_selection(
+        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+    ) -> None:
+        """Write ``value`` (broadcast) to integers and slices."""
+        self._set(parse_basic(selection, self.shape), value, fields)
+
+    def set_orthogonal_selection(
+        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+    ) -> None:
+        """Write ``value`` to all combinations of integers, slices, lists and masks, one for each axis."""
+        self._set(parse_orthogonal(selection, self.shape), value, fields)
+
+    def set_coordinate_selection(
+        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+    ) -> None:
+        """Write ``value`` to points; of a point that is named twice, the last value stays."""
+        self._set(parse_coordinates(selection, self.shape), value, fields)
+
+    def set_mask_selection(self, mask: Any, value: Any, *, fields: Fields = None, prototype: object = None) -> None:
+        """Write ``value`` where ``mask`` is true."""
+        self._set(parse_mask(mask, self.shape), value, fields)
+
+    def set_block_selection(
+        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+    ) -> None:
+        """Write whole stored objects (shards, or chunks)."""
+        self._set(parse_block(selection, self._source.layout.grids.objects), value, fields)
+
+    def set_point_selection(self, selection: Any, value: Any, *, fields: Fields = None) -> None:
+        """What :attr:`vindex` takes: points or a mask."""
+        self._set(parse_vindex(selection, self.shape), value, fields)
+
+    def buffered(
+        self, limit: int | str = "256 MiB", *, on_error: Literal["keep", "discard"] = "keep"
+    ) -> BufferedWrites:
+        """``with array.buffered():`` collects writes in memory and writes each touched shard once.
+
+        That is when the block ends, when more than ``limit`` bytes of chunks wait, and on :meth:`flush`. Reads through
+        this array see what waits; other programs do not. When the block ends by an exception, what waits is stored
+        (``on_error="keep"``) or forgotten (``"discard"``). Forked children collect nothing and store what they write.
+
+        If storing fails, the error is raised and what could not be stored waits still: :meth:`flush` tries again, as
+        any later write does before it stores anything itself. Raises :class:`~zardine.errors.ArrayChangedError` if the
+        array was resharded meanwhile: after :meth:`refresh` what waits is stored where it belongs now.
+        """
+        return BufferedWrites(self, parse_bytes(limit), on_error)
+
+    def flush(self) -> None:
+        """Store what waits in :meth:`buffered`; nothing happens where nothing waits."""
+        flush_buffer(self._source)
+
+    # changing
+
+    def resize(self, new_shape: int | tuple[int, ...], *, erase: bool = True) -> None:
+        """Change the shape; the number of axes stays.
+
+        Growing shows the fill value in the new region. Shrinking erases what falls outside: stored objects wholly
+        beyond the new shape, and values beyond it in objects that it cuts, so that growing again never brings them
+        back. ``erase=False`` leaves both in the store, where they come back if the array grows again. If erasing fails
+        half-way the shape is changed already: the same call again erases the rest.
+
+        On stores whose locks exclude all writers (local files, memory) nothing is lost that is appended meanwhile; on
+        others a block that another process appends while the array shrinks may be erased.
+        """
+        shape = parse_shape(new_shape)
+        if len(shape) != self.ndim:
+            raise ValueError(f"the new shape {shape} has {len(shape)} lengths, the array has {self.ndim} dimensions")
+        self._check_writable()
+        check_strategy(self._source)
+        self.flush()
+        with Writing(self._source), self.store.lock(document_key(self.path, self.metadata)):  # so nobody appends
+            for last in attempts():
+                stored = self._stored()
+                before = self._source
+                try:
+                    self._adopt(stored.replace_by(with_shape(stored.metadata, before.layout.grid, shape)))
+                    break
+                except ConditionFailedError:
+                    if last:
+                        raise
+            self._keep_entry()
+            if erase:
+                clear_beyond(before, self.shape)
+                erase_beyond(self._source, before)
+
+    def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
+        """Add ``data`` at the end of ``axis``; its other lengths are those of the array. Gives the new shape.
+
+        Any number of writers may append at the same time: all blocks are there in the end, in some order. On stores
+        whose locks exclude all writers (local files, memory) the data is stored before the new shape, so that no reader
+        sees elements that are not there yet, and removed again if an error follows; on others the place is reserved
+        first, and reads as fill value meanwhile.
+        """
+        values = cast_values(data, self.dtype)
+        self._check_writable()
+        check_strategy(self._source)
+        self.flush()
+        exclusive = self.store.lock_is_exclusive
+        waits = Writing(self._source) if exclusive else nullcontext()
+        with waits, self.store.lock(document_key(self.path, self.metadata)):
+            for last in attempts():
+                stored = self._stored()
+                refuse_closing(self._source, stored.metadata)
+                old = self.shape
+                shape = grown_for_append(old, values.shape, axis)
+                grown = with_shape(stored.metadata, self._source.layout.grid, shape)
+                source = self._source.with_shape(grown)
+                added = tuple(slice(old[i], None) if i == axis % self.ndim else slice(None) for i in range(self.ndim))
+                direct = self._with_source(replace(source, buffer=None))
+                try:
+                    if exclusive:
+                        direct[added] = values
+                    stored.replace_by(grown)
+                except ConditionFailedError:
+                    if last:
+                        raise
+                    continue
+                except BaseException:
+                    if exclusive:
+                        take_back(source, self._source)
+                    raise
+                self._source = replace(source, buffer=self._source.buffer)
+                self._keep_entry()
+                if not exclusive:
+                    try:
+                        direct[added] = values
+                    except UnsupportedError:  # nothing can be changed in part there: the place is given back
+                        if self._stored().metadata.shape == grown.shape:
+                            self.resize(old)
+                        raise
+                return grown.shape
+        raise AssertionError("unreachable")
+
+    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Array:
+        """Set several attributes in one write; gives this array."""
+        self.attrs.update(new_attributes)
+        return self
+
+    def refresh(self) -> Array:
+        """Read the metadata document again, to see what others changed; gives this array."""
+        self._adopt(load_array(self.store, self.path, self.metadata.zarr_format))
+        return self
+
+    # the rest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to do: every write is stored when its call returns."""
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Array)
+            and self.path == other.path
+            and same_place(self.store, other.store)
+            and self.metadata == other.metadata
+        )
+
+    def __hash__(self) -> int:
+        return hash((Array, self.path))
+
+    def __repr__(self) -> str:
+        place = describe(self.store, self.path)
+        if self._source.layout.sharding is not None:
+            how = f"chunks={self.chunks} shards={'rectilinear' if self._is_rectilinear() else self.shards}"
+        else:
+            how = f"chunks={'rectilinear' if self._is_rectilinear() else self.chunks}"
+        return f"<Array {place} shape={self.shape} dtype={self.dtype} {how}>"
+
+    def _repr_html_(self) -> str:
+        from zardine.nodes.array_html import array_html
+
+        return array_html(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        watch = self._source.watch
+        state = {
+            "store": self.store,
+            "path": self.path,
+            "metadata": self.metadata.to_dict(),
+            "config": self.config,
+            "watch": (watch.is_stored, watch.is_hearsay),
+        }
+        if self._entry is not None:  # not with all that is said of others, which may be much
+            consolidated, path = self._entry
+            state["entry"] = (consolidated.path, consolidated.zarr_format, path)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        twin = Array.from_dict(StorePath(state["store"], state["path"]), state["metadata"])
+        self._source = twin._source.with_config(state["config"])
+        self._source.watch.is_stored, self._source.watch.is_hearsay = state["watch"]
+        if "entry" in state:
+            above, zarr_format, path = state["entry"]
+            self._entry = Consolidated(state["store"], above, zarr_format, {}), path
+
+    def __dask_tokenize__(self) -> tuple[object, ...]:
+        from dask.base import normalize_token
+
+        parts = (self.store, self.path, self.metadata.to_dict(), self.config)
+        return type(self).__qualname__, *map(normalize_token, parts)
+
+    def _get(self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields) -> Any:
+        if fields is not None:
+            self._check_fields(fields)
+        if out is not None:
+            if not isinstance(out, np.ndarray) and hasattr(out, "as_ndarray_like"):  # a buffer of zarr-python
+                out = out.as_ndarray_like()
+            check_output(out, selection.shape)
+        shape = selection.shape
+        direct = out is not None and fields is None and out.dtype == self.dtype
+        source = self._source
+        target = out if direct and out is not None else np.empty(shape, self.dtype, order=source.order)
+        grids = source.layout.grids
+        if isinstance(selection, GridSelection):
+            full = selection.full_view(target)
+            if is_buffered(source) or full.dtype != self.dtype or not read_block(source, selection, full):
+                read_buffered(source, make_plan(selection, grids), full)
+        else:
+            flat = target.reshape(-1)
+            read_buffered(source, make_plan(selection, grids), flat)
+            if not np.shares_memory(flat, target) and flat.size:
+                target[...] = flat.reshape(selection.shape)
+        result = target if fields is None else target[fields]
+        if out is not None:
+            if not direct:
+                out[...] = result
+            return out
+        return result[()] if shape == () else result
+
+    def _set(self, selection: Selection, value: Any, fields: Fields) -> None:
+        self._check_writable()
+        dtype = self.dtype
+        if fields is not None:
+            self._check_fields(fields)
+            dtype = np.empty(0, dtype)[fields].dtype
+        cast = self._as_objects(value) if isinstance(self.metadata.data_type, AnyObject) else cast_values(value, dtype)
+        values = broadcast_values(cast, selection.shape)
+        source = self._source
+        if is_buffered(source):
+            check_fresh(source, writing=True)
+        plan = make_plan(selection, source.layout.grids)
+        full = selection.full_view(values) if isinstance(selection, GridSelection) else values.reshape(-1)
+        if fields is not None:
+            self.flush()
+        if fields is not None or not write_buffered(source, plan, full):
+            write_plan(source, plan, full, fields)
+
+    def _as_objects(self, value: Any) -> npt.NDArray[Any]:
+        """Objects as the user gave them: an object array as it is, anything else as one object for all elements."""
+        return (
+            value
+            if isinstance(value, np.ndarray) and value.dtype.kind == "O"
+            else self.metadata.data_type.cast_fill(value)
+        )
+
+    def _scalar(self) -> Any:
+        if self.size != 1:
+            raise TypeError("only length-1 arrays can be converted to Python scalars")
+        return self[(0,) * self.ndim]
+
+    def _check_fields(self, fields: str | list[str]) -> None:
+        names = self.dtype.names
+        if names is None:
+            raise SelectionError(f"{fields!r} is no index: only structs have fields, and the dtype is {self.dtype}")
+        for name in [fields] if isinstance(fields, str) else fields:
+            if name not in names:
+                raise SelectionError(f"no field {name!r}; the fields are {', '.join(map(repr, names))}")
+
+    def _check_writable(self) -> None:
+        if self.store.read_only:
+            raise ReadOnlyError(f"cannot write to {describe(self.store, self.path)}: it was opened read-only")
+        if self.read_only:
+            raise ReadOnlyError(
+                f"cannot write to {describe(self.store, self.path)}: it is stored in the sharding codec's draft "
+                "of 2023, which is only read; zardine.convert makes an array of it that can be written"
+            )
+
+    def _start_buffer(self, limit: int) -> WriteBuffer:
+        self._check_writable()
+        check_strategy(self._source)
+        if self._source.buffer is not None and self._source.buffer.ended:
+            self.flush()  # what could not be stored when an earlier block ended
+        if is_buffered(self._source):
+            raise ValueError("writes to this array are collected already: buffered() blocks do not nest")
+        buffer = WriteBuffer(limit, self._source.layout)
+        self._source = replace(self._source, buffer=buffer)
+        return buffer
+
+    def _end_buffer(self, buffer: WriteBuffer) -> None:
+        if self._source.buffer is buffer:
+            self._source = replace(self._source, buffer=None)
+
+    def _with_source(self, source: ArraySource) -> Array:
+        twin = object.__new__(type(self))
+        twin._source = source
+        twin._entry = self._entry
+        return twin
+
+    def _adopt(self, metadata: ArrayMetadata) -> None:
+        old = self.metadata
+        if metadata is old or (metadata.document is not None and metadata.document == old.document):
+            return
+        if _differ_in_shape_only(metadata, old):
+            source = self._source.with_shape(metadata)
+        elif metadata.to_dict() != old.to_dict():
+            source = self._source.with_layout(Array(self.store, self.path, metadata)._source.layout)
+        else:
+            return
+        move_buffer(source)
+        self._source = source
+
+    def _stored(self) -> StoredNode[ArrayMetadata]:
+        """What the document says now, after taking that over."""
+        stored = stored_node(self.store, self.path, self.metadata)
+        self._adopt(stored.metadata)
+        return stored
+
+    def _change_attributes(self, change: Any) -> None:
+        self._check_writable()
+        before = self.metadata.attributes.get(MISSING)
+        self._adopt(
+            update_node(self.store, self.path, self.metadata, lambda old: old.with_attributes(change(old.attributes)))
+        )
+        self._keep_entry()
+        if self.metadata.older is None and self.metadata.attributes.get(MISSING) != before:
+            warn_of_missing_value(self.metadata.attributes, self.dtype, stacklevel=4)
+
+    def _came_out_of(self, consolidated: Consolidated, path: str, *, hearsay: bool) -> None:
+        """Note the consolidated metadata that is to be kept true, and whether nothing else tells of this array yet."""
+        self._entry = consolidated, path
+        self._source.watch.is_hearsay = hearsay
+
+    def _keep_entry(self) -> None:
+        """Make consolidated metadata say what the document says, if the array came out of it."""
+        if self._entry is not None:
+            consolidated, path = self._entry
+            consolidated.keep_true([path])
+
+
+def _differ_in_shape_only(a: ArrayMetadata, b: ArrayMetadata) -> bool:
+    """Whether two documents mean the same but for shape, attributes and names, so that one layout serves both."""
+    return (
+        (a.chunk_grid, a.chunk_key_encoding, a.codecs) == (b.chunk_grid, b.chunk_key_encoding, b.codecs)
+        and (a.data_type, a.zarr_format, a.older) == (b.data_type, b.zarr_format, b.older)
+        and a.data_type.item_size is not None
+        and a.fill.tobytes() == b.fill.tobytes()
+        and a.ndim == b.ndim
+        and generation_of(a) == generation_of(b)
+    )

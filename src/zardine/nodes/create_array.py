@@ -1,0 +1,349 @@
+"""Creating arrays and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zardine.codecs.sharding_indexed import CHUNK_ORDERS, ShardingCodec
+from zardine.creation.likeness import like_arguments, like_attributes
+from zardine.creation.v3 import DEFAULT, as_written, format_of_new, new_array_metadata
+from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
+from zardine.engine.freshness import note_fresh
+from zardine.errors import MetadataError
+from zardine.hierarchy.find import create_node, describe
+from zardine.hierarchy.place import find_place, is_within, same_place
+from zardine.metadata.attributes import attributes_to_json
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import NodeMetadata
+from zardine.metadata.node_names import join_path, normalize_path
+from zardine.nodes.argument_hints import with_hints
+from zardine.nodes.array import Array
+from zardine.stores.base import Store
+from zardine.stores.resolve import StoreLike
+
+if TYPE_CHECKING:
+    from zardine.nodes.group import Group
+
+
+@with_hints
+def create_array(
+    store: StoreLike,
+    *,
+    name: str | None = None,
+    shape: Any = None,
+    dtype: Any = None,
+    data: Any = None,
+    chunks: Any = "auto",
+    shards: Any = None,
+    filters: Any = "auto",
+    compressors: Any = "auto",
+    serializer: Any = "auto",
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
+    zarr_format: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Any = None,
+    dimension_names: Iterable[str | None] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    config: ArrayConfigLike = None,
+    write_data: bool = True,
+    checksum: bool | None = None,
+) -> Array:
+    """Create an array and store its metadata; give ``shape`` and ``dtype``, or ``data`` to be written at once.
+
+    - ``name``: path of the array in the store; groups above it are created where they are missing.
+    - ``chunks``: shape of what is compressed as one piece; with ``shards``, of the inner chunks. ``"auto"`` chooses.
+    - ``shards``: shape of one stored object, a whole multiple of ``chunks`` on every axis; ``"auto"`` chooses;
+      ``None``: every chunk is an object. A mapping ``{"shape": ..., "index_location": "start"}`` also says where the
+      index goes.
+    - ``filters``, ``serializer``, ``compressors``: codecs before, at and after the step from array to bytes.
+    - ``checksum``: whether every chunk ends with a crc32c, so that damage is noticed (default: yes).
+    - ``fill_value``: what elements read as that were never written (default: zero, false or empty).
+    - ``order``: memory layout of arrays that reading returns, ``"C"`` or ``"F"``; with ``zarr_format=2``, the order of
+      elements in stored chunks.
+    - ``zarr_format``: 3, or 2 or 1 for programs that cannot read better. There ``filters`` and ``compressors`` are
+      codecs of numcodecs, and ``fill_value=None`` leaves what was never written undefined.
+    - ``overwrite``: erase what is stored at this place first.
+
+    Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
+    taken, ``ValueError`` or ``TypeError`` for arguments that do not fit together.
+    """
+    version = format_of_new(zarr_format)
+    found, path = find_place(store, name, storage_options=storage_options, zarr_format=version)
+    if data is not None:
+        data = as_values(data)
+        if shape is not None or dtype is not None:
+            raise ValueError("give either data, or shape and dtype; for another dtype, data=np.asarray(data, dtype)")
+        shape, dtype = data.shape, dtype_of(data)
+    if shape is None or dtype is None:
+        missing = "shape" if shape is None else "dtype"
+        raise ValueError(f"{missing} is missing: an array needs a shape and a dtype, or data that has both")
+    metadata = new_array_metadata(
+        shape=shape,
+        dtype=dtype,
+        chunks=chunks,
+        shards=shards,
+        filters=filters,
+        compressors=compressors,
+        serializer=serializer,
+        fill_value=fill_value,
+        attributes=attributes,
+        chunk_key_encoding=chunk_key_encoding,
+        dimension_names=dimension_names,
+        checksum=checksum,
+        order=order,
+        zarr_format=zarr_format,
+    )
+    if overwrite and write_data:
+        check_source_stays(data, found, path)
+    settings = in_order_of(serializer, parse_array_config(config))
+    if order is not None and metadata.zarr_format == 3:
+        settings = settings.changed({"order": order})
+    array = store_new_array(found, path, metadata, settings, overwrite=overwrite)
+    if data is not None and write_data:
+        copy_values(data, array)
+    return array
+
+
+@with_hints
+def create_group(
+    store: StoreLike,
+    *,
+    path: str | None = None,
+    zarr_format: int | None = None,
+    overwrite: bool = False,
+    attributes: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
+    """Create a group; groups above it are created where they are missing.
+
+    Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
+    taken; with ``overwrite`` everything at and below it is erased first.
+    """
+    from zardine.nodes.group import Group
+
+    version = format_of_new(zarr_format)
+    if version == 1:
+        raise ValueError("Zarr v1 has no groups: use zarr_format=2 or 3")
+    found, inner = find_place(store, path, storage_options=storage_options, zarr_format=version)
+    metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}), zarr_format=version)
+    create_node(found, inner, metadata, overwrite=overwrite)
+    return Group(found, inner, metadata)
+
+
+def create_hierarchy(
+    *,
+    store: StoreLike,
+    nodes: Mapping[str, NodeMetadata],
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Iterator[tuple[str, Array | Group]]:
+    """Create several nodes from their metadata, by path; gives each path and node once it is stored.
+
+    Groups above the named nodes are created too, and given out. Parents come before their children.
+    """
+    from zardine.nodes.group import Group
+
+    found, root = find_place(store, storage_options=storage_options)
+    for path, node in nodes.items():
+        if not isinstance(node, (ArrayMetadata, GroupMetadata)):
+            raise TypeError(f"{path!r}: a node is made from ArrayMetadata or GroupMetadata, not {type(node).__name__}")
+    wanted = {normalize_path(path, node.zarr_format): node for path, node in nodes.items()}
+    given = frozenset(wanted)
+    for path in tuple(wanted):
+        parts = path.split("/") if path else []
+        for depth in range(len(parts)):
+            parent = "/".join(parts[:depth])
+            group = GroupMetadata(zarr_format=max(2, wanted[path].zarr_format))
+            if isinstance(wanted.setdefault(parent, group), ArrayMetadata):
+                raise ValueError(f"{path!r} cannot be below {parent!r}, which is to be an array")
+    for path in sorted(wanted):
+        node, place = wanted[path], join_path(root, path)
+        implied = path not in given
+        if implied and _is_group(found, place):
+            continue
+        if isinstance(node, ArrayMetadata):
+            settings = ArrayConfig.from_settings()
+            yield path, store_new_array(found, place, as_written(node), settings, overwrite=overwrite and not implied)
+        else:
+            create_node(found, place, node, overwrite=overwrite and not implied)
+            yield path, Group(found, place, node)
+
+
+@with_hints
+def from_array(
+    store: StoreLike,
+    *,
+    data: Any,
+    write_data: bool = True,
+    name: str | None = None,
+    chunks: Any = "keep",
+    shards: Any = "keep",
+    filters: Any = "keep",
+    compressors: Any = "keep",
+    serializer: Any = "keep",
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
+    zarr_format: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Any = None,
+    dimension_names: Iterable[str | None] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    config: ArrayConfigLike = None,
+    checksum: bool | None = None,
+) -> Array:
+    """Create an array like ``data`` and copy its values, one stored object at a time.
+
+    ``"keep"`` takes chunks, shards, codecs and all the rest from ``data`` where that is an :class:`Array`, and chooses
+    them as :func:`create_array` does where it is not. So is ``zarr_format``, if it is left out; in another version what
+    that has no form for is chosen anew, and shards become their inner chunks.
+    """
+    data = as_values(data)
+    source = data if isinstance(data, Array) else None
+    automatic: dict[str, Any] = {
+        "chunks": "auto",
+        "shards": None,
+        "filters": "auto",
+        "serializer": "auto",
+        "compressors": "auto",
+    }
+    kept = automatic if source is None else {**automatic, **like_arguments(source, zarr_format)}
+    given = {
+        "chunks": chunks,
+        "shards": shards,
+        "filters": filters,
+        "serializer": serializer,
+        "compressors": compressors,
+    }
+    if source is not None:
+        zarr_format = kept["zarr_format"]
+        fill_value = kept["fill_value"] if fill_value is DEFAULT else fill_value
+        chunk_key_encoding = kept.get("chunk_key_encoding") if chunk_key_encoding is None else chunk_key_encoding
+        order = kept.get("order") if order is None else order
+        checksum = kept.get("checksum") if checksum is None and _is_keep(compressors) else checksum
+        known, names = like_attributes(source, zarr_format)
+        attributes = known if attributes is None else attributes
+        dimension_names = names if dimension_names is None else dimension_names
+    if overwrite and write_data:
+        check_source_stays(data, *find_place(store, name, storage_options=storage_options, zarr_format=zarr_format))
+    array = create_array(
+        store,
+        name=name,
+        shape=data.shape,
+        dtype=kept.get("dtype", dtype_of(data)),
+        **{key: kept[key] if _is_keep(value) else value for key, value in given.items()},
+        fill_value=fill_value,
+        order=order,
+        zarr_format=zarr_format,
+        attributes=attributes,
+        chunk_key_encoding=chunk_key_encoding,
+        dimension_names=dimension_names,
+        storage_options=storage_options,
+        overwrite=overwrite,
+        config=config,
+        checksum=checksum,
+    )
+    if write_data:
+        copy_values(data, array)
+    return array
+
+
+def as_values(data: Any) -> Any:
+    """A user's ``data``: an :class:`Array`, or something with a shape, a dtype and square brackets.
+
+    Raises ``TypeError`` for groups and mappings, of which NumPy would make an array of objects.
+    """
+    if isinstance(data, Array):
+        return data
+    if data is None or isinstance(data, (Mapping, set, frozenset)) or hasattr(data, "create_array"):
+        shown = "None" if data is None else f"a {type(data).__name__}"
+        raise TypeError(f"{shown} is not an array; give an array or a (nested) list of numbers")
+    ready = hasattr(data, "__array__") and hasattr(data, "shape") and hasattr(data, "dtype")
+    values = data if ready else np.asarray(data)
+    if getattr(values.dtype, "kind", "") == "O":
+        raise TypeError(
+            "data of dtype object can hold anything: make it text with data.astype(numpy.dtypes.StringDType()), or "
+            "create the array with dtype='string' or dtype='bytes' and assign the data to it"
+        )
+    return values
+
+
+def create_like(store: StoreLike, like: Any, *, name: str | None = None, **kwargs: Any) -> Array:
+    """Create an array that agrees with ``like`` in all that ``kwargs`` do not say."""
+    if isinstance(like, Array):
+        arguments = like_arguments(like, kwargs.get("zarr_format"))
+        kwargs["zarr_format"] = arguments["zarr_format"]
+    else:
+        like = as_values(like)
+        arguments = {"chunks": getattr(like, "chunks", None) or "auto"}
+    arguments = {"shape": like.shape, "dtype": dtype_of(like), **arguments}
+    return create_array(store, name=name, **{**arguments, **kwargs})
+
+
+def copy_values(source: Any, target: Array) -> None:
+    """Copy all elements, one stored object of ``target`` at a time, so that memory stays bounded."""
+    if not isinstance(source, Array):
+        target[...] = source
+        return
+    from itertools import product
+
+    axes = target._source.layout.grids.objects
+    for where in product(*(range(axis.count) for axis in axes)):
+        region = tuple(
+            slice(axis.start(i), min(axis.start(i) + axis.extent(i), axis.length))
+            for axis, i in zip(axes, where, strict=True)
+        )
+        target[region] = source[region]
+
+
+def check_source_stays(source: Any, store: Store, path: str) -> None:
+    """Raise ``ValueError`` where replacing what is stored at ``path`` would erase the array that is to be copied."""
+    if isinstance(source, Array) and same_place(source.store, store) and is_within(source.path, path):
+        raise ValueError(
+            f"{describe(store, path)} cannot be replaced by a copy of {source.name!r}, which would be erased first; "
+            "read it into memory (array[...]), or copy it to another place"
+        )
+
+
+def in_order_of(codec: object, settings: ArrayConfig) -> ArrayConfig:
+    """``settings`` with the order of inner chunks that a codec of the user asks for, if nothing else does."""
+    order = codec.subchunk_write_order if isinstance(codec, ShardingCodec) else None
+    if order is None or settings.chunk_order != "as_written":
+        return settings
+    return settings.changed({"chunk_order": CHUNK_ORDERS[order]})
+
+
+def store_new_array(
+    store: Store, path: str, metadata: ArrayMetadata, settings: ArrayConfig, *, overwrite: bool
+) -> Array:
+    """Check that the array can be read and written, then store its document."""
+    try:
+        array = Array(store, path, metadata, settings)
+    except MetadataError as error:
+        raise type(error)("such an array cannot be made", error.problems) from None
+    stored, version = create_node(store, path, metadata, overwrite=overwrite)
+    if stored is not metadata:
+        assert isinstance(stored, ArrayMetadata)
+        array = Array(store, path, stored, settings)
+    note_fresh(array._source, version)
+    return array
+
+
+def _is_group(store: Store, path: str) -> bool:
+    from zardine.hierarchy.find import find_node
+
+    return isinstance(find_node(store, path), GroupMetadata)
+
+
+def dtype_of(data: Any) -> Any:
+    """The data type of an :class:`Array`, or the dtype of another array."""
+    return data.metadata.data_type if isinstance(data, Array) else data.dtype
+
+
+def _is_keep(value: Any) -> bool:
+    return isinstance(value, str) and value == "keep"

@@ -1,0 +1,713 @@
+"""The group: a folder of arrays and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+
+from zardine.creation.v3 import DEFAULT
+from zardine.engine.array_config import ArrayConfigLike
+from zardine.engine.workers import for_each
+from zardine.errors import (
+    ArrayNotFoundError,
+    ContainsArrayError,
+    ContainsGroupError,
+    GroupNotFoundError,
+    NodeNotFoundError,
+    ReadOnlyError,
+)
+from zardine.hierarchy.consolidated import Consolidated
+from zardine.hierarchy.find import child_names, describe, erase_node, find_node, implied_group, load_group, not_found
+from zardine.hierarchy.place import find_place, same_place
+from zardine.hierarchy.update import update_node
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import NodeMetadata, parse_node_json
+from zardine.metadata.node_names import can_be_named, join_path, normalize_path
+from zardine.nodes.argument_hints import with_hints
+from zardine.nodes.array import Array
+from zardine.nodes.attributes import Attributes
+from zardine.nodes.create_array import create_array, create_group, create_hierarchy
+from zardine.stores.base import Store
+from zardine.stores.path import StorePath
+
+if TYPE_CHECKING:
+    from zardine.nodes.asynchronous import AsyncGroup
+    from zardine.nodes.display import ArrayInfo
+    from zardine.nodes.tree_view import TreeView
+    from zardine.stores.resolve import StoreLike
+
+
+N = TypeVar("N", "Array", "Group")
+
+
+class Group:
+    """A group of a hierarchy: a mapping of names (and paths) to arrays and groups.
+
+    Where the metadata of the nodes below is consolidated in this group's document, members are looked up there and
+    cost no request; :func:`zardine.consolidate_metadata` makes it so. What is changed through this group, and through
+    arrays and groups that come out of it, is changed there, too; what is opened by its own path leaves it as it is.
+    """
+
+    @overload
+    def __init__(self, store: AsyncGroup, /) -> None: ...
+
+    @overload
+    def __init__(self, store: Store, path: str, metadata: GroupMetadata) -> None: ...
+
+    def __init__(
+        self, store: Store | AsyncGroup, path: str | None = None, metadata: GroupMetadata | None = None
+    ) -> None:
+        if not isinstance(store, Store):
+            vars(self).update(vars(store._group))
+            return
+        if path is None or metadata is None:
+            raise TypeError("a Group is made by zardine.open_group and zardine.create_group, or of an AsyncGroup")
+        self._store = store
+        self._path = path
+        self._metadata = metadata.with_consolidated(None)
+        nodes = metadata.consolidated_metadata
+        self._consolidated = None if nodes is None else Consolidated(store, path, metadata.zarr_format, nodes)
+        self._above = ""
+        """The path of this group below the one that has the consolidated metadata."""
+        self._shown: tuple[int, GroupMetadata, GroupMetadata] | None = None
+        """What :attr:`metadata` gave last, and what it was made of."""
+
+    @classmethod
+    def open(
+        cls, store: StoreLike, zarr_format: int | None = None, *, storage_options: Mapping[str, Any] | None = None
+    ) -> Group:
+        """Open the group that is stored at ``store``. Raises :class:`~zardine.errors.GroupNotFoundError`."""
+        found, path = find_place(store, storage_options=storage_options, zarr_format=zarr_format)
+        return cls(found, path, load_group(found, path, zarr_format))
+
+    @classmethod
+    def from_store(
+        cls,
+        store: StoreLike,
+        *,
+        attributes: Mapping[str, Any] | None = None,
+        zarr_format: int | None = 3,
+        overwrite: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Group:
+        """Create a group at ``store``."""
+        return create_group(
+            store,
+            attributes=attributes,
+            zarr_format=zarr_format,
+            overwrite=overwrite,
+            storage_options=storage_options,
+        )
+
+    # what and where it is
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """The metadata document."""
+        if self._consolidated is None:
+            return self._metadata
+        state = self._consolidated.changes, self._metadata
+        if self._shown is None or self._shown[0] != state[0] or self._shown[1] is not state[1]:
+            whole = self._metadata.with_consolidated(self._consolidated.below(self._above))
+            self._shown = (*state, whole)
+        return self._shown[2]
+
+    @property
+    def attrs(self) -> Attributes:
+        """User attributes; changes are stored at once."""
+        return Attributes(lambda: self._metadata.attributes, self._change_attributes)
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self._store
+
+    @property
+    def path(self) -> str:
+        """Path in the store, without slashes at its ends; empty for the root."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """Path with a leading slash."""
+        return f"/{self._path}"
+
+    @property
+    def basename(self) -> str:
+        """Last part of the path; empty for the root."""
+        return self._path.rpartition("/")[2]
+
+    @property
+    def store_path(self) -> StorePath:
+        """Store and path together."""
+        return StorePath(self._store, self._path)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writing is refused."""
+        return self._store.read_only
+
+    @property
+    def synchronizer(self) -> None:
+        """``None``: writers need no helper to be safe."""
+        return None
+
+    @property
+    def info(self) -> ArrayInfo:
+        """A readable description that costs no I/O."""
+        from zardine.nodes.display import describe_group
+
+        return describe_group(self)
+
+    def info_complete(self) -> ArrayInfo:
+        """A readable description that counts the nodes below."""
+        from zardine.nodes.display import describe_group
+
+        return describe_group(self, complete=True)
+
+    def tree(
+        self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False
+    ) -> TreeView:
+        """The hierarchy below as a drawing; ``level`` limits its depth, ``max_nodes`` its length."""
+        from zardine.nodes.tree_view import TreeView
+
+        return TreeView(self, level, max_nodes)
+
+    @property
+    def async_group(self) -> AsyncGroup:
+        """The same group with awaitable methods."""
+        from zardine.nodes.asynchronous import AsyncGroup
+
+        return AsyncGroup(self)
+
+    @property
+    def _async_group(self) -> AsyncGroup:
+        return self.async_group
+
+    # members
+
+    def __getitem__(self, path: str) -> Array | Group:
+        """The member at ``path`` (``"a"`` or ``"a/b"``). Raises ``KeyError`` where there is none."""
+        relative = self._relative_path(path)
+        return self._node(relative, self._member(relative)) if relative else self
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """The member at ``path``, or ``default``, also where no member can have such a name."""
+        try:
+            relative = self._relative_path(path)
+        except ValueError:
+            return default
+        try:
+            return self[relative]
+        except KeyError:
+            return default
+
+    def get_array(self, path: str) -> Array:
+        """The array at ``path``. Raises where there is none, or where a group is."""
+        try:
+            node = self[path]
+        except NodeNotFoundError as error:
+            raise ArrayNotFoundError(str(error)) from None
+        if not isinstance(node, Array):
+            raise ContainsGroupError(f"a group, not an array, is stored at {describe(self._store, node.path)}")
+        return node
+
+    def get_group(self, path: str) -> Group:
+        """The group at ``path``. Raises where there is none, or where an array is."""
+        try:
+            node = self[path]
+        except NodeNotFoundError as error:
+            raise GroupNotFoundError(str(error)) from None
+        if not isinstance(node, Group):
+            raise ContainsArrayError(f"an array, not a group, is stored at {describe(self._store, node.path)}")
+        return node
+
+    def __contains__(self, member: object) -> bool:
+        if not isinstance(member, str):
+            return False
+        try:
+            relative = self._relative_path(member)
+        except ValueError:
+            return False
+        try:
+            self._member(relative)  # raises MetadataError, a ValueError, where there is a member, but a wrong one
+        except KeyError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return self.keys()
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.keys())
+
+    def __len__(self) -> int:
+        return self.nmembers()
+
+    def keys(self) -> Iterator[str]:
+        """Names of the members directly below, sorted."""
+        for name, _ in self._children():
+            yield name
+
+    def values(self) -> Iterator[Array | Group]:
+        """The members directly below."""
+        for name, metadata in self._children():
+            yield self._node(name, metadata)
+
+    def items(self) -> Iterator[tuple[str, Array | Group]]:
+        """Names and members directly below."""
+        for name, metadata in self._children():
+            yield name, self._node(name, metadata)
+
+    def members(
+        self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
+    ) -> tuple[tuple[str, Array | Group], ...]:
+        """Relative paths and nodes, ``max_depth`` levels below the direct members (``None``: all levels).
+
+        ``use_consolidated_for_children=False`` passes over consolidated metadata that groups below have of their own.
+        """
+        if max_depth is not None and (not isinstance(max_depth, int) or max_depth < 0):
+            raise ValueError(f"max_depth is 0 or more, or None, not {max_depth!r}")
+        return tuple(self._walk(max_depth, use_consolidated_for_children))
+
+    def nmembers(self, max_depth: int | None = 0) -> int:
+        """How many members there are, ``max_depth`` levels below the direct ones (``None``: all levels)."""
+        if max_depth == 0:
+            return sum(1 for _ in self._children())
+        return len(self.members(max_depth))
+
+    def groups(self) -> Iterator[tuple[str, Group]]:
+        """Names and groups directly below."""
+        for name, metadata in self._children():
+            node = self._node(name, metadata) if isinstance(metadata, GroupMetadata) else None
+            if isinstance(node, Group):
+                yield name, node
+
+    def group_keys(self) -> Iterator[str]:
+        """Names of the groups directly below."""
+        return (name for name, metadata in self._children() if isinstance(metadata, GroupMetadata))
+
+    def group_values(self) -> Iterator[Group]:
+        """The groups directly below."""
+        return (group for _, group in self.groups())
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        """Names and arrays directly below."""
+        for name, metadata in self._children():
+            node = self._node(name, metadata) if isinstance(metadata, ArrayMetadata) else None
+            if isinstance(node, Array):
+                yield name, node
+
+    def array_keys(self) -> Iterator[str]:
+        """Names of the arrays directly below."""
+        return (name for name, metadata in self._children() if isinstance(metadata, ArrayMetadata))
+
+    def array_values(self) -> Iterator[Array]:
+        """The arrays directly below."""
+        return (array for _, array in self.arrays())
+
+    # changing
+
+    @with_hints
+    def create_array(
+        self,
+        name: str,
+        *,
+        shape: Any = None,
+        dtype: Any = None,
+        data: Any = None,
+        chunks: Any = "auto",
+        shards: Any = None,
+        filters: Any = "auto",
+        compressors: Any = "auto",
+        compressor: Any = "auto",
+        serializer: Any = "auto",
+        fill_value: Any = DEFAULT,
+        order: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        chunk_key_encoding: Any = None,
+        dimension_names: Iterable[str | None] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
+        config: ArrayConfigLike = None,
+        write_data: bool = True,
+        zarr_format: int | None = None,
+        checksum: bool | None = None,
+    ) -> Array:
+        """Create an array below this group; see :func:`zardine.create_array`.
+
+        ``name`` may be a path; groups on the way are created. ``compressor`` is another name for ``compressors``.
+        """
+        self._check_writable()
+        if not (isinstance(compressor, str) and compressor == "auto"):
+            if not (isinstance(compressors, str) and compressors == "auto"):
+                raise ValueError("give either compressor or compressors, not both")
+            compressors = compressor
+        made = create_array(
+            self.store_path,
+            name=self._member_name(name, zarr_format),
+            shape=shape,
+            dtype=dtype,
+            data=data,
+            chunks=chunks,
+            shards=shards,
+            filters=filters,
+            compressors=compressors,
+            serializer=serializer,
+            fill_value=fill_value,
+            order=order,
+            zarr_format=self._metadata.zarr_format if zarr_format is None else zarr_format,
+            attributes=attributes,
+            chunk_key_encoding=chunk_key_encoding,
+            dimension_names=dimension_names,
+            storage_options=storage_options,
+            overwrite=overwrite,
+            config=config,
+            write_data=write_data,
+            checksum=checksum,
+        )
+        return self._made(made)
+
+    create = create_array
+    create_dataset = create_array
+
+    def require_array(
+        self,
+        name: str,
+        *,
+        shape: Any,
+        dtype: Any = None,
+        exact: bool = False,
+        config: ArrayConfigLike = None,
+        **kwargs: Any,
+    ) -> Array:
+        """The array ``name``, created if it is not there; ``kwargs`` are those of :meth:`create_array`.
+
+        Raises ``TypeError`` if a group is there, or the array with another shape, or with a dtype that cannot be safely
+        cast to ``dtype``
+        (with ``exact``: with another dtype).
+        """
+        import numpy as np
+
+        from zardine.creation.v3 import parse_shape
+        from zardine.data_types import data_type_for
+
+        try:
+            array = self.get_array(name)
+        except ContainsGroupError as error:
+            raise TypeError(str(error)) from None
+        except KeyError:
+            return self.create_array(name, shape=shape, dtype=dtype, config=config, **kwargs)
+        if array.shape != parse_shape(shape):
+            raise TypeError(f"array {name!r} is there with shape {array.shape}, not {parse_shape(shape)}")
+        if dtype is not None:
+            wanted = data_type_for(dtype).dtype
+            if array.dtype != wanted and (exact or not np.can_cast(array.dtype, wanted)):
+                raise TypeError(f"array {name!r} is there with dtype {array.dtype}, not {wanted}")
+        return array if config is None else array.with_config(config)
+
+    require_dataset = require_array
+
+    def create_group(self, name: str, **kwargs: Any) -> Group:
+        """Create a group below this one; takes what :func:`zardine.create_group` takes."""
+        self._check_writable()
+        kwargs = {"zarr_format": self._metadata.zarr_format, **kwargs}
+        made = create_group(self.store_path, path=self._member_name(name, kwargs["zarr_format"]), **kwargs)
+        return self._made(made, emptied=bool(kwargs.get("overwrite")))
+
+    def require_group(self, name: str, overwrite: bool = False) -> Group:
+        """The group ``name``, created if it is not there. Raises ``TypeError`` where an array is."""
+        if not overwrite:
+            try:
+                return self.get_group(name)
+            except ContainsArrayError as error:
+                raise TypeError(str(error)) from None
+            except KeyError:
+                pass
+        return self.create_group(name, overwrite=overwrite)
+
+    def require_groups(self, *names: str) -> tuple[Group, ...]:
+        """Several groups, each created if it is not there."""
+        return tuple(self.require_group(name) for name in names)
+
+    def create_hierarchy(
+        self, nodes: Mapping[str, NodeMetadata], *, overwrite: bool = False
+    ) -> Iterator[tuple[str, Array | Group]]:
+        """Create several nodes from their metadata, by path relative to this group."""
+        self._check_writable()
+        absolute = {
+            join_path(self._path, self._relative_path(path, node.zarr_format)): node for path, node in nodes.items()
+        }
+        made: list[str] = []
+        try:
+            for path, node in create_hierarchy(store=self._store, nodes=absolute, overwrite=overwrite):
+                relative = path[len(self._path) :].lstrip("/")
+                made += [relative] if relative else []
+                if self._consolidated is not None and isinstance(node, Array):
+                    node._came_out_of(self._consolidated, join_path(self._above, relative), hearsay=False)
+                elif isinstance(node, Group):
+                    node._come_out_of(self, relative)
+                yield relative, node
+        finally:
+            if made:
+                self._keep_true(made, emptied=made if overwrite else ())
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        """Store ``value`` (anything NumPy takes for an array) as the array ``key``, replacing what is there."""
+        self._check_writable()
+        name = self._member_name(key)
+        from zardine.nodes.create_array import from_array
+
+        version = self._metadata.zarr_format
+        self._made(from_array(self.store_path, name=name, data=value, overwrite=True, zarr_format=version))
+
+    def __delitem__(self, key: str) -> None:
+        self._check_writable()
+        relative = self._member_name(key)
+        self._member(relative)
+        if self._consolidated is not None:
+            self._consolidated.forget(join_path(self._above, relative))
+        erase_node(self._store, join_path(self._path, relative))
+
+    def move(self, source: str, dest: str) -> None:
+        """Rename the member ``source`` to ``dest`` by copying every key below it. Raises where ``dest`` is taken."""
+        from zardine.api.copy import move_keys
+
+        self._check_writable()
+        old, new = self._member_name(source), self._member_name(dest)
+        self._member(old)
+        move_keys(self._store, join_path(self._path, old), join_path(self._path, new))
+        if self._consolidated is not None:
+            moved = self._consolidated.below(join_path(self._above, old))
+            self._keep_true([old, new, *(join_path(new, each) for each in moved)], emptied=[old])
+
+    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Group:
+        """Set several attributes in one write; gives this group."""
+        self.attrs.update(new_attributes)
+        return self
+
+    async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
+        """:meth:`update_attributes` for code that runs in an event loop."""
+        await self.async_group.update_attributes(dict(new_attributes))
+        return self
+
+    def zeros(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of fill value 0."""
+        return self.create_array(name, shape=shape, **_with_fill("zeros", kwargs))
+
+    def ones(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of fill value 1."""
+        return self.create_array(name, shape=shape, **_with_fill("ones", kwargs))
+
+    def empty(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of the default fill value."""
+        return self.create_array(name, shape=shape, **_with_dtype(kwargs))
+
+    def full(self, *, name: str, shape: Any, fill_value: Any, **kwargs: Any) -> Array:
+        """Create an array of the given fill value."""
+        return self.create_array(name, shape=shape, fill_value=fill_value, **_with_dtype(kwargs))
+
+    def zeros_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of fill value 0 like ``data`` in shape, dtype, chunks and shards."""
+        from zardine.nodes.create_like import zeros_like
+
+        return self._make_like(zeros_like, name, data, kwargs)
+
+    def ones_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of fill value 1 like ``data`` in shape, dtype, chunks and shards."""
+        from zardine.nodes.create_like import ones_like
+
+        return self._make_like(ones_like, name, data, kwargs)
+
+    def empty_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of the default fill value like ``data`` in shape, dtype, chunks and shards."""
+        from zardine.nodes.create_like import empty_like
+
+        return self._make_like(empty_like, name, data, kwargs)
+
+    def full_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of the given ``fill_value`` like ``data`` in shape, dtype, chunks and shards."""
+        from zardine.nodes.create_like import full_like
+
+        return self._make_like(full_like, name, data, kwargs)
+
+    def _make_like(self, make: Callable[..., Array], name: str, data: Any, kwargs: Mapping[str, Any]) -> Array:
+        self._check_writable()
+        kwargs = {"zarr_format": self._metadata.zarr_format, **kwargs}
+        path = self._member_name(name, kwargs["zarr_format"])
+        return self._made(make(data, store=self.store_path, path=path, **kwargs))
+
+    # the rest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to do: every write is stored when its call returns."""
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Group)
+            and self._path == other._path
+            and same_place(self._store, other._store)
+            and self.metadata == other.metadata
+        )
+
+    def __hash__(self) -> int:
+        return hash((Group, self._path))
+
+    def __repr__(self) -> str:
+        return f"<Group {describe(self._store, self._path)}>"
+
+    def _repr_html_(self) -> str:
+        return f"{self.info._repr_html_()}{self.tree()._repr_html_()}"
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(f"cannot write to {describe(self._store, self._path)}: it was opened read-only")
+
+    def _change_attributes(self, change: Any) -> None:
+        self._check_writable()
+        changed = update_node(
+            self._store, self._path, self._metadata, lambda old: old.with_attributes(change(old.attributes))
+        )
+        self._metadata = changed.with_consolidated(None)
+        if self._consolidated is not None and self._above:
+            self._consolidated.keep_true([self._above])
+
+    def _relative_path(self, path: str, zarr_format: int | None = None) -> str:
+        """A user's path below this group; a backslash in it is one of the version of the group, or of a new node."""
+        if not isinstance(path, str):
+            raise TypeError(f"members of a group are named by strings, not {path!r} ({type(path).__name__})")
+        return normalize_path(path, self._metadata.zarr_format if zarr_format is None else zarr_format)
+
+    def _member_name(self, name: str, zarr_format: int | None = None) -> str:
+        path = self._relative_path(name, zarr_format)
+        if not path:
+            raise ValueError(f"{name!r} is no name for a member of a group: it is empty")
+        return path
+
+    def _node(self, relative: str, metadata: NodeMetadata) -> Array | Group:
+        path = join_path(self._path, relative)
+        if isinstance(metadata, ArrayMetadata):
+            array = Array(self._store, path, metadata)
+            if self._consolidated is not None:
+                array._came_out_of(self._consolidated, join_path(self._above, relative), hearsay=True)
+            return array
+        group = Group(self._store, path, metadata)
+        group._come_out_of(self, relative)
+        return group
+
+    def _come_out_of(self, above: Group, relative: str) -> None:
+        if above._consolidated is not None:
+            self._consolidated, self._above = above._consolidated, join_path(above._above, relative)
+            self._shown = None
+
+    def _made(self, node: N, *, emptied: bool = False) -> N:
+        """A node that was made below this group, with which consolidated metadata is kept true.
+
+        ``emptied``: what was below it before is gone.
+        """
+        if self._consolidated is not None:
+            relative = node.path[len(self._path) :].lstrip("/")
+            path = join_path(self._above, relative)
+            self._consolidated.keep_true([path], emptied=[path] if emptied or isinstance(node, Array) else [])
+            if isinstance(node, Array):
+                node._came_out_of(self._consolidated, path, hearsay=False)
+            else:
+                node._come_out_of(self, relative)
+        return node
+
+    def _keep_true(self, relative: Iterable[str], *, emptied: Iterable[str] = ()) -> None:
+        """Keep consolidated metadata true, if members are looked up there."""
+        if self._consolidated is not None:
+            below = [join_path(self._above, each) for each in relative]
+            self._consolidated.keep_true(below, emptied=[join_path(self._above, each) for each in emptied])
+
+    def _take_over(self, relative: str) -> None:
+        """Say in consolidated metadata what is stored as the member ``relative``, and below it."""
+        if self._consolidated is not None:
+            member = self._past_consolidated()[relative]
+            below = member.members(None, use_consolidated_for_children=False) if isinstance(member, Group) else ()
+            self._keep_true([relative, *(join_path(relative, path) for path, _ in below)], emptied=[relative])
+
+    def _past_consolidated(self) -> Group:
+        """This group, without regard to consolidated metadata."""
+        return Group(self._store, self._path, self._metadata)
+
+    def _member(self, relative: str) -> NodeMetadata:
+        """The metadata of the member at a normalized relative path. Raises ``KeyError`` where there is none."""
+        if self._consolidated is not None:
+            if not relative:
+                return self.metadata
+            if join_path(self._above, relative) not in self._consolidated.nodes:
+                raise NodeNotFoundError(
+                    f"no array or group is stored at {describe(self._store, join_path(self._path, relative))}, says "
+                    f"the consolidated metadata of {describe(self._store, self._path)}; "
+                    "open_group(..., use_consolidated=False) looks at the nodes themselves"
+                )
+            return self._consolidated_member(relative)
+        metadata = self._find(relative)
+        if metadata is None:
+            raise not_found(self._store, join_path(self._path, relative), None, NodeNotFoundError, "array or group")
+        return metadata
+
+    def _find(self, relative: str) -> NodeMetadata | None:
+        path = join_path(self._path, relative)
+        metadata = find_node(self._store, path, first=self._metadata.zarr_format)
+        if metadata is None:
+            metadata = implied_group(self._store, path)
+        return metadata if metadata is None or self._can_be_named(relative, metadata) else None
+
+    def _can_be_named(self, relative: str, metadata: NodeMetadata) -> bool:
+        """Whether a node can be opened by this path: no backslash is in names of Zarr v2, nor below its groups."""
+        return can_be_named(relative.rpartition("/")[2], min(metadata.zarr_format, self._metadata.zarr_format))
+
+    def _children(self) -> Iterator[tuple[str, NodeMetadata]]:
+        if self._consolidated is not None:
+            for relative in self._consolidated.names(self._above):
+                member = self._consolidated_member(relative)
+                if self._can_be_named(relative, member):
+                    yield relative, member
+            return
+        names = child_names(self._store, self._path, self._metadata.zarr_format)
+        while some := list(islice(names, max(1, self._store.cost.requests))):
+            found: dict[str, NodeMetadata | None] = {}
+
+            def find(name: str, found: dict[str, NodeMetadata | None] = found) -> None:
+                found[name] = self._find(name)
+
+            for_each(find, some, len(some), self._store.cost.requests)
+            for name in some:
+                metadata = found[name]
+                if metadata is not None:
+                    yield name, metadata
+
+    def _consolidated_member(self, relative: str) -> NodeMetadata:
+        assert self._consolidated is not None
+        place = f"the consolidated document of {describe(self._store, join_path(self._path, relative))} is invalid"
+        return parse_node_json(self._consolidated.nodes[join_path(self._above, relative)], place)
+
+    def _walk(self, max_depth: int | None, use_consolidated: bool) -> Iterator[tuple[str, Array | Group]]:
+        for name, metadata in self._children():
+            if isinstance(metadata, GroupMetadata) and not use_consolidated and self._consolidated is None:
+                metadata = metadata.with_consolidated(None)
+            node = self._node(name, metadata)
+            yield name, node
+            if isinstance(node, Group) and max_depth != 0:
+                for relative, below in node._walk(None if max_depth is None else max_depth - 1, use_consolidated):
+                    yield join_path(name, relative), below
+
+
+def _with_dtype(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {"dtype": "float64", **kwargs}
+
+
+def _with_fill(what: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    from zardine.nodes.create_like import plain_fill
+
+    kwargs = _with_dtype(kwargs)
+    return {**kwargs, "fill_value": plain_fill(getattr(np, what), kwargs["dtype"])}

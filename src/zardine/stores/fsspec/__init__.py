@@ -1,0 +1,1 @@
+"""Stores on the file systems of fsspec."""

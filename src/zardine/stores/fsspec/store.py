@@ -1,0 +1,395 @@
+"""Whatever fsspec can reach, for places that no store of ours knows."""
+
+from __future__ import annotations
+
+import errno
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, NoReturn
+
+from zardine.buffers import BytesLike
+from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
+from zardine.stores.base import (
+    WHOLE,
+    ByteRange,
+    Condition,
+    ReadCost,
+    Reading,
+    Store,
+    Version,
+    check_key,
+    check_prefix,
+    flat_bytes,
+    resolve_range,
+)
+from zardine.stores.extras import need
+from zardine.stores.fsspec.filesystems import (
+    account_of,
+    endpoint_of,
+    forget_listings,
+    has_buckets,
+    is_rooted,
+    is_without_bucket,
+    keeps_copies,
+    missing_package,
+    names_of,
+    shown,
+    unwrapped,
+)
+from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.object.kinds import service_of
+from zardine.stores.this_process import Ticket, check_own, process_name
+from zardine.stores.url_text import without_password
+
+_REMOTE: Final = ReadCost(latency=0.05, bandwidth=5e7, requests=32)
+_NEAR: Final = ReadCost(latency=1e-4, bandwidth=1e9, requests=2)
+_MEMORY: Final = "memory"
+_LOCAL: Final = ("file", "local", _MEMORY, "zip", "tar")
+_RENAMING: Final = ("file", "local", "sftp", "ssh")
+_DIRECTORIES: Final = (*_RENAMING, _MEMORY, "smb", "hdfs", "ftp")
+_TEMPORARY: Final = ".zardine-unfinished-"
+_WRITES: Final = 100
+_SERVICES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
+_MISSING: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError, KeyError)
+_ATTEMPTS: Final = 5
+_TOKENS: Final = (
+    "ETag",
+    "etag",
+    "e_tag",
+    "sha",
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "updated",
+    "modified",
+    "created",
+)
+
+
+class FsspecStore(Store):
+    """Keys as files below ``path`` of an fsspec filesystem: ``FsspecStore(fsspec.filesystem("sftp", ...), "/data")``.
+
+    fsspec has no conditional writes and no reads of one version: versions are what its ``info`` tells (an ETag, or time
+    and size), asked for before and after each read of ranges, and writes of several processes may undo each other; the
+    first conditional write warns. Threads of this process exclude each other. For S3, Google Cloud Storage, Azure and
+    HTTP the stores behind their URLs are faster and promise more. A filesystem in memory cannot be pickled into another
+    process, as :class:`~zardine.storage.MemoryStore` cannot.
+
+    The filesystem's cache of listings (its ``dircache``) is switched off: it would hide what others write. One that
+    keeps copies of files and does not ask whether they changed (``simplecache`` and its like) is only read from.
+    Without a ``path`` the root of the filesystem is meant, all that it reaches: that has to be ``read_only``, else
+    :class:`~zardine.errors.StoreError` is raised.
+    """
+
+    def __init__(self, fs: Any, path: str = "", *, read_only: bool = False) -> None:
+        spec = need("fsspec.spec", "an fsspec filesystem")
+        if not isinstance(fs, spec.AbstractFileSystem):
+            raise TypeError(f"an FsspecStore is made of an fsspec filesystem, not {type(fs).__name__}")
+        fs, path = unwrapped(fs, path)
+        if getattr(fs, "asynchronous", False):
+            raise TypeError("the fsspec filesystem is for use in coroutines: make it with asynchronous=False")
+        unnamed = not path and not is_rooted(fs)
+        if unnamed and not read_only:
+            raise StoreError(
+                f"the filesystem {type(fs).__name__} stands for all that it reaches: name a directory of it, as in "
+                "open(filesystem, path='bucket/data.zarr') or FsspecStore(filesystem, 'bucket/data.zarr')"
+            )
+        self._never_written = unnamed or keeps_copies(fs)
+        super().__init__(read_only=read_only or self._never_written)
+        forget_listings(fs)
+        self._fs = fs
+        self._path = str(fs._strip_protocol(path) if path else fs.root_marker).rstrip("/")
+        self._warned = False
+        self._process = process_name()
+
+    @classmethod
+    def from_url(
+        cls, url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False
+    ) -> FsspecStore:
+        """The store of a URL, or of a chain of them; ``storage_options`` go to fsspec as they are."""
+        printed = without_password(url)
+        core = need("fsspec.core", f"{printed!r}")
+        try:
+            fs, path = core.url_to_fs(url, **(storage_options or {}))
+        except ImportError as error:
+            raise UnsupportedError(missing_package(printed, error)) from None
+        except TypeError as error:
+            raise TypeError(f"{printed!r} cannot be opened with these storage_options: {error}") from None
+        except Exception as error:
+            kind = "" if isinstance(error, (OSError, ValueError)) and str(error) else f"{type(error).__name__}: "
+            raise StoreError(f"{printed!r} cannot be opened: {kind}{without_password(str(error))}") from None
+        return cls(fs, path, read_only=read_only or not path)
+
+    @classmethod
+    def from_mapper(cls, mapper: Any) -> FsspecStore:
+        """The store over the same files as ``fsspec.get_mapper(...)``."""
+        return cls(mapper.fs, mapper.root)
+
+    def with_read_only(self, read_only: bool = False) -> FsspecStore:
+        return super().with_read_only(read_only or self._never_written)
+
+    @property
+    def fs(self) -> Any:
+        """The fsspec filesystem."""
+        return self._fs
+
+    @property
+    def path(self) -> str:
+        """The directory that all keys lie below."""
+        return self._path
+
+    @property
+    def origin(self) -> tuple[str, str, str] | None:
+        """Where the buckets are, as :attr:`ObjectStore.origin` says it; ``None`` of what has none."""
+        scheme = _SERVICES.get(names_of(self._fs)[0])
+        return None if scheme is None else (scheme, service_of(endpoint_of(self._fs) or ""), account_of(self._fs))
+
+    # readable
+
+    def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        name = self._name(check_key(key))
+        try:
+            for _ in range(_ATTEMPTS):
+                info = self._info(name)
+                if info is None:
+                    return None
+                version, size = _version(info), int(info["size"])
+                spans = [resolve_range(each, size) for each in ranges]
+                if any(span == (0, size) for span in spans):
+                    data = memoryview(self._fs.cat_file(name))  # whole, so of one version: of this one, or a newer one
+                    spans = [resolve_range(each, len(data)) for each in ranges]
+                    return Reading(tuple(data[start:stop] for start, stop in spans), version, len(data))
+                parts: list[BytesLike] = [
+                    self._fs.cat_file(name, start=start, end=stop) if stop > start else b"" for start, stop in spans
+                ]
+                whole = all(len(part) == stop - start for part, (start, stop) in zip(parts, spans, strict=True))
+                if not any(stop > start for start, stop in spans):
+                    return Reading(tuple(parts), version, size)
+                after = self._info(name)
+                if whole and after is not None and (_version(after), int(after["size"])) == (version, size):
+                    return Reading(tuple(parts), version, size)
+        except _MISSING as error:
+            self._fail_without_bucket("read", key, error)
+            return None
+        except Exception as error:
+            self._fail("read", key, error)
+        raise StoreError(f"cannot read key {key!r} of {self}: it changed during each of {_ATTEMPTS} tries")
+
+    def _info(self, name: str) -> Mapping[str, Any] | None:
+        try:
+            info: Mapping[str, Any] = self._fs.info(name)
+        except _MISSING as error:
+            if is_without_bucket(error):
+                raise
+            return None
+        if info.get("type") == "directory":
+            return None
+        if info.get("size") is None:
+            data = self._fs.cat_file(name)
+            return {**info, "size": len(data)}
+        return info
+
+    @property
+    def cost(self) -> ReadCost:
+        return _NEAR if set(names_of(self._fs)) & set(_LOCAL) else _REMOTE
+
+    # writeable
+
+    def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
+        name = self._name(check_key(key))
+        self._check_writable()
+        data = bytes(flat_bytes(value))
+        with self.lock(key):
+            try:
+                if condition is not None:
+                    self._warn()
+                    info = self._info(name)
+                    if (None if info is None else _version(info)) != condition.version:
+                        raise ConditionFailedError(
+                            f"key {key!r} of {self} changed since it was read; nothing was written"
+                        )
+                self._put(name, data)
+                info = self._info(name)
+                return None if info is None else _version(info)
+            except ConditionFailedError:
+                raise
+            except Exception as error:
+                self._fail("write", key, error)
+
+    def _put(self, name: str, data: bytes) -> None:
+        """Write a file, where the filesystem renames in one step by way of a temporary one."""
+        parent = name.rpartition("/")[0]
+        renames = set(names_of(self._fs)) & set(_RENAMING)
+        place = f"{parent}/{_TEMPORARY}{uuid.uuid4().hex}" if renames else name
+        for attempt in range(_WRITES):
+            try:
+                if parent and not has_buckets(self._fs):
+                    self._fs.makedirs(parent, exist_ok=True)
+                self._fs.pipe_file(place, data)
+                if renames:
+                    if self._fs.isdir(name):
+                        self._fs.rmdir(name)  # of a prefix that has no keys any more
+                    self._fs.mv(place, name)
+            except (FileNotFoundError, FileExistsError):  # the directory was erased meanwhile
+                if attempt + 1 == _WRITES or has_buckets(self._fs):
+                    raise
+            else:
+                return
+
+    def erase(self, key: str) -> None:
+        name = self._name(check_key(key))
+        self._check_writable("erase from")
+        try:
+            if self._info(name) is not None:
+                self._fs.rm_file(name)
+                self._remove_empty(name)
+        except _MISSING as error:
+            self._fail_without_bucket("erase", key, error)
+        except Exception as error:
+            self._fail("erase", key, error)
+
+    def _remove_empty(self, name: str) -> None:
+        """Remove directories that hold nothing any more, where the filesystem has such."""
+        if not set(names_of(self._fs)) & set(_DIRECTORIES):
+            return
+        above = name.rpartition("/")[0]
+        while len(above) > len(self._path):
+            try:
+                self._fs.rmdir(above)
+            except Exception:
+                return
+            above = above.rpartition("/")[0]
+
+    def erase_values(self, keys: Iterable[str]) -> None:
+        self._check_writable("erase from")
+        for key in [check_key(key) for key in keys]:
+            self.erase(key)
+
+    # listable
+
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
+        """As in :class:`Store`; directories without files below them are left out."""
+        check_prefix(prefix)
+        keys, folders = self._entries(prefix)
+        return keys, [folder for folder in folders if next(self.list_prefix(folder), None) is not None]
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        keys, folders = self._entries(prefix)
+        for each in sorted(keys + folders):
+            if each.endswith("/"):
+                yield from self.list_prefix(each)
+            else:
+                yield each
+
+    def _entries(self, prefix: str) -> tuple[list[str], list[str]]:
+        above = self._name(prefix[:-1]) if prefix else self._path
+        try:
+            self._fs.invalidate_cache()  # what it keeps without a dircache
+            found = self._fs.ls(above, detail=True)
+        except _MISSING as error:
+            self._fail_without_bucket("list", prefix, error)
+            return [], []
+        except Exception as error:
+            self._fail("list", prefix, error)
+        keys, folders = set(), set()
+        for each in found:
+            name = str(each["name"]).rstrip("/")
+            if name.strip("/") == above.strip("/") or name == ".":  # as some archives call their root
+                continue
+            key = prefix + name.rpartition("/")[2]
+            if _TEMPORARY in key:
+                continue
+            if each.get("type") == "directory":
+                folders.add(f"{key}/")
+            else:
+                keys.add(key)
+        return sorted(keys), sorted(folders)
+
+    # the rest
+
+    def lock(self, key: str) -> AbstractContextManager[object]:
+        """Excludes threads of this process that lock the same key of an equal store."""
+        return KeyedLock((str(self), check_key(key)))
+
+    def _name(self, key: str) -> str:
+        return f"{self._path}/{key}" if self._path else key
+
+    def _warn(self) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{self} has no conditional writes: updates may be lost where several processes or machines write to "
+                "the same chunk, shard or metadata document; the threads of this process exclude each other",
+                stacklevel=3,
+            )
+
+    def _fail_without_bucket(self, what: str, key: str, error: Exception) -> None:
+        nowhere = what == "write" and isinstance(error, FileNotFoundError) and has_buckets(self._fs)
+        if nowhere or is_without_bucket(error):
+            raise StoreError(
+                f"cannot {what} key {key!r} of {self}: there is no such bucket or container; create it first, or "
+                "correct its name"
+            ) from error
+
+    def _fail(self, what: str, key: str, error: Exception) -> NoReturn:
+        if isinstance(error, StoreError):
+            raise error
+        self._fail_without_bucket(what, key, error)
+        if isinstance(error, NotImplementedError):
+            raise UnsupportedError(f"cannot {what} key {key!r} of {self}: this filesystem cannot do that") from error
+        failure = StoreError(f"cannot {what} key {key!r} of {self}: {type(error).__name__}: {error}")
+        if isinstance(error, PermissionError) and has_buckets(self._fs):
+            failure.errno = errno.EACCES  # for all that is not there, too, without the right to list
+        raise failure from error
+
+    def __str__(self) -> str:
+        return without_password(shown(self._fs, self._path))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FsspecStore) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash((self._path, self.read_only))
+
+    def _check_writable(self, what: str = "write to") -> None:
+        super()._check_writable(what)
+        if self._in_memory():
+            check_own(self._process, self)
+
+    def _in_memory(self) -> bool:
+        return _MEMORY in names_of(self._fs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not self._in_memory():
+            return self.__dict__
+        check_own(self._process, self)
+        return {**self.__dict__, "_ticket": Ticket(f"what is stored at {self}")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state.pop("_ticket", None)
+        self.__dict__.update(state, _process=process_name())
+        forget_listings(self._fs)  # it may have been made anew
+
+    def _parts(self) -> tuple[object, ...]:
+        return self._fs, self._path, self.read_only
+
+
+def known_scheme(scheme: str) -> bool:
+    """Whether fsspec has a filesystem for URLs of this scheme. :class:`UnsupportedError` if it is not installed."""
+    registry = need("fsspec.registry", f"the URL scheme {scheme!r}")
+    return scheme in registry.known_implementations or scheme in registry.registry
+
+
+def _version(info: Mapping[str, Any]) -> Version | None:
+    """A token out of what ``info`` tells; nothing where it tells no more than the size."""
+    found = next((str(info[name]) for name in _TOKENS if info.get(name)), None)
+    return None if found is None else f"{found}-{info['size']}"
+
+
+__all__ = ["FsspecStore", "known_scheme"]

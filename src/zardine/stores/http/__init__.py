@@ -1,0 +1,1 @@
+"""Stores on web servers, for reading."""

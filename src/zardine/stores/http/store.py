@@ -1,0 +1,170 @@
+"""Values behind the URLs of a web server, to be read."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, NoReturn
+from urllib.parse import quote, unquote, urlsplit
+
+from zardine.buffers import BytesLike
+from zardine.errors import StoreError, UnsupportedError
+from zardine.limits import CHUNK, limit_of, too_large
+from zardine.stores.base import WHOLE, ByteRange, Reading, Version, check_prefix
+from zardine.stores.extras import need
+from zardine.stores.http.client import HTTPClient
+from zardine.stores.http.plain import basic
+from zardine.stores.http.whole import WholeValue, WholeValues
+from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.object.options import object_options
+from zardine.stores.object.runtime import RUNTIME
+from zardine.stores.object.store import ObjectStore, cut
+from zardine.stores.url_text import without_password
+
+_FRESH: Final = 60.0
+"""Seconds for which a whole value is used again where the server cannot be asked whether it is still the same."""
+
+
+class HTTPStore(ObjectStore):
+    """What lies below an ``http://`` or ``https://`` URL, by requests for whole values or ranges of them. Read-only.
+
+    The URL is percent-encoded, as everywhere; ``http://user:password@host/`` sends them, and does not show them again.
+    The version of a value is its ETag, or else the time of its last change and its size.
+
+    A web server lists nothing (:class:`~zardine.errors.UnsupportedError`), so the members of a group are found only by
+    consolidated metadata, or by their paths. From a server that does not give byte ranges, values are read whole, once
+    each for a version: a warning says so. If such a server tells no versions either, or refuses HEAD, a value is read
+    again after a minute.
+    """
+
+    _kinds: ClassVar[tuple[str, ...]] = ("HTTPStore",)
+
+    def __init__(self, url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = True) -> None:
+        shown = without_password(url).partition("?")[0].partition("#")[0]
+        modules = need("obstore.store", f"{shown!r}")
+        try:
+            parts = urlsplit(url)
+            user, password = unquote(parts.username or ""), unquote(parts.password or "")
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise StoreError(f"{shown!r} is not an http:// or https:// URL of a server")
+            if parts.query or parts.fragment:
+                raise StoreError(
+                    f"{shown!r}: a store's URL cannot have a query ('?') or fragment ('#'): keys are put after it"
+                )
+            options = object_options("http", storage_options)
+            options.client.setdefault("allow_http", parts.scheme == "http")
+            headers = dict(options.client.get("default_headers") or {})
+            if user and not any(name.lower() == "authorization" for name in headers):
+                options.client["default_headers"] = {**headers, "Authorization": basic(user, password)}
+            clean = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=_encoded(parts.path.rstrip("/")))
+            with RUNTIME:
+                inner = modules.HTTPStore.from_url(
+                    clean.geturl(), client_options=options.client, retry_config=options.retry
+                )
+        except ValueError as error:
+            raise StoreError(f"{shown!r} cannot be opened: {error}") from None
+        self._open(inner)
+
+    @classmethod
+    def of(cls, store: Any) -> HTTPStore:
+        """What lies below the URL of an ``obstore.store.HTTPStore``."""
+        self = object.__new__(cls)
+        self._open(store)
+        return self
+
+    def _open(self, inner: Any) -> None:
+        super().__init__(inner, read_only=True)
+        self._client = self._http = HTTPClient(inner)
+        self._whole = WholeValues()
+
+    def with_read_only(self, read_only: bool = False) -> HTTPStore:
+        """Itself: there is no other kind."""
+        return self
+
+    def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        if self._whole.needed and any(each != (0, 0) for each in ranges):
+            return self._read_without_ranges(key, ranges)
+        return super().read(key, ranges)
+
+    def read_up_to(self, key: str, most: int) -> Reading | None:
+        if not self._whole.needed:
+            return super().read_up_to(key, most)
+        reading = self._read_without_ranges(key, (WHOLE,))
+        return reading if reading is None or reading.size <= most else Reading((), reading.version, reading.size)
+
+    def _read_without_ranges(self, key: str, wanted: Sequence[ByteRange]) -> Reading | None:
+        if not self._whole.needed:
+            self._whole.needed = True
+            warnings.warn(
+                f"the server of {self} does not give byte ranges: whole objects are read for parts of them",
+                stacklevel=2,
+            )
+        with KeyedLock((id(self._whole), key)):  # the first of many threads reads it for all
+            known = self._whole.get(key)
+            if known is not None and self._is_current(key, known):
+                return cut(known.reading, wanted)
+            reading = self._read_one(key, WHOLE, limit_of(CHUNK))
+            if reading is not None and not reading.parts:
+                raise too_large(f"the object at key {key!r}, of which {self} gives no parts,", reading.size, CHUNK)
+            if reading is not None:
+                self._whole.put(key, reading)
+        return cut(reading, wanted)
+
+    def _is_current(self, key: str, known: WholeValue) -> bool:
+        if known.reading.version is None:
+            return known.age < _FRESH
+        try:
+            meta = self._http.look(key)
+        except FileNotFoundError:
+            return False
+        except Exception as error:
+            self._fail(error, f"read key {key!r}")
+        if meta is None:
+            return known.age < _FRESH
+        return self._version_of({"size": known.reading.size, **meta}) == known.reading.version
+
+    def _version_of(self, meta: Any) -> Version | None:
+        version: Version | None = meta["e_tag"]
+        if version is None and meta["last_modified"].year > 1971:
+            version = f"{meta['last_modified'].isoformat()}-{meta['size']}"
+        return version
+
+    def set(self, key: str, value: BytesLike, **_: Any) -> NoReturn:
+        super().set(key, value)
+        raise AssertionError("a store that is read-only")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        self._no_list(check_prefix(prefix))
+
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
+        self._no_list(check_prefix(prefix))
+
+    @property
+    def supports_listing(self) -> bool:
+        return False
+
+    def _no_list(self, prefix: str) -> NoReturn:
+        raise UnsupportedError(
+            f"{self} cannot list what is below {prefix!r}: a web server does not tell. Give the path of an array or "
+            "group, or have the one who wrote the data call consolidate_metadata, which lists the members of a group"
+        )
+
+    def __str__(self) -> str:
+        return without_password(str(self._inner.url))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_whole": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._whole = WholeValues()
+
+
+def _encoded(path: str) -> str:
+    """The path of a URL with what may not be in one percent-encoded, and the rest as it is."""
+    whole = re.sub(r"%(?![0-9A-Fa-f]{2})", "%25", path)
+    return quote(whole, safe="/%:@!$&'()*+,;=~")
+
+
+__all__ = ["HTTPStore"]

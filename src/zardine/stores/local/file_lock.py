@@ -1,0 +1,152 @@
+"""Locks on files: between threads and between processes of one machine, leaving nothing behind.
+
+What is locked (``flock``) is the file itself, wherever it is reached from: through another store's root, or through a
+link. The kernel drops the lock of a process that dies. Because a file may be replaced while one waits for its lock,
+whoever gets the lock looks whether the name still means that file, and begins again if not. Where the name is new,
+there is no file to lock: then only threads of this process exclude each other, and creation itself must be exclusive
+(``os.link``), which it is in :class:`~zardine.stores.local.store.LocalStore`.
+
+On file systems without ``flock`` threads still exclude each other, processes do not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import threading
+from types import TracebackType
+from typing import Final, Self
+
+from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.late_closing import close_late
+from zardine.stores.open_files import owners
+
+try:
+    import fcntl
+except ImportError:  # not POSIX: threads only
+    fcntl = None  # type: ignore[assignment]
+
+_OPEN: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_UNSUPPORTED: Final = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.EBADF}
+
+
+class FileLock(KeyedLock):
+    """``with FileLock(directory, name) as lock:`` excludes all others who lock this name in this directory.
+
+    ``directory`` is an open descriptor that stays open for as long. One thread may nest it. ``lock.status`` is what
+    the name means once it is locked (``None``: no such file).
+    """
+
+    __slots__ = ("_directory", "_file_name", "status")
+
+    def __init__(self, directory: int, name: str) -> None:
+        where = os.fstat(directory)
+        super().__init__((where.st_dev, where.st_ino, name))
+        self._directory = directory
+        self._file_name = name
+        self.status: os.stat_result | None = None
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        try:
+            if self._entry.depth == 1:
+                self._lock_file()
+            else:
+                self.status = self.look()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._entry.depth == 1:
+            while self._entry.files:
+                self._unlock(self._entry.files[-1])
+        super().__exit__(kind, error, trace)
+
+    def moves_to(self, file: int) -> None:
+        """Say that the open ``file`` is about to take the name: an enclosing lock then holds it as well."""
+        if self._entry.depth > 1:
+            self._lock(os.dup(file))
+
+    def look(self) -> os.stat_result | None:
+        """What the name means now, which programs that take no locks may have changed (a link to nowhere: nothing)."""
+        try:
+            return os.stat(self._file_name, dir_fd=self._directory)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno != errno.ELOOP:  # links in a circle lead nowhere, too
+                raise
+            return None
+
+    def _lock_file(self) -> None:
+        while True:
+            try:
+                file = os.open(self._file_name, _OPEN | os.O_RDONLY, dir_fd=self._directory)
+            except FileNotFoundError:
+                if self.look() is None:
+                    return
+                continue  # just made
+            except OSError:  # not for us to open, so not to lock either
+                self.status = self.look()
+                return
+            held = os.fstat(file)
+            if owners.get((held.st_dev, held.st_ino)) == threading.get_ident():
+                os.close(file)  # we hold it by another name of it (a hard link); waiting for us would never end
+                self.status = self.look()
+                return
+            if not stat.S_ISREG(held.st_mode):
+                os.close(file)
+                self.status = self.look()
+                return
+            locked = self._lock(file) or self._lock_for_writing()
+            self.status = self.look()
+            if not locked or (self.status is not None and os.path.samestat(self.status, held)):
+                return
+            self._unlock(self._entry.files[-1])
+
+    def _lock(self, file: int) -> bool:
+        """Wait for the lock of an open file, to be kept until the end; close it where it cannot be had at all."""
+        self._entry.files.append(file)  # first, so that a process forked while we wait knows of it
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                self._own(file, threading.get_ident())
+                return True
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+        self._entry.files.remove(file)
+        os.close(file)
+        return False
+
+    def _lock_for_writing(self) -> bool:
+        """The same with the file opened for writing: network file systems lock no other."""
+        try:
+            file = os.open(self._file_name, _OPEN | os.O_RDWR, dir_fd=self._directory)
+        except OSError:
+            return False
+        return self._lock(file)
+
+    def _own(self, file: int, thread: int | None) -> None:
+        status = os.fstat(file)
+        if thread is None:
+            owners.pop((status.st_dev, status.st_ino), None)
+        else:
+            owners[status.st_dev, status.st_ino] = thread
+
+    def _unlock(self, file: int) -> None:
+        self._own(file, None)
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
+                fcntl.flock(file, fcntl.LOCK_UN)
+        self._entry.files.remove(file)
+        close_late(file)
+
+
+__all__ = ["FileLock"]

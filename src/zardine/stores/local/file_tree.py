@@ -1,0 +1,226 @@
+"""Listing and removing directories of a store, without following links out of it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from zardine.errors import InvalidKeyError
+from zardine.stores.base import is_key
+from zardine.stores.local.base_directory import DIRECTORY, BaseDirectory
+from zardine.stores.local.temporary_names import edited_name, is_temporary, temporary_name
+
+_BELOW: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
+_ATTEMPTS: Final = 100
+
+EMPTY_DIRECTORY: Final = "an empty directory"
+
+
+def list_directory(base: BaseDirectory, directory: int, prefix: str) -> tuple[list[str], list[str]]:
+    """Keys and prefixes directly in an open directory, sorted, as full names."""
+    keys: list[str] = []
+    prefixes: list[str] = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            name = entry.name
+            if is_temporary(name) or not (name.isascii() or is_key(name)):
+                continue
+            if entry.is_symlink() and not _followed(base, prefix, name):
+                continue
+            if entry.is_dir():
+                prefixes.append(f"{prefix}{name}/")
+            elif entry.is_file():
+                keys.append(prefix + name)
+    keys.sort()
+    prefixes.sort()
+    return keys, prefixes
+
+
+def left_out(base: BaseDirectory, prefix: str) -> Iterator[tuple[str, str]]:
+    """Names below ``prefix`` that :func:`list_directory` leaves out, and what is there; also empty directories."""
+    waiting = [prefix]
+    while waiting:
+        here = waiting.pop()
+        try:
+            directory = base.open(here[:-1])
+        except (OSError, InvalidKeyError):
+            continue
+        try:
+            with os.scandir(directory) as scanned:
+                entries = [(each.name, each.is_symlink(), _kind(each)) for each in scanned]
+        finally:
+            os.close(directory)
+        if not entries and here:
+            yield here[:-1], EMPTY_DIRECTORY
+        for name, is_link, kind in sorted(entries):
+            if is_temporary(name) or not is_key(name):
+                continue
+            if is_link and not _followed(base, here, name):
+                yield here + name, "a link that leads nowhere, out of the store, or to a directory above it"
+            elif kind == "directory":
+                waiting.append(f"{here}{name}/")
+            elif kind != "file":
+                yield here + name, "something that is neither a file nor a directory"
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    try:
+        return "directory" if entry.is_dir() else "file" if entry.is_file() else ""
+    except OSError:  # links in a circle
+        return ""
+
+
+def _followed(base: BaseDirectory, prefix: str, name: str) -> bool:
+    """Whether a link leads to something inside the base that is not a directory on the way to the link."""
+    path = base.path_of(prefix + name)
+    try:
+        target = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return False
+    try:
+        base.check_inside(target, path)
+        there = os.fstat(target)
+        way = base.path
+        for part in ("", *prefix.split("/")[:-1]):
+            way = f"{way}/{part}" if part else way
+            if os.path.samestat(os.stat(way), there):
+                return False
+        return True
+    except (InvalidKeyError, FileNotFoundError):
+        return False
+    finally:
+        os.close(target)
+
+
+def remove(directory: int, name: str) -> None:
+    """Remove a directory with everything in it: for readers in one instant, by moving it away first."""
+    try:
+        gone = temporary_name()
+        below = os.open(name, DIRECTORY, dir_fd=directory)  # not a file: that is no prefix
+        os.close(below)
+        os.rename(name, gone, src_dir_fd=directory, dst_dir_fd=directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV):
+            raise
+        gone = name  # a mount point stays where it is
+    _remove_now(directory, gone)
+
+
+def _remove_now(directory: int, name: str) -> None:
+    for _ in range(_ATTEMPTS):  # a writer may be at work in there
+        try:
+            below = os.open(name, _BELOW, dir_fd=directory)
+        except OSError as error:
+            if error.errno in (errno.ENOTDIR, errno.ELOOP):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=directory)
+                return
+            if error.errno == errno.ENOENT:
+                return
+            raise
+        try:
+            clear(below)
+        finally:
+            os.close(below)
+        try:
+            os.rmdir(name, dir_fd=directory)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            return
+
+
+def remove_empty(directory: int, name: str) -> bool:
+    """Whether a directory held nothing but empty directories, and is gone."""
+    try:
+        below = os.open(name, _BELOW, dir_fd=directory)
+    except OSError:
+        return False
+    try:
+        with os.scandir(below) as entries:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        if not all(is_directory and remove_empty(below, each) for each, is_directory in found):
+            return False
+    finally:
+        os.close(below)
+    try:
+        os.rmdir(name, dir_fd=directory)
+    except OSError:
+        return False
+    return True
+
+
+def clear(directory: int) -> None:
+    """Remove everything in an open directory; links are removed, not followed."""
+    with os.scandir(directory) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_directory in found:
+        if is_directory:
+            _remove_now(directory, name)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=directory)
+
+
+def leftovers(path: str, older_than: float) -> Iterator[str]:
+    """Paths below ``path`` with a temporary name and no change in the last ``older_than`` seconds."""
+    latest = time.time() - older_than
+    waiting = [path]
+    while waiting:
+        above = waiting.pop()
+        try:
+            with os.scandir(above) as scanned:
+                entries = sorted(scanned, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                if is_temporary(entry.name):
+                    if entry.stat(follow_symlinks=False).st_ctime <= latest:
+                        yield entry.path
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+
+
+def remove_leftovers(path: str, older_than: float, finish_edit: Callable[[int, str], bool]) -> int:
+    """Remove the :func:`leftovers`; gives their number.
+
+    ``finish_edit`` gets an open directory and the name of a file in it with the record of an edit, which it removes if
+    it can.
+    """
+    count = 0
+    for found in leftovers(path, older_than):
+        above, name = os.path.split(found)
+        with contextlib.suppress(FileNotFoundError):
+            directory = os.open(above, DIRECTORY)
+            try:
+                edited = edited_name(name)
+                if edited is not None:
+                    count += finish_edit(directory, edited)
+                else:
+                    _remove_now(directory, name)
+                    count += 1
+            finally:
+                os.close(directory)
+    return count
+
+
+__all__ = [
+    "EMPTY_DIRECTORY",
+    "clear",
+    "left_out",
+    "leftovers",
+    "list_directory",
+    "remove",
+    "remove_empty",
+    "remove_leftovers",
+]

@@ -1,0 +1,565 @@
+"""Values as files below a base directory ("File system store", version 1.0)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from zardine.buffers import BytesLike
+from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
+from zardine.stores.base import (
+    WHOLE,
+    ByteRange,
+    Condition,
+    OpenFile,
+    ReadCost,
+    Reading,
+    Store,
+    Version,
+    check_prefix,
+    flat_bytes,
+    resolve_range,
+)
+from zardine.stores.file_uri import is_file_uri, path_of_uri, uri_of_path
+from zardine.stores.file_version import stamp, version_of
+from zardine.stores.late_closing import made_room
+from zardine.stores.local import file_tree
+from zardine.stores.local.base_directory import BaseDirectory
+from zardine.stores.local.edit_record import RecordFile, forget_edit
+from zardine.stores.local.file_lock import FileLock
+from zardine.stores.local.file_names import check_file_key
+from zardine.stores.local.temporary_names import edit_record_name, temporary_name
+from zardine.stores.local.writers import DirectoryWriter, wait_for_writers
+from zardine.stores.open_files import EditableFile, FilePart, copy_part
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hang us
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_MOST: Final = 0x7FFFF000  # bytes that Linux moves in one call
+_LONGEST_NAME: Final = 255
+"""Bytes of a file name; a file whose record would need a longer one is not edited."""
+_ATTEMPTS: Final = 100
+_COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
+_NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
+
+
+class LocalStore(Store):
+    """Keys as relative paths of files below ``root``, which need not exist yet.
+
+    ``root`` is a path or a ``file:`` URI; ``~`` is not expanded. What is promised beyond :class:`Store`:
+
+    - No key leads out of ``root``, be it through symbolic links (:class:`InvalidKeyError`). Links that stay inside are
+      followed when reading; writing or erasing a key that is a link replaces or removes the link.
+    - A value is written to a temporary file beside it and then put in place. A writer that fails or dies leaves the old
+      value; what a killed one leaves is never a key, and :meth:`remove_leftovers` removes it.
+    - Conditional writes hold between threads and processes of one machine; between machines that share a network
+      file system only as far as its ``flock`` does. Programs that write by other means do not take part.
+    - With ``durable``, a write has reached the disk (``fsync`` of file and directory) when it returns.
+
+    Directories that :meth:`erase` leaves empty are removed; a directory that is empty is a prefix without keys.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, read_only: bool = False, durable: bool = False) -> None:
+        super().__init__(read_only=read_only)
+        if os.open not in os.supports_dir_fd:
+            raise UnsupportedError(f"LocalStore does not work on {sys.platform} yet")
+        path = os.fspath(root)
+        if isinstance(path, bytes):
+            path = os.fsdecode(path)
+        if isinstance(root, str) and is_file_uri(root):
+            path = path_of_uri(root)
+        if not path or "\0" in path:
+            raise StoreError(f"{path!r} is not the path of a directory")
+        path = os.path.join(os.getcwd(), path) if not os.path.isabs(path) else path
+        if ".." not in path.split(os.sep):  # dropping ".." would change what a link before it means
+            path = os.path.normpath(path)
+        if path.startswith("//"):
+            path = path[1:]
+        self._base = BaseDirectory(path)
+        self._durable = durable
+
+    @property
+    def root(self) -> Path:
+        """The base directory, absolute."""
+        from pathlib import Path
+
+        return Path(self._base.path)
+
+    @property
+    def durable(self) -> bool:
+        """Whether a write has reached the disk when it returns."""
+        return self._durable
+
+    # readable
+
+    def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        file = self.open_file(key)
+        return None if file is None else self._read_file(file, key, ranges)
+
+    def read_up_to(self, key: str, most: int) -> Reading | None:
+        if type(self).read is not LocalStore.read:  # a subclass wants to see what is read
+            return super().read_up_to(key, most)
+        file = self.open_file(key)
+        if file is None:
+            return None
+        if file.size <= most:
+            return self._read_file(file, key, (WHOLE,))
+        file.close()
+        return Reading((), file.version, file.size)
+
+    def _read_file(self, file: OpenFile, key: str, ranges: Sequence[ByteRange]) -> Reading:
+        """Ranges of a file, which is closed then."""
+        try:
+            parts = []
+            for byte_range in ranges:
+                start, stop = resolve_range(byte_range, file.size)
+                parts.append(self._read_part(file.fd, key, start, stop - start) if stop > start else b"")
+            return Reading(tuple(parts), file.version, file.size)
+        except OSError as error:
+            self._fail("read", key, error)
+        finally:
+            file.close()
+
+    @property
+    def cost(self) -> ReadCost:
+        return _COST
+
+    @property
+    def gives_files(self) -> bool:
+        return True
+
+    def open_file(self, key: str) -> OpenFile | None:
+        check_file_key(key)
+        path = self._base.path_of(key)
+        try:
+            fd = os.open(path, _READ)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # a socket, or a FIFO
+                return None
+            self._fail("read", key, error)
+        try:
+            self._base.check_inside(fd, path)
+            status = os.fstat(fd)
+            if stat.S_ISREG(status.st_mode):
+                return OpenFile(fd, status.st_size, version_of(status), path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            os.close(fd)
+            self._fail("read", key, error)
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        return None
+
+    def is_unchanged(self, key: str, version: Version | None) -> bool:
+        try:
+            return version_of(os.stat(self._base.path_of(key))) == version
+        except OSError:
+            return False
+
+    @property
+    def has_cheap_looks(self) -> bool:
+        return True
+
+    # writeable
+
+    def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
+        return self.set_pieces(key, (flat_bytes(value),), condition=condition)
+
+    def set_pieces(
+        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
+    ) -> Version | None:
+        check_file_key(key)
+        self._check_writable()
+        if condition is not None and self.version(key) != condition.version:
+            self._lost(key)
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._set(key, pieces, condition)
+            except FileNotFoundError:  # the directory was erased while we wrote into it: again
+                continue
+            except StoreError as error:
+                if not made_room(error):
+                    raise
+        raise StoreError(f"cannot write key {key!r} of {self}: its directory goes away as often as it is made")
+
+    def erase(self, key: str) -> None:
+        self._erase(key, None)
+
+    def erase_version(self, key: str, version: Version | None) -> None:
+        self._erase(key, None if version is None else Condition(version))
+
+    def _erase(self, key: str, condition: Condition | None) -> None:
+        check_file_key(key)
+        self._check_writable("erase from")
+        prefix, _, name = key.rpartition("/")
+        try:
+            with self._directory(prefix) as directory, FileLock(directory, name) as lock:
+                if lock.status is not None and stat.S_ISDIR(lock.status.st_mode):
+                    return
+                self._check_last(lock, key, condition)
+                os.unlink(name, dir_fd=directory)
+                forget_edit(directory, name, durable=self._durable)
+                if self._durable:
+                    os.fsync(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self._fail("erase", key, error)
+        self._remove_empty(prefix)
+
+    def erase_prefix(self, prefix: str) -> None:
+        """Remove every key that starts with ``prefix``; for other than the whole store, all in one instant.
+
+        Links to directories are removed, not followed.
+        """
+        check_prefix(prefix)
+        self._check_writable("erase from")
+        name = prefix[:-1]
+        if name:
+            check_file_key(name)
+        try:
+            if not name:
+                with self._directory("") as directory:
+                    file_tree.clear(directory)
+                    if self._durable:
+                        os.fsync(directory)
+                return
+            above, _, last = name.rpartition("/")
+            with self._directory(above) as directory:
+                file_tree.remove(directory, last)
+                if self._durable:
+                    os.fsync(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self._fail("erase", prefix, error)
+        self._remove_empty(above)
+
+    # listable
+
+    def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
+        """As in :class:`Store`; links that lead out of the base, nowhere, or back up the path are left out."""
+        check_prefix(prefix)
+        name = prefix[:-1]
+        if name:
+            check_file_key(name)
+        try:
+            with self._directory(name) as directory:
+                return file_tree.list_directory(self._base, directory, prefix)
+        except (FileNotFoundError, NotADirectoryError):
+            return [], []
+        except OSError as error:
+            self._fail("list", prefix, error)
+
+    def left_out(self, prefix: str = "") -> Iterator[tuple[str, str]]:
+        """What listings leave out below ``prefix``: its name, and in words what it is; empty directories, too."""
+        return file_tree.left_out(self._base, check_prefix(prefix))
+
+    # the rest
+
+    def lock(self, key: str) -> AbstractContextManager[object]:
+        """Excludes threads and processes of this machine that lock, conditionally write or erase the same file.
+
+        While the key is missing only threads are excluded; processes are from the first :meth:`set` in it on.
+        """
+        check_file_key(key)
+        self._check_writable("lock a key of")
+        return self._locked(key)
+
+    @property
+    def lock_is_exclusive(self) -> bool:
+        return True
+
+    def writer(self, prefix: str) -> AbstractContextManager[bool]:
+        """Holds between threads and processes of one machine, by a shared ``flock`` of the directory."""
+        return DirectoryWriter(self._base.path_of(check_prefix(prefix)[:-1]))
+
+    def wait_for_writers(self, prefix: str) -> bool:
+        return wait_for_writers(self._base.path_of(check_prefix(prefix)[:-1]))
+
+    @property
+    def edits_files(self) -> bool:
+        return True
+
+    @contextmanager
+    def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
+        check_file_key(key)
+        self._check_writable()
+        prefix, _, name = key.rpartition("/")
+        try:
+            directory = self._base.open(prefix)
+        except (FileNotFoundError, NotADirectoryError):
+            yield None
+            return
+        except OSError as error:
+            self._fail("edit", key, error)
+        try:
+            with FileLock(directory, name) as lock:
+                file = self._open_to_edit(directory, name, key, lock.status)
+                try:
+                    yield file
+                except OSError as error:
+                    self._fail("edit", key, error)
+                finally:
+                    if file is not None:
+                        file.close()
+        finally:
+            os.close(directory)
+
+    def _open_to_edit(self, directory: int, name: str, key: str, status: os.stat_result | None) -> EditableFile | None:
+        if status is None or not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            return None
+        if len(os.fsencode(edit_record_name(name))) > _LONGEST_NAME:
+            return None
+        try:
+            fd = os.open(name, _EDIT, dir_fd=directory)
+        except FileNotFoundError:
+            self._lost(key)  # removed just now
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EACCES, errno.EPERM, errno.ETXTBSY):
+                return None  # a link, or a file that may be replaced but not changed
+            self._fail("edit", key, error)
+        found = os.fstat(fd)
+        if not os.path.samestat(found, status):  # a program that takes no locks has replaced it just now
+            os.close(fd)
+            self._lost(key)
+
+        def settle() -> Version:
+            stamp(fd)
+            version = version_of(os.fstat(fd))
+            try:
+                replaced = not os.path.samestat(os.stat(name, dir_fd=directory), status)
+            except FileNotFoundError:
+                replaced = True
+            if replaced:
+                self._lost(key)
+            return version
+
+        record = RecordFile(directory, name, durable=self._durable)
+        path = self._base.path_of(key)
+        return EditableFile(fd, found.st_size, version_of(found), path, settle, record, durable=self._durable)
+
+    def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
+        """Paths of what writers that died left behind: unfinished files unchanged for ``older_than`` seconds.
+
+        Also the records of edits: see :mod:`zardine.stores.local.edit_record`.
+        """
+        return file_tree.leftovers(self._base.path, older_than)
+
+    def remove_leftovers(self, older_than: float = 3600.0) -> int:
+        """Remove the :meth:`leftovers`; gives their number. An edit that was cut off is undone, or finished, before."""
+        self._check_writable("clean up")
+        return file_tree.remove_leftovers(self._base.path, older_than, self._finish_edit)
+
+    def _finish_edit(self, directory: int, name: str) -> bool:
+        """Have no record of an edit of the file ``name``; ``False`` where it is needed, since it cannot be undone."""
+        with contextlib.suppress(ConditionFailedError), FileLock(directory, name) as lock:
+            file = self._open_to_edit(directory, name, name, lock.status)
+            if file is None and lock.status is not None:
+                return False
+            if file is None:
+                RecordFile(directory, name, durable=self._durable).remove()
+                return True
+            with file:
+                file.mend()
+            return True
+        return False  # another program has just replaced the file
+
+    def __str__(self) -> str:
+        return uri_of_path(self._base.path)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[str, bool, bool]:
+        return self._base.path, self._read_only, self._durable
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), *self._parts())
+
+    @contextmanager
+    def _directory(self, prefix: str, *, create: bool = False) -> Generator[int, None, None]:
+        directory = self._base.open(prefix, create=create, durable=self._durable)
+        try:
+            yield directory
+        finally:
+            os.close(directory)
+
+    @contextmanager
+    def _locked(self, key: str) -> Generator[None, None, None]:
+        prefix, _, name = key.rpartition("/")
+        made = False
+        try:
+            try:
+                directory = self._base.open(prefix)
+            except FileNotFoundError:
+                made = True
+                directory = self._base.open(prefix, create=True, durable=self._durable)
+        except OSError as error:
+            self._fail("lock", key, error)
+        try:
+            with FileLock(directory, name):
+                yield
+        finally:
+            os.close(directory)
+            if made:
+                self._remove_empty(prefix)  # if nothing was put into it
+
+    def _read_part(self, file: int, key: str, start: int, length: int) -> BytesLike:
+        part = os.pread(file, min(length, _MOST), start)
+        if len(part) == length:
+            return part
+        whole = bytearray(part)
+        while len(whole) < length and part:
+            part = os.pread(file, min(length - len(whole), _MOST), start + len(whole))
+            whole += part
+        if len(whole) < length:
+            raise StoreError(f"key {key!r} of {self} was cut short by another program while it was read")
+        return bytes(whole)
+
+    def _set(self, key: str, pieces: Sequence[BytesLike | FilePart], condition: Condition | None) -> Version:
+        prefix, _, name = key.rpartition("/")
+        try:
+            directory = self._base.open(prefix, create=True, durable=self._durable)
+            try:
+                temporary = temporary_name()
+                file = os.open(temporary, _NEW, 0o666, dir_fd=directory)
+                try:
+                    self._fill(file, pieces)
+                    status = None
+                    while status is None:
+                        status = self._place(directory, temporary, file, name, key, condition)
+                except BaseException:
+                    with contextlib.suppress(OSError):
+                        os.unlink(temporary, dir_fd=directory)
+                    raise
+                finally:
+                    os.close(file)
+                if self._durable:
+                    os.fsync(directory)
+                return version_of(status)
+            finally:
+                os.close(directory)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            self._remove_empty(prefix)  # if we made it
+            self._fail("write", key, error)
+
+    def _fill(self, file: int, pieces: Sequence[BytesLike | FilePart]) -> None:
+        for data in pieces:
+            if isinstance(data, FilePart):
+                copy_part(data, file)
+                continue
+            done = os.write(file, data) if len(data) <= _MOST else 0
+            if done < len(data):
+                view = memoryview(data)
+                while done < len(data):
+                    done += os.write(file, view[done : done + _MOST])
+        stamp(file)
+        if self._durable:
+            os.fsync(file)
+
+    def _place(
+        self, directory: int, temporary: str, file: int, name: str, key: str, condition: Condition | None
+    ) -> os.stat_result | None:
+        """Give the finished temporary file its name; ``None`` if something was in the way that is gone now: again."""
+        with FileLock(directory, name) as lock:
+            old = lock.status
+            if old is not None and stat.S_ISDIR(old.st_mode):
+                if file_tree.remove_empty(directory, name):  # of a prefix that has no keys
+                    return None
+                raise IsADirectoryError(errno.EISDIR, "it is a prefix of other keys (a directory)")
+            if old is not None and not stat.S_ISREG(old.st_mode):  # reads as missing, so conditions could never hold
+                raise OSError(errno.EINVAL, "what lies there is neither a file nor a directory: remove it first")
+            lock.moves_to(file)
+            if old is not None:
+                mode = stat.S_IMODE(old.st_mode)
+                if mode != stat.S_IMODE(os.fstat(file).st_mode):
+                    with contextlib.suppress(OSError):
+                        os.fchmod(file, mode)
+            self._check_last(lock, key, condition)
+            if old is None:
+                if self._link(directory, temporary, name):
+                    with contextlib.suppress(OSError):
+                        os.unlink(temporary, dir_fd=directory)
+                    return os.fstat(file)
+                if lock.look() is not None:
+                    return None
+            os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            forget_edit(directory, name, durable=self._durable)
+            return os.fstat(file)
+
+    def _check_last(self, lock: FileLock, key: str, condition: Condition | None) -> None:
+        """Look whether a condition holds: the last call before the one that gives or takes the name."""
+        if condition is not None:
+            now = lock.look()
+            if (None if now is None else version_of(now)) != condition.version:
+                self._lost(key)
+
+    def _link(self, directory: int, temporary: str, name: str) -> bool:
+        """Whether the new name could be made; not if it exists, or where files cannot have two names."""
+        try:
+            os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return False
+        return True
+
+    def _remove_empty(self, prefix: str) -> None:
+        """Remove a directory if it is empty, and then those above it; writers that need one make it again."""
+        while prefix:
+            prefix, _, name = prefix.rpartition("/")
+            try:
+                with self._directory(prefix) as directory:
+                    os.rmdir(name, dir_fd=directory)
+                    if self._durable:
+                        os.fsync(directory)
+            except OSError:
+                return
+
+    def _lost(self, key: str) -> NoReturn:
+        raise ConditionFailedError(f"key {key!r} of {self} changed since it was read; nothing was written")
+
+    def _fail(self, what: str, key: str, error: OSError) -> NoReturn:
+        if isinstance(error, StoreError):
+            raise error
+        if error.errno in (errno.ENAMETOOLONG, errno.EILSEQ):
+            raise InvalidKeyError(f"invalid key {key!r}: {self} cannot have files of that name") from error
+        reason = error.strerror
+        if error.errno == errno.ENOTDIR:
+            reason = "a part of it is a key itself (a file), so nothing can lie below it"
+        failure = StoreError(f"cannot {what} key {key!r} of {self}: {reason}")
+        failure.errno = error.errno
+        failure.filename = self._base.path_of(key)
+        raise failure from error
+
+
+def _rebuild(kind: type[LocalStore], path: str, read_only: bool, durable: bool) -> LocalStore:
+    return kind(path, read_only=read_only, durable=durable)
+
+
+__all__ = ["LocalStore"]

@@ -1,0 +1,181 @@
+"""The calls of an obstore store: each counted, and repeated where an answer was cut short."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from zardine.buffers import BytesLike
+from zardine.stores.extras import need
+from zardine.stores.object.errors import GivenUp, is_passing, pause, repetitions
+from zardine.stores.object.runtime import RUNTIME
+from zardine.stores.object_meter import RequestMeter
+
+T = TypeVar("T")
+
+_TRIES: Final = 5
+_PATIENCE: Final = timedelta(seconds=180)
+
+_ONE_PUT: Final = 64 * 2**20
+"""Bytes up to which a value is one request; longer ones go up in parts of :data:`_PART`, unless on a condition."""
+
+_PART: Final = 16 * 2**20
+
+_ERASED_AT_ONCE: Final = {"S3Store": 1000, "AzureStore": 256}
+_LISTED_AT_ONCE: Final = {"AzureStore": 5000}
+
+
+class ObjectClient:
+    """What an :class:`ObjectStore` asks of the service. Errors are obstore's own, or :class:`GivenUp`.
+
+    obstore repeats requests that fail at once, but gives up some that break off in the midst of the answer: those are
+    repeated here, within the number and time of its ``retry_config``.
+    """
+
+    def __init__(self, inner: Any, kind: str, meter: RequestMeter | None = None) -> None:
+        self._obstore = need("obstore", "an object store")
+        self._inner, self.kind = inner, kind
+        retry = getattr(inner, "retry_config", None) or {}
+        self.tries = min(_TRIES, int(retry.get("max_retries", _TRIES)) + 1)
+        self._patience: timedelta = retry.get("retry_timeout", _PATIENCE)
+        self.meter = meter or RequestMeter()
+
+    @property
+    def keeps_attributes(self) -> bool:
+        """Whether a value can be given metadata."""
+        return self.kind in ("S3Store", "GCSStore", "AzureStore")
+
+    def without_repetitions(self) -> ObjectClient:
+        """A client of the same place (of S3) for which obstore makes every request only once."""
+        inner = need("obstore.store", "an object store").S3Store(
+            prefix=self._inner.prefix,
+            config=self._inner.config,
+            client_options=self._inner.client_options,
+            retry_config={**(self._inner.retry_config or {}), "max_retries": 0},
+            credential_provider=self._inner.credential_provider,
+        )
+        return ObjectClient(inner, self.kind, self.meter)
+
+    def get(self, key: str, most: int | None = None, **options: Any) -> tuple[Any, memoryview | None]:
+        """What the service tells of a value, and the bytes, or a ``range`` of them.
+
+        ``None`` in their place where the value has more than ``most`` bytes; then they are not waited for.
+        """
+
+        def call() -> tuple[Any, memoryview | None]:
+            answer = self._obstore.get(self._inner, key, options=options)
+            if most is not None and answer.meta["size"] > most:
+                return answer.meta, None
+            return answer.meta, memoryview(answer.bytes())
+
+        return self._again(call)
+
+    def head(self, key: str) -> Any:
+        """What the service tells of a value."""
+        return self._again(lambda: self._obstore.head(self._inner, key))
+
+    def attributes(self, key: str) -> tuple[Any, Any]:
+        """What the service tells of a value, and the metadata that was given with it."""
+
+        def call() -> tuple[Any, Any]:
+            answer = self._obstore.get(self._inner, key, options={"head": True})
+            return answer.meta, answer.attributes
+
+        return self._again(call)
+
+    def put(self, key: str, data: BytesLike, mode: Any = None, attributes: dict[str, str] | None = None) -> Any:
+        """Store a value; on a condition, which ``mode`` says, it is tried once only."""
+        options: dict[str, Any] = {"use_multipart": False}
+        requests = 1
+        if mode is not None:
+            options["mode"] = mode
+        elif len(data) > _ONE_PUT:
+            options = {"chunk_size": _PART}
+            requests = -(-len(data) // _PART) + (1 if self.kind == "AzureStore" else 2)
+        if attributes:
+            options["attributes"] = attributes
+        return self._again(
+            lambda: self._obstore.put(self._inner, key, data, **options),
+            requests=requests,
+            tries=1 if mode is not None else None,
+        )
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove values."""
+        at_once = _ERASED_AT_ONCE.get(self.kind, 1)
+        self._again(
+            lambda: self._obstore.delete(self._inner, list(keys) if len(keys) > 1 else keys[0]),
+            requests=-(-len(keys) // at_once),
+        )
+
+    def names(self, prefix: str | None) -> Iterator[str]:
+        """Names as they come, a page of the service at a time."""
+        last: str | None = None
+        count, page_size = 0, self._page()
+        for attempt in range(_TRIES):
+            try:
+                self.meter.add()
+                with RUNTIME:
+                    pages = iter(self._obstore.list(self._inner, prefix, offset=last, chunk_size=page_size))
+                while True:
+                    with RUNTIME:
+                        page = next(pages, None)
+                    if page is None:
+                        return
+                    for each in page:
+                        if count and count % page_size == 0:
+                            self.meter.add()
+                        count += 1
+                        last = each["path"]
+                        yield last
+            except Exception as error:
+                if attempt + 1 >= self.tries or not is_passing(error):
+                    raise
+                pause(attempt)
+
+    def directory(self, prefix: str | None) -> tuple[list[str], list[str]]:
+        """The values directly below a prefix, and the prefixes there."""
+
+        def call() -> Any:
+            return self._obstore.list_with_delimiter(self._inner, prefix)
+
+        found = self._again(call)
+        keys, prefixes = [each["path"] for each in found["objects"]], [str(each) for each in found["common_prefixes"]]
+        self.meter.add(max(0, -(-(len(keys) + len(prefixes)) // self._page()) - 1))
+        return keys, prefixes
+
+    def _page(self) -> int:
+        return _LISTED_AT_ONCE.get(self.kind, 1000)
+
+    def _again(self, call: Callable[[], T], *, requests: int = 1, tries: int | None = None) -> T:
+        end = time.monotonic() + self._patience.total_seconds()
+        most, made = tries or self.tries, 0
+        for attempt in range(most):
+            try:
+                with RUNTIME:
+                    result = call()
+            except Exception as error:
+                sent = repetitions(error)
+                self.meter.add(sent)
+                made += sent
+                if not is_passing(error):
+                    raise
+                if attempt + 1 == most or time.monotonic() >= end:
+                    raise GivenUp(made) from error
+                pause(attempt)
+            else:
+                self.meter.add(requests)
+                return result
+        raise AssertionError("unreachable")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_obstore": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._obstore = need("obstore", "an object store")
+
+
+__all__ = ["ObjectClient"]

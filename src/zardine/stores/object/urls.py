@@ -1,0 +1,91 @@
+"""Object stores by their URLs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from zardine.errors import StoreError
+from zardine.stores.extras import need
+from zardine.stores.object.aws_profile import profile_options
+from zardine.stores.object.options import check_endpoint, connection_options, object_options
+from zardine.stores.object.runtime import RUNTIME
+from zardine.stores.object.store import ObjectStore
+from zardine.stores.path import normalize_path
+from zardine.stores.url_text import without_password
+
+_SERVICES: Final[Mapping[str, str]] = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "az": "az",
+    "azure": "az",
+    "abfs": "az",
+    "abfss": "az",
+}
+
+OBJECT_SCHEMES: Final = frozenset(_SERVICES)
+"""URL schemes that :func:`object_store_of_url` takes."""
+
+
+def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
+    """The store whose root is ``{scheme}://{rest}``, a bucket or container and a path in it.
+
+    - ``s3://bucket/path``, ``gs://bucket/path``, ``az://container/path``;
+    - ``abfs://container@account.dfs.core.windows.net/path``, with ``abfss`` the same.
+
+    The path is the key as it is: ``%`` is a percent sign, as for the command lines of these clouds. Credentials:
+    ``storage_options``, or else each cloud's environment variables, files and instance roles.
+    """
+    service = _SERVICES[scheme]
+    url = without_password(f"{scheme}://{rest}")
+    modules = need("obstore.store", f"{url!r}")
+    bucket, _, path = rest.partition("/")
+    options = object_options(service, storage_options)
+    config = options.config
+    if "@" in bucket and service == "az":
+        bucket, _, host = bucket.partition("@")
+        config.setdefault("account_name", host.partition(".")[0])
+    if "@" in bucket:
+        raise StoreError(f"{url!r}: no bucket has an '@' in its name; credentials are given in storage_options")
+    if not bucket or bucket in (".", "..") or re.search(r"[\s\x00-\x1f\x7f]", bucket):
+        raise StoreError(f"{url!r} names no bucket: {scheme}://bucket/path is meant")
+    if service == "s3":
+        config = {**profile_options(options.profile, config), **config}
+        for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+            if os.environ.get(name):
+                config.setdefault("endpoint", check_endpoint(os.environ[name], name))
+    if service == "az":
+        config = {**_azure_environment(config), **config}
+        if config.get("use_emulator"):
+            options.client.setdefault("allow_http", True)
+    if "endpoint" in config:
+        config["endpoint"] = check_endpoint(str(config["endpoint"]), "the endpoint")
+        if config["endpoint"].startswith("http://"):
+            options.client.setdefault("allow_http", True)
+    kind = {"s3": modules.S3Store, "gs": modules.GCSStore, "az": modules.AzureStore}[service]
+    prefix = normalize_path(path) or None
+    try:
+        with RUNTIME:
+            inner = kind(
+                bucket, prefix=prefix, config=config, client_options=options.client, retry_config=options.retry
+            )
+    except Exception as error:
+        text = str(error).partition("\n")[0]
+        if "ccount" in text and service == "az":
+            text = "no storage account is named: give account_name in storage_options or AZURE_STORAGE_ACCOUNT_NAME"
+        kind_of_error = TypeError if isinstance(error, TypeError) else StoreError
+        raise kind_of_error(f"{url!r} cannot be opened: {text}") from error
+    return ObjectStore(inner)
+
+
+def _azure_environment(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What AZURE_STORAGE_CONNECTION_STRING says, which obstore does not read."""
+    text = os.environ.get("AZURE_STORAGE_CONNECTION_STRING")
+    return connection_options(text) if text and "account_name" not in config else {}
+
+
+__all__ = ["OBJECT_SCHEMES", "object_store_of_url"]

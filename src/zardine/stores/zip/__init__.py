@@ -1,0 +1,1 @@
+"""Stores in zip files, safe to be written by many processes."""

@@ -1,0 +1,222 @@
+"""The directory of a zip archive, read by the module ``zipfile`` and not trusted."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from zardine.buffers import BytesLike
+from zardine.errors import StoreError
+from zardine.stores.base import ByteRange, Reading, is_key, resolve_range
+from zardine.stores.zip.end import END, DirectoryEnd, earlier_ends, end_of_archive
+from zardine.stores.zip.file import ArchiveBytes, AsFile
+
+_LOCAL: Final = struct.Struct("<4s5H3I2H")
+_RATIO: Final = 1100
+"""Deflate makes bytes at most 1032 times fewer."""
+_NO_SUM: Final = 0x8
+"""The flag of an entry whose own header was written before its checksum was known."""
+
+_MOST_ENDS: Final = 100
+"""Records that look like the end of a directory and are looked into, each of which may claim to be of a large one."""
+
+MOST_INFLATED: Final = 2**30
+"""Bytes that a compressed entry may have when it is read."""
+
+
+class _DamagedError(StoreError):
+    """What is told of is no directory, or not of this archive."""
+
+
+class ZipDirectory:
+    """The entries of an archive, and their values, with the bytes that they are read from.
+
+    Names that are no keys (absolute ones, such with ``..``, directories) are as if they were not there. Of several
+    entries of one name the last one counts. :class:`StoreError` for archives that are damaged or made to deceive.
+
+    Who reads takes one of these and gets all from it: it stays right whatever becomes of the file's name. The process
+    that writes to the archive adds to ``entries``, and removes from them, but what was once written is never changed.
+    """
+
+    def __init__(self, data: ArchiveBytes, name: str, end: DirectoryEnd | None) -> None:
+        self._data, self._name = data, name
+        self.stop = 0 if end is None else end.stop
+        """Bytes of the archive when this was written."""
+        self.comment = b""
+        self.entries: dict[str, zipfile.ZipInfo] = {}
+        self.others: tuple[zipfile.ZipInfo, ...] = ()
+        """Entries whose names are no keys."""
+        self._starts: dict[int, int] = {}
+        self._names: list[str] | None = None
+        if end is not None:
+            infos = self._parse(end)
+            self._check(infos, end.start)
+            self.entries.update((info.filename, info) for info in infos if is_key(info.filename))
+            others = {info.filename: info for info in infos if not is_key(info.filename)}
+            self.others = tuple(others.values())
+
+    @classmethod
+    def of(cls, data: ArchiveBytes, name: str) -> ZipDirectory | None:
+        """The last directory that is whole, see :attr:`is_whole`; ``None`` if there is none at all."""
+        end = end_of_archive(data)
+        if end is not None:
+            return cls(data, name, end)
+        for end in islice(earlier_ends(data), _MOST_ENDS):
+            with contextlib.suppress(_DamagedError):
+                return cls(data, name, end)
+        return None
+
+    @property
+    def data(self) -> ArchiveBytes:
+        """The bytes of the archive."""
+        return self._data
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the archive ends with this directory, and not with what a write that was cut off has left."""
+        return self.stop == self._data.size
+
+    @property
+    def torn(self) -> str:
+        """What is wrong with an archive that is not whole."""
+        return (
+            f"{self._name} is cut short or was not finished: no directory tells of its last "
+            f"{self._data.size - self.stop} bytes, {self.stop} to {self._data.size}"
+        )
+
+    def names(self) -> list[str]:
+        """All keys, sorted. Nobody may write meanwhile."""
+        if self._names is None:
+            self._names = sorted(self.entries)
+        return self._names
+
+    def add(self, info: zipfile.ZipInfo) -> None:
+        """Say that an entry was written; one of the same name is no longer there."""
+        if info.filename not in self.entries:
+            self._names = None
+        self.entries[info.filename] = info
+
+    def remove(self, key: str) -> None:
+        """Leave an entry out."""
+        if self.entries.pop(key, None) is not None:
+            self._names = None
+
+    def _parse(self, end: DirectoryEnd) -> list[zipfile.ZipInfo]:
+        length = end.stop - end.record - END.size
+        self.comment = bytes(self._data.read(end.stop - length, length)) if length else b""
+        try:
+            with zipfile.ZipFile(AsFile(self._data, end.record + END.size)) as archive:
+                infos, start = archive.filelist, archive.start_dir
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, OverflowError) as error:
+            raise _DamagedError(f"{self._name} is not a zip archive, or is damaged: {error}") from None
+        if start != end.start or (len(infos) - end.count) % 2**16:
+            raise _DamagedError(f"{self._name} is damaged: its directory is not the one that its end tells of")
+        return infos
+
+    def _check(self, infos: Sequence[zipfile.ZipInfo], end: int) -> None:
+        """That each entry has bytes of its own before the directory: else a small archive could hold a huge one."""
+        stop = 0
+        for info in sorted(infos, key=lambda info: info.header_offset):
+            if info.header_offset < stop:
+                raise _DamagedError(
+                    f"{self._name}: entries overlap ({info.filename!r}); it is made to deceive, or damaged"
+                )
+            stop = info.header_offset + _LOCAL.size + len(_stored_name(info)) + info.compress_size
+        if stop > end:
+            raise _DamagedError(f"{self._name}: an entry reaches beyond the entries; it is damaged")
+
+    def version(self, info: zipfile.ZipInfo) -> str:
+        """Of an entry: where it lies, and what is in it."""
+        return f"{info.header_offset:x}-{info.CRC:x}-{info.file_size:x}"
+
+    def read(self, key: str, info: zipfile.ZipInfo, ranges: Sequence[ByteRange]) -> Reading:
+        """Ranges of an entry. What is read whole is checked against its checksum."""
+        size = info.file_size
+        spans = [resolve_range(each, size) for each in ranges]
+        whole = any((start, stop) == (0, size) for start, stop in spans)
+        parts: list[BytesLike]
+        if not whole and (info.compress_type == zipfile.ZIP_STORED or not any(stop > start for start, stop in spans)):
+            parts = [self._stored(key, info, start, stop) if stop > start else b"" for start, stop in spans]
+        else:
+            data = memoryview(self._whole(key, info))
+            parts = [data[start:stop] for start, stop in spans]
+        return Reading(tuple(parts), self.version(info), size)
+
+    def _whole(self, key: str, info: zipfile.ZipInfo) -> BytesLike:
+        if info.compress_type == zipfile.ZIP_STORED:
+            data = self._stored(key, info, 0, info.file_size)
+        else:
+            data = self._inflated(key, info)
+        if zlib.crc32(data) != info.CRC:
+            raise self._damaged(key, "its checksum does not match")
+        return data
+
+    def _inflated(self, key: str, info: zipfile.ZipInfo) -> bytes:
+        if info.file_size > min(MOST_INFLATED, info.compress_size * _RATIO + 64):
+            raise self._damaged(key, f"it says that {info.compress_size} bytes inflate to {info.file_size}")
+        if info.compress_type != zipfile.ZIP_DEFLATED:
+            raise StoreError(
+                f"key {key!r} of {self._name} is compressed in a way (method {info.compress_type}) that is not "
+                "supported: entries should be stored"
+            )
+        start = self._start(key, info)
+        decoder = zlib.decompressobj(-15)
+        try:
+            data = decoder.decompress(self._data.read(start, info.compress_size), info.file_size + 1)
+        except zlib.error as error:
+            raise self._damaged(key, str(error)) from None
+        if len(data) != info.file_size:
+            raise self._damaged(key, "it inflates to another length than it says")
+        return data
+
+    def _stored(self, key: str, info: zipfile.ZipInfo, start: int, stop: int) -> BytesLike:
+        if info.compress_size != info.file_size:
+            raise self._damaged(key, "its sizes differ, though it is not compressed")
+        part = self._data.read(self._start(key, info) + start, stop - start)
+        if not self._data.is_untouched():
+            self._read_header(key, info)  # something was written: at the end, or over what was read
+        return part
+
+    def _start(self, key: str, info: zipfile.ZipInfo) -> int:
+        """Where the bytes of an entry begin."""
+        known = self._starts.get(info.header_offset)
+        if known is None:
+            known = self._starts[info.header_offset] = self._read_header(key, info)
+        return known
+
+    def _read_header(self, key: str, info: zipfile.ZipInfo) -> int:
+        """Where an entry's own header ends, which must say the same as the directory."""
+        if info.flag_bits & 1:
+            raise StoreError(f"key {key!r} of {self._name} is encrypted, which is not supported")
+        room = min(_LOCAL.size + 2**10, self._data.size - info.header_offset)
+        head = bytes(self._data.read(info.header_offset, room))
+        if len(head) < _LOCAL.size:
+            raise self._damaged(key, "its header is cut short")
+        fields = _LOCAL.unpack_from(head)
+        start: int = info.header_offset + _LOCAL.size + fields[9] + fields[10]
+        name = _stored_name(info)
+        if (
+            fields[0] != b"PK\x03\x04"
+            or fields[3] != info.compress_type
+            or not (info.flag_bits & _NO_SUM or fields[6] == info.CRC)
+            or (fields[9] <= room - _LOCAL.size and head[_LOCAL.size : _LOCAL.size + fields[9]] != name)
+        ):
+            raise self._damaged(key, "its header is not the one that the directory tells of")
+        if start + info.compress_size > self._data.size:
+            raise self._damaged(key, "it reaches beyond the archive")
+        return start
+
+    def _damaged(self, key: str, reason: str) -> StoreError:
+        return StoreError(f"key {key!r} of {self._name} is damaged: {reason}")
+
+
+def _stored_name(info: zipfile.ZipInfo) -> bytes:
+    return info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437", "replace")
+
+
+__all__ = ["ZipDirectory"]

@@ -1,0 +1,98 @@
+"""Writing to the file of a zip archive: entries and directories are added at its end, nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zipfile
+import zlib
+from collections.abc import Sequence
+
+from zardine.buffers import BytesLike
+from zardine.stores.zip.directory import ZipDirectory
+from zardine.stores.zip.file import identity_of
+from zardine.stores.zip.lock import open_locked, unlock
+from zardine.stores.zip.records import directory_bytes, entry
+
+
+class ZipWriter:
+    """A locked archive file. What fails (``OSError``) has changed nothing: what was half written is cut off again.
+
+    The directory that was written last stays where it is until a new one is whole, so that of a writer that is killed
+    what it had finished remains.
+    """
+
+    def __init__(self, path: str, file: int | None = None) -> None:
+        self.path = path
+        self.file = open_locked(path) if file is None else file
+        status = os.fstat(self.file)
+        self.inode = status.st_dev, status.st_ino
+        """Device and inode of the file."""
+        self.end = status.st_size
+        """Where the next thing is written: behind what a writer that was killed has left."""
+        self.changed = False
+        """Whether a directory must be written."""
+
+    def is_current(self) -> bool:
+        """Whether the path still means this file; other programs remove and replace files without asking."""
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self.inode
+
+    def append(self, key: str, data: BytesLike) -> zipfile.ZipInfo:
+        """Write an entry. Nobody sees it before a directory tells of it."""
+        info = entry(key, len(data), zlib.crc32(data), self.end)
+        self._write((info.FileHeader(), data))
+        self.changed = True
+        return info
+
+    def write_directory(self, directory: ZipDirectory) -> None:
+        """Write the directory, behind the entries on the disk as in the file: the archive is whole then."""
+        infos = (*directory.entries.values(), *directory.others)
+        os.fsync(self.file)
+        self._write((directory_bytes(infos, self.end, directory.comment),))
+        os.fsync(self.file)
+        self.changed = False
+        directory.stop = self.end
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """Of the file as it is now."""
+        return identity_of(os.fstat(self.file))
+
+    def close(self) -> None:
+        """Let others write. A file that nothing was ever written to is removed: it would not be an archive."""
+        if self.file >= 0:
+            if not os.fstat(self.file).st_size and self.is_current():
+                with contextlib.suppress(OSError):
+                    os.unlink(self.path)
+            unlock(self.file)
+            self.file = -1
+
+    def forget(self) -> None:
+        """In a forked process: close its copy, which leaves the lock to the process that has it."""
+        file, self.file = self.file, -1
+        if file >= 0:
+            os.close(file)
+
+    def _write(self, parts: Sequence[BytesLike]) -> None:
+        views = [memoryview(part).cast("B") for part in parts if len(part)]
+        at = self.end
+        try:
+            while views:
+                done = os.pwritev(self.file, views, at)
+                at += done
+                while views and done >= len(views[0]):
+                    done -= len(views.pop(0))
+                if done:
+                    views[0] = views[0][done:]
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self.file, self.end)
+            raise
+        self.end = at
+
+
+__all__ = ["ZipWriter"]

@@ -1,0 +1,1 @@
+"""What ``verify`` looks at, one kind of object in each file."""

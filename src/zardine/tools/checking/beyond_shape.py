@@ -1,0 +1,60 @@
+"""Values that chunks hold beyond the shape of their array: what an array shows there once it grows.
+
+Whoever creates a chunk puts the fill value there. Other values were left by an append that was cut off before the array
+had grown, or by other programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from zardine.buffers import BytesLike
+from zardine.chunk_grids.axis import Axis
+from zardine.codecs.chain import CodecChain
+from zardine.engine.source import ArraySource
+from zardine.errors import DataError
+from zardine.indexing.boxes import boxes_beyond
+from zardine.indexing.selection import GridSelection
+from zardine.nodes.array_base import is_draft
+from zardine.tools.report import Finding
+
+NOTE = Finding(
+    "beyond",
+    "it has values beyond the shape of the array, which a larger array would show: left by an append that was cut off, "
+    "or by another program; zardine.repair clears them",
+    is_note=True,
+)
+
+
+def reaches_beyond(source: ArraySource, coordinates: Sequence[int]) -> bool:
+    """Whether a stored object has room for elements beyond the shape, and whether that has to hold the fill value."""
+    layout = source.layout
+    if not layout.metadata.fill_is_defined or is_draft(layout.codecs):
+        return False
+    axes = zip(layout.grids.objects, coordinates, strict=True)
+    return any(axis.start(i) + axis.extent(i) > axis.length for axis, i in axes)
+
+
+def has_values_beyond(source: ArraySource, chain: CodecChain, chunk: Sequence[int], data: BytesLike) -> bool:
+    """Whether the encoded chunk at the grid coordinates ``chunk`` has other than the fill value beyond the shape."""
+    inside = tuple(
+        slice(0, max(0, min(axis.extent(i), axis.length - axis.start(i))))
+        for axis, i in zip(source.layout.grids.chunks, chunk, strict=True)
+    )
+    shape = chain.spec.shape
+    if all(each.stop == size for each, size in zip(inside, shape, strict=True)):
+        return False
+    try:
+        values = chain.decode(data).copy()
+    except (DataError, MemoryError):
+        return False
+    values[inside] = chain.spec.fill
+    return not chain.is_fill(values)
+
+
+def beyond(objects: Sequence[Axis], coordinates: Sequence[int]) -> Iterator[GridSelection]:
+    """The elements of a stored object beyond the shape, as boxes that do not overlap."""
+    starts = [axis.start(i) for axis, i in zip(objects, coordinates, strict=True)]
+    stops = [start + axis.extent(i) for start, axis, i in zip(starts, objects, coordinates, strict=True)]
+    cuts = [min(stop, axis.length) for stop, axis in zip(stops, objects, strict=True)]
+    yield from boxes_beyond(starts, cuts, stops)

@@ -1,0 +1,299 @@
+"""Verifying one stored object, shard or chunk: its index, then its chunks, a bounded number of bytes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import BytesLike
+from zardine.codecs.chain import CodecChain
+from zardine.engine.chunk_stack import sound_chunks
+from zardine.engine.file_index import recorded_index_of
+from zardine.engine.freshness import check_fresh
+from zardine.engine.ranges import join_ranges
+from zardine.engine.shard_size import most_of_shard, read_index
+from zardine.engine.source import ArraySource
+from zardine.engine.workers import for_each
+from zardine.errors import ArrayChangedError, DataError, StoreError
+from zardine.sharding.containers import HEAD, is_container
+from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.layout import ShardLayout
+from zardine.stores.base import Reading, Version
+from zardine.tools.checking.beyond_shape import NOTE, has_values_beyond, reaches_beyond
+from zardine.tools.checking.chunk_check import check_chunk, finding_of, is_seen
+from zardine.tools.checking.index_check import check_entries, usable_rows
+from zardine.tools.report import Fault, Finding
+from zardine.tools.salvage.older_index import last_index
+
+_ATTEMPTS = 5
+"""How often an object is looked at that others write meanwhile."""
+
+_MOST_GAP = 2**20
+_MOST_SEARCHED = 2**28
+"""Bytes of a shard with a damaged index that are looked through for an older one."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was found in one object."""
+
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[Fault] = field(default_factory=list)
+    chunks: int = 0
+    nbytes: int = 0
+
+
+class _ChangedError(Exception):
+    """The object was replaced while it was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """A stored chunk or shard of an array: its key, and where it belongs in the grid."""
+
+    source: ArraySource
+    key: str
+    coordinates: tuple[int, ...]
+
+    def fault(self, found: Finding) -> Fault:
+        """A finding with its place."""
+        chunk = None
+        if found.row is not None:
+            chunk = self.chunk_of(found.row)
+        elif self.source.layout.sharding is None and not found.is_note:
+            chunk = self.coordinates
+        return Fault(f"/{self.source.path}", self.key, chunk, found.byte_range, found.kind, found.message)
+
+    def chunk_of(self, row: int) -> tuple[int, ...]:
+        """Grid coordinates of the inner chunk in a row of the index."""
+        layout = self.source.layout.shard(self.coordinates)
+        assert layout is not None
+        grids = self.source.layout.grids
+        return tuple(
+            objects.start(i) // chunks.runs[0][0] + row // stride % count
+            for i, objects, chunks, stride, count in zip(
+                self.coordinates, grids.objects, grids.chunks, layout.strides, layout.grid, strict=True
+            )
+        )
+
+    def reach_beyond(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of the inner chunks in these rows of the index reach beyond the array."""
+        layout = self.source.layout.shard(self.coordinates)
+        assert layout is not None
+        grids = self.source.layout.grids
+        beyond = np.zeros(len(rows), np.bool_)
+        for i, objects, chunks, stride, count in zip(
+            self.coordinates, grids.objects, grids.chunks, layout.strides, layout.grid, strict=True
+        ):
+            size = chunks.runs[0][0]
+            beyond |= objects.start(i) + (rows // stride % count + 1) * size > objects.length
+        return beyond
+
+    def chunk_shape(self) -> tuple[int, ...]:
+        """Shape of the chunks in it."""
+        sharding = self.source.layout.sharding
+        if sharding is not None:
+            return sharding.chunk_shape
+        axes = self.source.layout.grids.objects
+        return tuple(axis.extent(i) for axis, i in zip(axes, self.coordinates, strict=True))
+
+
+def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) -> Checked:
+    """Look at a stored object; reads about ``most_bytes`` at a time. Nothing is raised, whatever is stored.
+
+    An object that changes meanwhile is looked at again. One that is gone is no fault.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            before = stored.source.store.version(stored.key)
+            checked = _look(stored, deep=deep, most_bytes=most_bytes, threads=threads)
+            if not checked.faults:
+                return checked
+            check_fresh(stored.source, surely=True)
+            if before is None or _settled_version(stored) == before:
+                return checked
+        except _ChangedError:
+            _settled_version(stored)
+        except ArrayChangedError:
+            checked = Checked()
+            message = "its array was resharded or replaced meanwhile: look again"
+            checked.notes.append(stored.fault(Finding("busy", message, is_note=True)))
+            return checked
+        except StoreError as error:
+            checked = Checked()
+            checked.faults.append(stored.fault(Finding("store", str(error))))
+            return checked
+    checked = Checked()
+    checked.notes.append(stored.fault(Finding("busy", "it was written again and again meanwhile", is_note=True)))
+    return checked
+
+
+def _settled_version(stored: StoredObject) -> Version | None:
+    """The version once nobody edits the object in place."""
+    store = stored.source.store
+    if not store.gives_files:
+        return store.version(stored.key)
+    file = store.open_file(stored.key)
+    if file is None:
+        return None
+    with file:
+        file.wait()
+        return file.version
+
+
+def _look(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) -> Checked:
+    checked = Checked()
+    layout = stored.source.layout.shard(stored.coordinates)
+    found = (
+        _chunk(stored, checked, deep) if layout is None else _shard(stored, layout, checked, deep, most_bytes, threads)
+    )
+    for each in found:
+        (checked.notes if each.is_note else checked.faults).append(stored.fault(each))
+    return checked
+
+
+def _chunk(stored: StoredObject, checked: Checked, deep: bool) -> list[Finding]:
+    chain = stored.source.layout.chain(stored.chunk_shape())
+    reading = stored.source.store.read_up_to(stored.key, chain.most_stored())
+    if reading is None:
+        return []
+    checked.chunks, checked.nbytes = 1, reading.size
+    if not reading.parts:
+        return [_too_long(chain, reading.size)]
+    found = list(check_chunk(chain, reading.parts[0], deep=deep))
+    if deep and not found and reaches_beyond(stored.source, stored.coordinates):
+        found += [NOTE] * has_values_beyond(stored.source, chain, stored.coordinates, reading.parts[0])
+    return found
+
+
+def _shard(
+    stored: StoredObject, layout: ShardLayout, checked: Checked, deep: bool, most_bytes: int, threads: int
+) -> list[Finding]:
+    store, key = stored.source.store, stored.key
+    try:
+        reading = read_index(store, key, layout)
+    except DataError as error:
+        checked.nbytes += min(store.size(key) or 0, layout.index_size)
+        return [finding_of(error)]
+    if reading is None:
+        return []
+    size = reading.size
+    checked.nbytes += min(size, layout.index_size)
+    if size < layout.index_size:
+        return [Finding("index", layout.too_short(size))]
+    try:
+        index = decode_index(reading.parts[0], layout.index_chain)
+        if layout.is_chunk is not None and not index.beyond(*layout.data_bounds(size)).any():
+            layout.check(index, size, partial(_part, stored, reading))
+    except DataError as error:
+        fault = finding_of(error.at(byte_range=layout.index_bytes(size)))
+        return [replace(fault, message=fault.message + _other_index(stored, layout, reading))]
+    found = list(check_entries(index, layout, size))
+    if any(each.kind == "unused" for each in found):
+        head = store.read(key, ((0, HEAD),))
+        if head is not None and is_container(head.parts[0], index, layout):
+            found = [each for each in found if each.kind != "unused"]
+    rows = usable_rows(index, layout, size)
+    checked.chunks = int(index.stored().sum())
+    chain = stored.source.layout.chain(stored.chunk_shape())
+    if not is_seen(chain, deep=deep):
+        if chain.encoded_size is not None:
+            wrong = rows[index.lengths[rows] != chain.encoded_size]
+            message = f"its length is not {chain.encoded_size} bytes, which every chunk takes"
+            found += [Finding("chunk", message, row, _range(index, row)) for row in wrong.tolist()]
+        return found
+    too_long = index.lengths[rows] > np.uint64(chain.most_stored())
+    for row in rows[too_long].tolist():
+        found.append(replace(_too_long(chain, int(index.lengths[row])), row=row, byte_range=_range(index, row)))
+    rows = rows[~too_long]
+    guard = Lock()
+    at_edge = deep and reaches_beyond(stored.source, stored.coordinates)
+    is_beyond = False
+
+    def work(batch: npt.NDArray[np.int64]) -> None:
+        nonlocal is_beyond
+        offsets, lengths = index.offsets[batch], index.lengths[batch]
+        joined = join_ranges(offsets, lengths, min(store.cost.gap, _MOST_GAP))
+        part = store.read(key, joined.fetched)
+        if part is None or part.version != reading.version:
+            raise _ChangedError
+        places = np.stack((joined.within, joined.offsets, lengths.astype(np.int64)), axis=1)
+        doubtful = ~sound_chunks(stored.source.layout.pipeline, chain, part.parts, places, deep=deep)
+        beyond = stored.reach_beyond(batch) if at_edge else np.zeros(len(batch), np.bool_)
+        mine = []
+        for i in np.flatnonzero(doubtful | beyond).tolist():
+            row, (within, at, length) = int(batch[i]), places[i].tolist()
+            data = memoryview(part.parts[within])[at : at + length]
+            wrong = list(check_chunk(chain, data, deep=deep)) if doubtful[i] else []
+            mine += [Finding(each.kind, each.message, row, _range(index, row), each.is_note) for each in wrong]
+            if beyond[i] and not wrong and not is_beyond:
+                is_beyond = has_values_beyond(stored.source, chain, stored.chunk_of(row), data)
+        with guard:
+            found.extend(mine)
+            checked.nbytes += int(lengths.sum())
+
+    batches = list(_batches(rows, index, max(1, most_bytes // max(1, threads))))
+    for_each(work, batches, len(batches), threads)
+    found += [NOTE] * is_beyond
+    return sorted(found, key=lambda each: -1 if each.row is None else each.row)
+
+
+def _part(stored: StoredObject, reading: Reading, part_range: tuple[int, int]) -> BytesLike:
+    """Bytes of the object that was read."""
+    part = stored.source.store.read(stored.key, (part_range,))
+    if part is None or part.version != reading.version:
+        raise _ChangedError
+    return part.parts[0]
+
+
+def _other_index(stored: StoredObject, layout: ShardLayout, reading: Reading) -> str:
+    """What a shard with a damaged index has instead, in words."""
+    store, key = stored.source.store, stored.key
+    if recorded_index_of(store, layout, key, reading.version) is not None:
+        return "; the last write was cut off, so it is read as it was before: zardine.repair puts it in order"
+    most = min(_MOST_SEARCHED, most_of_shard(layout, stored.source.layout.chain(stored.chunk_shape())))
+    whole = store.read(key) if reading.size <= most else None
+    if whole is None or last_index(whole.parts[0], layout) is None:
+        return ""
+    return "; no record says that a write was cut off, but an earlier index is in it: zardine.repair saves what it can"
+
+
+def _batches(rows: npt.NDArray[np.int64], index: ShardIndex, most: int) -> Iterable[npt.NDArray[np.int64]]:
+    """Rows in the order of their bytes, in batches of about ``most`` bytes."""
+    if not len(rows):
+        return []
+    rows = rows[np.argsort(index.offsets[rows], kind="stable")]
+    ends = np.cumsum(index.lengths[rows].astype(np.int64))
+    borders = np.flatnonzero(np.diff(ends // most)) + 1
+    return np.split(rows, borders)
+
+
+def _too_long(chain: CodecChain, length: int) -> Finding:
+    """The finding for a chunk of ``length`` bytes, which is more than may be read."""
+    try:
+        chain.check_stored(length)
+    except DataError as error:
+        return finding_of(error)
+    raise AssertionError("it is not too long")
+
+
+def _range(index: ShardIndex, row: int) -> tuple[int, int]:
+    return int(index.offsets[row]), int(index.lengths[row])
+
+
+def stored_in_grid(source: ArraySource) -> Iterator[StoredObject]:
+    """The stored objects that hold elements of the array."""
+    from zardine.engine.stored import stored_objects
+
+    counts = [axis.count for axis in source.layout.grids.objects]
+    for key, coordinates in stored_objects(source):
+        if all(i < count for i, count in zip(coordinates, counts, strict=True)):
+            yield StoredObject(source, key, coordinates)
+
+
+__all__ = ["Checked", "StoredObject", "check_object", "stored_in_grid"]

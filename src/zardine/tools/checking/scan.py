@@ -1,0 +1,317 @@
+"""Walking through a hierarchy as it is stored, sound or not: its documents, and what every key belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
+from zardine.engine.array_config import ArrayConfig
+from zardine.engine.documents import get_document
+from zardine.engine.freshness import check_fresh
+from zardine.engine.layout import ArrayLayout, codec_notes, prepare_layout
+from zardine.engine.source import ArraySource
+from zardine.errors import (
+    ArrayChangedError,
+    ChunkTooLargeError,
+    MetadataError,
+    NodeNotFoundError,
+    Problem,
+    StoreError,
+    UnknownExtensionError,
+)
+from zardine.hierarchy.find import HIDDEN, UNFINISHED, describe
+from zardine.json_document import Problems, parse_json
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import (
+    ALL_NAMES,
+    FORMATS,
+    NodeMetadata,
+    document_names,
+    main_names,
+    note_documents,
+    parse_documents,
+)
+from zardine.metadata.node_names import join_path
+from zardine.stores.base import Store
+from zardine.tools.checking import hidden_keys
+from zardine.tools.checking.object_check import StoredObject
+from zardine.tools.left_out import check_left_out
+from zardine.tools.report import Fault
+from zardine.tools.resharding.plan import KNOWN_ENCODINGS
+from zardine.tools.resharding.state import Journal, key_encodings, load_journal
+
+_ATTEMPTS = 5
+"""How often an array is looked at that is resharded meanwhile."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """What is stored below a path. Keys of sound chunks are in ``objects``; what is not sound is in ``faults``."""
+
+    nodes: dict[str, list[NodeMetadata]] = field(default_factory=dict)
+    """By path; several where a node is stored in several versions of Zarr. Without documents: an empty list."""
+    objects: list[StoredObject] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[Fault] = field(default_factory=list)
+
+
+def scan(store: Store, path: str) -> Scan:
+    """Look at all keys at and below the node at ``path``, and at all documents; chunks are not read."""
+    found = Scan()
+    waiting = [path]
+    while waiting:
+        here = waiting.pop()
+        prefix = f"{here}/" if here else ""
+        keys, prefixes = store.list_dir(prefix)
+        names = {key[len(prefix) :] for key in keys}
+        node = Scan()
+        documents = _Documents(store, here, names, node)
+        if documents.is_array:
+            documents, node = _steady_array(store, here, prefix, documents, node)
+        found.nodes |= node.nodes
+        found.objects += node.objects
+        found.faults += node.faults
+        found.notes += node.notes
+        if documents.is_array:
+            continue
+        if hidden_keys.JOURNAL in names and not documents.names:
+            _sort_unfinished(store, here, prefix, found)
+            continue
+        if UNFINISHED in names:
+            message = "zardine.convert was interrupted: call it again to finish"
+            found.notes.append(Fault(f"/{here}", prefix + UNFINISHED, kind="unfinished", message=message))
+        for name in sorted(names - documents.names - {UNFINISHED}):
+            found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))
+        for each in reversed(prefixes):
+            name = each[len(prefix) : -1]
+            if name.startswith("__") and not _is_older_node(store, each, name):
+                found.notes += [_reserved(here, key, key[len(prefix) :]) for key in store.list_prefix(each)]
+            else:
+                waiting.append(each[:-1])
+    found.nodes = {path: nodes for path, nodes in sorted(found.nodes.items()) if nodes}
+    found.faults += check_left_out(store, path, found.nodes)
+    return found
+
+
+def scan_existing(store: Store, path: str) -> Scan:
+    """As :func:`scan`. Raises :class:`~zardine.errors.NodeNotFoundError` where nothing at all is stored."""
+    found = scan(store, path)
+    if not found.nodes and not found.faults and not found.notes:
+        raise NodeNotFoundError(f"nothing is stored at {describe(store, path)}")
+    return found
+
+
+class _Documents:
+    """The documents of one node, and the arrays that they describe."""
+
+    def __init__(self, store: Store, path: str, names: set[str], found: Scan) -> None:
+        self.names: set[str] = set()
+        self.sources: list[ArraySource] = []
+        self.is_array = False
+        self.is_broken = False
+        nodes: list[NodeMetadata] = []
+        for version in FORMATS:
+            for name in main_names(version):
+                if name in names and (version != 1 or not self.names):
+                    node = self._load(store, path, name, version, names, found)
+                    if node is not None:
+                        nodes.append(node)
+        found.nodes[path] = nodes
+
+    @property
+    def ndim(self) -> int:
+        """Of the array; -1 where it is not known."""
+        return self.sources[0].layout.metadata.ndim if self.sources else -1
+
+    def _load(
+        self, store: Store, path: str, name: str, version: int, names: set[str], found: Scan
+    ) -> NodeMetadata | None:
+        key = join_path(path, name)
+        kind = _kind(store, key, name, version)
+        if kind is None and version == 1:
+            return None  # a key called "meta" makes no array
+        self.is_array |= kind == "array"
+        mine = document_names(version, kind or "group")
+        self.names |= names & {*mine}
+        try:
+            documents = {each: get_document(store, join_path(path, each)) if each in names else None for each in mine}
+            node = parse_documents(name, documents, "")
+            if isinstance(node, ArrayMetadata):
+                layout = prepare_layout(node, "")
+                self.sources.append(ArraySource(store, path, layout, ArrayConfig.from_settings()))
+                found.notes += _nonstandard(path, key, codec_notes(layout))
+            found.notes += _nonstandard(path, key, [*note_documents(name, documents), *_note_path(path, version)])
+            return node
+        except MetadataError as error:
+            self.is_broken = True
+            kind = "unknown" if isinstance(error, UnknownExtensionError) else "document"
+            texts = [str(problem) for problem in error.problems] or [str(error)]
+            found.faults += [Fault(f"/{path}", key, kind=kind, message=text) for text in texts]
+        except (StoreError, ChunkTooLargeError) as error:
+            self.is_broken = True
+            kind = "store" if isinstance(error, StoreError) else "document"
+            found.faults.append(Fault(f"/{path}", key, kind=kind, message=str(error)))
+        return None
+
+
+def _steady_array(store: Store, path: str, prefix: str, documents: _Documents, node: Scan) -> tuple[_Documents, Scan]:
+    """What each key at and below an array is, by documents that were the same before and after the look."""
+    for _ in range(_ATTEMPTS):
+        _sort_keys(store, path, prefix, documents, node)
+        if not any(_has_changed(source) for source in documents.sources):
+            return documents, node
+        names = {key[len(prefix) :] for key in store.list_dir(prefix)[0]}
+        node = Scan()
+        documents = _Documents(store, path, names, node)
+        if not documents.is_array:
+            return documents, node
+    message = "it was resharded or replaced again and again meanwhile: its chunks were not looked at"
+    return documents, Scan(nodes=node.nodes, notes=[Fault(f"/{path}", kind="busy", message=message)])
+
+
+def _has_changed(source: ArraySource) -> bool:
+    try:
+        check_fresh(source, surely=True)
+    except ArrayChangedError:
+        return True
+    return False
+
+
+def _nonstandard(path: str, key: str, notes: list[Problem]) -> list[Fault]:
+    return [
+        Fault(f"/{path}", key, kind="nonstandard", message=f"{note}; other programs may refuse it") for note in notes
+    ]
+
+
+def _note_path(path: str, version: int) -> list[Problem]:
+    name = path.rpartition("/")[2]
+    return [] if version == 3 or name.isascii() else [Problem("path", f"the name {name!r} is not ASCII")]
+
+
+def _is_older_node(store: Store, prefix: str, name: str) -> bool:
+    """Whether a folder whose name v3 reserves is a node of Zarr v2, where any name will do."""
+    return not name.startswith(HIDDEN) and any(store.exists(prefix + document) for document in main_names(2))
+
+
+def _kind(store: Store, key: str, name: str, version: int) -> str | None:
+    """``array`` or ``group``, as far as a document that may be broken tells."""
+    if name in (".zarray", ".zgroup"):
+        return "array" if name == ".zarray" else "group"
+    try:
+        document: Any = parse_json(get_document(store, key) or b"")
+    except (ValueError, StoreError, MemoryError, RecursionError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    if version == 1:
+        return "array" if "shape" in document and "chunks" in document else None
+    return "array" if document.get("node_type") == "array" else "group"
+
+
+def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, found: Scan) -> None:
+    """What each key at and below an array is."""
+    unfinished = _encodings(store, path)
+    keys = list(store.list_prefix(prefix))
+    unfinished += _encodings(store, path)  # a resharding may have begun meanwhile
+    unnamed = [keys for source in documents.sources for keys in _other_encodings(source)]
+    suspects: list[Fault] = []
+    for key in keys:
+        name = key[len(prefix) :]
+        if name in documents.names:
+            continue
+        if name.startswith("__"):
+            found.notes.append(_reserved(path, key, name))
+            continue
+        places = list(_places(documents.sources, name))
+        if any(inside for _, _, inside in places):
+            source, coordinates = next((source, where) for source, where, inside in places if inside)
+            found.objects.append(StoredObject(source, key, coordinates))
+        elif places:
+            message = (
+                f"a chunk at {places[0][1]} of the grid, which is outside of the array: left by an append or resize "
+                "that was cut off, or by resize(erase=False); zardine.repair removes it"
+            )
+            found.faults.append(Fault(f"/{path}", key, kind="outside", message=message))
+        elif any(each.decode(name, documents.ndim) is not None for each in unfinished):
+            continue  # the note about the journal says it
+        elif any(each.decode(name, documents.ndim) is not None for each in unnamed):
+            message = (
+                "a chunk by its key, but of another layout, which no document names: left by a resharding, or by a "
+                "write that came too late; zardine.repair moves it out of the way"
+            )
+            suspects.append(Fault(f"/{path}", key, kind="unnamed", message=message))
+        elif not documents.is_broken:
+            inside = (
+                "a node cannot lie below an array" if name.rpartition("/")[2] in ALL_NAMES else "it is no chunk key"
+            )
+            suspects.append(_stray(path, key, inside))
+    found.faults += [each for each in suspects if each.key is not None and store.exists(each.key)]
+
+
+def _encodings(store: Store, path: str) -> list[ChunkKeyEncoding]:
+    """The chunk key encodings of a resharding that is under way."""
+    journal = load_journal(store, path)
+    known = [] if journal is None else [parse_chunk_key_encoding(each, Problems()) for each in key_encodings(journal)]
+    return [each for each in known if each is not None]
+
+
+def _other_encodings(source: ArraySource) -> list[ChunkKeyEncoding]:
+    """The encodings that the array has not, and may have had before a resharding."""
+    if source.layout.metadata.zarr_format != 3:
+        return []
+    return [each for each in KNOWN_ENCODINGS if each != source.layout.keys]
+
+
+def _places(sources: list[ArraySource], name: str) -> Iterator[tuple[ArraySource, tuple[int, ...], bool]]:
+    for source in sources:
+        for coordinates, inside in chunk_places(source.layout, name):
+            yield source, coordinates, inside
+
+
+def chunk_places(layout: ArrayLayout, name: str) -> Iterator[tuple[tuple[int, ...], bool]]:
+    """The grid coordinates that a key, relative to its array, stands for, if any, and whether the grid has them."""
+    coordinates = layout.keys.decode(name, layout.metadata.ndim)
+    if coordinates is not None:
+        counts = [axis.count for axis in layout.grids.objects]
+        yield coordinates, all(i < count for i, count in zip(coordinates, counts, strict=True))
+
+
+def _sort_unfinished(store: Store, path: str, prefix: str, found: Scan) -> None:
+    """What each key is where resharding from another place was interrupted: there is no document yet."""
+    journal = load_journal(store, path)
+    new = None if journal is None else journal.about.get("new")
+    names = [] if not isinstance(new, dict) else key_encodings(Journal({"new": new}))
+    encodings = [parse_chunk_key_encoding(each, Problems()) for each in names]
+    ndim = _ndim_of(new)
+    for key in store.list_prefix(prefix):
+        name = key[len(prefix) :]
+        if name.startswith("__"):
+            found.notes.append(_reserved(path, key, name))
+        elif not any(keys is not None and keys.decode(name, ndim) is not None for keys in encodings):
+            found.faults.append(_stray(path, key, "it is none of the chunks that zardine.reshard writes there"))
+
+
+def _ndim_of(document: Any) -> int:
+    """How many axes the chunk grid of a document has that may be broken; -1 where it does not tell."""
+    try:
+        grid = document["chunk_grid"]["configuration"]
+        return len(grid["chunk_shape"] if "chunk_shape" in grid else grid["chunk_shapes"])
+    except (KeyError, TypeError):
+        return -1
+
+
+def _stray(path: str, key: str, message: str) -> Fault:
+    return Fault(f"/{path}", key, kind="stray", message=f"the key belongs to nothing: {message}")
+
+
+def _reserved(path: str, key: str, name: str) -> Fault:
+    kind, message = hidden_keys.explain(name) or (
+        "reserved",
+        "a name with two underscores is reserved and not looked at",
+    )
+    return Fault(f"/{path}", key, kind=kind, message=message)
+
+
+__all__ = ["Scan", "chunk_places", "scan", "scan_existing"]

@@ -1,0 +1,1 @@
+"""Changing stores: creating, appending, editing, levels."""

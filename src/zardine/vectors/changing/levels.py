@@ -1,0 +1,136 @@
+"""Removing levels with all that refers to them, and levels that a killed writer left half made or half removed.
+
+A level that is being made or removed says so (``zardine_unfinished``), and that it has no vertices: one write makes it
+unreadable, and it is listed nowhere by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import ZardineError
+from zardine.hierarchy.find import child_names, load_group
+from zardine.hierarchy.update import update_node
+from zardine.metadata.documents import GroupMetadata
+from zardine.vectors.content.plan import group
+from zardine.vectors.format.documents import LEVEL, ROOT, dataset, new_level, ome
+from zardine.vectors.format.offsets import parse_delta
+from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.level_nodes import links_between, nodes_below, with_empty_groups
+from zardine.vectors.storing.node_writing import write_document
+from zardine.vectors.storing.store import PENDING, UNFINISHED, Level, VectorStore, datasets_of, named_levels
+from zardine.vectors.storing.transactions import finish, replace_nodes
+
+
+def begin_level(owner: VectorStore, number: int, **more: Any) -> Level:
+    """A level that is not finished, with nothing in it."""
+    path = child(owner.path, str(number))
+    owner.store.erase_prefix(f"{path}/")
+    _hollow(owner, number, more)
+    return owner.level(number)
+
+
+def end_level(level: Level) -> None:
+    """The level is finished."""
+
+    def change(old: GroupMetadata) -> GroupMetadata:
+        return old.with_attributes({name: value for name, value in old.attributes.items() if name != UNFINISHED})
+
+    update_node(level.owner.store, level.path, load_group(level.owner.store, level.path, 3), change)
+
+
+def erase_levels(owner: VectorStore, numbers: Collection[int], *, links: bool = True) -> None:
+    """Remove levels, ``links`` of the others to them, and what the root document says of them.
+
+    Who is killed meanwhile leaves levels that are unfinished, or others complete.
+    """
+    if not numbers:
+        return
+    there = owner.level_numbers()
+    for number in there:
+        if links and number not in numbers and not owner.is_unfinished(number):
+            forget_levels(owner.level(number), numbers)
+    for number in sorted(set(numbers) & set(there), reverse=True):
+        _hollow(owner, number, {})
+        path = child(owner.path, str(number))
+        for name in list(child_names(owner.store, path)):
+            owner.store.erase_prefix(f"{path}/{name}/")
+        owner.store.erase_prefix(f"{path}/")
+    describe_levels(owner, [number for number in there if number not in numbers])
+
+
+def erase_unfinished(owner: VectorStore) -> None:
+    """Remove what a killed writer left of levels above 0."""
+    numbers = owner.level_numbers()
+    unfinished = [number for number in numbers if number > 0 and owner.is_unfinished(number)]
+    named = named_levels(owner.root)
+    gone = [int(name) for name in named if name.isdecimal() and name != "0" and int(name) not in numbers]
+    if unfinished or gone:
+        erase_levels(owner, [*unfinished, *gone])
+
+
+def forget_lost_levels(level: Level) -> Iterator[str]:
+    """Remove the links of a level to others that are not there; gives a line for each of these."""
+    there = level.owner.level_numbers()
+    lost = sorted({level.document.level + delta for delta in _deltas(level)} - set(there))
+    if lost:
+        forget_levels(level, lost)
+    yield from (f"removed links to level {number}, which is not there" for number in lost)
+
+
+def forget_levels(level: Level, numbers: Collection[int]) -> None:
+    """Remove the links of a level to others."""
+    finish(level)
+    level = level.owner.level(level.document.level)
+    wanted = [delta for delta in _deltas(level) if delta and level.document.level + delta in numbers]
+    gone = [path for path in nodes_below(level) if any(links_between(path, delta) for delta in wanted)]
+    if gone:
+        replace_nodes(level, [], with_empty_groups(level, gone), level.document.attributes)
+
+
+def _deltas(level: Level) -> list[int]:
+    """The level differences of its links; names that are none are left out."""
+    deltas = []
+    for name in level.names("links"):
+        with suppress(ZardineError):
+            deltas.append(parse_delta(name))
+    return deltas
+
+
+def describe_levels(
+    owner: VectorStore,
+    numbers: Sequence[int],
+    bins: Mapping[int, npt.NDArray[np.float64]] | None = None,
+    block: Mapping[str, Any] | None = None,
+) -> None:
+    """Say in the root document which levels there are; ``bins``: the size of the bins of levels that are new."""
+
+    def change(old: GroupMetadata) -> GroupMetadata:
+        attributes: dict[str, Any] = dict(old.attributes)
+        scales = dict(attributes["multiscales"][0])
+        base = list(owner.root.bin_shape)
+        entries = {str(each.get("path")): each for each in datasets_of(attributes)}
+        entries |= {str(number): dataset(number, each.tolist(), base) for number, each in (bins or {}).items()}
+        entries.setdefault("0", dataset(0, base, base))
+        scales["datasets"] = [entries[str(number)] for number in numbers if str(number) in entries]
+        attributes["multiscales"] = [scales, *attributes["multiscales"][1:]]
+        name = (attributes.get("ome") or {}).get("name", "")
+        attributes["ome"] = {**(attributes.get("ome") or {}), **ome(name, scales["axes"], numbers)}
+        if block:
+            attributes[ROOT] = {**attributes[ROOT], **block}
+        return old.with_attributes(attributes)
+
+    update_node(owner.store, owner.path, load_group(owner.store, owner.path, 3), change)
+
+
+def _hollow(owner: VectorStore, number: int, more: Mapping[str, Any]) -> None:
+    """Let a level say that it is not finished, and that nothing is in it."""
+    path = child(owner.path, str(number))
+    nothing = dict.fromkeys(["vertices", *child_names(owner.store, path)])
+    block = new_level(number, 0, [], **more)[LEVEL]
+    write_document(owner.store, path, group({LEVEL: block, UNFINISHED: True, PENDING: nothing}))

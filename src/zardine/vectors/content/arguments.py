@@ -1,0 +1,130 @@
+"""Checking what users give: positions, boxes, ids, shapes. Pure; raises before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import DataError, SelectionError
+from zardine.vectors.format.grids import automatic_chunk_shape, bins_per_chunk
+from zardine.vectors.format.ragged import Ints
+
+_MOST_BINS = 2**20
+
+
+def checked_positions(positions: Any, dtype: Any = None, what: str = "positions") -> npt.NDArray[Any]:
+    """Positions ``(N, D)`` in float32 or float64, all finite, D from 1 to 4.
+
+    Without ``dtype`` float32 and float64 stay as they are, in the byte order of this machine, and everything else
+    becomes float64. Raises :class:`~zardine.errors.DataError`.
+    """
+    array = plain_array(positions, what)
+    if array.ndim != 2 or not 1 <= array.shape[1] <= 4 or array.dtype.kind not in "iuf":
+        raise DataError(f"{what} are numbers of shape (N, D), D from 1 to 4; not {array.dtype} of shape {array.shape}")
+    try:
+        wanted = (np.dtype(dtype) if dtype is not None else array.dtype).newbyteorder("=")
+    except (TypeError, ValueError):
+        wanted = np.dtype(object)
+    if wanted not in (np.dtype("f4"), np.dtype("f8")):
+        if dtype is not None:
+            raise DataError(f"positions are stored as float32 or float64, not {dtype!r}")
+        wanted = np.dtype("f8")
+    if array.size and not np.isfinite(array).all():
+        row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+        raise DataError(f"{what} must be finite; row {row} is {array[row].tolist()}")
+    with np.errstate(over="ignore"):
+        stored = array.astype(wanted, copy=False)
+    if stored is not array and stored.size and not np.isfinite(stored).all():
+        raise DataError(f"{what} are too large for {wanted}")
+    return stored
+
+
+def checked_shapes(
+    chunk_shape: Any, bin_shape: Any, bounds: tuple[Sequence[float], Sequence[float]], count: int
+) -> tuple[tuple[float, ...], tuple[float, ...] | None]:
+    """The shapes of chunks and bins; ``chunk_shape=None`` chooses. Raises :class:`~zardine.errors.DataError`."""
+    rank = len(bounds[0])
+    if chunk_shape is None:
+        chunks = automatic_chunk_shape(np.asarray(bounds[0]), np.asarray(bounds[1]), count)
+        if bin_shape is not None:
+            raise DataError("bin_shape needs a chunk_shape that it divides")
+    else:
+        chunks = _lengths(chunk_shape, rank, "chunk_shape")
+    if bin_shape is None:
+        return chunks, None
+    bins = _lengths(bin_shape, rank, "bin_shape")
+    if prod(bins_per_chunk(chunks, bins)) > _MOST_BINS:
+        raise DataError(
+            f"chunks of {chunks} have more than {_MOST_BINS} bins of {bins}: all are stored, also empty ones"
+        )
+    return chunks, bins
+
+
+def checked_box(bbox: Any, rank: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The corners of a closed box. Raises :class:`~zardine.errors.SelectionError`."""
+    try:
+        corners = np.asarray(bbox, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        corners = np.zeros(0)
+    if corners.shape != (2, rank) or np.isnan(corners).any():
+        raise SelectionError(f"bbox {shown(bbox)} is no lowest and highest corner of {rank} coordinates each")
+    if (corners[0] > corners[1]).any():
+        axis = int(np.flatnonzero(corners[0] > corners[1])[0])
+        raise SelectionError(
+            f"bbox {shown(bbox)} ends before it begins on axis {axis}: it is the lowest corner, then the highest"
+        )
+    return tuple(corners[0].tolist()), tuple(corners[1].tolist())
+
+
+def plain_array(values: Any, what: str) -> npt.NDArray[Any]:
+    """A user's values as an array.
+
+    Raises :class:`~zardine.errors.DataError` for rows of different lengths, and for values that are masked: the mask
+    would be lost.
+    """
+    if np.ma.is_masked(values):
+        raise DataError(f"{what}: some values are masked; leave them out, or fill them")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{what}: no array of values: {error}") from None
+
+
+def checked_ids(ids: Any, count: int | None, what: str) -> Ints:
+    """Ids as 64-bit integers, ``count`` of them if that is given. Raises :class:`~zardine.errors.DataError`."""
+    array = plain_array(ids, what)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (count is not None and len(array) != count):
+        wanted = "" if count is None else f" {count}"
+        raise DataError(f"{what}:{wanted} integers are needed, not {array.dtype} of shape {array.shape}")
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+        raise DataError(f"{what}: {int(array.max())} does not fit in 64 bits with a sign")
+    return array.astype(np.int64)
+
+
+def _lengths(value: Any, rank: int, name: str) -> tuple[float, ...]:
+    try:
+        array = np.asarray(value)
+        flags = array.dtype.kind == "b" or (np.iterable(value) and any(isinstance(each, bool) for each in value))
+        array = np.zeros(0) if array.dtype.kind in "US" or flags else array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.zeros(0)
+    if array.ndim == 0:
+        array = np.full(rank, float(array))
+    if array.shape != (rank,) or not np.isfinite(array).all() or (array <= 0).any():
+        raise DataError(f"{name} is a length above 0 for each of {rank} axes, not {shown(value)}")
+    return tuple(array.tolist())
+
+
+def shown(value: Any) -> str:
+    """What a user gave, for an error, which is not to be as long as that."""
+    try:
+        text = repr(value)
+    except ValueError:  # of integers that Python has no text for
+        text = f"what was given ({type(value).__name__})"
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,171 @@
+"""A level, or a part of it, in memory: every row of every cell, and what refers to rows, by numbers that run through.
+
+Rows, fragments and objects are numbered from 0 through all loaded cells; cells are in ascending order of their keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.vectors.content.columns import Column
+from zardine.vectors.format.ragged import Ints, row_numbers, starts_of, take_rows
+
+Columns = Mapping[str, Column]
+
+
+def _no_ints() -> Ints:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fragments:
+    """Sets of rows of one cell each."""
+
+    before: Ints
+    """How many fragments are in the cells before each cell, and in all: ``(C + 1,)``."""
+    starts: Ints
+    """Where the rows of each fragment start in ``rows``: ``(F + 1,)``."""
+    rows: Ints
+    tile: bool
+    """Whether all are ranges that cut every cell in pieces, in order."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.starts) - 1
+
+    def of_rows(self) -> Ints:
+        """For each entry of ``rows`` the fragment it belongs to."""
+        return row_numbers(np.diff(self.starts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """Links of one level difference. Endpoints are rows; -1 is a row that is not loaded."""
+
+    endpoints: Ints
+    """``(M, L)``; where ``delta`` is not 0, all columns but the first are rows of the other level."""
+    attributes: Columns = field(default_factory=dict)
+    directed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objects:
+    """Ordered lists of fragments, each with an id."""
+
+    ids: Ints
+    starts: Ints
+    """Where the fragments of each object start in ``fragments``: ``(O + 1,)``."""
+    fragments: Ints
+    """Numbers of fragments; -1 for those that are not loaded."""
+    attributes: Columns = field(default_factory=dict)
+
+    def take(self, rows: Ints) -> Objects:
+        """Some objects, by their rows."""
+        starts, places = take_rows(self.starts, rows)
+        columns = {name: column.take(rows) for name, column in self.attributes.items()}
+        return Objects(self.ids[rows], starts, self.fragments[places], columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Lists of object ids."""
+
+    members: tuple[Ints, ...]
+    attributes: Columns = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """What a level holds."""
+
+    keys: Ints
+    """Chunks with rows, ascending: ``(C, K)``."""
+    row_starts: Ints
+    """Where the rows of each cell start: ``(C + 1,)``."""
+    positions: npt.NDArray[Any]
+    fragments: Fragments
+    vertex_attributes: Columns = field(default_factory=dict)
+    fragment_attributes: Columns = field(default_factory=dict)
+    links: Mapping[int, Links] = field(default_factory=dict)
+    """By level difference."""
+    objects: Objects | None = None
+    groups: Groups | None = None
+
+    def cell_of_rows(self) -> Ints:
+        """For each row the number of its cell."""
+        return row_numbers(np.diff(self.row_starts))
+
+    def visible(self) -> npt.NDArray[np.bool_]:
+        """Which rows a fragment names; others are none of the level's vertices."""
+        if self.fragments.tile:
+            return np.ones(len(self.positions), np.bool_)
+        seen = np.zeros(len(self.positions), np.bool_)
+        seen[self.fragments.rows] = True
+        return seen
+
+    def row_object(self, among: Ints | None = None) -> Ints:
+        """For each row the row number of the object that it is part of, or -1.
+
+        Of several objects that share it, the first; ``among``: of these objects alone.
+        """
+        found = np.full(len(self.positions), -1, np.int64)
+        if self.objects is not None:
+            owner = row_numbers(np.diff(self.objects.starts))
+            fragments = self.objects.fragments
+            if among is not None:
+                asked = np.isin(owner, among)
+                owner, fragments = owner[asked], fragments[asked]
+            found_fragment = np.full(self.fragments.count + 1, -1, np.int64)
+            found_fragment[fragments[::-1]] = owner[::-1]  # what is written last counts
+            found_fragment[-1] = -1
+            of_rows = found_fragment[self.fragments.of_rows()]
+            owned = np.flatnonzero(of_rows >= 0)
+            order = owned[np.argsort(-of_rows[owned], kind="stable")]
+            found[self.fragments.rows[order]] = of_rows[order]
+        return found
+
+    def rows_in(self, objects: Ints) -> npt.NDArray[np.bool_]:
+        """Which rows are part of one of these objects (rows of the object index)."""
+        inside = np.zeros(len(self.positions), np.bool_)
+        if self.objects is not None:
+            _, places = take_rows(self.objects.starts, objects)
+            fragments = self.objects.fragments[places]
+            _, rows = take_rows(self.fragments.starts, np.unique(fragments[fragments >= 0]))
+            inside[self.fragments.rows[rows]] = True
+        return inside
+
+    def objects_with(self, rows: Ints) -> Ints:
+        """The objects, ascending, that one of these rows is part of."""
+        if self.objects is None:
+            return _no_ints()
+        hit = np.zeros(len(self.positions), np.bool_)
+        hit[rows] = True
+        fragment = np.zeros(self.fragments.count + 1, np.bool_)
+        fragment[self.fragments.of_rows()[hit[self.fragments.rows]]] = True
+        fragment[-1] = False
+        return np.unique(row_numbers(np.diff(self.objects.starts))[fragment[self.objects.fragments]])
+
+    def rows_of_objects(self) -> tuple[Ints, Ints]:
+        """Starts and rows of the vertices of each object, in the order of its fragments."""
+        assert self.objects is not None
+        fragments = self.objects.fragments
+        loaded = fragments >= 0
+        counts = np.where(loaded, np.diff(self.fragments.starts)[fragments] if self.fragments.count else 0, 0)
+        _, places = take_rows(self.fragments.starts, fragments[loaded])
+        totals = starts_of(counts)
+        return totals[self.objects.starts], self.fragments.rows[places]
+
+    def changed(self, **changes: Any) -> Content:
+        """A copy with other parts."""
+        return replace(self, **changes)
+
+
+def empty_links() -> Links:
+    """No links of two endpoints."""
+    return Links(_no_ints().reshape(0, 2))

@@ -1,0 +1,290 @@
+"""What is to be stored for a level: documents and cells, made of its content. Pure.
+
+Nodes are given in an order in which a reader that sees only some of them is not led astray: what a document refers to
+comes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import BytesLike
+from zardine.errors import DataError
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.vectors.content.columns import Column, absent_value
+from zardine.vectors.content.content import Columns, Content, Links
+from zardine.vectors.content.link_placement import PlacedLinks, place_links
+from zardine.vectors.format.fragment_index import encode_indexes
+from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
+from zardine.vectors.format.link_cells import encode_links
+from zardine.vectors.format.manifests import encode_manifests
+from zardine.vectors.format.offsets import SELF, segment_of, signed
+from zardine.vectors.format.ragged import Ints, starts_of
+from zardine.vectors.storing.cells import cell_attributes
+
+_MANIFESTS_AT_ONCE = 16384
+_ROWS_AT_ONCE = 65536
+_MOST_OBJECTS = 2**26
+
+NO_MEMBERS = b"\0"
+"""Stands in the list of groups for a group that is not stored: no list of ids, of 8 bytes each, is like it."""
+
+NO_ID = -(2**63)
+"""What ids are that are not stored: no id of any object, so that it tells that they are lost."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A group, or an array and what it holds: cells of ``chunks``, or ``values``."""
+
+    path: str
+    """Below the level."""
+    metadata: ArrayMetadata | GroupMetadata
+    chunks: Ints | None = None
+    cells: Sequence[BytesLike] = ()
+    values: npt.NDArray[Any] | None = None
+    encoded: bool = False
+    """Whether ``cells`` are as they are to be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The chunks of a level: the first one and how many, along each axis; and how cells are stored."""
+
+    origin: tuple[int, ...]
+    shape: tuple[int, ...]
+    layout: Layout
+
+
+def group(attributes: Mapping[str, Any] | None = None) -> GroupMetadata:
+    """The document of a group."""
+    return GroupMetadata(attributes=dict(attributes or {}))
+
+
+def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[Node]:
+    """Every node below a level but that of the level itself; ``always_links``: also where there are none."""
+    vertices, parts = content.vertex_attributes, content.fragment_attributes
+    yield from plan_columns("vertex_attributes", vertices, content.row_starts, content, grid)
+    yield from plan_columns("fragment_attributes", parts, content.fragments.before, content, grid)
+    links = content.links.get(0)
+    if links is not None and (always_links or len(links.endpoints)):
+        yield Node("links", group())
+        yield from plan_links(0, links, content, grid, always_intra=always_links)
+    positions = content.positions.astype(content.positions.dtype.newbyteorder("<"), copy=False)
+    yield _cells(
+        "vertices",
+        grid,
+        content.keys,
+        cut(positions, content.row_starts),
+        {"zv_array": "vertices", "dtype": positions.dtype.name, "encoding": "raw"},
+    )
+    fragments = content.fragments
+    cells = np.repeat(content.row_starts[:-1], np.diff(fragments.before))
+    local = fragments.rows - np.repeat(cells, np.diff(fragments.starts))
+    blobs = encode_indexes(fragments.before, np.diff(fragments.starts), local)
+    named = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
+    yield _cells("vertex_fragments", grid, content.keys, blobs, named)
+    if content.objects is not None:
+        yield from _plan_objects(content, grid.layout)
+    if content.groups is not None:
+        yield from _plan_groups(content, grid.layout)
+
+
+def plan_columns(family: str, columns: Columns, starts: Ints, content: Content, grid: Grid) -> Iterator[Node]:
+    """The arrays of attributes with a row for each vertex or fragment."""
+    if columns:
+        yield Node(family, group())
+    for name, column in columns.items():
+        kind = "attribute" if family == "vertex_attributes" else "fragment_attribute"
+        attributes = {"zv_array": kind, **column_attributes(name, column), **_channels(column), **column.details}
+        yield _cells(f"{family}/{name}", grid, content.keys, cut(column.values, starts), attributes)
+
+
+def plan_links(
+    delta: int,
+    links: Links,
+    content: Content,
+    grid: Grid,
+    *,
+    always_intra: bool = False,
+    placed: Sequence[PlacedLinks] | None = None,
+) -> Iterator[Node]:
+    """The family of links of one level difference, and its attributes; ``placed``: where the links are, if known."""
+    rank, width = len(grid.origin), links.endpoints.shape[1]
+    if placed is None:
+        cell = content.cell_of_rows()[links.endpoints]
+        rows = links.endpoints - content.row_starts[cell]
+        keys = content.keys[cell] if len(links.endpoints) else np.zeros((0, width, rank), np.int64)
+        placed = list(place_links(keys, rows, canonical=not links.directed))
+    family = f"links/{signed(delta)}"
+    count = len(links.endpoints)
+    about = {
+        "zv_array": "links_family",
+        "level_delta": delta,
+        "link_width": width,
+        "directed": links.directed,
+        "store": "canonical",
+        "sid_ndim": rank,
+        "num_links": count,
+        "num_physical_records": count,
+    }
+    yield Node(family, group(about))
+    intra = ((0,) * rank,) * (width - 1)
+    if always_intra and all(each.offsets != intra for each in placed):
+        none = np.zeros((0, rank), np.int64)
+        nothing = PlacedLinks(intra, False, none, np.zeros((0, width), np.int64), np.zeros(0, np.int64))
+        placed = [*placed, nothing]
+    for name in links.attributes:
+        attribute = f"link_attributes/{name}"
+        if name == next(iter(links.attributes)):
+            yield Node("link_attributes", group())
+        yield Node(attribute, group())
+        facts = {"zv_array": "link_attribute_family", "name": name, "level_delta": delta, "num_links": count}
+        yield Node(f"{attribute}/{signed(delta)}", group(facts))
+    for each in placed:
+        yield from _plan_placed(delta, links, each, grid, plain=delta == 0 and each.offsets == intra)
+
+
+def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, plain: bool) -> Iterator[Node]:
+    segment = segment_of(placed.offsets)
+    cells, starts = _runs(placed.chunks)
+    offsets = [] if segment == SELF else [list(each) for each in placed.offsets]
+    for name, column in links.attributes.items():
+        taken = column.take(placed.given)
+        about = {"zv_array": "link_attribute", **column_attributes(name, column)}
+        about |= {"offsets": offsets, "level_delta": delta, **column.details}
+        path = f"link_attributes/{name}/{signed(delta)}/{segment}"
+        yield _cells(path, grid, cells, cut(taken.values, starts), about)
+    rows = placed.rows.astype("<i8")
+    edges = starts.tolist()
+    blobs = [encode_links(rows[a:b], grouped=not plain) for a, b in pairwise(edges)]
+    about = {
+        "zv_array": "links",
+        "dtype": "int64",
+        "offsets": offsets,
+        "has_perm": placed.has_order,
+        "link_width": links.endpoints.shape[1],
+        "level_delta": delta,
+    }
+    yield _cells(f"links/{signed(delta)}/{segment}", grid, cells, blobs, about)
+    if plain:
+        counts = np.diff(starts)
+        rows = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
+        blobs = encode_indexes(np.arange(len(cells) + 1), counts, rows)
+        yield _cells(
+            "link_fragments", grid, cells, blobs, {"zv_array": "link_fragments", "encoding": "fragment_index_v1"}
+        )
+
+
+def _plan_objects(content: Content, layout: Layout) -> Iterator[Node]:
+    objects = content.objects
+    assert objects is not None
+    count, rank = len(objects.ids), content.keys.shape[1]
+    if count > _MOST_OBJECTS:
+        raise DataError(f"{count} objects are more than the {_MOST_OBJECTS} that one level can hold")
+    cell = np.searchsorted(content.fragments.before, objects.fragments, side="right") - 1
+    chunks = content.keys[cell] if len(cell) else np.zeros((0, rank), np.int64)
+    blobs = encode_manifests(objects.starts, chunks, objects.fragments - content.fragments.before[cell])
+    about = {
+        "zv_array": "object_index",
+        "num_objects": count,
+        "num_present": int((np.diff(objects.starts) > 0).sum()),
+        "sid_ndim": rank,
+        "layout": "vlen_manifests_v2",
+        "object_ids_sorted": bool((np.diff(objects.ids) > 0).all()),
+    }
+    yield Node("object_index/manifests", _blob_table(count, layout), values=_objects(blobs))
+    ids = objects.ids.astype(np.int64)
+    no_id = 0 if (ids == NO_ID).any() else NO_ID
+    metadata = table_metadata((count,), "int64", (count,), {}, no_id, checksum=layout.has_checksum)
+    yield Node("object_index/object_ids", metadata, values=ids)
+    yield Node("object_index", group(about))
+    yield from _plan_tables("object_attributes", "object_attribute", objects.attributes, count, layout)
+
+
+def _plan_groups(content: Content, layout: Layout) -> Iterator[Node]:
+    groups = content.groups
+    assert groups is not None
+    count = len(groups.members)
+    blobs = [members.astype("<i8").tobytes() for members in groups.members]
+    metadata = _blob_table(count, layout, {"zv_array": "groups", "num_groups": count}, NO_MEMBERS)
+    yield Node("groups", metadata, values=_objects(blobs))
+    yield from _plan_tables("group_attributes", "groupings_attribute", groups.attributes, count, layout)
+
+
+def _plan_tables(family: str, kind: str, columns: Columns, count: int, layout: Layout) -> Iterator[Node]:
+    if columns:
+        yield Node(family, group())
+    for name, column in columns.items():
+        values = column.decoded() if column.categories is not None else column.values
+        dtype: Any = values.dtype
+        if values.dtype.kind in "TO":
+            values = np.where(np.equal(values, None), "", values).astype(np.dtypes.StringDType())  # type: ignore[call-overload]
+            dtype = "string"
+        about = {"zv_array": kind, "name": name, "dtype": str(dtype), "shape": list(values.shape)}
+        fill = absent_value(values.dtype) if kind == "object_attribute" else None
+        if fill is not None:
+            about["fill_sentinel_meaning"] = "absent"
+        chunks = (min(_ROWS_AT_ONCE, max(1, count)), *values.shape[1:])
+        metadata = table_metadata(values.shape, dtype, chunks, about, fill, checksum=layout.has_checksum)
+        yield Node(f"{family}/{name}", metadata, values=values)
+
+
+def column_attributes(name: str, column: Column) -> dict[str, Any]:
+    """What the document of an attribute says of its values."""
+    about: dict[str, Any] = {"name": name, "dtype": column.values.dtype.name, "row_shape": list(column.row_shape)}
+    if column.categories is not None:
+        about |= {"encoding": "dictionary", "categories": list(column.categories), "ordered": False}
+        if column.missing is not None:
+            about["_FillValue"] = column.missing
+    return about
+
+
+def _channels(column: Column) -> dict[str, Any]:
+    """Names of channels: zarr-vectors takes the number of channels from them, and ``row_shape`` for a comment."""
+    return {"channel_names": [f"ch{number}" for number in range(column.row_shape[0])]} if column.row_shape else {}
+
+
+def cut(values: npt.NDArray[Any], starts: Ints) -> list[bytes]:
+    """The bytes of the rows of each cell."""
+    size = values.dtype.itemsize * int(np.prod(values.shape[1:], dtype=np.int64))
+    data = np.ascontiguousarray(values).tobytes()
+    edges = (starts * size).tolist()
+    return [data[a:b] for a, b in pairwise(edges)]
+
+
+def _cells(path: str, grid: Grid, chunks: Ints, cells: Sequence[bytes], about: Mapping[str, Any]) -> Node:
+    filled = np.fromiter(map(bool, cells), np.bool_, len(cells))
+    if not filled.all():
+        chunks, cells = chunks[filled], [cell for cell in cells if cell]
+    metadata = cells_metadata(grid.shape, grid.layout, cell_attributes(chunks, grid.origin, about))
+    return Node(path, metadata, chunks, cells)
+
+
+def _blob_table(
+    count: int, layout: Layout, attributes: Mapping[str, Any] | None = None, fill_value: bytes | None = None
+) -> ArrayMetadata:
+    chunks = (min(_MANIFESTS_AT_ONCE, max(1, count)),)
+    checksum = layout.has_checksum
+    return table_metadata((count,), "variable_length_bytes", chunks, attributes or {}, fill_value, checksum=checksum)
+
+
+def _objects(blobs: Sequence[bytes]) -> npt.NDArray[Any]:
+    values = np.empty(len(blobs), object)
+    values[:] = blobs
+    return values
+
+
+def _runs(chunks: Ints) -> tuple[Ints, Ints]:
+    """The distinct rows of sorted ``chunks``, and where each starts."""
+    if len(chunks) == 0:
+        return chunks, np.zeros(1, np.int64)
+    new = np.flatnonzero((chunks[1:] != chunks[:-1]).any(axis=1)) + 1
+    first = np.concatenate([[0], new])
+    return chunks[first], starts_of(np.diff(np.concatenate([first, [len(chunks)]])))

@@ -1,0 +1,137 @@
+"""The fragment index of a cell: which rows of the cell make up each fragment. Bytes to arrays and back.
+
+A fragment is a range of rows or a list of them; a list may name rows twice, and rows of other fragments.
+
+::
+
+    u32 magic  u16 version  u16 flags  u32 fragments F  u32 ranges R
+    bitmap, a bit for each fragment (1: a range), padded to 8 bytes
+    R times: i64 first row, i64 number of rows
+    u32 offsets of the F - R lists, and the end of the last; there if F > 0
+    i64 row numbers of the lists
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from zardine.errors import ChunkDecodeError
+from zardine.vectors.format.ragged import Ints, ranges, starts_of
+
+_HEADER = struct.Struct("<IHHII")
+_MAGIC, _VERSION = 0x5A564647, 1
+_MOST_ROWS = 2**31
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FragmentIndex:
+    """The fragments of one cell: ``counts[f]`` rows of fragment ``f`` follow those of the one before in ``rows``."""
+
+    counts: Ints
+    rows: Ints
+    all_ranges: bool
+    """Whether every fragment is stored as a range."""
+
+    def tiles(self, row_count: int) -> bool:
+        """Whether the fragments are ranges that cut all rows in pieces, in order."""
+        return self.all_ranges and len(self.rows) == row_count and bool((self.rows == np.arange(len(self.rows))).all())
+
+
+def encode_indexes(fragments_before: Ints, counts: Ints, rows: Ints) -> list[bytes]:
+    """The index of each cell: cell ``c`` has fragments ``fragments_before[c]`` to ``fragments_before[c + 1]``.
+
+    ``rows`` are local to their cell. Consecutive rows become a range, and so does a fragment without rows.
+    """
+    at = starts_of(counts)
+    first = rows[np.minimum(at[:-1], max(len(rows) - 1, 0))] if len(rows) else np.zeros(len(counts), np.int64)
+    breaks = np.zeros(len(rows) + 1, np.int64)
+    if len(rows) > 1:
+        np.cumsum(rows[1:] != rows[:-1] + 1, out=breaks[1:-1])
+        breaks[-1] = breaks[-2]
+    is_range = (counts == 0) | (breaks[np.maximum(at[1:] - 1, 0)] == breaks[np.minimum(at[:-1], len(rows))])
+    table = np.stack([first, counts], axis=1).astype("<i8")
+    _place_empty(table, counts, is_range, fragments_before)
+    blobs = []
+    for start, stop in zip(fragments_before[:-1].tolist(), fragments_before[1:].tolist(), strict=True):
+        blobs.append(_encode(table[start:stop], is_range[start:stop], rows, at[start : stop + 1]))
+    return blobs
+
+
+def decode_index(blob: bytes, row_count: int) -> FragmentIndex:
+    """The fragments of a cell of ``row_count`` rows.
+
+    Raises :class:`~zardine.errors.ChunkDecodeError` for bytes that are no index, or that name other rows.
+    """
+    if len(blob) < _HEADER.size:
+        raise ChunkDecodeError(f"a fragment index has 16 bytes at least, not {len(blob)}")
+    magic, version, flags, fragments, range_count = _HEADER.unpack_from(blob)
+    if (magic, version, flags) != (_MAGIC, _VERSION, 0):
+        raise ChunkDecodeError(f"no fragment index: magic {magic:#x}, version {version}, flags {flags}")
+    if fragments == 0 and range_count == 0 and len(blob) == _HEADER.size:
+        return FragmentIndex(np.zeros(0, np.int64), np.zeros(0, np.int64), True)
+    bitmap_end = _HEADER.size + (fragments + 63) // 64 * 8
+    table_end = bitmap_end + 16 * range_count
+    offsets_end = table_end + 4 * (fragments - range_count + 1)
+    if range_count > fragments or len(blob) < offsets_end:
+        raise ChunkDecodeError(f"{len(blob)} bytes are too few for {fragments} fragments, {range_count} of them ranges")
+    bits = np.unpackbits(np.frombuffer(blob, np.uint8, bitmap_end - 16, 16), bitorder="little")
+    is_range = bits[:fragments].astype(np.bool_)
+    if int(is_range.sum()) != range_count or bits[fragments:].any():
+        raise ChunkDecodeError(f"the bitmap marks {int(bits.sum())} fragments as ranges, the header says {range_count}")
+    table = np.frombuffer(blob, "<i8", 2 * range_count, bitmap_end).reshape(-1, 2)
+    offsets = np.frombuffer(blob, "<u4", fragments - range_count + 1, table_end).astype(np.int64)
+    if offsets[0] != 0 or (np.diff(offsets) < 0).any() or len(blob) != offsets_end + 8 * int(offsets[-1]):
+        raise ChunkDecodeError("the offsets of the listed rows do not ascend from 0 to the end of the index")
+    listed = np.frombuffer(blob, "<i8", int(offsets[-1]), offsets_end)
+    first, counts_of_ranges = table[:, 0], table[:, 1]
+    if (
+        (len(table) and (table.min() < 0 or (first > row_count).any() or (counts_of_ranges > row_count - first).any()))
+        or (len(listed) and (listed.min() < 0 or listed.max() >= row_count))
+        or int(counts_of_ranges.sum()) + len(listed) > _MOST_ROWS
+    ):
+        raise ChunkDecodeError(f"the fragment index names rows that the cell, of {row_count} rows, does not have")
+    counts = np.empty(fragments, np.int64)
+    counts[is_range] = counts_of_ranges
+    counts[~is_range] = np.diff(offsets)
+    if range_count == fragments:
+        return FragmentIndex(counts, ranges(first, counts_of_ranges), True)
+    rows = np.empty(int(counts.sum()), np.int64)
+    place = np.repeat(is_range, counts)
+    rows[place] = ranges(first, counts_of_ranges)
+    rows[~place] = listed
+    return FragmentIndex(counts, rows, False)
+
+
+def _place_empty(table: Ints, counts: Ints, is_range: Ints, fragments_before: Ints) -> None:
+    """Let fragments without rows start where the range before them ends, in their cell."""
+    empty = np.flatnonzero(counts == 0)
+    if len(empty) == 0:
+        return
+    number = np.arange(len(counts))
+    last = np.maximum.accumulate(np.where((counts > 0) & is_range, number, -1))[empty]
+    cell_start = fragments_before[np.searchsorted(fragments_before, empty, side="right") - 1]
+    before = table[np.maximum(last, 0)].sum(axis=1)
+    table[empty, 0] = np.where(last >= cell_start, before, 0)
+
+
+def _encode(table: Ints, is_range: Ints, rows: Ints, at: Ints) -> bytes:
+    fragments = len(table)
+    if fragments == 0:
+        return _HEADER.pack(_MAGIC, _VERSION, 0, 0, 0)
+    size = (fragments + 63) // 64 * 8
+    if is_range.all():
+        bitmap = ((1 << fragments) - 1).to_bytes(size, "little")
+        return _HEADER.pack(_MAGIC, _VERSION, 0, fragments, fragments) + bitmap + table.tobytes() + bytes(4)
+    lists = [rows[at[f] : at[f + 1]] for f in np.flatnonzero(~is_range).tolist()]
+    return b"".join(
+        (
+            _HEADER.pack(_MAGIC, _VERSION, 0, fragments, int(is_range.sum())),
+            np.packbits(is_range, bitorder="little").tobytes().ljust(size, b"\0"),
+            table[is_range].tobytes(),
+            starts_of([len(each) for each in lists]).astype("<u4").tobytes(),
+            np.concatenate(lists).astype("<i8").tobytes(),
+        )
+    )

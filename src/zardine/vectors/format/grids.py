@@ -1,0 +1,104 @@
+"""From positions to chunks and bins: pure arithmetic.
+
+A chunk is a box of size ``chunk_shape``; it holds its lower faces and not its upper ones. The chunk of a position is
+``floor(position / chunk_shape)``, computed in float64: that is monotonic, so that the chunks of a closed box are those
+from ``floor(lo / chunk_shape)`` to ``floor(hi / chunk_shape)``, and none of its points is in another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import DataError
+from zardine.vectors.format.ragged import Ints
+
+_MOST_COORDINATE = 2**53
+
+
+def chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> Ints:
+    """The chunk of each position: shape ``(N, D)``. Raises :class:`DataError` for NaN and for what is too far away."""
+    quotients = np.floor(np.divide(positions, np.asarray(chunk_shape, np.float64), dtype=np.float64))
+    if quotients.size and not np.abs(quotients).max() <= _MOST_COORDINATE:  # also true of NaN
+        raise DataError(f"positions are more than 2^53 chunks of {tuple(chunk_shape)} away from the origin, or NaN")
+    chunks: Ints = quotients.astype(np.int64)
+    return chunks
+
+
+def bins_per_chunk(chunk_shape: Sequence[float], bin_shape: Sequence[float]) -> tuple[int, ...]:
+    """How many bins a chunk has along each axis. Raises :class:`DataError` unless they divide it evenly."""
+    ratios = tuple(a / b for a, b in zip(chunk_shape, bin_shape, strict=True))
+    if max(ratios, default=0) > 2**31:
+        raise DataError(f"chunks of {tuple(chunk_shape)} have too many bins of {tuple(bin_shape)}")
+    counts = tuple(round(ratio) for ratio in ratios)
+    if any(count < 1 or abs(ratio - count) > 1e-6 * count for ratio, count in zip(ratios, counts, strict=True)):
+        raise DataError(f"bins of {tuple(bin_shape)} do not divide chunks of {tuple(chunk_shape)} evenly")
+    return counts
+
+
+def bins_of(positions: npt.NDArray[Any], chunks: Ints, chunk_shape: Sequence[float], per_chunk: Sequence[int]) -> Ints:
+    """For each position the number of its bin within its chunk, in C order of the bins.
+
+    The bin is ``floor(position / bin_shape)``, which is how zarr-vectors finds the bins of a box. Where rounding puts
+    that beside the chunk, the nearest bin of the chunk is taken.
+    """
+    sizes = [_plain(size / count) for size, count in zip(chunk_shape, per_chunk, strict=True)]
+    local = np.floor(np.divide(positions, sizes, dtype=np.float64)) - chunks * np.asarray(per_chunk, np.float64)
+    local = np.clip(local, 0, np.asarray(per_chunk) - 1).astype(np.int64)
+    return np.asarray(np.ravel_multi_index(tuple(local.T), tuple(per_chunk)), np.int64)
+
+
+def _plain(size: float) -> float:
+    """The size that a user meant: 0.1 for what 0.3 / 3 gives; the same number where none of few digits is near."""
+    rounded = float(f"{size:.12g}")
+    return rounded if abs(rounded - size) <= 4 * np.spacing(size) else size
+
+
+def grid_for(
+    low: Sequence[float] | npt.NDArray[Any], high: Sequence[float] | npt.NDArray[Any], chunk_shape: Sequence[float]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Origin and shape, in chunks, of the smallest grid that holds the closed box from ``low`` to ``high``."""
+    corners = chunks_of(np.asarray([low, high], np.float64), chunk_shape)
+    origin, last = corners.tolist()
+    shape = tuple(max(1, b - a + 1) for a, b in zip(origin, last, strict=True))
+    if prod(shape) > 2**40:
+        raise DataError(
+            f"from {np.asarray(low).tolist()} to {np.asarray(high).tolist()} a grid has {shape} chunks of "
+            f"{tuple(chunk_shape)}, which is too many. The size of chunks is chosen when a store is written, as "
+            "chunk_shape; positions this far apart need a larger one"
+        )
+    return tuple(origin), shape
+
+
+def automatic_chunk_shape(low: npt.NDArray[Any], high: npt.NDArray[Any], count: int) -> tuple[float, ...]:
+    """A chunk shape, the same along each axis, of which about one holds 8,192 of ``count`` evenly spread points."""
+    corners = np.asarray([low, high], np.float64)
+    with np.errstate(over="ignore"):
+        extent = np.maximum(corners[1] - corners[0], 0)
+    if not np.isfinite(extent).all():
+        raise DataError(f"from {corners[0].tolist()} to {corners[1].tolist()} is farther than float64 can tell")
+    spread = extent[extent > 0]
+    if len(spread) == 0:
+        return (1.0,) * len(extent)
+    wanted = max(1.0, count / 8192)
+    with np.errstate(over="ignore", under="ignore"):
+        volume = float(np.prod(spread)) / wanted
+    if 0 < volume < np.inf:
+        side = volume ** (1 / len(spread))
+    else:
+        side = float(np.exp((np.log(spread).sum() - np.log(wanted)) / len(spread)))
+    side = max(side, float(spread.max()) / 4096, float(np.abs(corners).max()) / 2**40)
+    return (side,) * len(extent)
+
+
+def in_box(positions: npt.NDArray[Any], low: Sequence[float], high: Sequence[float]) -> npt.NDArray[np.bool_]:
+    """Which positions lie in the closed box."""
+    inside = np.ones(len(positions), np.bool_)
+    for axis, (a, b) in enumerate(zip(low, high, strict=True)):
+        column = positions[:, axis]
+        inside &= (column >= np.float64(a)) & (column <= np.float64(b))
+    return inside

@@ -1,0 +1,255 @@
+"""Which rows of a level a reader asked for: from boxes, chunks, objects, groups and values of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from math import floor, prod
+from sys import float_info
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import SelectionError
+from zardine.vectors.content.arguments import checked_box
+from zardine.vectors.content.content import Content
+from zardine.vectors.format.grids import in_box
+from zardine.vectors.format.kinds import KINDS
+from zardine.vectors.format.ragged import Ints, find_rows, row_numbers, unique_rows
+from zardine.vectors.reading.conditions import holds
+from zardine.vectors.reading.loading import load_cells
+from zardine.vectors.reading.loading_objects import Manifests, load_groups, load_manifests, with_objects
+from zardine.vectors.reading.presence import check_on_grid, present_chunks
+from zardine.vectors.reading.query import ALL, Names, Query
+from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.store import Level
+
+_MORE_CHUNKS = 64
+_FARTHEST = 2.0**53
+"""Chunks from the origin that a position may be away."""
+
+_Chunk = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What a query found: cells, and which of their rows are wanted."""
+
+    level: Level
+    content: Content
+    manifests: Manifests | None
+    rows: Ints
+    """Ascending."""
+    objects: Ints | None = None
+    """Rows of the objects that were found, where whole objects were looked for."""
+    wanted: Ints | None = None
+    """Rows of the objects that were asked for, by id or group."""
+
+
+def check_geometry(level: Level, *names: str) -> None:
+    """Raise :class:`SelectionError` for a store that holds another geometry, whose vertices are connected otherwise."""
+    held = [name for name in level.owner.root.geometry_types if name in KINDS]
+    if held and not set(held) & set(names):
+        raise SelectionError(f"{level.owner.name} holds a {held[0]}: see {KINDS[held[0]].reader}, or read_points")
+
+
+def run_query(level: Level, query: Query, *, fragments: bool = False, whole_objects: bool = False) -> Found:
+    """The vertices that ``query`` asks for; ``fragments``: the fragment index is needed in any case.
+
+    With ``whole_objects`` every object with a vertex that is found is found whole; ``bbox``, ``chunks`` and ``where``
+    choose objects then.
+    """
+    manifests = load_manifests(level)
+    wanted = wanted_objects(level, manifests, query)
+    chosen = None if manifests is None or wanted is None else manifests.take(wanted)
+    vertices = level.cells("vertices")
+    chunks = chunks_for(level, query, chosen, vertices)
+    whole = None if not whole_objects or manifests is None or chunks is None else chunks
+    if whole is not None and manifests is not None:  # with what else belongs to objects there: one look at each shard
+        more = _chunks_of_objects_in(manifests if chosen is None else chosen, whole)
+        if len(more) <= _MORE_CHUNKS + 4 * len(whole):
+            chunks, whole = more, None
+    content = _load(level, chunks, query, manifests, fragments, vertices)
+    rows = matching_rows(level, content, query, wanted)
+    if not whole_objects or manifests is None:
+        return Found(level, content, manifests, rows, wanted=wanted)
+    objects = content.objects_with(rows)
+    if query.bbox is None and query.where is None and query.chunks is None:
+        objects = np.arange(len(manifests.ids)) if wanted is None else wanted
+    elif wanted is not None:
+        objects = np.intersect1d(objects, wanted)
+    if whole is not None:
+        content = _load(level, unique_rows(manifests.take(objects).chunks)[0], query, manifests, fragments)
+    return Found(level, content, manifests, np.flatnonzero(content.rows_in(objects)), objects, wanted)
+
+
+def _chunks_of_objects_in(manifests: Manifests, chunks: Ints) -> Ints:
+    """All chunks of the objects that have a fragment in one of ``chunks``, and these."""
+    near = find_rows(chunks, manifests.chunks) >= 0
+    owner = row_numbers(np.diff(manifests.starts))
+    objects = np.unique(owner[near])
+    return unique_rows(np.concatenate([chunks, manifests.chunks[np.isin(owner, objects)]]))[0]
+
+
+def wanted_objects(level: Level, manifests: Manifests | None, query: Query) -> Ints | None:
+    """Rows of the objects that a query names by id or group; ``None``: it names none, so that all will do."""
+    if query.object_ids is None and query.group_ids is None:
+        return None
+    if manifests is None:
+        raise SelectionError(f"level {level.document.level} of {level.owner.name} has no objects")
+    rows = None
+    if query.object_ids is not None:
+        rows = np.unique(manifests.rows_of(np.asarray(query.object_ids)))
+    if query.group_ids is not None:
+        groups = load_groups(level, attributes=None)
+        numbers = np.asarray(query.group_ids)
+        count = 0 if groups is None else len(groups.members)
+        if groups is None or ((numbers < 0) | (numbers >= count)).any():
+            raise SelectionError(f"group_ids {numbers.tolist()}: there are {count} groups, numbered from 0")
+        members = np.concatenate([np.zeros(0, np.int64), *(groups.members[n] for n in numbers.tolist())])
+        members = np.unique(manifests.rows_of(members))
+        rows = members if rows is None else np.intersect1d(rows, members)
+    return rows
+
+
+def chunks_for(level: Level, query: Query, manifests: Manifests | None, vertices: CellArray | None) -> Ints | None:
+    """The chunks that may hold what a query asks for; ``None``: all. ``manifests``: those of the wanted objects."""
+    found: Ints | None = None
+    if manifests is not None:
+        found = unique_rows(manifests.chunks)[0]
+    if query.chunks is not None:
+        given = _given_chunks(level, query.chunks)
+        found = given if found is None else _both(found, given)
+    if query.bbox is not None:
+        low, high = _chunk_box(level, query.bbox)
+        if found is not None:
+            space = found[:, -len(low) :]
+            return found[((space >= low) & (space <= high)).all(axis=1)]
+        return None if vertices is None else _present_in_box(level, vertices, low, high)
+    return found
+
+
+def _given_chunks(level: Level, chunks: Collection[Sequence[int]]) -> Ints:
+    try:
+        given = np.asarray(list(chunks))
+    except (TypeError, ValueError):
+        given = np.zeros(1)
+    if given.size == 0 and given.ndim < 3:
+        given = np.zeros((0, level.rank), np.int64)
+    good = given.dtype.kind == "i" or (given.dtype.kind == "u" and (given < 2**63).all())
+    if given.ndim != 2 or given.shape[1] != level.rank or not good:
+        raise SelectionError(f"chunks are rows of {level.rank} integers, not {given.dtype} of shape {given.shape}")
+    rows: Ints = unique_rows(given.astype(np.int64))[0]
+    return rows
+
+
+def matching_rows(level: Level, content: Content, query: Query, wanted: Ints | None) -> Ints:
+    """Rows of ``content`` for which all holds that ``query`` says."""
+    matches = content.visible()
+    if query.chunks is not None:  # more than these may have been loaded
+        given = _given_chunks(level, query.chunks)
+        matches = matches & (find_rows(given, content.keys) >= 0)[content.cell_of_rows()]
+    if query.bbox is not None:
+        matches = matches & in_box(content.positions, *checked_box(query.bbox, level.owner.root.ndim))
+    if wanted is not None:
+        matches = matches & content.rows_in(wanted)
+    for name, condition in (query.where or {}).items():
+        matches = matches & holds(content.vertex_attributes[name].decoded(), condition, name)
+    return np.flatnonzero(matches)
+
+
+def values_of(columns: Mapping[str, Any], rows: Ints, names: Names) -> dict[str, npt.NDArray[Any]]:
+    """The values of some rows, of the attributes that were asked for."""
+    if names is None:
+        return {}
+    wanted = columns if names == ALL else [names] if isinstance(names, str) else names
+    return {name: columns[name].take(rows).decoded() for name in wanted}
+
+
+def ids_of_rows(found: Found) -> npt.NDArray[np.int64] | None:
+    """The object id of each found row: of objects that share it the first, of those that were asked for."""
+    if found.manifests is None:
+        return None
+    rows = found.content.row_object(found.wanted)[found.rows]
+    return np.where(rows >= 0, found.manifests.ids[rows] if len(found.manifests.ids) else -1, -1)
+
+
+def _load(
+    level: Level,
+    chunks: Ints | None,
+    query: Query,
+    manifests: Manifests | None,
+    fragments: bool,
+    vertices: CellArray | None = None,
+) -> Content:
+    names: Names = query.attributes
+    if query.where and names != ALL:
+        given = [] if names is None else [names] if isinstance(names, str) else list(names)
+        names = list(dict.fromkeys([*given, *query.where]))
+    needed = fragments or manifests is not None
+    content = load_cells(level, chunks, vertex_attributes=names, fragments=needed, vertices=vertices)
+    for name in query.where or {}:
+        if name not in content.vertex_attributes:
+            raise SelectionError(f"{level.owner.name} has no vertex attribute {name!r}")
+    return with_objects(level, content, manifests, asked=chunks)
+
+
+def _present_in_box(level: Level, vertices: CellArray, low: _Chunk, high: _Chunk) -> Ints | None:
+    """The chunks in a box of chunks: all on the grid where they are few, else those that are known to be there."""
+    start = vertices.origin
+    end = tuple(a + size - 1 for a, size in zip(start, vertices.array.shape, strict=True))
+    lead = level.rank - len(low)
+    first = (*start[:lead], *map(max, low, start[lead:]))
+    last = (*end[:lead], *map(min, high, end[lead:]))
+    if first == start and last == end:
+        return None  # everything: then the number of vertices is checked as well
+    beyond = any(a < b for a, b in zip(low, start[lead:], strict=True))
+    if beyond or lead or any(a > b for a, b in zip(high, end[lead:], strict=True)):
+        _check_beyond(level, vertices, low, high)
+    shape = [max(0, b - a + 1) for a, b in zip(first, last, strict=True)]
+    if prod(shape) <= _few(vertices):
+        return np.indices(shape, np.int64).reshape(level.rank, -1).T + np.array(first, np.int64)
+    present = present_chunks(vertices, level.cells("vertex_fragments"))
+    return present[((present >= first) & (present <= last)).all(axis=1)]
+
+
+def _check_beyond(level: Level, vertices: CellArray, low: _Chunk, high: _Chunk) -> None:
+    """Raise where a chunk in the box is listed that the grid does not have: its cell is lost."""
+    listed = vertices.listed()
+    if listed is None:
+        index = level.cells("vertex_fragments")
+        listed = None if index is None else index.listed()
+    if listed is not None:
+        space = listed[:, -len(low) :]
+        check_on_grid(vertices, listed[((space >= low) & (space <= high)).all(axis=1)])
+
+
+def _few(vertices: CellArray) -> int:
+    listed = vertices.attributes.get("nonempty_chunks")
+    return 64 + (2 * len(listed) if isinstance(listed, Sequence) else 0)
+
+
+def _chunk_box(level: Level, bbox: Any) -> tuple[_Chunk, _Chunk]:
+    """The first and the last chunk along each axis that a closed box touches.
+
+    Stores with bins may have been written by programs that find the chunk by way of the bin; rounding may then put a
+    point beside its chunk, so that a face close to that of a chunk counts for both.
+    """
+    root = level.owner.root
+    low, high = checked_box(bbox, root.ndim)
+    slack = 1e-6 if root.bin_shape != root.chunk_shape else 0.0
+
+    def chunk_of(place: float, size: float, slack: float) -> int:
+        limit = min(_FARTHEST * size, float_info.max)
+        near = max(-limit, min(place, limit))
+        near += slack * max(size, abs(near))
+        return floor(max(-limit, min(near, limit)) / size)
+
+    size = level.document.chunk_shape
+    return tuple(map(chunk_of, low, size, repeat(-slack))), tuple(map(chunk_of, high, size, repeat(slack)))
+
+
+def _both(a: Ints, b: Ints) -> Ints:
+    return a[find_rows(b, a) >= 0]

@@ -1,0 +1,191 @@
+"""Cells as the encoded bytes they are stored as: finding, taking out of objects and putting into objects.
+
+An object is one cell, or a shard of many. Cells are numbered from the first one of the array, along each axis.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from zardine.buffers import BytesLike
+from zardine.codecs.chain import CodecChain
+from zardine.engine.freshness import check_fresh
+from zardine.engine.shard_size import read_index, read_whole_shard
+from zardine.engine.workers import for_each
+from zardine.errors import DataError
+from zardine.nodes.array import Array
+from zardine.settings import thread_count
+from zardine.sharding.index import ShardIndex, decode_index
+from zardine.vectors.format.ragged import Ints, unique_rows
+from zardine.vectors.storing.fresh_files import can_write_files, write_files
+
+_FRAME = struct.Struct("<II")
+
+
+def encode_cells(array: Array, cells: Sequence[bytes]) -> list[BytesLike]:
+    """The stored form of cells that are not empty."""
+    compressors = array._source.layout.chain((1,) * array.ndim).compressors
+    encoded = []
+    for cell in cells:
+        data: BytesLike = _FRAME.pack(1, len(cell)) + cell
+        for codec in compressors:
+            data = codec.encode(data)
+        encoded.append(data)
+    return encoded
+
+
+def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> None:
+    """Store encoded cells ``(C, K)`` of an array that no document names yet and that has none: each object once."""
+    source = array._source
+    store, prefix = source.store, f"{source.path}/" if source.path else ""
+    keys = source.layout.keys
+    if array.shards is None:
+        values = ((prefix + keys.encode(cell), data) for cell, data in zip(cells.tolist(), encoded, strict=True))
+        count = len(encoded)
+    else:
+        shards, number = unique_rows(cells // np.asarray(array.shards))
+        count = len(shards)
+        values = (
+            (prefix + keys.encode(where), data) for where, data in _assembled(array, cells, encoded, shards, number)
+        )
+    if can_write_files(store):
+        write_files(store, values)
+    else:
+        for_each(lambda pair: store.set(*pair), values, count, max(thread_count(), store.cost.requests))
+
+
+def read_files(array: Array, cells: Ints) -> list[bytes]:
+    """Cells that are files of their own, ``b""`` for those that are not there.
+
+    Raises :class:`~zardine.errors.CorruptionError` for damaged ones.
+    """
+    source = array._source
+    chain = source.layout.chain((1,) * array.ndim)
+    prefix = f"{source.path}/" if source.path else ""
+    found = []
+    for cell in cells.tolist():
+        key = prefix + source.layout.keys.encode(cell)
+        reading = source.store.read_up_to(key, chain.most_stored())
+        if reading is None:
+            check_fresh(source)
+            found.append(b"")
+        else:
+            try:
+                chain.check_stored(reading.size)
+                found.append(_decoded(chain, reading.parts[0]))
+            except DataError as error:
+                raise error.at(array=source.path, key=key, chunk=tuple(cell)) from None
+    return found
+
+
+def _decoded(chain: CodecChain, data: BytesLike) -> bytes:
+    """The cell that is stored as ``data``; where it is framed as usual, without making an array of it."""
+    body = data
+    for codec, limit in zip(reversed(chain.compressors), reversed(chain.limits), strict=True):
+        try:
+            body = codec.decode(body, limit.now())
+        except DataError as error:
+            raise error.at(codec=codec.name) from None
+    if not chain.filters and len(body) >= _FRAME.size and _FRAME.unpack_from(body) == (1, len(body) - _FRAME.size):
+        return bytes(body[_FRAME.size :])
+    cell: bytes = chain.decode(data).item()
+    return cell
+
+
+def stored_cells(array: Array) -> tuple[Ints, list[BytesLike]]:
+    """Every stored cell, encoded. Raises :class:`~zardine.errors.CorruptionError` for a damaged shard."""
+    source = array._source
+    cells: list[Ints] = []
+    encoded: list[BytesLike] = []
+    for where in _objects(array):
+        key = source.key(where)
+        layout, chain = source.layout.shard(where), source.layout.chain_of(where)
+        try:
+            if layout is None:
+                reading = source.store.read_up_to(key, chain.most_stored())
+                if reading is not None:
+                    chain.check_stored(reading.size)
+                    cells.append(np.array([where], np.int64))
+                    encoded.append(reading.parts[0])
+                continue
+            shard = read_whole_shard(source.store, key, layout, chain)
+        except DataError as error:
+            raise error.at(array=source.path, key=key) from None
+        if shard is None:
+            continue
+        index = shard.index
+        rows, inside = _rows(array, where, layout.grid, index)
+        cells.append(inside)
+        view = memoryview(shard.data)
+        for start, length in zip(index.offsets[rows].tolist(), index.lengths[rows].tolist(), strict=True):
+            encoded.append(view[start : start + length])
+    return np.concatenate([np.zeros((0, array.ndim), np.int64), *cells]), encoded
+
+
+def find_cells(array: Array, *, off_grid: bool = False) -> Ints:
+    """Every stored cell, by its key or by the index of its shard; with ``off_grid``, also what lies beyond the grid."""
+    source = array._source
+    cells: list[Ints] = []
+    for where in _objects(array, off_grid=off_grid):
+        layout = source.layout.shard(where)
+        if layout is None:
+            cells.append(np.array([where], np.int64))
+            continue
+        key = source.key(where)
+        try:
+            reading = read_index(source.store, key, layout)
+            if reading is None:
+                continue
+            layout.check_too_short(reading.size)
+            index = decode_index(reading.parts[0], layout.index_chain)
+        except DataError as error:
+            raise error.at(array=source.path, key=key) from None
+        cells.append(_rows(array, where, layout.grid, index, off_grid=off_grid)[1])
+    return np.concatenate([np.zeros((0, array.ndim), np.int64), *cells])
+
+
+def _rows(
+    array: Array, where: Sequence[int], grid: Sequence[int], index: ShardIndex, *, off_grid: bool = False
+) -> tuple[Ints, Ints]:
+    """Rows of a shard's index that hold cells of the array, and these cells."""
+    rows = np.flatnonzero(index.stored())
+    inner = np.stack(np.unravel_index(rows, tuple(grid)), axis=1) if len(rows) else np.zeros((0, array.ndim), np.int64)
+    cells = inner + np.asarray(where) * np.asarray(grid)
+    inside = (cells < np.asarray(array.shape)).all(axis=1) | off_grid
+    return rows[inside], cells[inside]
+
+
+def _assembled(
+    array: Array, cells: Ints, encoded: Sequence[BytesLike], shards: Ints, number: Ints
+) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    shape = array.shards
+    assert shape is not None
+    layout = array._source.layout.shard(tuple(shards[0].tolist())) if len(shards) else None
+    rows = np.ravel_multi_index(tuple((cells % np.asarray(shape)).T), shape) if len(cells) else number
+    order = np.argsort(number, kind="stable")
+    edges = np.searchsorted(number[order], np.arange(len(shards) + 1)).tolist()
+    for which, where in enumerate(map(tuple, shards.tolist())):
+        assert layout is not None
+        chunks: list[BytesLike | None] = [None] * layout.count
+        for cell in order[edges[which] : edges[which + 1]].tolist():
+            chunks[int(rows[cell])] = encoded[cell]
+        yield where, layout.assemble(chunks)
+
+
+def _objects(array: Array, *, off_grid: bool = False) -> Iterator[tuple[int, ...]]:
+    """Grid coordinates of the stored objects; with ``off_grid``, also of those that the grid does not have."""
+    source = array._source
+    grid = tuple(axis.count for axis in source.layout.grids.objects)
+    first = source.layout.keys.encode((0,) * len(grid))
+    separator = first[1] if len(first) > 1 else "/"
+    prefix = f"{source.path}/" if source.path else ""
+    names = source.store.list_prefix(f"{prefix}{first[0]}/") if separator == "/" else source.store.list_dir(prefix)[0]
+    for name in names:
+        parts = name[len(prefix) :].split(separator)[1:]
+        if all(part.isdecimal() and part.isascii() for part in parts) and len(parts) == len(grid):
+            where = tuple(map(int, parts))
+            if off_grid or all(a < b for a, b in zip(where, grid, strict=True)):
+                yield where

@@ -1,0 +1,172 @@
+"""Arrays with one cell of bytes for each chunk: many cells are read, or written, at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.engine.freshness import leave_to_owner
+from zardine.errors import ContainsGroupError, CorruptionError, UnsupportedError
+from zardine.hierarchy.find import describe, find_node
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.node_names import join_path
+from zardine.nodes.array import Array
+from zardine.stores.base import Store
+from zardine.vectors.format.layouts import Layout
+from zardine.vectors.format.ragged import Ints, box_of
+from zardine.vectors.storing.cell_bytes import find_cells, read_files
+
+NONEMPTY, ORIGIN = "nonempty_chunks", "chunk_grid_origin"
+
+_MOST_PARSED = 16
+_parsed: dict[int, tuple[Any, int, Ints | None]] = {}
+"""Lists of chunks seen lately, by the identity of what a document says, which does not change: it is held here."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellArray:
+    """An array with one cell for each chunk. Cells are named by the chunk they belong to: a row of integers."""
+
+    array: Array
+    origin: tuple[int, ...]
+    """The chunk of the first cell."""
+
+    @classmethod
+    def open(cls, store: Store, path: str, metadata: ArrayMetadata | None = None) -> CellArray | None:
+        """The array at ``path`` (with the document ``metadata``, if that is known); ``None`` where there is none."""
+        if metadata is None:
+            node = find_node(store, path, 3)
+            if node is None:
+                return None
+            if not isinstance(node, ArrayMetadata):
+                raise ContainsGroupError(f"{path} is a group; an array of cells is expected")
+            metadata = node
+        if metadata.data_type.name not in ("bytes", "variable_length_bytes"):
+            raise CorruptionError(f"cells are of data type bytes, not {metadata.data_type.name}", array=path)
+        array = Array(store, path, metadata)
+        if any(size != 1 for size in array.chunks):
+            raise CorruptionError(f"cells are chunks of one element each, not of {array.chunks}", array=path)
+        leave_to_owner(array._source)
+        return cls(array, origin_of(metadata.attributes, len(metadata.shape), path))
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """What the document says."""
+        return self.array.metadata.attributes
+
+    @property
+    def layout(self) -> Layout:
+        """How it is stored."""
+        return Layout(self.array.shards, tuple(self.array.compressors))
+
+    @property
+    def rank(self) -> int:
+        """Axes of the grid."""
+        return len(self.origin)
+
+    def listed(self) -> Ints | None:
+        """The chunks of ``nonempty_chunks``, as they stand there; ``None`` where it is missing or makes no sense."""
+        keys = self.attributes.get(NONEMPTY)
+        known = _parsed.get(id(keys))
+        if known is not None and known[0] is keys and known[1] == self.rank:
+            return known[2]
+        found = parse_keys(keys, self.rank)
+        if found is not None:
+            found.flags.writeable = False
+        if len(_parsed) >= _MOST_PARSED:
+            _parsed.clear()
+        _parsed[id(keys)] = keys, self.rank, found
+        return found
+
+    def found(self) -> Ints:
+        """The chunks whose cells are stored, by looking: at keys, and at the indexes of shards.
+
+        Raises :class:`~zardine.errors.UnsupportedError` where the store, a web server, does not tell.
+        """
+        try:
+            chunks: Ints = find_cells(self.array) + np.asarray(self.origin)
+        except UnsupportedError:
+            place = describe(self.array.store, self.array.path)
+            raise UnsupportedError(
+                f"which chunks of {place} are stored cannot be told: its {NONEMPTY} is missing or contradicts another, "
+                "and nothing can be listed here; zardine.vectors.repair(...) where the store lies adds it"
+            ) from None
+        return chunks
+
+    def count(self) -> int:
+        """How many chunks are listed; where no list makes sense, how many are stored, as :meth:`found` says."""
+        listed = self.listed()
+        return len(self.found() if listed is None else listed)
+
+    def inside(self, chunks: Ints) -> npt.NDArray[np.bool_]:
+        """Which chunks are on the grid."""
+        local = chunks - np.asarray(self.origin)
+        return np.asarray(((local >= 0) & (local < np.asarray(self.array.shape))).all(axis=1), np.bool_)
+
+    def read(self, chunks: Ints) -> list[bytes]:
+        """The cells of ``chunks`` ``(C, K)``; ``b""`` for those that are not stored, or off the grid."""
+        if len(chunks) == 0:
+            return []
+        on_grid = self.inside(chunks)
+        local = chunks[on_grid] - np.asarray(self.origin)
+        plain = self.array.shards is None and self.array.store.gives_files
+        if plain:
+            found = read_files(self.array, local)
+        else:
+            box = box_of(local)
+            values = self.array.get_coordinate_selection(tuple(local.T)) if box is None else self.array[box]
+            found = values.reshape(-1).tolist()
+        if on_grid.all():
+            return found
+        cells = [b""] * len(chunks)
+        for place, cell in zip(np.flatnonzero(on_grid).tolist(), found, strict=True):
+            cells[place] = cell
+        return cells
+
+
+def origin_of(attributes: Mapping[str, Any], rank: int, path: str = "") -> tuple[int, ...]:
+    """The chunk of an array's first cell. Raises :class:`CorruptionError` for what is no such thing."""
+    origin = attributes.get(ORIGIN)
+    if origin is None:
+        return (0,) * rank
+    good = isinstance(origin, Sequence) and len(origin) == rank
+    if not good or not all(type(each) is int and abs(each) <= 2**53 for each in origin):
+        raise CorruptionError(f"{ORIGIN} is {origin!r}: {rank} integers are needed", array=path)
+    return tuple(origin)
+
+
+def key_texts(chunks: Ints) -> list[str]:
+    """``nonempty_chunks`` for ``chunks``: sorted as text."""
+    return sorted(".".join(map(str, chunk)) for chunk in chunks.tolist())
+
+
+def parse_keys(keys: Any, rank: int) -> Ints | None:
+    """The chunks that ``nonempty_chunks`` names; ``None`` for what is no list of keys of ``rank`` numbers."""
+    if not isinstance(keys, Sequence) or isinstance(keys, str):
+        return None
+    if not keys:
+        return np.zeros((0, rank), np.int64)
+    try:
+        numbers = np.array([int(each) for each in ".".join(keys).split(".")], np.int64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if len(numbers) != rank * len(keys) or any(key.count(".") != rank - 1 for key in keys):
+        return None
+    return numbers.reshape(-1, rank)
+
+
+def cell_attributes(chunks: Ints, origin: Sequence[int], more: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of an array with cells for ``chunks``."""
+    attributes: dict[str, Any] = {NONEMPTY: key_texts(chunks)}
+    if any(origin):
+        attributes[ORIGIN] = [int(each) for each in origin]
+    return {**attributes, **more}
+
+
+def child(path: str, *names: str) -> str:
+    """A path below ``path``."""
+    return join_path(path, "/".join(names))

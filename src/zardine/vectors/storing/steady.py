@@ -1,0 +1,93 @@
+"""Reading arrays of a level while a conversion stores them anew: a look at the document again, before a word of loss.
+
+A conversion stores an array beside what is stored of it, changes the document, and erases the old objects
+(:mod:`~zardine.vectors.storing.rebuilding`). Whoever read the document before finds nothing, or something else, under
+the keys that it names; the new document names others, and the cells are the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from zardine.errors import ArrayChangedError, DataError, NodeNotFoundError, ZardineError
+from zardine.vectors.format.ragged import Ints, find_rows
+from zardine.vectors.storing.cells import CellArray
+
+T = TypeVar("T")
+
+WAITS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.1, 0.2, 0.2, 0.5, 0.5)
+"""Seconds before each look at a document that has just changed; the first comes in any case."""
+
+Reopen = Callable[[], "CellArray | None"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SteadyCells(CellArray):
+    """An array of cells that is looked for anew, a few times, before what it lacks counts as lost."""
+
+    reopen: Reopen
+    """The array as its document is now."""
+
+    def read(self, chunks: Ints) -> list[bytes]:
+        """See :meth:`CellArray.read`; raises only for what is still wrong by the newest document."""
+        return steadily(self, self.reopen, lambda array: CellArray.read(array, chunks), self._whole(chunks))
+
+    def found(self) -> Ints:
+        """See :meth:`CellArray.found`."""
+
+        def unchanged(array: CellArray, _: Ints) -> bool:
+            newer = _reopened(self.reopen)
+            return newer is None or newer.array.metadata == array.array.metadata
+
+        return steadily(self, self.reopen, CellArray.found, unchanged)
+
+    def _whole(self, chunks: Ints) -> Callable[[CellArray, list[bytes]], bool]:
+        def whole(array: CellArray, cells: list[bytes]) -> bool:
+            if all(cells):
+                return True
+            listed = array.listed()
+            if listed is None:
+                return False
+            empty = chunks[~np.fromiter(map(bool, cells), np.bool_, len(cells))]
+            return bool((find_rows(listed, empty) < 0).all())
+
+        return whole
+
+
+def steadily(
+    array: CellArray, reopen: Reopen, read: Callable[[CellArray], T], good: Callable[[CellArray, T], bool]
+) -> T:
+    """What ``read`` gives; again with the newest document while that changes and there are errors, or it is not good.
+
+    The last answer counts, good or not; the last error is raised.
+    """
+    for turn, wait in enumerate((*WAITS, None)):
+        fault: Exception | None = None
+        try:
+            found = read(array)
+            if good(array, found):
+                return found
+        except (DataError, ArrayChangedError, NodeNotFoundError) as error:
+            fault = error
+        newer = None
+        if wait is not None:
+            time.sleep(wait)
+            newer = _reopened(reopen)
+        if newer is None or (turn and newer.array.metadata == array.array.metadata):
+            if fault is not None:
+                raise fault
+            return found
+        array = newer
+    raise AssertionError("unreachable")
+
+
+def _reopened(reopen: Reopen) -> CellArray | None:
+    try:
+        return reopen()
+    except ZardineError:
+        return None

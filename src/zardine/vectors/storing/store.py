@@ -1,0 +1,217 @@
+"""Opening the nodes of a level: the only place that knows of changes that were agreed on but not carried out yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from zardine.engine.freshness import leave_to_owner
+from zardine.errors import CorruptionError, MetadataError, UnsupportedError, ZardineError
+from zardine.hierarchy.find import child_names, describe, document_key, find_node, parse_found
+from zardine.hierarchy.place import find_place
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import NodeMetadata, parse_node_json
+from zardine.metadata.v3 import DOCUMENT_NAME
+from zardine.nodes.array import Array
+from zardine.stores.base import Reading, Store, Version
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.format.documents import LevelDocument, RootDocument, parse_level, parse_root
+from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.steady import SteadyCells
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PENDING = "zardine_pending"
+"""Attribute of a level's group: documents by path below the level (``None``: the node goes) that count already, though
+those that are stored are still the old ones. See :mod:`zardine.vectors.storing.transactions`."""
+
+
+UNFINISHED = "zardine_unfinished"
+"""Attribute of a level that is being made or removed, or was when the writer was killed: readers do not know it."""
+
+
+NEXT = "zardine_next"
+"""Attribute of level 0 while another store takes the place of one: the root document, the level's attributes and its
+pending documents, which are to come. See :mod:`zardine.vectors.changing.overwriting`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorStore:
+    """A store, opened: where it is, and what its root group says."""
+
+    store: Store
+    path: str
+    root: RootDocument
+    consolidated: Mapping[str, Any] | None = None
+    """Documents by path, as the root group repeats them: asked only for names, and only where nothing can be listed."""
+
+    @classmethod
+    def open(cls, path: StoreLike, *, writable: bool = False) -> VectorStore:
+        """The store at ``path``.
+
+        Raises :class:`~zardine.errors.NodeNotFoundError` where nothing is, :class:`~zardine.errors.MetadataError` for
+        what is no Zarr Vectors store or has a damaged root document.
+        """
+        from zardine.hierarchy.find import load_group
+
+        store, inner = find_place(path, mode="r+" if writable else None)
+        group = load_group(store, inner, 3)
+        root = _parsed(parse_root, group.attributes, describe(store, inner))
+        return cls(store, inner, root, group.consolidated_metadata)
+
+    @property
+    def name(self) -> str:
+        """For error texts."""
+        return describe(self.store, self.path)
+
+    def level_numbers(self) -> list[int]:
+        """The levels that are stored, finished or not, ascending; those of the root document where none are listed."""
+        try:
+            names = self.names("")
+        except UnsupportedError:
+            names = named_levels(self.root)
+        return sorted(int(name) for name in names if name.isdecimal() and name.isascii())
+
+    def finished_levels(self) -> list[int]:
+        """The levels that readers know, ascending: not those that are being made or removed, or were left so."""
+        return [number for number in self.level_numbers() if not number or not self.is_unfinished(number)]
+
+    def is_unfinished(self, number: int) -> bool:
+        """Whether a level is being made or removed, or was when the writer was killed."""
+        node = find_node(self.store, child(self.path, str(number)), 3)
+        return isinstance(node, GroupMetadata) and UNFINISHED in node.attributes
+
+    def names(self, relative: str) -> list[str]:
+        """Names of what is below a node: listed, or where that is not possible, from consolidated metadata."""
+        try:
+            return list(child_names(self.store, child(self.path, relative) if relative else self.path))
+        except UnsupportedError:
+            if self.consolidated is None:
+                raise
+        prefix = f"{relative}/" if relative else ""
+        return sorted({key[len(prefix) :].split("/")[0] for key in self.consolidated if key.startswith(prefix)})
+
+    def level(self, number: int, reading: Reading | None = None) -> Level:
+        """A level; ``reading``: its document, if that was read. Raises :class:`MetadataError` for none, or damage."""
+        path = child(self.path, str(number))
+        reading = self.store.read(document_key(path)) if reading is None else reading
+        node = (
+            None if reading is None else parse_found(DOCUMENT_NAME, {DOCUMENT_NAME: reading.parts[0]}, self.store, path)
+        )
+        if reading is None or not isinstance(node, GroupMetadata):
+            raise MetadataError(f"{self.name} has no level {number}; it has {self.level_numbers()}")
+        document = _parsed(parse_level, node.attributes, number, self.root, self.name)
+        pending = node.attributes.get(PENDING) or {}
+        if not isinstance(pending, Mapping):
+            raise MetadataError(f"{PENDING} of level {number} of {self.name} is no table of documents")
+        return Level(self, path, document, pending, reading.version)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """A level, opened."""
+
+    owner: VectorStore
+    path: str
+    document: LevelDocument
+    pending: Mapping[str, Any]
+    version: Version | None = None
+    """Of its document, as the store counts; ``None`` where it does not."""
+
+    def is_current(self) -> bool:
+        """Whether nobody has changed the level since it was opened; conversions of its arrays are no such change."""
+        try:
+            if self.version is not None:
+                return self.owner.store.version(document_key(self.path)) == self.version
+            return self.owner.level(self.document.level).document.attributes == self.document.attributes
+        except ZardineError:
+            return False  # who opens it again is told
+
+    @property
+    def rank(self) -> int:
+        """Axes of its chunk grid."""
+        return len(self.document.chunk_dims)
+
+    def node(self, relative: str) -> NodeMetadata | None:
+        """The document of the node below the level, or ``None``."""
+        if relative in self.pending:
+            document = self.pending[relative]
+            return None if document is None else parse_node_json(document, f"the pending document of {relative}")
+        return find_node(self.owner.store, child(self.path, relative), 3)
+
+    def names(self, relative: str) -> list[str]:
+        """Names of what is below a node (``""``: the level), sorted."""
+        own = str(self.document.level)
+        try:
+            found = set(self.owner.names(f"{own}/{relative}" if relative else own))
+        except UnsupportedError:
+            if relative and self.node(relative) is None:
+                return []
+            raise
+        prefix = f"{relative}/" if relative else ""
+        for path, document in self.pending.items():
+            if path.startswith(prefix) and "/" not in path[len(prefix) :]:
+                (found.discard if document is None else found.add)(path[len(prefix) :])
+        return sorted(found)
+
+    def cells(self, relative: str) -> CellArray | None:
+        """An array with one cell for each chunk, or ``None``."""
+        node = self.node(relative)
+        if node is None:
+            return None
+        if not isinstance(node, ArrayMetadata):
+            raise CorruptionError("a group is stored where an array of cells belongs", array=child(self.path, relative))
+        array = CellArray.open(self.owner.store, child(self.path, relative), node)
+        if array is None:
+            return None
+        if array.rank != self.rank:
+            reason = f"an array of {array.rank} axes, where the level's chunks have {self.rank}"
+            raise CorruptionError(reason, array=child(self.path, relative))
+        return SteadyCells(array.array, array.origin, lambda: self._again(relative))
+
+    def _again(self, relative: str) -> CellArray | None:
+        """An array of cells by the newest documents; ``None`` where there is none, or only in another state of all."""
+        newer = self.owner.level(self.document.level)
+        if newer.document.attributes != self.document.attributes and not self._settled_as(newer):
+            return None
+        return newer.cells(relative)
+
+    def _settled_as(self, newer: Level) -> bool:
+        """Whether ``newer`` is this level, with the change carried out that was agreed on."""
+        own = {name: value for name, value in self.document.attributes.items() if name != PENDING}
+        return not newer.pending and own == dict(newer.document.attributes)
+
+    def table(self, relative: str) -> Array | None:
+        """An array with one row for each object or group, or ``None``."""
+        node = self.node(relative)
+        if not isinstance(node, ArrayMetadata):
+            return None
+        array = Array(self.owner.store, child(self.path, relative), node)
+        leave_to_owner(array._source)
+        return array
+
+    def attributes(self, relative: str) -> Mapping[str, Any] | None:
+        """The attributes of a node, or ``None`` where there is none."""
+        node = self.node(relative)
+        return None if node is None else node.attributes
+
+
+def _parsed(parse: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What ``parse`` makes of attributes; numbers that no machine type holds are damage like any other."""
+    try:
+        return parse(*args, **kwargs)
+    except (TypeError, ArithmeticError) as fault:
+        raise MetadataError(f"a document of the store is invalid: {fault}") from None
+
+
+def named_levels(root: RootDocument) -> list[str]:
+    """The paths of the levels that the root document names, as they stand there."""
+    return [str(each.get("path")) for each in datasets_of(root.attributes)]
+
+
+def datasets_of(attributes: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What the ``attributes`` of a root group say of each level; entries that make no sense are left out."""
+    entries = attributes["multiscales"][0].get("datasets")
+    return [each for each in entries if isinstance(each, Mapping)] if isinstance(entries, list | tuple) else []

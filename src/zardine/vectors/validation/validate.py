@@ -1,0 +1,180 @@
+"""``validate``: is everything in a store what readers take it for?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+
+from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
+from zardine.hierarchy.find import describe
+from zardine.hierarchy.place import find_place
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.content.content import Content
+from zardine.vectors.findings import NOT_ON_PURPOSE, Finding, Report, error, guarded, unexpected, warning
+from zardine.vectors.format.documents import FORMAT_VERSION
+from zardine.vectors.format.kinds import KINDS
+from zardine.vectors.parametric import check_parametric
+from zardine.vectors.reading.loading import load_cells
+from zardine.vectors.storing.consolidation import differing_documents
+from zardine.vectors.storing.steady import WAITS
+from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore, named_levels
+from zardine.vectors.storing.store_states import state_of
+from zardine.vectors.validation.arrays import check_arrays
+from zardine.vectors.validation.links import check_links
+from zardine.vectors.validation.objects import check_objects
+from zardine.vectors.validation.rows import check_fragments, check_rows
+
+Progress = Callable[[int, int], object] | None
+
+
+def validate(path: StoreLike, *, progress: Progress = None) -> Report:
+    """Check a whole store: documents, lists of chunks, rows, fragments, attributes, links, objects, groups, levels.
+
+    Reads everything; anew, a few times, where it finds something and somebody changed the store meanwhile. Raises only
+    where there is no store at all, or it cannot be reached, or never stays the same for long enough; a damaged one
+    gives findings. ``progress`` is called with the number of levels done, and of all.
+    """
+    before = state_of(path)
+    for wait in WAITS:
+        report = _report(path, progress)
+        if not report.findings:
+            return report
+        after = state_of(path)
+        if after == before:
+            return report
+        time.sleep(wait)
+        before = after
+    raise StoreError(f"{describe(*find_place(path))} changes again and again while it is checked: try later")
+
+
+def _report(path: StoreLike, progress: Progress) -> Report:
+    try:
+        owner = VectorStore.open(path)
+    except NodeNotFoundError:
+        raise
+    except MetadataError as fault:
+        return Report((error("root-document", "", str(fault)),))
+    except NOT_ON_PURPOSE as fault:
+        return Report((error("root-document", "", unexpected(fault)),))
+    findings: list[Finding] = []
+    guarded(findings, "root-document", "", lambda: findings.extend(_check_root(owner)))
+    levels: dict[int, tuple[Level, Content]] = {}
+    numbers = owner.level_numbers()
+    for done, number in enumerate(numbers):
+        level = guarded(findings, "level-document", str(number), partial(owner.level, number))
+        if level is not None and not _is_being_changed(level, findings):
+            guarded(findings, "unreadable", str(number), partial(check_arrays, level, findings))
+            content = guarded(findings, "unreadable", str(number), partial(_check_level, level, findings))
+            if content is not None:
+                levels[number] = level, content
+        if progress is not None:
+            progress(done + 1, len(numbers))
+    guarded(findings, "parametric", "parametric", lambda: check_parametric(owner, findings))
+    guarded(findings, "levels", "", lambda: findings.extend(_check_levels(owner, numbers, levels)))
+    counts = tuple(int(content.visible().sum()) for _, content in levels.values())
+    return Report(tuple(findings), counts)
+
+
+def _check_root(owner: VectorStore) -> Iterator[Finding]:
+    root = owner.root
+    version = str(root.block.get("zv_version"))
+    if version.split(".")[:2] != FORMAT_VERSION.split(".")[:2]:
+        yield warning("version", "", f"format version {version}; {FORMAT_VERSION} is what is known here")
+    if not root.geometry_types:
+        yield warning("geometry", "", "geometry_types is empty")
+    for name in root.geometry_types:
+        kind = KINDS.get(name)
+        if kind is None:
+            yield warning("geometry", "", f"geometry {name!r} is not known")
+        elif root.links_convention not in kind.conventions:
+            yield error("convention", "", f"links_convention {root.links_convention!r} does not go with {name}")
+    differing = next(differing_documents(owner), None)
+    if differing is not None:
+        reason = f"consolidated metadata contradicts the document of {differing}, and other programs believe it: repair"
+        yield error("consolidated", "", f"{reason} removes it, consolidate_metadata makes it anew")
+    if not owner.level_numbers():
+        yield error("no-level", "", "there is no level")
+
+
+def _is_being_changed(level: Level, findings: list[Finding]) -> bool:
+    """Whether a level is none at all for readers, as a writer that was killed left it, or one that is at work."""
+    place = str(level.document.level)
+    if NEXT in level.document.attributes:
+        reason = "another store takes the place of this one; if no writer is at work, one was killed: see repair"
+        findings.append(error("replacement-unfinished", place, reason))
+        return True
+    if level.document.level and UNFINISHED in level.document.attributes:
+        reason = "the level is being made or removed, and no reader knows it; if no writer is at work: see repair"
+        findings.append(warning("level-unfinished", place, reason))
+        return True
+    return False
+
+
+def _check_level(level: Level, findings: list[Finding]) -> Content | None:
+    """Check all that a level holds; gives its content, if that can be read."""
+    place = str(level.document.level)
+    if level.pending:
+        findings.append(
+            warning("change-unfinished", place, "a change was agreed on and not carried out; repair does that")
+        )
+    if guarded(findings, "fragments", f"{place}/vertex_fragments", lambda: level.node("vertex_fragments") is None):
+        findings.append(error("fragments-missing", f"{place}/vertex_fragments", "there is no fragment index"))
+    content = guarded(findings, "vertices", f"{place}/vertices", lambda: load_cells(level, trust_count=False))
+    if content is None:
+        return None
+    content = check_objects(level, content, findings)
+    guarded(findings, "tile-claim", place, lambda: findings.extend(check_fragments(level, content)))
+    guarded(findings, "vertices", place, lambda: findings.extend(check_rows(level, content)))
+    for family in ("vertex_attributes", "fragment_attributes"):
+        for name in guarded(findings, "attribute", f"{place}/{family}", partial(level.names, family)) or ():
+            where = f"{place}/{family}/{name}"
+            guarded(findings, "attribute", where, partial(_check_attribute, level, family, name))
+    for family in ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes"):
+        if guarded(findings, "attribute", f"{place}/{family}", partial(_is_empty_group, level, family)):
+            findings.append(error("attributes-lost", f"{place}/{family}", "there is a group for them, and none in it"))
+    check_links(level, content, findings)
+    guarded(findings, "arrays-present", place, lambda: findings.extend(_check_present(level)))
+    return content
+
+
+def _is_empty_group(level: Level, relative: str) -> bool:
+    try:
+        return level.attributes(relative) is not None and not level.names(relative)
+    except UnsupportedError:  # nothing can be listed
+        return False
+
+
+def _check_attribute(level: Level, family: str, name: str) -> None:
+    """Raise where an attribute cannot be read."""
+    if family == "vertex_attributes":
+        found = load_cells(level, vertex_attributes=[name], trust_count=False)
+        found.vertex_attributes[name].take(found.visible()).decoded()
+    else:
+        load_cells(level, fragment_attributes=[name], trust_count=False).fragment_attributes[name].decoded()
+
+
+def _check_present(level: Level) -> Iterator[Finding]:
+    place = str(level.document.level)
+    for name in level.document.block.get("arrays_present", ()):
+        if not isinstance(name, str):
+            yield error("arrays-present", place, f"arrays_present names {name!r}, which is no name")
+        elif level.node(name) is None:
+            yield warning("arrays-present", place, f"arrays_present names {name!r}, which is not there")
+
+
+def _check_levels(
+    owner: VectorStore, numbers: list[int], levels: dict[int, tuple[Level, Content]]
+) -> Iterator[Finding]:
+    unfinished = [number for number in numbers if number and owner.is_unfinished(number)]
+    numbers = [number for number in numbers if number not in unfinished]
+    if numbers != list(range(len(numbers))):
+        yield error("levels", "", f"levels are numbered {numbers}, not from 0 on without gaps")
+    named = [name for name in named_levels(owner.root) if name not in map(str, unfinished)]
+    if named != [str(number) for number in numbers]:
+        yield error("datasets", "", f"multiscales names the levels {named}; there are {numbers}")
+    counts = [(number, int(content.visible().sum())) for number, (_, content) in levels.items()]
+    for (_, before), (number, count) in pairwise(counts):
+        if count > before:
+            yield warning("levels", str(number), f"{count} vertices, more than the {before} of the level below")
