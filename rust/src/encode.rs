@@ -20,8 +20,8 @@ use crate::transfer::{Direction, Sides, Transfer};
 use crate::workers::{Batches, Failures};
 use crate::{Failure, Outcome, Reason};
 
-/// Offset and length of a chunk that is not stored.
-pub const EMPTY: u64 = u64::MAX;
+/// Offset and length of a chunk that is not stored: -1 as `MISSING` of `zardine.sharding.index` has it, the same bits.
+pub const MISSING: u64 = u64::MAX;
 /// Encoded chunks are collected in pieces of memory of this size.
 const PIECE: usize = 1 << 20;
 
@@ -135,8 +135,8 @@ impl<'a> Encode<'a> {
         for chunk in &chunks {
             let length = match *chunk {
                 Chunk::Empty => {
-                    offsets.push(EMPTY);
-                    lengths.push(EMPTY);
+                    offsets.push(MISSING);
+                    lengths.push(MISSING);
                     continue;
                 }
                 Chunk::Raw(length) | Chunk::Held { length, .. } => length,
@@ -299,7 +299,7 @@ impl Encoded<'_> {
     pub fn write(&self, target: &mut [MaybeUninit<u8>]) -> Vec<Failure> {
         assert_eq!(target.len(), self.nbytes);
         let failures = Failures::default();
-        let length = |job: usize| if self.lengths[job] == EMPTY { 0 } else { self.lengths[job] as usize };
+        let length = |job: usize| if self.lengths[job] == MISSING { 0 } else { self.lengths[job] as usize };
         let batches = Batches::new((0..self.lengths.len()).map(length), self.call.how.threads);
         // chunks lie one after the other: each batch has a share, and in that each chunk
         let mut rest = target;
@@ -312,7 +312,7 @@ impl Encoded<'_> {
         batches.run(Space::default, |space, range| {
             let mut share = shares[batches.number(range.start)].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let mut rest = &mut **share;
-            for job in range.filter(|&job| self.offsets[job] != EMPTY) {
+            for job in range.filter(|&job| self.offsets[job] != MISSING) {
                 let (own, others) = rest.split_at_mut(length(job));
                 rest = others;
                 let mut span = Span::new(own);

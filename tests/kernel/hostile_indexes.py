@@ -11,9 +11,9 @@ from zardine.codecs.sharding_indexed import prepare_sharding
 from zardine.data_types import data_type_for
 from zardine.errors import CorruptionError
 from zardine.json_document import Problems
-from zardine.sharding.index import EMPTY
 from zardine.sharding.layout import ShardLayout, reader
 
+EMPTY = 2**64 - 1
 _INTERESTING = (0, 1, 15, 16, 100, 2**31, 2**32, 2**62, 2**63 - 1, 2**63, EMPTY - 16, EMPTY - 1, EMPTY)
 
 

@@ -13,12 +13,13 @@ from zardine.codecs.sharding_indexed import build_index_chain
 from zardine.errors import ChecksumError, CorruptionError, MetadataError, ShardIndexError
 from zardine.json_document import Problems
 from zardine.metadata.v3 import parse_node_json
-from zardine.sharding.index import EMPTY, ShardIndex, decode_index, empty_index, encode_index
+from zardine.sharding.index import MISSING, ShardIndex, decode_index, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout, c_strides
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
 U64 = st.integers(0, 2**64 - 1)
+EMPTY = 2**64 - 1
 
 
 def chain_of(codecs: list[Any], grid: tuple[int, ...]) -> CodecChain:
@@ -35,7 +36,7 @@ def layout_of(grid: tuple[int, ...], *, at_start: bool = False, codecs: Any = (L
 
 
 def index_of(*entries: tuple[int, int]) -> ShardIndex:
-    table = np.array(entries, np.uint64).reshape(-1, 2)
+    table = np.array(entries, np.uint64).view(np.int64).reshape(-1, 2)
     return ShardIndex(table[:, 0].copy(), table[:, 1].copy())
 
 
@@ -46,14 +47,15 @@ def test_every_index_is_read_back(entries: list[tuple[int, int]], order: Any, ch
     data = encode_index(index, chain)
     assert len(data) == chain.encoded_size == 6 * 16 + 4 * checksum
     again = decode_index(data, chain)
-    assert again.offsets.tolist() == [offset for offset, _ in entries]
-    assert again.lengths.tolist() == [length for _, length in entries]
+    assert again.offsets.view(np.uint64).tolist() == [offset for offset, _ in entries]
+    assert again.lengths.view(np.uint64).tolist() == [length for _, length in entries]
 
 
 def test_bytes_of_an_index_are_offset_and_length_in_c_order() -> None:
     data = bytes(encode_index(index_of((1, 2), (3, 4)), chain_of([LITTLE], (2,))))
     assert data == b"".join(n.to_bytes(8, "little") for n in (1, 2, 3, 4))
     assert bytes(encode_index(empty_index(2), chain_of([BIG], (2,)))) == b"\xff" * 32
+    assert index_of((EMPTY, EMPTY)).offsets.tolist() == index_of((EMPTY, EMPTY)).lengths.tolist() == [MISSING]
 
 
 @given(st.lists(st.tuples(U64, U64), min_size=1, max_size=5), st.integers(0, 100), U64)

@@ -10,7 +10,7 @@ use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 
 use crate::axis_rows::AxisRows;
 use crate::decode::Decode;
-use crate::encode::{EMPTY, Encode, How};
+use crate::encode::{MISSING, Encode, How};
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
@@ -173,7 +173,7 @@ impl PyPipeline {
         let target = result.body(head, encoded.nbytes);
         let later = guarded(py, || encoded.write(target))?;
         for (job, _) in &later {
-            (encoded.offsets[*job], encoded.lengths[*job]) = (EMPTY, EMPTY);
+            (encoded.offsets[*job], encoded.lengths[*job]) = (MISSING, MISSING);
         }
         failures.extend(later);
         let failures = noticed(failures)?;

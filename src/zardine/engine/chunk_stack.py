@@ -17,7 +17,7 @@ from zardine.engine.old_chunks import StoredRows
 from zardine.errors import EncodeError
 from zardine.limits import CHUNK, limit_of
 from zardine.settings import thread_count
-from zardine.sharding.index import EMPTY
+from zardine.sharding.index import MISSING
 
 _STACK_BYTES = 2**22
 """Decoded bytes that are looked at together."""
@@ -38,11 +38,11 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """Encoded chunks one after the other in ``data``; offset and length are :data:`EMPTY` for those left out."""
+    """Encoded chunks one after the other in ``data``; offset and length are :data:`MISSING` for those left out."""
 
     data: bytearray
-    offsets: npt.NDArray[np.uint64]
-    lengths: npt.NDArray[np.uint64]
+    offsets: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
     failed: list[tuple[int, str]]
     """Numbers of the chunks that could not be encoded, each with the reason."""
 
@@ -50,7 +50,7 @@ class Encoded:
         """The bytes of each chunk."""
         view = memoryview(self.data)
         for offset, length in zip(self.offsets.tolist(), self.lengths.tolist(), strict=True):
-            yield None if length == EMPTY else view[offset : offset + length]
+            yield None if length == MISSING else view[offset : offset + length]
 
     def raise_if_failed(self, name: Callable[[int], tuple[int, ...]]) -> None:
         """Raise :class:`~zardine.errors.EncodeError` for the first that failed; ``name`` gives its grid coordinates."""
@@ -81,7 +81,7 @@ def encode(
         threads=how.threads,
         sources=None if old is None else [old.source],
     )
-    return Encoded(data, np.frombuffer(offsets, np.uint64), np.frombuffer(lengths, np.uint64), failed)
+    return Encoded(data, np.frombuffer(offsets, np.int64), np.frombuffer(lengths, np.int64), failed)
 
 
 def sound_chunks(

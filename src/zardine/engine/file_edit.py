@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError
-from zardine.sharding.index import EMPTY, ShardIndex, encode_index
+from zardine.sharding.index import MISSING, ShardIndex, encode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import EditableFile
 from zardine.stores.local.edit_record import EditRecord, Table, checksum
@@ -49,7 +49,7 @@ def plan_edit(index: ShardIndex, new: Chunks, size: int, *, in_place: bool) -> E
     appended: list[BytesLike] = []
     for row, chunk in new.items():
         if chunk is None:
-            after.offsets[row] = after.lengths[row] = EMPTY
+            after.offsets[row] = after.lengths[row] = MISSING
         elif room is not None and len(chunk) <= room[row]:
             placed.append((int(index.offsets[row]), chunk))
             after.lengths[row] = len(chunk)
@@ -66,7 +66,7 @@ def _room(index: ShardIndex) -> Ints:
     room = np.full(len(index), -1, np.int64)
     rows = np.flatnonzero(index.stored())
     order = rows[np.lexsort((index.lengths[rows], index.offsets[rows]))]
-    offsets, lengths = index.offsets[order].astype(np.int64), index.lengths[order].astype(np.int64)
+    offsets, lengths = index.offsets[order], index.lengths[order]
     ends = np.maximum.accumulate(offsets + lengths) if len(order) else offsets
     alone = np.ones(len(order), np.bool_)
     shared = ends[:-1] > offsets[1:]

@@ -12,10 +12,11 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.engine.chunk_stack import Encoded, Encoding, decode_stack, encode_stack
 from zardine.engine.layout import ArrayLayout
-from zardine.engine.old_chunks import MISSING, StoredRows
+from zardine.engine.old_chunks import StoredRows
 from zardine.engine.source import ArraySource
 from zardine.engine.write_buffer import HeldChunk
 from zardine.errors import CorruptionError, DataError
+from zardine.sharding.index import MISSING
 from zardine.sharding.layout import ShardLayout
 
 _MOST_DECODED = 512

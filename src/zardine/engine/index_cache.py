@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.settings import config
+from zardine.sharding.index import ShardIndex
 from zardine.stores.base import Version
 
 _OVERHEAD = 512
@@ -23,11 +24,16 @@ _OVERHEAD = 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownIndex:
-    """The index of one version of a shard: offsets and lengths in bytes, -1 for inner chunks that are not stored."""
+    """The index of one version of a shard, which was checked: offsets and lengths in bytes."""
 
     offsets: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
     version: Version | None
+
+    @classmethod
+    def of(cls, index: ShardIndex, version: Version | None) -> KnownIndex:
+        """Return an index as it is remembered."""
+        return cls(index.offsets, index.lengths, version)
 
     @property
     def nbytes(self) -> int:

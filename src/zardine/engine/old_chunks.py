@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.sharding.index import ShardIndex
+from zardine.sharding.index import MISSING, ShardIndex
 from zardine.stores.base import EditableFile
-
-MISSING = -1
-"""Length of a chunk that is not stored, or not needed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredRows:
-    """Where chunks are in ``source``, an open file or bytes. ``table`` holds rows of 0, offset and length in bytes."""
+    """Where chunks are in ``source``, an open file or bytes. ``table`` holds rows of 0, offset and length in bytes.
+
+    The length is :data:`~zardine.sharding.index.MISSING` of chunks that are not stored, or not needed.
+    """
 
     source: int | BytesLike
     table: npt.NDArray[np.int64]
@@ -50,8 +50,8 @@ class OldChunks:
         """Where the chunks of some ``rows`` of the index are, as far as they are ``needed``."""
         picked = self.index.take(rows)
         table = np.zeros((len(rows), 3), np.int64)
-        table[:, 1] = picked.offsets.astype(np.int64)
-        table[:, 2] = np.where(needed & picked.stored(), picked.lengths.astype(np.int64), MISSING)
+        table[:, 1] = picked.offsets
+        table[:, 2] = np.where(needed & picked.stored(), picked.lengths, MISSING)
         return StoredRows(self.shard if self.file is None else self.file.fd, table)
 
 

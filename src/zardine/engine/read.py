@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.chunk_cache import ChunkCache
-from zardine.engine.fetch import MISSING, FoundChunks, find_chunks
 from zardine.engine.freshness import check_fresh
+from zardine.engine.locate import FoundChunks, find_chunks
 from zardine.engine.read_ahead import ahead, batches
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
@@ -27,6 +27,7 @@ from zardine.errors import ChunkNotFoundError, CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
 from zardine.limits import no_memory
 from zardine.settings import thread_count
+from zardine.sharding.index import MISSING
 from zardine.stores.base import OpenFile
 
 _BATCH_BYTES = 2**20
@@ -246,7 +247,7 @@ def _decode_by_kernel(
         rows[:, 1] = each.offsets
         rows[:, 2] = each.lengths
         rows[:, 3:] = part.rows()
-        sources += [item.fd if isinstance(item, OpenFile) else item for item in each.sources]
+        sources += [item.fd if isinstance(item, OpenFile) else item for item in each.buffers]
     if not source.config.read_missing_chunks and (jobs[:, 2] == MISSING).any():
         number, i = _place(starts, int(np.flatnonzero(jobs[:, 2] == MISSING)[0]))
         raise _not_stored(source, fetched.parts[number], i, fetched.keys[number])

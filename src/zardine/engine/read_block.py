@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from zardine.engine.fetch import MISSING
-from zardine.engine.file_index import known_index
 from zardine.engine.freshness import check_fresh
+from zardine.engine.locate import known_index
 from zardine.engine.source import ArraySource
 from zardine.errors import DataError
 from zardine.indexing.selection import AxisSlice, GridSelection
+from zardine.sharding.index import MISSING
 
 
 def read_block(source: ArraySource, selection: GridSelection, out: npt.NDArray[Any]) -> bool:

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import check_fresh
-from zardine.engine.shard_size import read_index
+from zardine.engine.locate import read_index, recorded_index_of
 from zardine.engine.source import ArraySource
 from zardine.errors import DataError
-from zardine.sharding.index import decode_index
 from zardine.sharding.layout import ShardLayout
 
 
@@ -60,19 +58,14 @@ def _count_in_shards(source: ArraySource) -> int:
         layout = source.layout.shard(coordinates)
         assert layout is not None
         try:
-            reading = read_index(source.store, key, layout)
+            found = read_index(source.store, key, layout)
+            index = None if found is None else found.index
         except DataError as error:
-            raise error.at(array=source.path, key=key) from None
-        if reading is None:
-            continue
-        try:
-            layout.check_too_short(reading.size)
-            index = decode_index(reading.parts[0], layout.index_chain)
-        except DataError as error:
-            found = recorded_index_of(source.store, layout, key, reading.version)
-            if found is None:
+            index = recorded_index_of(source.store, layout, key, source.store.version(key))
+            if index is None:
                 raise error.at(array=source.path, key=key) from None
-            index = found
+        if index is None:
+            continue
         stored = index.stored()
         total += int(stored[_rows_in_array(source, coordinates, layout)].sum())
     return total

@@ -18,12 +18,19 @@ import numpy.typing as npt
 from zardine.codecs.chain import CodecChain
 from zardine.engine.change import Change
 from zardine.engine.file_edit import Chunks, edit_file, plan_edit, wastes
-from zardine.engine.file_index import index_to_edit, recorded_index_of
 from zardine.engine.held_change import HeldChange
 from zardine.engine.index_cache import INDEXES, KnownIndex
+from zardine.engine.locate import (
+    WholeShard,
+    check_carried,
+    index_to_edit,
+    most_of_shard,
+    not_written,
+    read_whole_shard,
+    recorded_index_of,
+)
 from zardine.engine.old_chunks import OldChunks, StoredRows
 from zardine.engine.read import row_batches
-from zardine.engine.shard_size import WholeShard, check_carried, most_of_shard, read_whole_shard
 from zardine.engine.workers import for_each
 from zardine.errors import CorruptionError, DataError
 from zardine.settings import config
@@ -79,8 +86,7 @@ def _whole(store: Store, key: str, layout: ShardLayout, chain: CodecChain) -> Wh
         index = None if reading is None else recorded_index_of(store, layout, key, reading.version)
         if reading is not None and reading.parts and index is not None:
             return WholeShard(reading.parts[0], index, reading.version, reading.size)
-        reason = f"the stored shard is damaged, so nothing was written: {error.reason}"
-        raise type(error)(reason, codec=error.codec, byte_range=error.byte_range) from None
+        raise not_written(error) from None
 
 
 def _check_others(index: ShardIndex, layout: ShardLayout, chain: CodecChain, rows: Ints) -> None:
@@ -141,9 +147,7 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         INDEXES.drop(source.cache_space, key)
     else:
         edit_file(layout, edit, file, encoded)
-        # EMPTY becomes MISSING
-        known = KnownIndex(edit.index.offsets.astype(np.int64), edit.index.lengths.astype(np.int64), file.version)
-        INDEXES.put(source.cache_space, key, known)
+        INDEXES.put(source.cache_space, key, KnownIndex.of(edit.index, file.version))
 
 
 def _is_container(index: ShardIndex, layout: ShardLayout, file: EditableFile) -> bool:

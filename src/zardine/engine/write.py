@@ -30,7 +30,7 @@ from zardine.errors import ConditionFailedError, CorruptionError, DataError, Uns
 from zardine.indexing.plan import ChunkPlan, ObjectPart
 from zardine.limits import no_memory
 from zardine.settings import thread_count
-from zardine.sharding.index import EMPTY, empty_index, encode_index
+from zardine.sharding.index import MISSING, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.attempts import attempts
@@ -134,7 +134,7 @@ def _write_chunk(change: AnyChange) -> None:
         merged = change.source.watched and not covered and not bool(change.heals()[0])
         many = change.encode_many(np.zeros(1, np.int64), None if old is None else whole_chunk(old.parts[0]))
         if many is not None:
-            encoded: BytesLike | None = None if many.lengths[0] == EMPTY else many.data
+            encoded: BytesLike | None = None if many.lengths[0] == MISSING else many.data
         else:
             encoded = change.encode(0, None if old is None else old.parts[0], covered)
         if encoded is not None:

@@ -1,7 +1,8 @@
-"""The shard index: where each inner chunk lies in its shard (sharding codec 1.0, "Binary shard format").
+r"""The shard index: where each inner chunk lies in its shard (sharding codec 1.0, "Binary shard format").
 
 The index is an array of ``uint64`` of shape ``(*chunks per shard, 2)``: offset and length in bytes of each inner chunk.
-Here it is two flat arrays, one row for each inner chunk.
+Here it is two flat arrays of ``int64``, one row for each inner chunk. The 2**64 - 1 that is stored twice for an inner
+chunk that is not there is :data:`MISSING`; other numbers from 2**63 on are negative, and lie outside of every shard.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from zardine.codecs.chain import CodecChain
 from zardine.errors import DataError, ShardIndexError
 from zardine.limits import check_size
 
-UInts: TypeAlias = npt.NDArray[np.uint64]
+Ints: TypeAlias = npt.NDArray[np.int64]
 
-EMPTY: Final = 2**64 - 1
-"""Both offset and length of an inner chunk that is not stored: it is full of the fill value."""
+MISSING: Final = -1
+"""Offset and length of a chunk that is not stored and reads as the fill value. The kernel has it too: ``MISSING``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardIndex:
-    """``offsets`` and ``lengths`` in bytes; both :data:`EMPTY` for inner chunks that are not stored."""
+    """``offsets`` and ``lengths`` in bytes; both :data:`MISSING` for inner chunks that are not stored."""
 
-    offsets: UInts
-    lengths: UInts
+    offsets: Ints
+    lengths: Ints
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -40,14 +41,14 @@ class ShardIndex:
 
     def stored(self) -> npt.NDArray[np.bool_]:
         """Which inner chunks are stored."""
-        either: npt.NDArray[np.bool_] = np.logical_or(self.offsets != EMPTY, self.lengths != EMPTY)
+        either: npt.NDArray[np.bool_] = np.logical_or(self.offsets != MISSING, self.lengths != MISSING)
         return either
 
     def beyond(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
         """Which stored inner chunks do not lie within the bytes ``start`` to ``stop`` (exclusive) of the shard."""
-        stop_ = np.uint64(max(stop, 0))
-        outside = (self.offsets < np.uint64(start)) | (self.offsets > stop_)
-        outside |= self.lengths > stop_ - np.minimum(self.offsets, stop_)
+        stop = max(stop, 0)
+        outside = (self.offsets < start) | (self.offsets > stop) | (self.lengths < 0)
+        outside |= self.lengths > stop - np.minimum(self.offsets, stop)
         return outside & self.stored()
 
     def take(self, rows: npt.NDArray[Any]) -> ShardIndex:
@@ -66,7 +67,12 @@ def empty_index(count: int) -> ShardIndex:
     Raises :class:`~zardine.errors.ChunkTooLargeError` where it takes more memory than the settings allow.
     """
     check_size(f"the index of a shard of {count} inner chunks", index_memory(count))
-    return ShardIndex(np.full(count, EMPTY, np.uint64), np.full(count, EMPTY, np.uint64))
+    return ShardIndex(np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64))
+
+
+def as_stored(number: int) -> int:
+    """Return an offset or length as the unsigned number that is stored, for messages."""
+    return int(number) % 2**64
 
 
 def decode_index(data: BytesLike, chain: CodecChain) -> ShardIndex:
@@ -77,7 +83,7 @@ def decode_index(data: BytesLike, chain: CodecChain) -> ShardIndex:
     if len(data) != chain.encoded_size:
         raise ShardIndexError(f"the shard index takes {chain.encoded_size} bytes, only {len(data)} are there")
     try:
-        table = chain.decode(data).reshape(-1, 2).astype(np.uint64, copy=False)
+        table = chain.decode(data).reshape(-1, 2).astype(np.uint64, copy=False).view(np.int64)
     except DataError as error:
         raise type(error)(f"the shard index is damaged: {error.reason}", codec=error.codec) from None
     return ShardIndex(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
@@ -85,4 +91,4 @@ def decode_index(data: BytesLike, chain: CodecChain) -> ShardIndex:
 
 def encode_index(index: ShardIndex, chain: CodecChain) -> BytesLike:
     """The bytes of the index."""
-    return chain.encode(np.stack([index.offsets, index.lengths], axis=-1).reshape(chain.spec.shape))
+    return chain.encode(np.stack([index.offsets, index.lengths], axis=-1).view(np.uint64).reshape(chain.spec.shape))

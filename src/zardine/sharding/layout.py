@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ from zardine.codecs.chain import CodecChain
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.errors import DataError, ShardIndexError
 from zardine.limits import check_size
-from zardine.sharding.index import ShardIndex, decode_index, empty_index, encode_index, index_memory
+from zardine.sharding.index import MISSING, ShardIndex, as_stored, decode_index, empty_index, encode_index, index_memory
 
 Read: TypeAlias = Callable[[tuple[int, int]], BytesLike]
 """Gives bytes of a shard, by their offset and length."""
@@ -62,31 +62,29 @@ class ShardLayout:
     own. That index says nothing of the chunks of the shard: none of them is where it says.
     """
 
-    @property
-    def count(self) -> int:
-        """Number of inner chunks, stored or not."""
-        return prod(self.grid)
+    count: int = field(init=False)
+    """Number of inner chunks, stored or not."""
+    index_size: int = field(init=False)
+    """Bytes of the encoded index."""
+    index_range: tuple[int, int | None] = field(init=False)
+    """The byte range of the index, as stores take it: a prefix or a suffix of the shard."""
+    index_memory: int = field(init=False)
+    """Bytes of the index, encoded or decoded."""
+    has_checksum: bool = field(init=False)
+    """Whether damage of the index is noticed."""
 
-    @property
-    def index_size(self) -> int:
-        """Bytes of the encoded index."""
-        assert self.index_chain.encoded_size is not None
-        return self.index_chain.encoded_size
-
-    @property
-    def has_checksum(self) -> bool:
-        """Whether damage of the index is noticed."""
-        return any(isinstance(codec, Crc32cCodec) for codec in self.index_chain.compressors)
-
-    @property
-    def index_range(self) -> tuple[int, int | None]:
-        """The byte range of the index, as stores take it: a prefix or a suffix of the shard."""
-        return (0, self.index_size) if self.index_at_start else (-self.index_size, None)
-
-    @property
-    def index_memory(self) -> int:
-        """Bytes of the index, encoded or decoded."""
-        return max(self.index_size, index_memory(self.count))
+    def __post_init__(self) -> None:
+        count, size = prod(self.grid), self.index_chain.encoded_size
+        assert size is not None
+        worked_out = {
+            "count": count,
+            "index_size": size,
+            "index_range": (0, size) if self.index_at_start else (-size, None),
+            "index_memory": max(size, index_memory(count)),
+            "has_checksum": any(isinstance(codec, Crc32cCodec) for codec in self.index_chain.compressors),
+        }
+        for name, value in worked_out.items():
+            object.__setattr__(self, name, value)
 
     def check_memory(self) -> None:
         """Raise :class:`~zardine.errors.ChunkTooLargeError` where the index takes more memory than settings allow."""
@@ -134,10 +132,10 @@ class ShardLayout:
         outside = index.beyond(*self.data_bounds(size))
         if outside.any():
             row = int(np.flatnonzero(outside)[0])
+            offset, length = as_stored(index.offsets[row]), as_stored(index.lengths[row])
             raise ShardIndexError(
-                f"the shard index places inner chunk {self.position_of(row)} of the shard at offset "
-                f"{index.offsets[row]}, length {index.lengths[row]}: outside the data of a shard of {size} bytes"
-                f"{self.remark}"
+                f"the shard index places inner chunk {self.position_of(row)} of the shard at offset {offset}, length "
+                f"{length}: outside the data of a shard of {size} bytes{self.remark}"
             )
 
         if self.is_chunk is not None and not self._names_chunks(index, size, read, self.is_chunk):
@@ -181,8 +179,8 @@ class ShardLayout:
         rows = np.fromiter(new, np.int64, len(new))
         is_new = np.zeros(self.count, np.bool_)
         is_new[rows] = True
-        lengths = np.where(old.stored(), old.lengths.astype(np.int64), -1)
-        lengths[rows] = [-1 if chunk is None else len(chunk) for chunk in new.values()]
+        lengths = np.where(old.stored(), old.lengths, MISSING)
+        lengths[rows] = [MISSING if chunk is None else len(chunk) for chunk in new.values()]
         order = np.flatnonzero(lengths >= 0) if order is None else order[lengths[order] >= 0]
         sizes, is_new = lengths[order], is_new[order]
         ends = np.cumsum(sizes) + (self.index_size if self.index_at_start else 0)
@@ -191,7 +189,7 @@ class ShardLayout:
         encoded = encode_index(index, self.index_chain)
         pieces: list[BytesLike | Span] = [encoded] if self.index_at_start else []
         if len(order):
-            starts = old.offsets[order].astype(np.int64)
+            starts = old.offsets[order]
             apart = is_new[1:] | is_new[:-1] | (starts[1:] != starts[:-1] + sizes[:-1])
             firsts = np.flatnonzero(np.concatenate(([True], apart)))
             runs = (order[firsts], is_new[firsts], starts[firsts], np.add.reduceat(sizes, firsts))

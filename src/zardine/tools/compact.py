@@ -11,8 +11,8 @@ import numpy as np
 
 from zardine.buffers import BytesLike
 from zardine.engine.freshness import Writing
+from zardine.engine.locate import read_index, read_whole_shard
 from zardine.engine.read_ahead import window_bytes
-from zardine.engine.shard_size import read_index, read_whole_shard
 from zardine.engine.update_shard import condition_of
 from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, CorruptionError, DataError, NodeNotFoundError, StoreError
@@ -21,10 +21,9 @@ from zardine.limits import no_memory
 from zardine.nodes.array_base import is_draft
 from zardine.settings import thread_count
 from zardine.sharding.containers import HEAD, is_container
-from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
-from zardine.stores.base import Reading
 from zardine.stores.resolve import StoreLike
 from zardine.tools.checking.chunk_check import finding_of
 from zardine.tools.checking.object_check import StoredObject
@@ -137,14 +136,14 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
     for last in attempts():
         try:
             with Writing(stored.source), store.lock(key):
-                reading = read_index(store, key, layout)
-                if reading is None:
+                found = read_index(store, key, layout)
+                if found is None:
                     return 0, 0, False
-                index, size = _index(stored, reading, layout), reading.size
+                index, size = found.index, found.size
                 if is_draft(stored.source.layout.codecs) or _is_packed(index, layout, size, order):
                     return size, size, False
                 whole = read_whole_shard(store, key, layout, stored.source.layout.chain_of(stored.coordinates))
-                if whole is None or whole.version != reading.version:
+                if whole is None or whole.version != found.version:
                     raise ConditionFailedError(f"key {key!r} of {store} changed while it was read")
                 head = whole.data if len(whole.data) == size else _read(stored, (0, HEAD))
                 if is_container(head, index, layout):
@@ -156,13 +155,6 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
             if last:
                 raise
     raise AssertionError("unreachable")
-
-
-def _index(stored: StoredObject, reading: Reading, layout: ShardLayout) -> ShardIndex:
-    layout.check_too_short(reading.size)
-    index = decode_index(reading.parts[0], layout.index_chain)
-    layout.check(index, reading.size, lambda part: _read(stored, part))
-    return index
 
 
 def _read(stored: StoredObject, part_range: tuple[int, int]) -> BytesLike:

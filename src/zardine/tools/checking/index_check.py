@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from zardine.sharding.index import EMPTY, ShardIndex
+from zardine.sharding.index import MISSING, ShardIndex, as_stored
 from zardine.sharding.layout import ShardLayout
 from zardine.tools.report import Finding
 
@@ -23,14 +23,14 @@ def check_entries(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator
     """Entries that point outside of the data, ranges that overlap in part; as notes, shared and unused bytes."""
     for row in np.flatnonzero(index.beyond(*layout.data_bounds(size))).tolist():
         offset, length = int(index.offsets[row]), int(index.lengths[row])
-        if EMPTY in (offset, length):
+        if MISSING in (offset, length):
             yield Finding("bounds", f"only one of offset and length says that the chunk is empty{layout.remark}", row)
         else:
             yield Finding(
                 "bounds",
                 f"the range lies outside of the data of a shard of {size} bytes{layout.remark}",
                 row,
-                (offset, length),
+                (as_stored(offset), as_stored(length)),
             )
     yield from _overlaps(index, layout, size)
 
@@ -65,7 +65,7 @@ def _overlaps(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator[Fin
 
 def _distinct(index: ShardIndex, rows: Ints) -> tuple[Ints, Ints, Ints, int]:
     """The different ranges that are not empty, sorted: start, end and first row; and how many are there twice."""
-    offsets, lengths = index.offsets[rows].astype(np.int64), index.lengths[rows].astype(np.int64)
+    offsets, lengths = index.offsets[rows], index.lengths[rows]
     rows, offsets, lengths = rows[lengths > 0], offsets[lengths > 0], lengths[lengths > 0]
     order = np.lexsort((lengths, offsets))
     rows, offsets, ends = rows[order], offsets[order], (offsets + lengths)[order]

@@ -13,17 +13,15 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.engine.chunk_stack import sound_chunks
-from zardine.engine.file_index import recorded_index_of
 from zardine.engine.freshness import check_fresh
-from zardine.engine.ranges import join_ranges
-from zardine.engine.shard_size import most_of_shard, read_index
+from zardine.engine.locate import join_ranges, most_of_shard, read_index, recorded_index_of
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
-from zardine.errors import ArrayChangedError, DataError, StoreError
+from zardine.errors import ArrayChangedError, CorruptionError, DataError, StoreError
 from zardine.sharding.containers import HEAD, is_container
-from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
-from zardine.stores.base import Reading, Version
+from zardine.stores.base import Version
 from zardine.tools.checking.beyond_shape import NOTE, has_values_beyond, reaches_beyond
 from zardine.tools.checking.chunk_check import check_chunk, finding_of, is_seen
 from zardine.tools.checking.index_check import check_entries, usable_rows
@@ -176,23 +174,19 @@ def _shard(
 ) -> list[Finding]:
     store, key = stored.source.store, stored.key
     try:
-        reading = read_index(store, key, layout)
-    except DataError as error:
-        checked.nbytes += min(store.size(key) or 0, layout.index_size)
-        return [finding_of(error)]
-    if reading is None:
-        return []
-    size = reading.size
-    checked.nbytes += min(size, layout.index_size)
-    if size < layout.index_size:
-        return [Finding("index", layout.too_short(size))]
-    try:
-        index = decode_index(reading.parts[0], layout.index_chain)
+        found_index = read_index(store, key, layout, check=False)
+        if found_index is None:
+            return []
+        index, size, version = found_index.index, found_index.size, found_index.version
         if layout.is_chunk is not None and not index.beyond(*layout.data_bounds(size)).any():
-            layout.check(index, size, partial(_part, stored, reading))
+            layout.check(index, size, partial(_part, stored, version))
     except DataError as error:
-        fault = finding_of(error.at(byte_range=layout.index_bytes(size)))
-        return [replace(fault, message=fault.message + _other_index(stored, layout, reading))]
+        whole = store.size(key) or 0
+        checked.nbytes += min(whole, layout.index_size)
+        fault = finding_of(error)
+        other = _other_index(stored, layout, whole) if isinstance(error, CorruptionError) else ""
+        return [replace(fault, message=fault.message + other)]
+    checked.nbytes += layout.index_size
     found = list(check_entries(index, layout, size))
     if any(each.kind == "unused" for each in found):
         head = store.read(key, ((0, HEAD),))
@@ -207,7 +201,7 @@ def _shard(
             message = f"its length is not {chain.encoded_size} bytes, which every chunk takes"
             found += [Finding("chunk", message, row, _range(index, row)) for row in wrong.tolist()]
         return found
-    too_long = index.lengths[rows] > np.uint64(chain.most_stored())
+    too_long = index.lengths[rows] > chain.most_stored()
     for row in rows[too_long].tolist():
         found.append(replace(_too_long(chain, int(index.lengths[row])), row=row, byte_range=_range(index, row)))
     rows = rows[~too_long]
@@ -220,9 +214,9 @@ def _shard(
         offsets, lengths = index.offsets[batch], index.lengths[batch]
         joined = join_ranges(offsets, lengths, min(store.cost.gap, _MOST_GAP))
         part = store.read(key, joined.fetched)
-        if part is None or part.version != reading.version:
+        if part is None or part.version != version:
             raise _ChangedError
-        places = np.stack((joined.within, joined.offsets, lengths.astype(np.int64)), axis=1)
+        places = np.stack((joined.within, joined.offsets, lengths), axis=1)
         doubtful = ~sound_chunks(stored.source.layout.pipeline, chain, part.parts, places, deep=deep)
         beyond = stored.reach_beyond(batch) if at_edge else np.zeros(len(batch), np.bool_)
         mine = []
@@ -243,21 +237,21 @@ def _shard(
     return sorted(found, key=lambda each: -1 if each.row is None else each.row)
 
 
-def _part(stored: StoredObject, reading: Reading, part_range: tuple[int, int]) -> BytesLike:
+def _part(stored: StoredObject, version: Version | None, part_range: tuple[int, int]) -> BytesLike:
     """Bytes of the object that was read."""
     part = stored.source.store.read(stored.key, (part_range,))
-    if part is None or part.version != reading.version:
+    if part is None or part.version != version:
         raise _ChangedError
     return part.parts[0]
 
 
-def _other_index(stored: StoredObject, layout: ShardLayout, reading: Reading) -> str:
-    """What a shard with a damaged index has instead, in words."""
+def _other_index(stored: StoredObject, layout: ShardLayout, size: int) -> str:
+    """What a shard of ``size`` bytes with a damaged index has instead, in words."""
     store, key = stored.source.store, stored.key
-    if recorded_index_of(store, layout, key, reading.version) is not None:
+    if recorded_index_of(store, layout, key, store.version(key)) is not None:
         return "; the last write was cut off, so it is read as it was before: zardine.repair puts it in order"
     most = min(_MOST_SEARCHED, most_of_shard(layout, stored.source.layout.chain(stored.chunk_shape())))
-    whole = store.read(key) if reading.size <= most else None
+    whole = store.read(key) if size <= most else None
     if whole is None or last_index(whole.parts[0], layout) is None:
         return ""
     return "; no record says that a write was cut off, but an earlier index is in it: zardine.repair saves what it can"
@@ -268,7 +262,7 @@ def _batches(rows: npt.NDArray[np.int64], index: ShardIndex, most: int) -> Itera
     if not len(rows):
         return []
     rows = rows[np.argsort(index.offsets[rows], kind="stable")]
-    ends = np.cumsum(index.lengths[rows].astype(np.int64))
+    ends = np.cumsum(index.lengths[rows])
     borders = np.flatnonzero(np.diff(ends // most)) + 1
     return np.split(rows, borders)
 

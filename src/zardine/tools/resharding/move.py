@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from zardine.buffers import BytesLike
-from zardine.engine.fetch import find_chunks
+from zardine.engine.locate import find_chunks
 from zardine.engine.read import read_plan
 from zardine.engine.source import ArraySource
 from zardine.engine.write import write_plan

@@ -47,7 +47,8 @@ def missing_bytes(index: ShardIndex, layout: ShardLayout, size: int) -> int:
     """By how many bytes the data is shorter than the index says; negative if it is longer."""
     stored = index.stored()
     offsets, lengths = index.offsets[stored], index.lengths[stored]
-    if not stored.any() or (offsets >= _HIGHEST).any() or (lengths >= _HIGHEST).any():
+    entries = np.concatenate((offsets, lengths))
+    if not stored.any() or (entries < 0).any() or (entries >= _HIGHEST).any():
         return 0
     return int((offsets + lengths).max()) - layout.data_bounds(size)[1]
 
@@ -58,8 +59,8 @@ def find_places(index: ShardIndex, layout: ShardLayout, size: int, is_sound: IsS
     shift = missing_bytes(index, layout, size)
     if shift == 0:
         return Places({row: int(index.offsets[row]) for row in rows.tolist()}, {}, 0)
-    starts = index.offsets[rows].astype(np.int64)
-    ends = starts + index.lengths[rows].astype(np.int64)
+    starts = index.offsets[rows]
+    ends = starts + index.lengths[rows]
     low, high = layout.data_bounds(size)
 
     def sound(moved_by: int) -> Bools:

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.sharding.index import EMPTY, ShardIndex
+from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.tools.salvage.chunk_places import IsSound
 from zardine.tools.salvage.index_rebuild import NOWHERE, has_stored_checksum
 from zardine.tools.salvage.older_index import FoundIndex
 
-UInts = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
 
 _MOST_BYTES: Final = 2**26
 """Bytes of indexes of which checksums are computed, at most."""
@@ -37,7 +37,7 @@ def merged_index(
     """
     start, size = layout.index_bytes(len(shard))
     high = layout.data_bounds(len(shard))[1]
-    claimed = np.frombuffer(shard, "<u8", 2 * layout.count, start).reshape(-1, 2)
+    claimed = np.frombuffer(shard, "<i8", 2 * layout.count, start).reshape(-1, 2)
     old = np.stack((before.index.offsets, before.index.lengths), axis=1)
     same = (claimed == old).all(axis=1)
     known = old.copy()
@@ -50,8 +50,8 @@ def merged_index(
         if (appended or in_place) and is_sound(offset, length):
             known[row] = claimed[row]
             taken += [(offset, length)] if appended else []
-        elif (claimed[row] == EMPTY).all():
-            known[row] = EMPTY
+        elif (claimed[row] == MISSING).all():
+            known[row] = MISSING
         else:
             open_rows.append(row)
     pieces = _left(taken, before.end, high, encoded_size)
@@ -64,7 +64,7 @@ def merged_index(
     return _index(known), False
 
 
-def _completed(known: UInts, rows: list[int], pieces: list[tuple[int, int]]) -> Iterator[UInts]:
+def _completed(known: Ints, rows: list[int], pieces: list[tuple[int, int]]) -> Iterator[Ints]:
     """``known`` with every distribution of ``pieces``, in their order, to ``rows``, and with some of these empty."""
     for emptied in range(len(rows) - len(pieces) + 1):
         for filled in combinations(rows, len(pieces)):
@@ -72,12 +72,12 @@ def _completed(known: UInts, rows: list[int], pieces: list[tuple[int, int]]) -> 
             for empty in combinations(rest, emptied):
                 tried = known.copy()
                 if pieces:
-                    tried[list(filled)] = np.array(pieces, np.uint64)
-                tried[list(empty)] = EMPTY
+                    tried[list(filled)] = pieces
+                tried[list(empty)] = MISSING
                 yield tried
 
 
-def _index(table: UInts) -> ShardIndex:
+def _index(table: Ints) -> ShardIndex:
     return ShardIndex(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
 
 

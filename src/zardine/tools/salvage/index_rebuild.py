@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.codecs.crc32c import Crc32cCodec
-from zardine.sharding.index import EMPTY, ShardIndex, empty_index, encode_index
+from zardine.sharding.index import MISSING, ShardIndex, empty_index, encode_index
 from zardine.sharding.layout import ShardLayout
 
 Ints = npt.NDArray[np.int64]
@@ -50,9 +50,9 @@ def rebuilt_index(
     if not plain or not layout.has_checksum or len(shard) < layout.index_size:
         return None
     start, size = layout.index_bytes(len(shard))
-    table = np.frombuffer(shard, "<u8", 2 * layout.count, start).reshape(-1, 2)
+    table = np.frombuffer(shard, "<i8", 2 * layout.count, start).reshape(-1, 2)
     claimed = ShardIndex(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
-    empty = (claimed.offsets == EMPTY) & (claimed.lengths == EMPTY)
+    empty = (claimed.offsets == MISSING) & (claimed.lengths == MISSING)
     low, high = layout.data_bounds(len(shard))
     rows = _in_order(claimed, low, high, is_sound)
     found = empty_index(layout.count)
@@ -127,8 +127,8 @@ def _in_order(claimed: ShardIndex, low: int, high: int, is_sound: Callable[[int,
     )
     if not len(rows):
         return rows
-    starts = claimed.offsets[rows].astype(np.int64)
-    ends = starts + claimed.lengths[rows].astype(np.int64)
+    starts = claimed.offsets[rows]
+    ends = starts + claimed.lengths[rows]
     before = np.concatenate(([low], np.maximum.accumulate(ends)[:-1]))
     after = np.concatenate((np.minimum.accumulate(starts[::-1])[::-1][1:], [high]))
     return rows[(before <= starts) & (ends <= after)]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.errors import DataError
-from zardine.sharding.index import EMPTY, ShardIndex, decode_index
+from zardine.sharding.index import MISSING, ShardIndex, decode_index
 from zardine.sharding.layout import ShardLayout, reader
 from zardine.stores.local.edit_record import VOID_BYTES, void
 
@@ -71,11 +71,11 @@ def _plausible(view: memoryview, places: npt.NDArray[np.int64], layout: ShardLay
     for entry in range(min(_PROBED, layout.count)):
         if not len(places):
             break
-        offsets = np.ascontiguousarray(windows[places + 16 * entry]).view("<u8")[:, 0]
-        lengths = np.ascontiguousarray(windows[places + 16 * entry + 8]).view("<u8")[:, 0]
-        limit = np.full(len(places), len(view), np.uint64) if layout.index_at_start else places.astype(np.uint64)
-        inside = (offsets <= limit) & (lengths <= limit) & (offsets + lengths <= limit)
-        places = places[inside | ((offsets == EMPTY) & (lengths == EMPTY))]
+        offsets = np.ascontiguousarray(windows[places + 16 * entry]).view("<i8")[:, 0]
+        lengths = np.ascontiguousarray(windows[places + 16 * entry + 8]).view("<i8")[:, 0]
+        limit = np.full(len(places), len(view)) if layout.index_at_start else places
+        inside = (offsets >= 0) & (offsets <= limit) & (lengths >= 0) & (lengths <= limit - offsets)
+        places = places[inside | ((offsets == MISSING) & (lengths == MISSING))]
     return places
 
 
@@ -115,15 +115,15 @@ def was_cut_off(shard: BytesLike, found: FoundIndex, layout: ShardLayout) -> boo
     start = 0 if layout.index_at_start else len(shard) - layout.index_size
     if found.end in (start, len(shard)) or not _is_words(layout):
         return True
-    end = np.frombuffer(shard, "<u8", 2 * layout.count, start).reshape(-1, 2)
+    end = np.frombuffer(shard, "<i8", 2 * layout.count, start).reshape(-1, 2)
     before = np.stack((found.index.offsets, found.index.lengths), axis=1)
-    follows = (end[:, 0] >= np.uint64(found.end)) & (end[:, 0] < np.uint64(len(shard)))
+    follows = (end[:, 0] >= found.end) & (end[:, 0] < len(shard))
     if layout.index_at_start:
         return not follows.any()  # only an index that was whole once names what was written behind its copy
     if start < found.end:
         return True
     agrees = (end == before).all(axis=1) | follows
-    stored = (before != EMPTY).any(axis=1) | follows
+    stored = (before != MISSING).any(axis=1) | follows
     return not stored.any() or float(agrees[stored].mean()) < _SIMILAR
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.engine.freshness import check_fresh
-from zardine.engine.shard_size import read_index, read_whole_shard
+from zardine.engine.locate import read_index, read_whole_shard
 from zardine.engine.workers import for_each
 from zardine.errors import DataError
 from zardine.nodes.array import Array
 from zardine.settings import thread_count
-from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.index import ShardIndex
 from zardine.vectors.format.ragged import Ints, unique_rows
 from zardine.vectors.storing.fresh_files import can_write_files, write_files
 
@@ -136,14 +136,11 @@ def find_cells(array: Array, *, off_grid: bool = False) -> Ints:
             continue
         key = source.key(where)
         try:
-            reading = read_index(source.store, key, layout)
-            if reading is None:
-                continue
-            layout.check_too_short(reading.size)
-            index = decode_index(reading.parts[0], layout.index_chain)
+            found = read_index(source.store, key, layout)
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
-        cells.append(_rows(array, where, layout.grid, index, off_grid=off_grid)[1])
+        if found is not None:
+            cells.append(_rows(array, where, layout.grid, found.index, off_grid=off_grid)[1])
     return np.concatenate([np.zeros((0, array.ndim), np.int64), *cells])
 
 

@@ -1,0 +1,562 @@
+"""The chunk locator: where the encoded bytes of chunks are. It alone reads, checks and remembers the indexes of shards.
+
+For a reader, :func:`find_chunks` says for each chunk in which buffer or open file it is, at which offset and how long,
+all from one version of the stored object. There are three ways to the chunks of a shard: the store gives it as an open
+file; its index is read first, then the ranges of the wanted chunks, near ones joined; or, where that is cheaper, the
+whole of it is read in one request. A writer takes :func:`index_to_edit` for a shard that it changes as a file, and
+:func:`read_whole_shard` for one that it replaces.
+
+An index is decoded and checked against its shard in two functions: :func:`read_index`, by requests to a store, and
+:func:`index_in_file`, in an open file. What was checked is remembered with the version of the shard
+(:mod:`zardine.engine.index_cache`). Whether the last write of a shard was cut off is known from the record that its
+writer left (:func:`recorded_index`), never from what bytes look like.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import BytesLike
+from zardine.codecs.chain import CodecChain
+from zardine.engine.index_cache import INDEXES, KnownIndex
+from zardine.engine.source import ArraySource
+from zardine.errors import (
+    ConditionFailedError,
+    CorruptionError,
+    DataError,
+    ShardIndexError,
+    StoreError,
+    TornShardWarning,
+)
+from zardine.indexing.plan import ObjectPart
+from zardine.limits import CHUNK, TEXT, UNUSED, check_size, limit_of
+from zardine.settings import config
+from zardine.sharding.index import MISSING, ShardIndex, decode_index
+from zardine.sharding.layout import ShardLayout
+from zardine.stores.attempts import attempts
+from zardine.stores.base import ByteRange, EditableFile, OpenFile, Store, Version
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+_MOSTLY = 0.5
+"""The share of its inner chunks from which on a shard is mostly wanted."""
+
+_FEW = 16
+
+
+# where chunks are
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundChunks:
+    """Where chunks are: chunk ``i`` is ``lengths[i]`` bytes at ``offsets[i]`` of ``buffers[within[i]]``."""
+
+    buffers: tuple[BytesLike | OpenFile, ...]
+    within: Ints
+    offsets: Ints
+    lengths: Ints
+    """:data:`~zardine.sharding.index.MISSING` for chunks that are not stored."""
+    stored_at: Ints
+    """Offset of each chunk in the stored object, for error texts."""
+    version: Version | None = None
+    """Version of the stored object, where the store has versions."""
+    settled: bool = False
+    """Whether the file, if it is one, is not edited before it is closed."""
+    is_stored: bool = True
+    """Whether the object is stored at all."""
+    unchanged: bool = False
+    """Whether the object still is the one that an earlier read found; then the array was not resharded since."""
+
+    @property
+    def in_file(self) -> bool:
+        """Whether the chunks are in an open file."""
+        return any(isinstance(buffer, OpenFile) for buffer in self.buffers)
+
+    def is_settled(self) -> bool:
+        """Tell whether nobody has edited the file, if it is one, since it was opened."""
+        return self.settled or all(each.is_settled() for each in self.buffers if isinstance(each, OpenFile))
+
+    def chunk(self, i: int) -> BytesLike | None:
+        """Return the bytes of chunk ``i``; ``None`` if it is not stored."""
+        length = int(self.lengths[i])
+        if length == MISSING:
+            return None
+        buffer, offset = self.buffers[int(self.within[i])], int(self.offsets[i])
+        if isinstance(buffer, OpenFile):
+            return os.pread(buffer.fd, length, offset)
+        return memoryview(buffer)[offset : offset + length]
+
+    def byte_range(self, i: int) -> tuple[int, int]:
+        """Return offset and length of chunk ``i`` in the stored object."""
+        return int(self.stored_at[i]), int(self.lengths[i])
+
+    def in_memory(self) -> FoundChunks:
+        """Return the same chunks as bytes in memory, and close the files among the buffers."""
+        if not self.in_file:
+            return self
+        with closing(self):
+            parts = [self.chunk(i) for i in range(len(self.lengths))]
+        within = np.arange(len(parts))
+        buffers = tuple(b"" if part is None else part for part in parts)
+        return FoundChunks(buffers, within, np.zeros_like(within), self.lengths, self.stored_at, self.version, True)
+
+    def close(self) -> None:
+        """Close the files among the buffers."""
+        for buffer in self.buffers:
+            if isinstance(buffer, OpenFile):
+                buffer.close()
+
+
+def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool, settled: bool = False) -> FoundChunks:
+    """Return where the chunks of ``part`` are; with ``files``, in an open file if the store gives files.
+
+    A file is ``settled`` when no one edits it until it is closed, for which this waits.
+
+    Raises :class:`~zardine.errors.ShardIndexError` or :class:`~zardine.errors.ChecksumError` for an index that is
+    damaged or points outside the shard.
+    """
+    layout = source.layout.shard(part.object)
+    while files:
+        file = source.store.open_file(key)
+        if file is None:
+            return _none(part)
+        try:
+            if settled:
+                file.wait()
+            if layout is None:
+                _check_length(source, part, file.size)
+                return _whole_object(file, file.size, file.version, settled)
+            return _in_file(source, part, layout, key, file, settled=settled)
+        except CorruptionError:
+            replaced = settled and file.is_replaced()  # by a writer that has put it in order
+            file.close()
+            if not replaced:
+                raise
+        except BaseException:
+            file.close()
+            raise
+    if layout is None:
+        reading = source.store.read_up_to(key, source.layout.chain_of(part.object).most_stored())
+        if reading is None:
+            return _none(part)
+        _check_length(source, part, reading.size)
+        return _whole_object(reading.parts[0], reading.size, reading.version)
+    return _in_shard(source, part, layout, key)
+
+
+def _in_file(
+    source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str, file: OpenFile, *, settled: bool
+) -> FoundChunks:
+    known = known_index(source, layout, key, file, settled=settled)
+    offsets, lengths = _entries(source, part, layout, known)
+    return FoundChunks((file,), np.zeros(len(offsets), np.int64), offsets, lengths, offsets, file.version, settled)
+
+
+def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
+    """Find the chunks of a shard by requests: by its index where that is known or cheaper, else in the whole of it."""
+    store = source.store
+    known = INDEXES.get(source.cache_space, key)
+    fresh = known is None
+    if known is None and not _whole_is_cheaper(source, part, layout):
+        known = _read_known(source, layout, key)
+        if known is None:
+            return _none(part)
+    if known is not None:
+        found = _in_ranges(source, part, layout, key, known, fresh=fresh)
+        if found is not None:
+            return found
+        # replaced since: read it anew, in one piece
+    reading = store.read_up_to(key, most_of_shard(layout, source.layout.chain_of(part.object)))
+    if reading is None:
+        return _none(part)
+    if reading.parts:
+        known = KnownIndex.of(layout.checked_index_of(reading.parts[0]), reading.version)
+        INDEXES.put(source.cache_space, key, known)
+        at, lengths = _entries(source, part, layout, known)
+        return FoundChunks(reading.parts, np.zeros(len(at), np.int64), at, lengths, at, reading.version)
+    for last in attempts():  # with much unused space: by ranges in any case
+        known = _read_known(source, layout, key)
+        found = _none(part) if known is None else _in_ranges(source, part, layout, key, known, fresh=True)
+        if found is not None:
+            return found
+        if last:
+            break
+    raise StoreError(f"key {key!r} of {store} is replaced as often as it is read")
+
+
+def _in_ranges(
+    source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str, known: KnownIndex, *, fresh: bool
+) -> FoundChunks | None:
+    """Find chunks where the ``known`` index says; ``None`` if the shard was replaced since that was read.
+
+    ``fresh``: that was just now.
+    """
+    store = source.store
+    at, lengths = _entries(source, part, layout, known)
+    stored = lengths != MISSING
+    joined = join_ranges(at[stored], lengths[stored], store.cost.gap)
+    parts: tuple[BytesLike, ...] = ()
+    if joined.fetched:
+        check_size("what is read of one shard at a time", sum(size or 0 for _, size in joined.fetched))
+        reading = store.read(key, joined.fetched)
+        if reading is None and not fresh:
+            INDEXES.drop(source.cache_space, key)
+            return _none(part)
+        unchanged = reading is not None and reading.version == known.version
+        parts = () if reading is None else tuple(reading.parts)
+    else:
+        unchanged = fresh or store.version(key) == known.version
+    if not unchanged:
+        INDEXES.drop(source.cache_space, key)
+        return None
+    within, offsets = np.zeros((2, len(at)), np.int64)
+    within[stored], offsets[stored] = joined.within, joined.offsets
+    return FoundChunks(parts, within, offsets, lengths, at, known.version, unchanged=not fresh)
+
+
+def _entries(source: ArraySource, part: ObjectPart, layout: ShardLayout, known: KnownIndex) -> tuple[Ints, Ints]:
+    """Return offset and length of each chunk of ``part``, none of which is longer than what may be read."""
+    rows = part.positions(layout.strides)
+    offsets, lengths = known.offsets[rows], known.lengths[rows]
+    most = source.layout.chain_of(part.object).most_stored()
+    longest = max(lengths.tolist(), default=MISSING) if len(lengths) <= _FEW else int(lengths.max())
+    if longest > most:
+        i = int(np.argmax(lengths > most))
+        _check_length(source, part, int(lengths[i]), i, int(offsets[i]))
+    return offsets, lengths
+
+
+def _check_length(source: ArraySource, part: ObjectPart, length: int, i: int = 0, offset: int = 0) -> None:
+    """Raise the error for chunk ``i`` if it is longer than what may be read; see :meth:`CodecChain.check_stored`."""
+    chain = source.layout.chain_of(part.object)
+    if length > chain.most_stored():
+        try:
+            chain.check_stored(length)
+        except DataError as error:
+            raise error.at(chunk=part.chunk(i), byte_range=(offset, length)) from None
+
+
+def _whole_is_cheaper(source: ArraySource, part: ObjectPart, layout: ShardLayout) -> bool:
+    """Tell whether to read a shard whole, index and all, in one request, rather than its index and then ranges.
+
+    It is if most is wanted (or the setting ``speculative_read`` says that this does not matter), and the bytes of the
+    rest flow in the time of a request. How long the shard is cannot be known yet: as long as its decoded chunks at
+    most, as a rule.
+    """
+    rest = (layout.count - part.count) * source.layout.chunk_nbytes
+    cheap = rest <= source.store.cost.gap
+    return (part.count >= _MOSTLY * layout.count and (cheap or part.count == layout.count)) or (
+        cheap and bool(config["speculative_read"])
+    )
+
+
+def _none(part: ObjectPart) -> FoundChunks:
+    nothing = np.zeros(part.count, np.int64)
+    return FoundChunks((), nothing, nothing, np.full(part.count, MISSING, np.int64), nothing, is_stored=False)
+
+
+def _whole_object(
+    value: BytesLike | OpenFile, size: int, version: Version | None, settled: bool = False
+) -> FoundChunks:
+    zero = np.zeros(1, np.int64)
+    return FoundChunks((value,), zero, zero, np.array([size], np.int64), zero, version, settled)
+
+
+# byte ranges
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinedRanges:
+    """Wanted ranges, each inside one of the ``fetched`` ranges."""
+
+    fetched: tuple[ByteRange, ...]
+    within: Ints
+    """For each wanted range, the number of the fetched range that holds it."""
+    offsets: Ints
+    """Where it starts in that range."""
+
+
+def join_ranges(starts: Ints, sizes: Ints, gap: int) -> JoinedRanges:
+    """Join ranges that overlap or lie at most ``gap`` bytes apart. Ranges may come in any order and be shared."""
+    if len(starts) <= 1:
+        fetched = tuple(zip(starts.tolist(), sizes.tolist(), strict=True))
+        return JoinedRanges(fetched, np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64))
+    order = np.argsort(starts, kind="stable")
+    sorted_starts = starts[order]
+    reach = np.maximum.accumulate(sorted_starts + sizes[order])
+    new = np.concatenate(([True], sorted_starts[1:] > reach[:-1] + gap))
+    firsts = np.flatnonzero(new)
+    begins = sorted_starts[firsts]
+    ends = reach[np.append(firsts[1:], len(order)) - 1]
+    within = np.empty(len(order), np.int64)
+    within[order] = np.cumsum(new) - 1
+    fetched = tuple(zip(begins.tolist(), (ends - begins).tolist(), strict=True))
+    return JoinedRanges(fetched, within, starts - begins[within])
+
+
+# indexes by requests to a store
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredIndex:
+    """The index of a shard of ``size`` bytes, in one ``version`` of it."""
+
+    index: ShardIndex
+    size: int
+    version: Version | None
+
+
+def read_index(store: Store, key: str, layout: ShardLayout, *, check: bool = True) -> StoredIndex | None:
+    """Return the index of a shard, checked against the shard; ``None`` if that is not stored.
+
+    Without ``check``, entries may point anywhere. Raises :class:`~zardine.errors.CorruptionError` for a damaged one,
+    :class:`~zardine.errors.ChunkTooLargeError` where the settings forbid to read one of that size, and
+    :class:`~zardine.errors.StoreError` where others replace the shard as often as it is read.
+    """
+    for last in attempts():
+        if layout.index_memory > limit_of(CHUNK):
+            size = store.size(key)
+            if size is None:
+                return None
+            layout.check_too_short(size)
+            layout.check_memory()
+        reading = store.read(key, (layout.index_range,))
+        if reading is None:
+            return None
+        index = _decode(layout, reading.parts[0], reading.size)
+        if not check:
+            return StoredIndex(index, reading.size, reading.version)
+        try:
+            layout.check(index, reading.size, _Parts(store, key, reading.version).read)
+            return StoredIndex(index, reading.size, reading.version)
+        except _ReplacedError:
+            if last:
+                break
+    raise StoreError(f"key {key!r} of {store} is replaced as often as it is read")
+
+
+class _ReplacedError(Exception):
+    """The object was replaced while its index was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Reads parts of one version of an object."""
+
+    store: Store
+    key: str
+    version: Version | None
+
+    def read(self, part: tuple[int, int]) -> BytesLike:
+        """Return one part. Raises :class:`_ReplacedError` where that version is not there any more."""
+        reading = self.store.read(self.key, (part,))
+        if reading is None or reading.version != self.version:
+            raise _ReplacedError
+        return reading.parts[0]
+
+
+def _decode(layout: ShardLayout, data: BytesLike, size: int) -> ShardIndex:
+    layout.check_too_short(size)
+    try:
+        return decode_index(data, layout.index_chain)
+    except DataError as error:
+        raise error.at(byte_range=layout.index_bytes(size)) from None
+
+
+def _read_known(source: ArraySource, layout: ShardLayout, key: str) -> KnownIndex | None:
+    stored = read_index(source.store, key, layout)
+    if stored is None:
+        return None
+    known = KnownIndex.of(stored.index, stored.version)
+    INDEXES.put(source.cache_space, key, known)
+    return known
+
+
+# indexes in open files
+
+
+def known_index(source: ArraySource, layout: ShardLayout, key: str, file: OpenFile, *, settled: bool) -> KnownIndex:
+    """Return the index of the shard that is open as ``file``, for a reader.
+
+    Raises :class:`~zardine.errors.CorruptionError` for an index that is damaged or points outside the shard. If the
+    file is ``settled`` (no one edits it meanwhile) the record of a write that was cut off says which index counts, if
+    there is one; a warning says so.
+    """
+    known = INDEXES.get(source.cache_space, key)
+    if known is not None and known.version == file.version:
+        return known
+    try:
+        index, _ = index_in_file(layout, file)
+    except CorruptionError as error:
+        found = recorded_index(layout, file) if settled else None
+        if found is None:
+            raise
+        index = found
+        warn_of_torn(key, error)
+    known = KnownIndex.of(index, file.version)
+    INDEXES.put(source.cache_space, key, known)
+    return known
+
+
+def index_in_file(layout: ShardLayout, file: OpenFile) -> tuple[ShardIndex, BytesLike]:
+    """Return the index that stands at its place in an open shard, checked against the shard; and its bytes."""
+    layout.check_too_short(file.size)
+    layout.check_memory()
+    encoded = file.read(layout.index_range)
+    index = _decode(layout, encoded, file.size)
+    layout.check(index, file.size, file.read)
+    return index, encoded
+
+
+def index_to_edit(layout: ShardLayout, file: EditableFile) -> tuple[ShardIndex, BytesLike]:
+    """Return the index of a shard that is to be changed, all of whose entries can be carried over; and its bytes.
+
+    A write that was cut off before is undone, or finished. Raises :class:`~zardine.errors.CorruptionError` for an index
+    that is damaged otherwise.
+    """
+    try:
+        return index_in_file(layout, file)
+    except CorruptionError as error:
+        if file.mend():
+            return index_to_edit(layout, file)
+        raise not_written(error) from None
+
+
+def recorded_index(layout: ShardLayout, file: OpenFile) -> ShardIndex | None:
+    """Return the index that counts in a shard whose last write was cut off, by the record that its writer left.
+
+    For who keeps writers out. ``None``: no write was cut off.
+    """
+    table = file.cut_off()
+    if table is None:
+        return None
+    try:
+        index = decode_index(file.read((table.at, layout.index_size)), layout.index_chain)
+        layout.check(index, table.size, file.read)
+    except DataError:
+        return None  # a shard of another form
+    return index
+
+
+def recorded_index_of(store: Store, layout: ShardLayout, key: str, version: Version | None) -> ShardIndex | None:
+    """Return the same for a shard that was read as bytes, in that ``version``."""
+    file = store.open_file(key) if store.edits_files else None
+    if file is None:
+        return None
+    with file:
+        file.wait()
+        return recorded_index(layout, file) if file.version == version else None
+
+
+def warn_of_torn(key: str, error: CorruptionError) -> None:
+    """Say that a shard is read as it was before."""
+    warnings.warn(
+        f"the last write of shard {key!r} was cut off ({error.reason}): it is read as it was before; the next "
+        "write to it, or zardine.repair, puts it in order",
+        TornShardWarning,
+        stacklevel=3,
+    )
+
+
+def not_written(error: CorruptionError) -> CorruptionError:
+    """Return ``error``, which says too that it kept something from being written."""
+    reason = f"the stored shard is damaged, so nothing was written: {error.reason}"
+    return type(error)(reason, codec=error.codec, byte_range=error.byte_range)
+
+
+# whole shards
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeShard:
+    """A shard in memory, and its index, which was checked. ``size`` is that of what is stored, which may be larger."""
+
+    data: BytesLike
+    index: ShardIndex
+    version: Version | None
+    size: int
+
+
+def most_of_shard(layout: ShardLayout, chain: CodecChain) -> int:
+    """Return the most bytes of a shard that are read in one piece: what its chunks can take, and some unused space."""
+    limit = chain.encoded.now() if TEXT in chain.encoded.settings else chain.encoded
+    return min(limit_of(CHUNK), layout.index_size + layout.count * limit.nbytes + limit_of(UNUSED))
+
+
+def read_whole_shard(store: Store, key: str, layout: ShardLayout, chain: CodecChain) -> WholeShard | None:
+    """Return a shard with all of its inner chunks; where it has much unused space, without that.
+
+    Then the offsets in its index are those in ``data``. Raises :class:`~zardine.errors.ConditionFailedError` if others
+    replace it meanwhile, and :class:`~zardine.errors.DataError` as reading does.
+    """
+    reading = store.read_up_to(key, most_of_shard(layout, chain))
+    if reading is None:
+        return None
+    if reading.parts:
+        shard = reading.parts[0]
+        return WholeShard(shard, layout.checked_index_of(shard), reading.version, reading.size)
+    stored = read_index(store, key, layout)
+    if stored is None:
+        return None
+    index = stored.index
+    check_carried(index, layout, chain)
+    there = index.stored()
+    joined = join_ranges(index.offsets[there], index.lengths[there], 0)
+    check_size("a shard without its unused space", sum(size or 0 for _, size in joined.fetched))
+    rest = store.read(key, joined.fetched)
+    if rest is None or rest.version != stored.version:
+        raise ConditionFailedError(f"key {key!r} of {store} changed while it was read")
+    begins = np.cumsum([0, *map(len, rest.parts)])
+    index.offsets[there] = begins[joined.within] + joined.offsets
+    return WholeShard(b"".join(rest.parts), index, stored.version, stored.size)
+
+
+def check_carried(
+    index: ShardIndex,
+    layout: ShardLayout,
+    chain: CodecChain,
+    *,
+    but: Ints | None = None,
+    message: str = "",
+) -> None:
+    """Raise for the first inner chunk that is longer than any can be, but for the rows ``but`` of the index."""
+    too_long = index.lengths > chain.most_stored()
+    if but is not None:
+        too_long[but] = False
+    if too_long.any():
+        row = int(np.flatnonzero(too_long)[0])
+        offset, length = int(index.offsets[row]), int(index.lengths[row])
+        try:
+            chain.check_stored(length)
+        except DataError as error:
+            kind = ShardIndexError if isinstance(error, CorruptionError) else type(error)
+            reason = f"{message}inner chunk {layout.position_of(row)} of the shard: {error.reason}"
+            raise kind(reason, byte_range=(offset, length)) from None
+
+
+__all__ = [
+    "FoundChunks",
+    "JoinedRanges",
+    "StoredIndex",
+    "WholeShard",
+    "check_carried",
+    "find_chunks",
+    "index_in_file",
+    "index_to_edit",
+    "join_ranges",
+    "known_index",
+    "most_of_shard",
+    "not_written",
+    "read_index",
+    "read_whole_shard",
+    "recorded_index",
+    "recorded_index_of",
+    "warn_of_torn",
+]
