@@ -84,7 +84,8 @@ class Config:
     """The settings. Reading is cheap; changes hold for all threads."""
 
     def __init__(self) -> None:
-        self._values: dict[str, Any] = {}
+        self.snapshot: Mapping[str, Any] = {}
+        """All settings. A change makes a new mapping, so that the same one always says the same."""
         self.reset()
 
     @property
@@ -119,8 +120,8 @@ class Config:
                 raise KeyError(_explain_unknown(name))
         for name, value in flat.items():
             check_setting(name, value)
-        old = {name: self._values.get(name, _ABSENT) for name in flat}
-        self._values = {**self._values, **flat}
+        old = {name: self.snapshot.get(name, _ABSENT) for name in flat}
+        self.snapshot = {**self.snapshot, **flat}
         return _Restore(self, old)
 
     def reset(self) -> None:
@@ -133,7 +134,7 @@ class Config:
                     values[name] = json.loads(text)
                 except ValueError:
                     values[name] = text
-        self._values = values
+        self.snapshot = values
 
     refresh = reset
 
@@ -143,18 +144,13 @@ class Config:
 
         pprint(self.to_dict())
 
-    @property
-    def snapshot(self) -> Mapping[str, Any]:
-        """All settings. A change makes a new mapping, so that the same one always says the same."""
-        return self._values
-
     def to_dict(self) -> dict[str, Any]:
         """A copy of all settings."""
-        return dict(self._values)
+        return dict(self.snapshot)
 
     def __getitem__(self, key: str) -> Any:
         try:
-            return self._values[_ALIASES.get(key, key)]
+            return self.snapshot[_ALIASES.get(key, key)]
         except KeyError:
             below = self._below(key)
             if not below:
@@ -162,14 +158,14 @@ class Config:
             return below
 
     def __contains__(self, key: object) -> bool:
-        return key in self._values or key in _ALIASES or bool(isinstance(key, str) and self._below(key))
+        return key in self.snapshot or key in _ALIASES or bool(isinstance(key, str) and self._below(key))
 
     def __repr__(self) -> str:
-        return f"Config({self._values})"
+        return f"Config({self.snapshot})"
 
     def _below(self, key: str) -> dict[str, Any]:
         """The settings whose names begin with ``key`` and a dot, nested."""
-        values = {**self._values, **{name: self._values[own] for name, own in _ALIASES.items()}}
+        values = {**self.snapshot, **{name: self.snapshot[own] for name, own in _ALIASES.items()}}
         found: dict[str, Any] = {}
         for name, value in values.items():
             if name.startswith(f"{key}."):
@@ -181,8 +177,8 @@ class Config:
         return found
 
     def _restore(self, old: Mapping[str, Any]) -> None:
-        values = {**self._values, **old}
-        self._values = {name: value for name, value in values.items() if value is not _ABSENT}
+        values = {**self.snapshot, **old}
+        self.snapshot = {name: value for name, value in values.items() if value is not _ABSENT}
 
 
 class _Restore:

@@ -67,7 +67,7 @@ class HostileIndex:
             assert not self.is_right(shard), f"refused: {shard.hex()}"
             return False
         assert self.is_right(shard), f"accepted: {shard.hex()}"
-        assert np.column_stack((index.offsets, index.lengths)).tolist() == self.table(shard)
+        assert np.column_stack((index.offsets, index.lengths)).view(np.uint64).tolist() == self.table(shard)
         return True
 
     def is_right(self, shard: bytes) -> bool:

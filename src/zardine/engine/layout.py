@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from zardine.chunk_grids import Axis, ChunkGrid, RegularGrid, parse_chunk_grid
@@ -75,7 +76,7 @@ class ArrayLayout:
     def chain_of(self, coordinates: Sequence[int]) -> CodecChain:
         """The codec chain for the chunks in the object at these grid coordinates."""
         if self.blocks is not None:
-            return self.chain(self.blocks.chunk)
+            return self.blocks.chain
         if self.sharding is not None:
             return self.chain(self.sharding.chunk_shape)
         return self.chain(tuple(axis.extent(i) for axis, i in zip(self.grids.objects, coordinates, strict=True)))
@@ -91,7 +92,7 @@ class ArrayLayout:
     def fits_memory(self) -> bool:
         """Whether the settings allow the memory that a decoded chunk takes, be it the largest."""
         if self.blocks is not None:
-            return self.chain(self.blocks.chunk).most_for_kernel() >= 0
+            return self.blocks.chain.most_for_kernel() >= 0
         return self.chunk_nbytes <= limit_of(CHUNK)
 
     @property
@@ -116,12 +117,36 @@ class ArrayLayout:
 class Blocks:
     """Chunks of one shape, in objects of one shape."""
 
-    chunk: tuple[int, ...]
+    shape: tuple[int, ...]
     """Elements of a chunk along each axis."""
     per_object: tuple[int, ...]
     """Chunks of an object along each axis."""
     strides: tuple[int, ...]
     """How many rows of the shard index lie between neighbours along each axis; zeros where objects are chunks."""
+    chain: CodecChain
+    """What each of them is encoded by."""
+    dtype: np.dtype[Any]
+    """Of their elements."""
+
+    def place_of(
+        self, starts: tuple[int, ...], counts: tuple[int, ...]
+    ) -> tuple[list[int], int, tuple[int, ...]] | None:
+        """Return where a block of elements is that lies in one chunk; ``None`` if it lies in several.
+
+        That is: grid coordinates of the object, row of its index, and first element within the chunk.
+        """
+        coordinates, row, first = [], 0, []
+        for start, count, size, ratio, stride in zip(
+            starts, counts, self.shape, self.per_object, self.strides, strict=True
+        ):
+            chunk, begin = divmod(start, size)
+            if begin + count > size:
+                return None
+            number, local = divmod(chunk, ratio)
+            coordinates.append(number)
+            row += local * stride
+            first.append(begin)
+        return coordinates, row, tuple(first)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,7 +259,7 @@ def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
         TwoGrids(objects, chunks),
         encoding.sharding,
         uniform_shard,
-        _blocks(first, encoding.sharding, uniform_shard) if is_regular else None,
+        _blocks(first, encoding, uniform_shard) if is_regular else None,
         encoding.pipeline,
         encoding.sharding is None or any(isinstance(codec, Crc32cCodec) for codec in encoding.sharding.codec.codecs),
         encoding.chains,
@@ -300,10 +325,15 @@ def _largest(axes: tuple[Axis, ...]) -> int:
     return prod(max((size for size, _ in axis.runs), default=1) for axis in axes)
 
 
-def _blocks(shape: tuple[int, ...], sharding: _OpenSharding | None, shard: ShardLayout | None) -> Blocks | None:
-    if sharding is None:
-        return Blocks(shape, (1,) * len(shape), (0,) * len(shape))
-    return None if shard is None else Blocks(sharding.chunk_shape, shard.grid, shard.strides)
+def _blocks(shape: tuple[int, ...], encoding: _Encoding, shard: ShardLayout | None) -> Blocks | None:
+    if encoding.sharding is None:
+        dtype = encoding.chains[shape].spec.dtype
+        return Blocks(shape, (1,) * len(shape), (0,) * len(shape), encoding.chains[shape], dtype)
+    if shard is None:
+        return None
+    chunk_shape = encoding.sharding.chunk_shape
+    dtype = encoding.chains[chunk_shape].spec.dtype
+    return Blocks(chunk_shape, shard.grid, shard.strides, encoding.chains[chunk_shape], dtype)
 
 
 def _open_sharding(chain: CodecChain) -> _OpenSharding | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from zardine.chunk_grids.axis import Axis
 from zardine.errors import BoundsCheckError, SelectionError, VindexInvalidSelectionError
-from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, GridSelection, Ints, PointSelection
+from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, Block, GridSelection, Ints, PointSelection
 
 _PLAIN = frozenset((slice, int))
 
@@ -152,6 +152,38 @@ def parse_vindex(selection: object, shape: tuple[int, ...]) -> PointSelection:
         selection = selection[0]
     is_mask = _is_mask(selection) or _is_full_mask(selection, shape)
     return parse_mask(selection, shape) if is_mask else parse_coordinates(selection, shape)
+
+
+def parse_block_of_elements(selection: object, shape: tuple[int, ...]) -> Block | None:
+    """Return the block that a tuple of Python integers and slices of step 1 means, one for each axis.
+
+    ``None`` for all else, also for what is empty or out of bounds: :func:`parse_any` takes that, or says what is wrong.
+    """
+    if type(selection) is not tuple or len(selection) != len(shape):
+        return None
+    starts: list[int] = []
+    counts: list[int] = []
+    dropped: list[slice | int] | None = None if shape else []
+    for axis, (item, length) in enumerate(zip(selection, shape, strict=True)):
+        if type(item) is slice:
+            try:
+                start, stop, step = item.indices(length)
+            except (TypeError, ValueError):
+                return None
+            if step != 1:
+                return None
+            count = stop - start
+        elif type(item) is int:
+            start, count = item + length if item < 0 else item, 1
+            dropped = dropped or [slice(None)] * len(shape)
+            dropped[axis] = 0
+        else:
+            return None
+        if count <= 0 or not 0 <= start < length:
+            return None
+        starts.append(start)
+        counts.append(count)
+    return Block(tuple(starts), tuple(counts), None if dropped is None else tuple(dropped))
 
 
 def parse_any(selection: object, shape: tuple[int, ...]) -> GridSelection | PointSelection:

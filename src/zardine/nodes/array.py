@@ -31,6 +31,7 @@ from zardine.indexing.parse import (
     parse_any,
     parse_basic,
     parse_block,
+    parse_block_of_elements,
     parse_coordinates,
     parse_mask,
     parse_orthogonal,
@@ -159,6 +160,11 @@ class Array(StoredFacts):
     # reading
 
     def __getitem__(self, selection: Any) -> Any:
+        source = self._source
+        block = parse_block_of_elements(selection, source.layout.metadata.shape) if source.buffer is None else None
+        found = None if block is None else read_block(source, block)
+        if found is not None:
+            return found
         fields, selection = split_fields(selection)
         return self._get(parse_any(selection, self.shape), None, fields)
 
@@ -478,8 +484,7 @@ class Array(StoredFacts):
         grids = source.layout.grids
         if isinstance(selection, GridSelection):
             full = selection.full_view(target)
-            if is_buffered(source) or full.dtype != self.dtype or not read_block(source, selection, full):
-                read_buffered(source, make_plan(selection, grids), full)
+            read_buffered(source, make_plan(selection, grids), full)
         else:
             flat = target.reshape(-1)
             read_buffered(source, make_plan(selection, grids), flat)
