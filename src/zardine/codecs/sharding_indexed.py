@@ -25,7 +25,6 @@ from zardine.codecs.registry import codec_from, parse_codec
 from zardine.data_types import data_type_for
 from zardine.errors import DataError, MetadataError, Problem
 from zardine.json_document import JSON, MOST_DIMENSIONS, Problems, check_members, parse_choice, parse_integers
-from zardine.sharding.index import decode_index
 from zardine.sharding.layout import IsChunk, Read, ShardLayout, c_strides
 
 MAX_INNER_CHUNKS = 2**58
@@ -266,7 +265,7 @@ def _tell_chunks(chain: CodecChain, index_size: int) -> IsChunk | None:
         first, size = nested.index_bytes(length)
         try:
             nested.check_memory()
-            index = decode_index(read((offset + first, size)), nested.index_chain)
+            index = nested.decode_index(read((offset + first, size)))
             nested.check(index, length, lambda part: read((offset + part[0], part[1])))
         except DataError:
             return False

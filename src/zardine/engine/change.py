@@ -14,7 +14,7 @@ from zardine.engine.old_chunks import StoredRows
 from zardine.engine.read import decode_chunk
 from zardine.engine.source import ArraySource
 from zardine.errors import CorruptionError, DataError
-from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
+from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 from zardine.sharding.layout import ShardLayout
 
 
@@ -85,7 +85,7 @@ class Change:
         All in one call of the kernel. ``None`` where it cannot, or finds one that is stored to be damaged.
         """
         pipeline = self.source.layout.pipeline
-        if pipeline is None or self.fields is not None or not isinstance(self.plan, GridPlan):
+        if pipeline is None or self.fields is not None or isinstance(self.plan, PointPlan):
             return None
         if not self.source.layout.fits_memory:
             return None

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError
-from zardine.sharding.index import MISSING, ShardIndex, encode_index
+from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import EditableFile
 from zardine.stores.local.edit_record import EditRecord, Table, checksum
@@ -107,7 +107,7 @@ def _write_over(edit: Edit, file: EditableFile) -> None:
 
 def _replace_index(layout: ShardLayout, edit: Edit, file: EditableFile, before: BytesLike) -> None:
     size = file.size
-    encoded = encode_index(edit.index, layout.index_chain)
+    encoded = layout.encode_index(edit.index)
     record = _record(layout, edit, size, before, encoded)
     file.begin(record)
     replaceable = True

@@ -21,6 +21,7 @@ from zardine.codecs.sharding_indexed import ShardingCodec, prepare_sharding
 from zardine.codecs.transpose import TransposeCodec
 from zardine.engine.pipelines import make_pipeline
 from zardine.errors import Problem
+from zardine.indexing.block import Block, BlockPlan
 from zardine.indexing.plan import TwoGrids
 from zardine.json_document import Problems
 from zardine.limits import CHUNK, limit_of
@@ -128,25 +129,21 @@ class Blocks:
     dtype: np.dtype[Any]
     """Of their elements."""
 
-    def place_of(
-        self, starts: tuple[int, ...], counts: tuple[int, ...]
-    ) -> tuple[list[int], int, tuple[int, ...]] | None:
-        """Return where a block of elements is that lies in one chunk; ``None`` if it lies in several.
-
-        That is: grid coordinates of the object, row of its index, and first element within the chunk.
-        """
-        coordinates, row, first = [], 0, []
-        for start, count, size, ratio, stride in zip(
-            starts, counts, self.shape, self.per_object, self.strides, strict=True
-        ):
+    def plan(self, block: Block, shape: tuple[int, ...]) -> BlockPlan | None:
+        """Return the plan of a block in an array of ``shape``; ``None`` if it does not lie in one chunk."""
+        row, objects, place, first, valid = 0, [], [], [], []
+        axes = zip(block.starts, block.counts, self.shape, self.per_object, self.strides, shape, strict=True)
+        for start, count, size, ratio, stride, length in axes:
             chunk, begin = divmod(start, size)
             if begin + count > size:
                 return None
             number, local = divmod(chunk, ratio)
-            coordinates.append(number)
+            objects.append(number)
             row += local * stride
+            place.append(chunk)
             first.append(begin)
-        return coordinates, row, tuple(first)
+            valid.append(min(size, length - chunk * size))
+        return BlockPlan(tuple(objects), row, tuple(place), self.shape, tuple(first), block.counts, tuple(valid))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

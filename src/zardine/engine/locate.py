@@ -38,7 +38,7 @@ from zardine.errors import (
 from zardine.indexing.plan import ObjectPart
 from zardine.limits import CHUNK, TEXT, UNUSED, check_size, limit_of
 from zardine.settings import config
-from zardine.sharding.index import MISSING, ShardIndex, decode_index
+from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
 from zardine.stores.base import ByteRange, EditableFile, OpenFile, Store, Version
@@ -330,7 +330,7 @@ def read_index(store: Store, key: str, layout: ShardLayout, *, check: bool = Tru
         reading = store.read(key, (layout.index_range,))
         if reading is None:
             return None
-        index = _decode(layout, reading.parts[0], reading.size)
+        index = layout.decode_index(reading.parts[0], reading.size)
         if not check:
             return StoredIndex(index, reading.size, reading.version)
         try:
@@ -360,14 +360,6 @@ class _Parts:
         if reading is None or reading.version != self.version:
             raise _ReplacedError
         return reading.parts[0]
-
-
-def _decode(layout: ShardLayout, data: BytesLike, size: int) -> ShardIndex:
-    layout.check_too_short(size)
-    try:
-        return decode_index(data, layout.index_chain)
-    except DataError as error:
-        raise error.at(byte_range=layout.index_bytes(size)) from None
 
 
 def _read_known(source: ArraySource, layout: ShardLayout, key: str) -> KnownIndex | None:
@@ -410,7 +402,7 @@ def index_in_file(layout: ShardLayout, file: OpenFile) -> tuple[ShardIndex, Byte
     layout.check_too_short(file.size)
     layout.check_memory()
     encoded = file.read(layout.index_range)
-    index = _decode(layout, encoded, file.size)
+    index = layout.decode_index(encoded, file.size)
     layout.check(index, file.size, file.read)
     return index, encoded
 
@@ -438,7 +430,7 @@ def recorded_index(layout: ShardLayout, file: OpenFile) -> ShardIndex | None:
     if table is None:
         return None
     try:
-        index = decode_index(file.read((table.at, layout.index_size)), layout.index_chain)
+        index = layout.decode_index(file.read((table.at, layout.index_size)))
         layout.check(index, table.size, file.read)
     except DataError:
         return None  # a shard of another form

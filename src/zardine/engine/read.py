@@ -24,7 +24,7 @@ from zardine.engine.read_ahead import ahead, batches
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
 from zardine.errors import ChunkNotFoundError, CorruptionError, DataError
-from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart
+from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 from zardine.limits import no_memory
 from zardine.settings import thread_count
 from zardine.sharding.index import MISSING
@@ -237,7 +237,8 @@ def _decode_by_kernel(
     source: ArraySource, plan: ChunkPlan, fetched: _Fetched, out: npt.NDArray[Any], raw: npt.NDArray[Any]
 ) -> None:
     starts = fetched.starts()
-    columns = len(plan.axes) if isinstance(plan, GridPlan) else 1
+    axes = None if isinstance(plan, PointPlan) else plan.kernel_axes()
+    columns = 1 if axes is None else len(axes)
     jobs = np.empty((int(starts[-1]), 3 + columns), np.int64)
     sources: list[BytesLike | int] = []
     for start, part, each in zip(starts[:-1].tolist(), fetched.parts, fetched.found, strict=True):
@@ -252,12 +253,12 @@ def _decode_by_kernel(
         number, i = _place(starts, int(np.flatnonzero(jobs[:, 2] == MISSING)[0]))
         raise _not_stored(source, fetched.parts[number], i, fetched.keys[number])
     pipeline = source.layout.pipeline
-    if isinstance(plan, GridPlan):
-        failed = pipeline.decode(sources, jobs, plan.kernel_axes(), raw, thread_count())
-    else:
+    if isinstance(plan, PointPlan):
         failed = pipeline.decode_points(
             sources, jobs, plan.extents, plan.point_bounds, plan.points, plan.places, raw, thread_count()
         )
+    else:
+        failed = pipeline.decode(sources, jobs, axes, raw, thread_count())
     for job, _ in failed:
         number, i = _place(starts, job)
         _read_chunk(source, fetched.parts[number], i, fetched.found[number], fetched.keys[number], out)

@@ -9,7 +9,8 @@ from typing import TypeVar
 from zardine.engine.array_config import parse_bytes
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import in_background
-from zardine.indexing.plan import GridPart, ObjectPart
+from zardine.indexing.block import BlockPlan
+from zardine.indexing.plan import ObjectPart, PointPart
 from zardine.settings import config
 
 T = TypeVar("T")
@@ -53,10 +54,10 @@ def window_bytes() -> int:
 
 
 def _pieces(part: ObjectPart, most: int) -> Iterator[ObjectPart]:
-    if part.count <= most:
+    if part.count <= most or isinstance(part, BlockPlan):
         yield part
         return
-    if not isinstance(part, GridPart):
+    if isinstance(part, PointPart):
         for first in range(part.low, part.high, most):
             yield replace(part, low=first, high=min(first + most, part.high))
         return

@@ -10,7 +10,7 @@ from zardine.engine.freshness import check_fresh
 from zardine.engine.locate import known_index
 from zardine.engine.source import ArraySource
 from zardine.errors import DataError
-from zardine.indexing.selection import Block
+from zardine.indexing.block import Block
 from zardine.sharding.index import MISSING
 
 
@@ -24,11 +24,10 @@ def read_block(source: ArraySource, block: Block) -> Any:
     chunks, pipeline = layout.blocks, layout.pipeline
     if chunks is None or pipeline is None or source.chunk_cache is not None or not store.gives_files:
         return None
-    found = chunks.place_of(block.starts, block.counts)
-    if found is None:
+    plan = chunks.plan(block, layout.metadata.shape)
+    if plan is None:
         return None
-    coordinates, row, first = found
-    key = source.key(coordinates)
+    key = source.key(plan.object)
     file = store.open_file(key)
     if file is None:
         return None
@@ -37,12 +36,12 @@ def read_block(source: ArraySource, block: Block) -> Any:
         offset, length = 0, file.size
         if layout.uniform_shard is not None:
             known = known_index(source, layout.uniform_shard, key, file, settled=False)
-            offset, length = int(known.offsets[row]), int(known.lengths[row])
+            offset, length = int(known.offsets[plan.row]), int(known.lengths[plan.row])
         if length == MISSING or length > chunks.chain.most_for_kernel():
             return None
         out = np.empty(block.counts, chunks.dtype, order=source.order)
         raw = out.view(f"V{out.dtype.itemsize}")
-        failure = pipeline.decode_block(file.fd, offset, length, chunks.shape, first, raw)
+        failure = pipeline.decode_block(file.fd, offset, length, chunks.shape, plan.first, raw)
         if failure is not None or not (layout.is_checked or file.is_settled()):
             return None
     except DataError:

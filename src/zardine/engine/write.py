@@ -30,7 +30,7 @@ from zardine.errors import ConditionFailedError, CorruptionError, DataError, Uns
 from zardine.indexing.plan import ChunkPlan, ObjectPart
 from zardine.limits import no_memory
 from zardine.settings import thread_count
-from zardine.sharding.index import MISSING, empty_index, encode_index
+from zardine.sharding.index import MISSING, empty_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.attempts import attempts
@@ -195,7 +195,7 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
         index.lengths[rows[jobs]] = fresh.lengths
         empty = not index.stored().any()
         at = 0 if layout.index_at_start else len(fresh.data) - layout.index_size
-        fresh.data[at : at + layout.index_size] = encode_index(index, layout.index_chain)
+        fresh.data[at : at + layout.index_size] = layout.encode_index(index)
         shard = fresh.data
     else:
         chunks: dict[int, BytesLike | None] = {}

@@ -13,7 +13,8 @@ import numpy as np
 
 from zardine.chunk_grids.axis import Axis
 from zardine.errors import BoundsCheckError, SelectionError, VindexInvalidSelectionError
-from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, Block, GridSelection, Ints, PointSelection
+from zardine.indexing.block import Block
+from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, GridSelection, Ints, PointSelection
 
 _PLAIN = frozenset((slice, int))
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from zardine.chunk_grids.axis import Axis
 from zardine.indexing.axis_plan import AxisPlan, combine, group_rows, plan_axis
+from zardine.indexing.block import BlockPlan
 from zardine.indexing.selection import AxisSelection, AxisSlice, GridSelection, Ints, PointSelection
 
 
@@ -255,8 +256,8 @@ class PointPart:
         return slice(int(self.plan.point_bounds[self.low + i]), int(self.plan.point_bounds[self.low + i + 1]))
 
 
-ChunkPlan: TypeAlias = GridPlan | PointPlan
-ObjectPart: TypeAlias = GridPart | PointPart
+ChunkPlan: TypeAlias = GridPlan | PointPlan | BlockPlan
+ObjectPart: TypeAlias = GridPart | PointPart | BlockPlan
 
 
 def plan_grid(selection: GridSelection, grids: TwoGrids) -> GridPlan:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,15 +39,6 @@ class AxisList:
 
 
 AxisSelection: TypeAlias = AxisSlice | AxisList
-
-
-class Block(NamedTuple):
-    """The indices from ``starts`` on, ``counts`` of them along each axis: what most programs ask for."""
-
-    starts: tuple[int, ...]
-    counts: tuple[int, ...]
-    dropped: tuple[slice | int, ...] | None
-    """What takes the axes out of the result that were selected by a single integer; ``None``: there are none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

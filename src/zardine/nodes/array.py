@@ -264,6 +264,16 @@ class Array(StoredFacts):
     # writing
 
     def __setitem__(self, selection: Any, value: Any) -> None:
+        source = self._source
+        layout = source.layout
+        chunks, shape = layout.blocks, layout.metadata.shape
+        block = None if chunks is None or source.buffer is not None else parse_block_of_elements(selection, shape)
+        plan = None if chunks is None or block is None else chunks.plan(block, shape)
+        if chunks is not None and block is not None and plan is not None:
+            self._check_writable()
+            values = broadcast_values(self._cast(value, chunks.dtype), block.shape)
+            write_plan(source, plan, values.reshape(block.counts))
+            return
         fields, selection = split_fields(selection)
         self._set(parse_any(selection, self.shape), value, fields)
 
@@ -503,8 +513,7 @@ class Array(StoredFacts):
         if fields is not None:
             self._check_fields(fields)
             dtype = np.empty(0, dtype)[fields].dtype
-        cast = self._as_objects(value) if isinstance(self.metadata.data_type, AnyObject) else cast_values(value, dtype)
-        values = broadcast_values(cast, selection.shape)
+        values = broadcast_values(self._cast(value, dtype), selection.shape)
         source = self._source
         if is_buffered(source):
             check_fresh(source, writing=True)
@@ -515,13 +524,15 @@ class Array(StoredFacts):
         if fields is not None or not write_buffered(source, plan, full):
             write_plan(source, plan, full, fields)
 
-    def _as_objects(self, value: Any) -> npt.NDArray[Any]:
-        """Objects as the user gave them: an object array as it is, anything else as one object for all elements."""
-        return (
-            value
-            if isinstance(value, np.ndarray) and value.dtype.kind == "O"
-            else self.metadata.data_type.cast_fill(value)
-        )
+    def _cast(self, value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return ``value`` as elements of the array: of ``dtype``, or objects as the user gave them.
+
+        Of these an object array is taken as it is, anything else as one object for all elements.
+        """
+        data_type = self._source.layout.metadata.data_type
+        if not isinstance(data_type, AnyObject):
+            return cast_values(value, dtype)
+        return value if isinstance(value, np.ndarray) and value.dtype.kind == "O" else data_type.cast_fill(value)
 
     def _scalar(self) -> Any:
         if self.size != 1:

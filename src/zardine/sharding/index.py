@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
+from zardine.codecs.crc32c import crc32c
 from zardine.errors import DataError, ShardIndexError
 from zardine.limits import check_size
 
@@ -80,13 +81,35 @@ def decode_index(data: BytesLike, chain: CodecChain) -> ShardIndex:
 
     Raises :class:`~zardine.errors.ShardIndexError` or :class:`~zardine.errors.ChecksumError`.
     """
-    if len(data) != chain.encoded_size:
-        raise ShardIndexError(f"the shard index takes {chain.encoded_size} bytes, only {len(data)} are there")
+    size = chain.encoded_size
+    if len(data) != size:
+        raise ShardIndexError(f"the shard index takes {size} bytes, only {len(data)} are there")
     try:
         table = chain.decode(data).reshape(-1, 2).astype(np.uint64, copy=False).view(np.int64)
     except DataError as error:
         raise type(error)(f"the shard index is damaged: {error.reason}", codec=error.codec) from None
     return ShardIndex(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
+
+
+def decode_words(data: BytesLike) -> ShardIndex | None:
+    """Return the index that little-endian words hold, with their CRC32C behind them or nothing; ``None`` if it differs.
+
+    The same as :func:`decode_index` makes of the usual codecs of an index, at a tenth of the cost.
+    """
+    count = len(data) // 16
+    words = np.frombuffer(data, "<i8", 2 * count)
+    if len(data) > 16 * count and crc32c(memoryview(data)[: 16 * count]) != int.from_bytes(
+        data[16 * count :], "little"
+    ):
+        return None
+    table = words.reshape(count, 2)
+    return ShardIndex(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
+
+
+def encode_words(index: ShardIndex, *, with_checksum: bool) -> bytes:
+    """Return the bytes of the index as little-endian words, with their CRC32C behind them or without."""
+    words = np.stack([index.offsets, index.lengths], axis=-1).astype("<i8", copy=False).tobytes()
+    return words + crc32c(words).to_bytes(4, "little") if with_checksum else words
 
 
 def encode_index(index: ShardIndex, chain: CodecChain) -> BytesLike:

@@ -11,11 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.codecs.bytes_codec import BytesCodec
 from zardine.codecs.chain import CodecChain
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.errors import DataError, ShardIndexError
 from zardine.limits import check_size
-from zardine.sharding.index import MISSING, ShardIndex, as_stored, decode_index, empty_index, encode_index, index_memory
+from zardine.sharding.index import (
+    MISSING,
+    ShardIndex,
+    as_stored,
+    decode_index,
+    decode_words,
+    empty_index,
+    encode_index,
+    encode_words,
+    index_memory,
+)
 
 Read: TypeAlias = Callable[[tuple[int, int]], BytesLike]
 """Gives bytes of a shard, by their offset and length."""
@@ -72,16 +83,24 @@ class ShardLayout:
     """Bytes of the index, encoded or decoded."""
     has_checksum: bool = field(init=False)
     """Whether damage of the index is noticed."""
+    has_words: bool = field(init=False)
+    """Whether the index is stored in the usual way: as little-endian words, with a CRC32C behind them or nothing."""
 
     def __post_init__(self) -> None:
         count, size = prod(self.grid), self.index_chain.encoded_size
         assert size is not None
+        compressors, order = self.index_chain.compressors, self.index_chain.serializer
+        has_checksum = any(isinstance(codec, Crc32cCodec) for codec in compressors)
         worked_out = {
             "count": count,
             "index_size": size,
             "index_range": (0, size) if self.index_at_start else (-size, None),
             "index_memory": max(size, index_memory(count)),
-            "has_checksum": any(isinstance(codec, Crc32cCodec) for codec in self.index_chain.compressors),
+            "has_checksum": has_checksum,
+            "has_words": isinstance(order, BytesCodec)
+            and order.endian == "little"
+            and not self.index_chain.filters
+            and len(compressors) == has_checksum,
         }
         for name, value in worked_out.items():
             object.__setattr__(self, name, value)
@@ -107,14 +126,32 @@ class ShardLayout:
         """First and last byte (exclusive) that inner chunks of a shard of ``size`` bytes may take."""
         return (self.index_size, size) if self.index_at_start else (0, size - self.index_size)
 
+    def decode_index(self, data: BytesLike, size: int | None = None) -> ShardIndex:
+        """Return the index of a shard of ``size`` bytes that ``data`` holds; its entries are not checked.
+
+        Raises :class:`~zardine.errors.ShardIndexError` or :class:`~zardine.errors.ChecksumError`.
+        """
+        found = decode_words(data) if self.has_words and len(data) == self.index_size else None
+        if found is not None:
+            return found
+        if size is not None:
+            self.check_too_short(size)
+        try:
+            return decode_index(data, self.index_chain)
+        except DataError as error:
+            raise error if size is None else error.at(byte_range=self.index_bytes(size)) from None
+
+    def encode_index(self, index: ShardIndex) -> BytesLike:
+        """Return the bytes of the index."""
+        if self.has_words:
+            return encode_words(index, with_checksum=self.has_checksum)
+        return encode_index(index, self.index_chain)
+
     def index_of(self, shard: BytesLike) -> ShardIndex:
         """The index of a whole shard; its entries are not yet checked."""
-        self.check_too_short(len(shard))
         start, length = self.index_bytes(len(shard))
-        try:
-            return decode_index(memoryview(shard)[start : start + length], self.index_chain)
-        except DataError as error:
-            raise error.at(byte_range=(start, length)) from None
+        self.check_too_short(len(shard))
+        return self.decode_index(memoryview(shard)[start : start + length], len(shard))
 
     def checked_index_of(self, shard: BytesLike) -> ShardIndex:
         """The index of a whole shard, checked against it."""
@@ -186,7 +223,7 @@ class ShardLayout:
         ends = np.cumsum(sizes) + (self.index_size if self.index_at_start else 0)
         index = empty_index(self.count)
         index.offsets[order], index.lengths[order] = ends - sizes, sizes
-        encoded = encode_index(index, self.index_chain)
+        encoded = self.encode_index(index)
         pieces: list[BytesLike | Span] = [encoded] if self.index_at_start else []
         if len(order):
             starts = old.offsets[order]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.sharding.index import ShardIndex, empty_index, encode_index
+from zardine.sharding.index import ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 
@@ -47,6 +47,6 @@ def pack(shard: BytesLike, index: ShardIndex, layout: ShardLayout, order: str | 
     """The same inner chunks, undecoded, in ``order``, without unused space."""
     after, written, _ = packed_index(index, layout, row_order(index, layout, order))
     view = memoryview(shard)
-    encoded = encode_index(after, layout.index_chain)
+    encoded = layout.encode_index(after)
     chunks = [view[int(index.offsets[row]) : int(index.offsets[row]) + int(index.lengths[row])] for row in written]
     return b"".join((encoded, *chunks) if layout.index_at_start else (*chunks, encoded))

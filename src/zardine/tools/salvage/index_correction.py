@@ -13,7 +13,7 @@ from typing import Final
 from zardine.buffers import BytesLike
 from zardine.codecs.crc32c import Crc32cCodec, crc32c
 from zardine.errors import DataError
-from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout, reader
 
 _MOST: Final = 2**20
@@ -48,7 +48,7 @@ def corrected_index(shard: BytesLike, layout: ShardLayout) -> ShardIndex | None:
         right = bytearray(stored)
         right[place] ^= change
         try:
-            index = decode_index(bytes(right), layout.index_chain)
+            index = layout.decode_index(bytes(right))
             layout.check(index, len(shard), reader(shard))
         except DataError:
             continue

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.codecs.crc32c import Crc32cCodec
-from zardine.sharding.index import MISSING, ShardIndex, empty_index, encode_index
+from zardine.sharding.index import MISSING, ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
 
 Ints = npt.NDArray[np.int64]
@@ -111,7 +111,7 @@ def has_stored_checksum(index: ShardIndex, shard: BytesLike, layout: ShardLayout
         return False
     start, size = layout.index_bytes(len(shard))
     stored = bytes(memoryview(shard)[start + size - 4 : start + size])
-    return bytes(encode_index(index, layout.index_chain))[-4:] == stored
+    return bytes(layout.encode_index(index))[-4:] == stored
 
 
 def _in_order(claimed: ShardIndex, low: int, high: int, is_sound: Callable[[int, int], bool]) -> Ints:

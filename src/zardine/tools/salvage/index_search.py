@@ -16,7 +16,7 @@ from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.codecs.sharding_indexed import PreparedSharding
 from zardine.errors import DataError
-from zardine.sharding.index import ShardIndex, decode_index
+from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.tools.checking.chunk_check import check_chunk, is_checked
 from zardine.tools.salvage.chunk_ends import cut_into_chunks, ends_with_checksum
@@ -109,7 +109,7 @@ def _copy_behind(shard: BytesLike, layout: ShardLayout) -> ShardIndex | None:
     if not layout.index_at_start or not layout.has_checksum or start < layout.index_size:
         return None
     try:
-        index = decode_index(memoryview(shard)[start:], layout.index_chain)
+        index = layout.decode_index(memoryview(shard)[start:])
     except DataError:
         return None
     return None if index.beyond(layout.index_size, start).any() else index

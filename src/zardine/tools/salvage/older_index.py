@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.codecs.crc32c import Crc32cCodec
 from zardine.errors import DataError
-from zardine.sharding.index import MISSING, ShardIndex, decode_index
+from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout, reader
 from zardine.stores.local.edit_record import VOID_BYTES, void
 
@@ -102,9 +101,9 @@ def _valid(view: memoryview, start: int, layout: ShardLayout) -> ShardIndex | No
 
 def _decoded(data: memoryview, layout: ShardLayout) -> ShardIndex:
     try:
-        return decode_index(data, layout.index_chain)
+        return layout.decode_index(data)
     except DataError:
-        return decode_index(bytes(data[:-VOID_BYTES]) + void(data), layout.index_chain)
+        return layout.decode_index(bytes(data[:-VOID_BYTES]) + void(data))
 
 
 def was_cut_off(shard: BytesLike, found: FoundIndex, layout: ShardLayout) -> bool:
@@ -113,7 +112,7 @@ def was_cut_off(shard: BytesLike, found: FoundIndex, layout: ShardLayout) -> boo
     An index that was damaged later looks like the one before it, but for what was written.
     """
     start = 0 if layout.index_at_start else len(shard) - layout.index_size
-    if found.end in (start, len(shard)) or not _is_words(layout):
+    if found.end in (start, len(shard)) or not layout.has_words:
         return True
     end = np.frombuffer(shard, "<i8", 2 * layout.count, start).reshape(-1, 2)
     before = np.stack((found.index.offsets, found.index.lengths), axis=1)
@@ -125,8 +124,3 @@ def was_cut_off(shard: BytesLike, found: FoundIndex, layout: ShardLayout) -> boo
     agrees = (end == before).all(axis=1) | follows
     stored = (before != MISSING).any(axis=1) | follows
     return not stored.any() or float(agrees[stored].mean()) < _SIMILAR
-
-
-def _is_words(layout: ShardLayout) -> bool:
-    """Whether an encoded index is its entries as little-endian words, followed by a checksum at most."""
-    return _is_plain(layout) and all(isinstance(codec, Crc32cCodec) for codec in layout.index_chain.codecs[1:])
