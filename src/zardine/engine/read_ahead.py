@@ -39,13 +39,14 @@ def batches(source: ArraySource, parts: Iterable[ObjectPart], most_parts: int) -
 def ahead(fetch: Callable[[T], R], items: Iterator[T]) -> Iterator[tuple[T, R]]:
     """Each item with what ``fetch`` makes of it; the next one is fetched while the caller works with this one."""
     item = next(items, None)
-    result = None if item is None else in_background(fetch, item)
-    while item is not None and result is not None:
-        found = result()
-        following = next(items, None)
-        result = None if following is None else in_background(fetch, following)
+    if item is None:
+        return
+    found = fetch(item)  # nothing else is to be done meanwhile
+    while (following := next(items, None)) is not None:
+        result = in_background(fetch, following)
         yield item, found
-        item = following
+        item, found = following, result()
+    yield item, found
 
 
 def window_bytes() -> int:
