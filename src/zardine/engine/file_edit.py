@@ -47,18 +47,21 @@ def plan_edit(index: ShardIndex, new: Chunks, size: int, *, in_place: bool) -> E
     room = _room(index) if in_place else None
     placed: list[tuple[int, BytesLike]] = []
     appended: list[BytesLike] = []
+    moved = False
     for row, chunk in new.items():
         if chunk is None:
+            moved = moved or index.offsets[row] != MISSING or index.lengths[row] != MISSING
             after.offsets[row] = after.lengths[row] = MISSING
         elif room is not None and len(chunk) <= room[row]:
+            moved = moved or index.lengths[row] != len(chunk)
             placed.append((int(index.offsets[row]), chunk))
             after.lengths[row] = len(chunk)
         else:
+            moved = True
             after.offsets[row], after.lengths[row] = size, len(chunk)
             appended.append(chunk)
             size += len(chunk)
-    moved = bool((after.offsets != index.offsets).any() or (after.lengths != index.lengths).any())
-    return Edit(after, placed, appended, moved)
+    return Edit(after, placed, appended, bool(moved))
 
 
 def _room(index: ShardIndex) -> Ints:
@@ -79,25 +82,26 @@ def _room(index: ShardIndex) -> Ints:
 def wastes(edit: Edit, layout: ShardLayout, file: EditableFile, most: float) -> bool:
     """Whether more than the share ``most`` of the file would be unused."""
     size = file.size + sum(map(len, edit.appended)) + (0 if layout.index_at_start else layout.index_size)
-    stored = edit.index.stored()
-    used = int(edit.index.lengths[stored].sum()) + layout.index_size
+    used = edit.index.used() + layout.index_size
     return bool(edit.appended or edit.moved) and size - used > most * size
 
 
-def edit_file(layout: ShardLayout, edit: Edit, file: EditableFile, before: BytesLike) -> None:
-    """Do it, where ``before`` is the index that stands in the file.
+def edit_file(layout: ShardLayout, edit: Edit, file: EditableFile, before: int) -> int:
+    """Do it, where ``before`` is the checksum of the index that stands in the file; gives that of the one afterwards.
 
     After an error the file is as it was, if that is possible, or as after the edit.
     """
     if not file.is_settled():
         raise ConditionFailedError("another program changed the shard since it was read; nothing was written")
+    after = before
     if edit.moved:
-        _replace_index(layout, edit, file, before)
+        after = _replace_index(layout, edit, file, before)
     else:
         file.check_whole()
         _write_over(edit, file)
         file.order()
     file.settle()
+    return after
 
 
 def _write_over(edit: Edit, file: EditableFile) -> None:
@@ -105,7 +109,7 @@ def _write_over(edit: Edit, file: EditableFile) -> None:
         file.write_at(offset, [chunk])
 
 
-def _replace_index(layout: ShardLayout, edit: Edit, file: EditableFile, before: BytesLike) -> None:
+def _replace_index(layout: ShardLayout, edit: Edit, file: EditableFile, before: int) -> int:
     size = file.size
     encoded = layout.encode_index(edit.index)
     record = _record(layout, edit, size, before, encoded)
@@ -130,12 +134,13 @@ def _replace_index(layout: ShardLayout, edit: Edit, file: EditableFile, before: 
                 file.undone()
             file.settle()
         raise
-    file.end(record, before)
+    file.end(record)
+    return record.after.checksum
 
 
-def _record(layout: ShardLayout, edit: Edit, size: int, before: BytesLike, after: BytesLike) -> EditRecord:
+def _record(layout: ShardLayout, edit: Edit, size: int, before: int, after: BytesLike) -> EditRecord:
     start, length = layout.index_bytes(size)
-    old = Table(size, start, checksum(before))
+    old = Table(size, start, before)
     size += sum(map(len, edit.appended)) + (0 if layout.index_at_start else length)
     start = size if layout.index_at_start else size - length
     return EditRecord(length, old, Table(size, start, checksum(after)))

@@ -29,11 +29,18 @@ class KnownIndex:
     offsets: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
     version: Version | None
+    checksum: int | None = None
+    """Of its stored bytes, as :mod:`zardine.stores.local.edit_record` has it; who has edited the shard knows it."""
 
     @classmethod
-    def of(cls, index: ShardIndex, version: Version | None) -> KnownIndex:
+    def of(cls, index: ShardIndex, version: Version | None, checksum: int | None = None) -> KnownIndex:
         """Return an index as it is remembered."""
-        return cls(index.offsets, index.lengths, version)
+        return cls(index.offsets, index.lengths, version, checksum)
+
+    @property
+    def index(self) -> ShardIndex:
+        """The index alone."""
+        return ShardIndex(self.offsets, self.lengths)
 
     @property
     def nbytes(self) -> int:

@@ -42,6 +42,7 @@ from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
 from zardine.stores.base import ByteRange, EditableFile, OpenFile, Store, Version
+from zardine.stores.local.edit_record import checksum
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -407,17 +408,21 @@ def index_in_file(layout: ShardLayout, file: OpenFile) -> tuple[ShardIndex, Byte
     return index, encoded
 
 
-def index_to_edit(layout: ShardLayout, file: EditableFile) -> tuple[ShardIndex, BytesLike]:
-    """Return the index of a shard that is to be changed, all of whose entries can be carried over; and its bytes.
+def index_to_edit(source: ArraySource, layout: ShardLayout, key: str, file: EditableFile) -> tuple[ShardIndex, int]:
+    """Return the index of a shard that is to be changed, all of whose entries can be carried over; and its checksum.
 
     A write that was cut off before is undone, or finished. Raises :class:`~zardine.errors.CorruptionError` for an index
     that is damaged otherwise.
     """
+    known = INDEXES.get(source.cache_space, key)
+    if known is not None and known.checksum is not None and known.version == file.version:
+        return known.index, known.checksum
     try:
-        return index_in_file(layout, file)
+        index, encoded = index_in_file(layout, file)
+        return index, checksum(encoded)
     except CorruptionError as error:
         if file.mend():
-            return index_to_edit(layout, file)
+            return index_to_edit(source, layout, key, file)
         raise not_written(error) from None
 
 

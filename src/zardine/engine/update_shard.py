@@ -97,8 +97,10 @@ def _check_others(index: ShardIndex, layout: ShardLayout, chain: CodecChain, row
 def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
     """The chunks of ``change``, encoded; of those that it changes in part, the rest is that of ``old``."""
     covered = change.covered() if change.fields is None else np.zeros(len(rows), np.bool_)
-    stored = old.rows(rows, ~covered)
-    _check_old(change, stored)
+    stored = None
+    if not covered.all():
+        stored = old.rows(rows, ~covered)
+        _check_old(change, stored)
     encoded = change.encode_many(np.arange(len(rows)), stored)
     if encoded is not None:
         return dict(zip(rows.tolist(), encoded.chunks(), strict=True))
@@ -106,7 +108,7 @@ def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
 
     def work(batch: range) -> None:
         for i in batch:
-            chunks[int(rows[i])] = change.encode(i, stored.chunk(i), bool(covered[i]))
+            chunks[int(rows[i])] = change.encode(i, None if stored is None else stored.chunk(i), bool(covered[i]))
 
     batches = row_batches(change.source, len(rows))
     for_each(work, batches, len(batches))
@@ -130,7 +132,7 @@ def _check_old(change: AnyChange, stored: StoredRows) -> None:
 
 def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: EditableFile) -> None:
     source, key = change.source, change.key
-    index, encoded = index_to_edit(layout, file)
+    index, before = index_to_edit(source, layout, key, file)
     _check_others(index, layout, source.layout.chain_of(change.part.object), rows)
     new = new_chunks(change, rows, OldChunks(index, file, b""))
     strategy = source.config.write_strategy
@@ -146,8 +148,8 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         _rewrite_file(change, layout, index, new, file)
         INDEXES.drop(source.cache_space, key)
     else:
-        edit_file(layout, edit, file, encoded)
-        INDEXES.put(source.cache_space, key, KnownIndex.of(edit.index, file.version))
+        after = edit_file(layout, edit, file, before)
+        INDEXES.put(source.cache_space, key, KnownIndex.of(edit.index, file.version, after))
 
 
 def _is_container(index: ShardIndex, layout: ShardLayout, file: EditableFile) -> bool:

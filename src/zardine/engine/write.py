@@ -100,6 +100,8 @@ def rows_of(source: ArraySource, part: ObjectPart) -> list[int]:
 
 def _share_threads(source: ArraySource, objects: int) -> tuple[int, int]:
     """How many objects are written at a time, and how many threads encode the chunks of each."""
+    if objects == 1:
+        return 1, thread_count()
     fitting = window_bytes() // (_COPIES * max(1, source.layout.object_nbytes))
     at_once = max(1, min(objects, fitting, max(thread_count(), source.store.cost.requests)))
     return at_once, max(1, thread_count() // at_once)

@@ -133,11 +133,11 @@ class GridPart:
 
     def covered(self) -> npt.NDArray[np.bool_]:
         """For each chunk, whether all of its elements that lie in the array are selected."""
-        return self._combined(np.logical_and, True, [axis.covered for axis in self.plan.axes])
+        return self._all([axis.covered for axis in self.plan.axes])
 
     def whole(self) -> npt.NDArray[np.bool_]:
         """For each chunk, whether all of its elements are selected, and none of them lies beyond the array."""
-        return self._combined(np.logical_and, True, [axis.whole for axis in self.plan.axes])
+        return self._all([axis.whole for axis in self.plan.axes])
 
     def chunk(self, i: int) -> tuple[int, ...]:
         """Grid coordinates of chunk ``i``."""
@@ -161,6 +161,11 @@ class GridPart:
             i, k = divmod(i, high - low)
             rows.append(low + k)
         return tuple(reversed(rows))
+
+    def _all(self, columns: list[npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
+        if self.count == 1:
+            return np.array([all(column[low] for column, low in zip(columns, self.low, strict=True))])
+        return self._combined(np.logical_and, True, columns)
 
     def _combined(self, operation: np.ufunc, start: Any, columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         result = np.asarray(start)

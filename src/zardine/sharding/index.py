@@ -52,6 +52,10 @@ class ShardIndex:
         outside |= self.lengths > stop - np.minimum(self.offsets, stop)
         return outside & self.stored()
 
+    def used(self) -> int:
+        """Bytes of all stored inner chunks, whose lengths are known to be possible ones."""
+        return int(np.add.reduce(np.maximum(self.lengths, 0)))
+
     def take(self, rows: npt.NDArray[Any]) -> ShardIndex:
         """The index of some inner chunks only."""
         return ShardIndex(self.offsets[rows], self.lengths[rows])
@@ -114,4 +118,6 @@ def encode_words(index: ShardIndex, *, with_checksum: bool) -> bytes:
 
 def encode_index(index: ShardIndex, chain: CodecChain) -> BytesLike:
     """The bytes of the index."""
-    return chain.encode(np.stack([index.offsets, index.lengths], axis=-1).view(np.uint64).reshape(chain.spec.shape))
+    table = np.empty((len(index), 2), np.int64)
+    table[:, 0], table[:, 1] = index.offsets, index.lengths
+    return chain.encode(table.view(np.uint64).reshape(chain.spec.shape))

@@ -16,7 +16,8 @@ class _Entry:
         self.lock = threading.RLock()
         self.users = 0
         self.depth = 0  # how often the thread that holds it has entered it
-        self.files: list[int] = []  # descriptors of the locked files that belong to it; see file_lock
+        # descriptors of the locked files that belong to it, each with its device and inode; see file_lock
+        self.files: dict[int, tuple[int, int]] = {}
 
 
 _entries: dict[Hashable, _Entry] = {}
@@ -67,7 +68,7 @@ def _after_fork_in_child() -> None:
     for entry in _entries.values():
         for file in entry.files:
             os.close(file)
-        entry.files = []
+        entry.files = {}
     _entries.clear()
 
 

@@ -7,14 +7,14 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NoReturn, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
 from zardine.stores.file_version import version_of
 from zardine.stores.late_closing import made_room
-from zardine.stores.local.edit_record import VOID_BYTES, EditRecord, RecordFile, Table, record_of, void
+from zardine.stores.local.edit_record import VOID_BYTES, EditRecord, RecordFile, Table, record_of
 
 try:
     import fcntl
@@ -50,9 +50,7 @@ class OpenFile:
 
     def is_settled(self) -> bool:
         """Whether no one has edited the file since it was opened, nor does so now."""
-        if not self._share(wait=False):
-            return False
-        return version_of(os.fstat(self.fd)) == self.version
+        return self._share(wait=False) and version_of(os.fstat(self.fd)) == self.version
 
     def wait(self) -> None:
         """Wait until no one edits the file; no one does then until it is closed. It is seen as it is now."""
@@ -123,7 +121,7 @@ class EditableFile(OpenFile):
     Nothing of what is done here is atomic. Whoever edits sees to it that readers can tell at any moment what is whole.
     """
 
-    __slots__ = ("_record", "_settle", "durable")
+    __slots__ = ("_is_lent", "_record", "_settle", "durable")
 
     def __init__(
         self,
@@ -135,21 +133,33 @@ class EditableFile(OpenFile):
         record: RecordFile,
         *,
         durable: bool,
+        lent: bool = False,
     ) -> None:
         super().__init__(fd, size, version, path)
         self._settle = settle
         self._record = record
+        self._is_lent = lent
         self.durable = durable
+
+    def is_settled(self) -> bool:
+        """Whether no other program, one that takes no locks, has edited the file since it was opened."""
+        return version_of(os.fstat(self.fd)) == self.version
+
+    def close(self) -> None:
+        """Close the file, unless its descriptor belongs to the lock that keeps other writers out."""
+        if not self._is_lent:
+            super().close()
 
     def begin(self, record: EditRecord) -> None:
         """Say what is about to change: should we die before :meth:`end`, others know from it what counts.
 
         As :meth:`check_whole`.
         """
-        self.check_whole()
         while True:
             try:
                 return self._record.write(record)
+            except FileExistsError:
+                self._mend_first()
             except OSError as error:
                 if not made_room(error):
                     raise
@@ -157,13 +167,16 @@ class EditableFile(OpenFile):
     def check_whole(self) -> None:
         """Raise :class:`~zardine.errors.ConditionFailedError` where another writer died, after putting it in order."""
         if self._record.exists():
-            self.mend()
-            raise ConditionFailedError("what a writer left that died was put in order first: again")
+            self._mend_first()
 
-    def end(self, record: EditRecord, before: BytesLike) -> None:
-        """The edit is done; ``before`` is the table that it replaced."""
+    def _mend_first(self) -> NoReturn:
+        self.mend()
+        raise ConditionFailedError("what a writer left that died was put in order first: again")
+
+    def end(self, record: EditRecord) -> None:
+        """The edit is done."""
         if not record.is_copied:
-            self._void(record, before)
+            self._void(record)
         self._record.remove()
 
     def undone(self) -> None:
@@ -182,13 +195,13 @@ class EditableFile(OpenFile):
             self.order()
             self.settle()
         elif record is not None and record.superseded(self.size, self.read):
-            self._void(record, self.read((record.before.at, record.length)))
+            self._void(record)
             self.settle()
         self._record.remove()
         return table is not None
 
-    def _void(self, record: EditRecord, table: BytesLike) -> None:
-        self.write_at(record.before.at + record.length - VOID_BYTES, [void(table)])
+    def _void(self, record: EditRecord) -> None:
+        self.write_at(record.before.at + record.length - VOID_BYTES, [record.before.void])
 
     def extend(self, size: int, offset: int, parts: Sequence[BytesLike]) -> None:
         """Write ``parts`` from ``offset`` on to the end of the file, which is to have ``size`` bytes then.

@@ -61,6 +61,11 @@ class Table:
     checksum: int
     """The :func:`checksum` of its bytes."""
 
+    @property
+    def void(self) -> bytes:
+        """What :func:`void` gives."""
+        return (~self.checksum & 0xFFFFFFFF).to_bytes(VOID_BYTES, "little")
+
 
 @dataclass(frozen=True, slots=True)
 class EditRecord:

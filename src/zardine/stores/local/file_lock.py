@@ -29,6 +29,7 @@ except ImportError:  # not POSIX: threads only
     fcntl = None  # type: ignore[assignment]
 
 _OPEN: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_EDIT: Final = _OPEN | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
 _UNSUPPORTED: Final = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.EBADF}
 
 
@@ -36,16 +37,19 @@ class FileLock(KeyedLock):
     """``with FileLock(directory, name) as lock:`` excludes all others who lock this name in this directory.
 
     ``directory`` is an open descriptor that stays open for as long. One thread may nest it. ``lock.status`` is what
-    the name means once it is locked (``None``: no such file).
+    the name means once it is locked (``None``: no such file). With ``editing`` the file is opened for writing if that
+    is possible, and is no link; then ``lock.file`` is its descriptor, which stays open for as long as it is locked.
     """
 
-    __slots__ = ("_directory", "_file_name", "status")
+    __slots__ = ("_directory", "_editing", "_file_name", "file", "status")
 
-    def __init__(self, directory: int, name: str) -> None:
+    def __init__(self, directory: int, name: str, *, editing: bool = False) -> None:
         where = os.fstat(directory)
         super().__init__((where.st_dev, where.st_ino, name))
         self._directory = directory
         self._file_name = name
+        self._editing = editing
+        self.file: int | None = None
         self.status: os.stat_result | None = None
 
     def __enter__(self) -> Self:
@@ -65,13 +69,13 @@ class FileLock(KeyedLock):
     ) -> None:
         if self._entry.depth == 1:
             while self._entry.files:
-                self._unlock(self._entry.files[-1])
+                self._unlock()
         super().__exit__(kind, error, trace)
 
     def moves_to(self, file: int) -> None:
         """Say that the open ``file`` is about to take the name: an enclosing lock then holds it as well."""
         if self._entry.depth > 1:
-            self._lock(os.dup(file))
+            self._lock(os.dup(file), os.fstat(file))
 
     def look(self) -> os.stat_result | None:
         """What the name means now, which programs that take no locks may have changed (a link to nowhere: nothing)."""
@@ -87,7 +91,7 @@ class FileLock(KeyedLock):
     def _lock_file(self) -> None:
         while True:
             try:
-                file = os.open(self._file_name, _OPEN | os.O_RDONLY, dir_fd=self._directory)
+                file, to_edit = self._open()
             except FileNotFoundError:
                 if self.look() is None:
                     return
@@ -104,48 +108,55 @@ class FileLock(KeyedLock):
                 os.close(file)
                 self.status = self.look()
                 return
-            locked = self._lock(file) or self._lock_for_writing()
+            locked = self._lock(file, held)
+            if not locked:
+                to_edit = False
+                locked = self._lock_for_writing(held)
             self.status = self.look()
             if not locked or (self.status is not None and os.path.samestat(self.status, held)):
+                self.file = file if to_edit else None
                 return
-            self._unlock(self._entry.files[-1])
+            self._unlock()
 
-    def _lock(self, file: int) -> bool:
+    def _open(self) -> tuple[int, bool]:
+        """The file, and whether it is open for editing."""
+        if self._editing:
+            with contextlib.suppress(OSError):
+                return os.open(self._file_name, _EDIT, dir_fd=self._directory), True
+        return os.open(self._file_name, _OPEN | os.O_RDONLY, dir_fd=self._directory), False
+
+    def _lock(self, file: int, status: os.stat_result) -> bool:
         """Wait for the lock of an open file, to be kept until the end; close it where it cannot be had at all."""
-        self._entry.files.append(file)  # first, so that a process forked while we wait knows of it
+        name = status.st_dev, status.st_ino
+        self._entry.files[file] = name  # first, so that a process forked while we wait knows of it
         try:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
-                self._own(file, threading.get_ident())
+                owners[name] = threading.get_ident()
                 return True
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
                 raise
-        self._entry.files.remove(file)
+        del self._entry.files[file]
         os.close(file)
         return False
 
-    def _lock_for_writing(self) -> bool:
+    def _lock_for_writing(self, status: os.stat_result) -> bool:
         """The same with the file opened for writing: network file systems lock no other."""
         try:
             file = os.open(self._file_name, _OPEN | os.O_RDWR, dir_fd=self._directory)
         except OSError:
             return False
-        return self._lock(file)
+        return self._lock(file, status)
 
-    def _own(self, file: int, thread: int | None) -> None:
-        status = os.fstat(file)
-        if thread is None:
-            owners.pop((status.st_dev, status.st_ino), None)
-        else:
-            owners[status.st_dev, status.st_ino] = thread
-
-    def _unlock(self, file: int) -> None:
-        self._own(file, None)
+    def _unlock(self) -> None:
+        """Let go of the file that was locked last."""
+        file, name = next(reversed(self._entry.files.items()))
+        owners.pop(name, None)
         if fcntl is not None:
             with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
                 fcntl.flock(file, fcntl.LOCK_UN)
-        self._entry.files.remove(file)
+        del self._entry.files[file]
         close_late(file)
 
 

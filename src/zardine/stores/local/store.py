@@ -47,6 +47,8 @@ _EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW
 _MOST: Final = 0x7FFFF000  # bytes that Linux moves in one call
 _LONGEST_NAME: Final = 255
 """Bytes of a file name; a file whose record would need a longer one is not edited."""
+_SHORT_NAME: Final = 32
+"""Characters of a name that leave enough room in any case."""
 _ATTEMPTS: Final = 100
 _COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
@@ -308,8 +310,8 @@ class LocalStore(Store):
         except OSError as error:
             self._fail("edit", key, error)
         try:
-            with FileLock(directory, name) as lock:
-                file = self._open_to_edit(directory, name, key, lock.status)
+            with FileLock(directory, name, editing=True) as lock:
+                file = self._open_to_edit(directory, name, key, lock)
                 try:
                     yield file
                 except OSError as error:
@@ -320,38 +322,40 @@ class LocalStore(Store):
         finally:
             os.close(directory)
 
-    def _open_to_edit(self, directory: int, name: str, key: str, status: os.stat_result | None) -> EditableFile | None:
+    def _open_to_edit(self, directory: int, name: str, key: str, lock: FileLock) -> EditableFile | None:
+        status, fd = lock.status, lock.file
         if status is None or not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             return None
-        if len(os.fsencode(edit_record_name(name))) > _LONGEST_NAME:
+        if len(name) > _SHORT_NAME and len(os.fsencode(edit_record_name(name))) > _LONGEST_NAME:
             return None
-        try:
-            fd = os.open(name, _EDIT, dir_fd=directory)
-        except FileNotFoundError:
-            self._lost(key)  # removed just now
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.EACCES, errno.EPERM, errno.ETXTBSY):
-                return None  # a link, or a file that may be replaced but not changed
-            self._fail("edit", key, error)
-        found = os.fstat(fd)
-        if not os.path.samestat(found, status):  # a program that takes no locks has replaced it just now
-            os.close(fd)
-            self._lost(key)
+        if fd is None:
+            try:
+                fd = os.open(name, _EDIT, dir_fd=directory)
+            except FileNotFoundError:
+                self._lost(key)  # removed just now
+            except OSError as error:
+                if error.errno in (errno.ELOOP, errno.EACCES, errno.EPERM, errno.ETXTBSY):
+                    return None  # a link, or a file that may be replaced but not changed
+                self._fail("edit", key, error)
+            if not os.path.samestat(os.fstat(fd), status):  # a program that takes no locks has replaced it just now
+                os.close(fd)
+                self._lost(key)
 
         def settle() -> Version:
             stamp(fd)
-            version = version_of(os.fstat(fd))
             try:
-                replaced = not os.path.samestat(os.stat(name, dir_fd=directory), status)
+                now = os.stat(name, dir_fd=directory)
             except FileNotFoundError:
-                replaced = True
-            if replaced:
                 self._lost(key)
-            return version
+            if not os.path.samestat(now, status):
+                self._lost(key)
+            return version_of(now)
 
         record = RecordFile(directory, name, durable=self._durable)
         path = self._base.path_of(key)
-        return EditableFile(fd, found.st_size, version_of(found), path, settle, record, durable=self._durable)
+        return EditableFile(
+            fd, status.st_size, version_of(status), path, settle, record, durable=self._durable, lent=fd == lock.file
+        )
 
     def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
         """Paths of what writers that died left behind: unfinished files unchanged for ``older_than`` seconds.
@@ -367,8 +371,8 @@ class LocalStore(Store):
 
     def _finish_edit(self, directory: int, name: str) -> bool:
         """Have no record of an edit of the file ``name``; ``False`` where it is needed, since it cannot be undone."""
-        with contextlib.suppress(ConditionFailedError), FileLock(directory, name) as lock:
-            file = self._open_to_edit(directory, name, name, lock.status)
+        with contextlib.suppress(ConditionFailedError), FileLock(directory, name, editing=True) as lock:
+            file = self._open_to_edit(directory, name, name, lock)
             if file is None and lock.status is not None:
                 return False
             if file is None:
