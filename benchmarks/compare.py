@@ -196,9 +196,9 @@ def _zip(path: str) -> Step:
     import zardine
     from zardine.storage import ZipStore
 
-    with ZipStore(f"{path}.zip", mode="w") as store:
+    with ZipStore(f"{path}.zip") as store:
         _array(store)
-    return _reading(zardine.open_array(ZipStore(f"{path}.zip", mode="r")))
+    return _reading(zardine.open_array(ZipStore(f"{path}.zip", read_only=True), mode="r"))
 
 
 def _attribute(path: str) -> Step:

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import zardine
+from zardine.buffers import BytesLike
+from zardine.engine import locate
 from zardine.engine.index_cache import IndexCache, KnownIndex
 from zardine.engine.locate import join_ranges
 from zardine.sharding.index import ShardIndex
+from zardine.sharding.layout import ShardLayout
 from zardine.storage import LocalStore, MemoryStore
-from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Version
+from zardine.stores.base import WHOLE, ByteRange, Condition, OpenFile, Reading, Version
 from zardine.tools.checking.index_check import check_entries, unused_bytes
 
 
@@ -63,6 +66,36 @@ def test_the_cache_stays_within_its_limit() -> None:
         assert cache.get(0, "large 99") is not None
         cache.put(0, "too large", entry(100_000))
         assert cache.get(0, "too large") is None
+
+
+@pytest.mark.parametrize("strategy", ["append", "in_place"])
+def test_who_has_edited_a_shard_reads_its_index_again_only_if_others_wrote(
+    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    index_in_file = locate.index_in_file
+
+    def counted(layout: ShardLayout, file: OpenFile) -> tuple[ShardIndex, BytesLike]:
+        read.append(file.path)
+        return index_in_file(layout, file)
+
+    monkeypatch.setattr(locate, "index_in_file", counted)
+    config = {"write_strategy": strategy, "most_unused": 1.0}
+    array = zardine.create_array(
+        tmp_path, shape=(8,), chunks=(2,), shards=(8,), dtype="i4", compressors=None, config=config
+    )
+    array[...] = np.arange(1, 9)
+    other = zardine.open_array(tmp_path, config=config)
+    for number, (writer, values, reads) in enumerate(
+        ((array, [10, 20], 1), (array, [0, 0], 1), (array, [30, 40], 1), (other, [50, 60], 2), (array, [70, 80], 3))
+    ):
+        row = 2 * (number % 4)
+        writer[row : row + 2] = values
+        assert len(read) == reads
+        assert other.with_config({})[row : row + 2].tolist() == values
+        read[reads:] = []
+    assert zardine.open_array(tmp_path)[...].tolist() == [70, 80, 0, 0, 30, 40, 50, 60]
+    assert not zardine.verify(tmp_path).faults
 
 
 def test_a_file_that_was_changed_and_given_its_old_time(tmp_path: Path) -> None:

@@ -130,6 +130,14 @@ def test_the_next_batch_is_fetched_meanwhile() -> None:
                 assert ("fetch", n + 2) not in log, "two ahead would be beyond the window"
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_the_first_batch_is_fetched_by_the_caller_itself(count: int) -> None:
+    fetched = [(item, result) for item, result in ahead(lambda item: (item, threading.get_ident()), iter(range(count)))]
+    assert [item for item, _ in fetched] == [number for number, _ in (result for _, result in fetched)]
+    assert len(fetched) == count
+    assert all(thread == threading.get_ident() for _, (_, thread) in fetched[:1])
+
+
 def test_an_error_in_the_background_is_raised_here() -> None:
     def fetch(n: int) -> int:
         if n == 2:
