@@ -13,9 +13,10 @@ from zardine.codecs.registry import codec_from
 from zardine.creation.chunk_shapes import choose_grid
 from zardine.data_types import DataType, data_type_for
 from zardine.json_document import JSON, Extension, Problems
-from zardine.metadata import v1, v2
+from zardine.metadata import v1
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import parse_words_of_v2
 from zardine.metadata.numcodecs_objects import build_codec
 from zardine.metadata.v2_codecs import Storage, from_codecs, to_codecs
 from zardine.metadata.v2_dtypes import dtype_to_json
@@ -79,7 +80,7 @@ def new_older_metadata(
         **_separator(chunk_keys, zarr_format),
     }
     problems = Problems(with_notes=True)
-    metadata = v2.parse_common(document, attributes_to_json(attributes or {}), problems, zarr_format)
+    metadata = parse_words_of_v2(document, attributes_to_json(attributes or {}), problems, zarr_format)
     problems.found += problems.notes  # what is read of others is not made anew
     problems.raise_if_any("such an array cannot be made")
     assert metadata is not None

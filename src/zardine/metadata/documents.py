@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,23 @@ from zardine.json_document import JSON, Extension
 from zardine.metadata.numcodecs_objects import shown_codec
 
 
+class NodeParser(Protocol):
+    """Makes metadata of one JSON object, as ``to_dict`` of metadata gives it; errors begin with ``subject``."""
+
+    def __call__(self, document: Mapping[str, JSON], subject: str) -> ArrayMetadata | GroupMetadata: ...
+
+
+_parsers: list[NodeParser] = []
+"""The parser of all versions, which the module that has it puts here: the versions themselves build on this module."""
+
+
+def use_parser(parser: NodeParser) -> None:
+    """Let ``from_dict`` of metadata, and consolidated metadata, parse documents by ``parser``."""
+    _parsers[:] = [parser]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OlderForm:
+class OlderForm(ABC):
     """What the document of a Zarr v2 or v1 array says in its own words, and the normal form does not."""
 
     dtype: JSON
@@ -26,6 +42,10 @@ class OlderForm:
     filters: tuple[Mapping[str, JSON], ...] | None = None
     dimension_separator: str | None = None
     """``None``: the member is absent."""
+
+    @abstractmethod
+    def to_json(self, metadata: ArrayMetadata) -> dict[str, JSON]:
+        """Return the first document of the array, whose normal form is ``metadata``, without its attributes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -116,9 +136,7 @@ class ArrayMetadata:
     @classmethod
     def from_dict(cls, data: Mapping[str, JSON]) -> ArrayMetadata:
         """Return the metadata of a document; the inverse of :meth:`to_dict`."""
-        from zardine.metadata.formats import parse_node_json
-
-        metadata = parse_node_json(data, "the given document is invalid")
+        metadata = _parsers[0](data, "the given document is invalid")
         if not isinstance(metadata, ArrayMetadata):
             raise ValueError("the given document describes a group, not an array")
         return metadata
@@ -134,10 +152,29 @@ class ArrayMetadata:
         return dict(self.unknown)
 
     def to_dict(self) -> dict[str, JSON]:
-        """The document as a JSON object; for Zarr v2 and v1 with the attributes in it."""
-        from zardine.metadata.formats import node_to_json
+        """Return the document as a JSON object; for Zarr v2 and v1 with the attributes in it.
 
-        return node_to_json(self)
+        That of v3 has its members in the order of the specification, with all defaults spelled out.
+        """
+        if self.older is not None:
+            return {**self.older.to_json(self), "attributes": dict(self.attributes)}
+        data_type, stored = self.stored_data_type or (None, None)
+        document: dict[str, JSON] = {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": list(self.shape),
+            "data_type": stored if data_type is self.data_type else self.data_type.to_json(),
+            "chunk_grid": self.chunk_grid.to_json(),
+            "chunk_key_encoding": self.chunk_key_encoding.to_json(),
+            "fill_value": self.data_type.fill_to_json(self.fill),
+            "codecs": [codec.to_json() for codec in self.codecs],
+            "attributes": dict(self.attributes),
+        }
+        if self.axis_names is not None:
+            document["dimension_names"] = list(self.axis_names)
+        if self.storage_transformers:
+            document["storage_transformers"] = [each.to_json() for each in self.storage_transformers]
+        return {**document, **self.unknown}
 
     def with_shape(self, shape: tuple[int, ...]) -> ArrayMetadata:
         """The same array with another shape."""
@@ -180,8 +217,6 @@ class ConsolidatedMetadata(dict[str, Mapping[str, JSON]]):
     @property
     def flattened_metadata(self) -> dict[str, ArrayMetadata | GroupMetadata]:
         """The metadata of all nodes below, by path; that of a group has what is below it."""
-        from zardine.metadata.formats import parse_node_json
-
         below: dict[str, dict[str, Mapping[str, JSON]]] = {}
         for path, document in self.items():
             above = path
@@ -190,7 +225,7 @@ class ConsolidatedMetadata(dict[str, Mapping[str, JSON]]):
                 below.setdefault(above, {})[path[len(above) + 1 :]] = document
         found: dict[str, ArrayMetadata | GroupMetadata] = {}
         for path, document in self.items():
-            metadata = parse_node_json(document, f"the consolidated document of {path!r} is invalid")
+            metadata = _parsers[0](document, f"the consolidated document of {path!r} is invalid")
             if isinstance(metadata, GroupMetadata):
                 metadata = metadata.with_consolidated(below.get(path, {}))
             found[path] = metadata
@@ -226,9 +261,7 @@ class GroupMetadata:
     @classmethod
     def from_dict(cls, data: Mapping[str, JSON]) -> GroupMetadata:
         """Return the metadata of a document; the inverse of :meth:`to_dict`."""
-        from zardine.metadata.formats import parse_node_json
-
-        metadata = parse_node_json(data, "the given document is invalid")
+        metadata = _parsers[0](data, "the given document is invalid")
         if not isinstance(metadata, GroupMetadata):
             raise ValueError("the given document describes an array, not a group")
         return metadata
@@ -239,10 +272,17 @@ class GroupMetadata:
         return dict(self.unknown)
 
     def to_dict(self) -> dict[str, JSON]:
-        """The document as a JSON object; for Zarr v2 with the attributes in it."""
-        from zardine.metadata.formats import node_to_json
-
-        return node_to_json(self)
+        """Return the document as a JSON object; for Zarr v2 with the attributes in it."""
+        if self.zarr_format != 3:
+            return {"zarr_format": self.zarr_format, **self.unknown, "attributes": dict(self.attributes)}
+        document: dict[str, JSON] = {"zarr_format": 3, "node_type": "group", "attributes": dict(self.attributes)}
+        if self.consolidated_metadata is not None:
+            document["consolidated_metadata"] = {
+                "kind": "inline",
+                "must_understand": False,
+                "metadata": {path: dict(node) for path, node in sorted(self.consolidated_metadata.items())},
+            }
+        return {**document, **self.unknown}
 
     def with_attributes(self, attributes: Mapping[str, JSON]) -> GroupMetadata:
         """The same group with other attributes."""

@@ -11,7 +11,7 @@ from zardine.buffers import BytesLike
 from zardine.errors import MetadataError, Problem
 from zardine.json_document import JSON, Problems, find_non_numbers, load_object
 from zardine.metadata import v1, v2, v3
-from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata, use_parser
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
 
@@ -99,6 +99,14 @@ def _parse_older(
     return node
 
 
+def parse_words_of_v2(
+    document: Mapping[str, JSON], attributes: JSON, problems: Problems, zarr_format: int
+) -> ArrayMetadata | None:
+    """Return a new array of v2, or of v1, from what ``.zarray`` would say of it; notes every problem."""
+    form = v1.FormOfV1 if zarr_format == 1 else v2.FormOfV2
+    return v2.parse_common(document, attributes, problems, zarr_format, form)
+
+
 def parse_node_json(document: Mapping[str, JSON], subject: str) -> NodeMetadata:
     """The node that one JSON object describes, as ``to_dict`` of metadata gives it. Raises as `parse_documents`."""
     version = document.get("zarr_format")
@@ -120,14 +128,6 @@ def parse_node_json(document: Mapping[str, JSON], subject: str) -> NodeMetadata:
     return node
 
 
-def node_to_json(metadata: NodeMetadata) -> dict[str, JSON]:
-    """One JSON object for a node: ``zarr.json``, or the first document of v2 or v1 with the attributes in it."""
-    if metadata.zarr_format == 3:
-        return v3.array_to_json(metadata) if isinstance(metadata, ArrayMetadata) else v3.group_to_json(metadata)
-    document = _first_json(metadata)
-    return {**document, "attributes": dict(metadata.attributes)}
-
-
 def to_documents(metadata: NodeMetadata) -> dict[str, bytes | None]:
     """The documents of a node by name; ``None`` for those that need not be there."""
     if metadata.zarr_format == 3:
@@ -145,9 +145,13 @@ def to_documents(metadata: NodeMetadata) -> dict[str, bytes | None]:
 def _first_json(metadata: NodeMetadata) -> dict[str, JSON]:
     if isinstance(metadata, GroupMetadata):
         return v2.group_to_json(metadata)
-    return v1.array_to_json(metadata) if metadata.zarr_format == 1 else v2.array_to_json(metadata)
+    assert metadata.older is not None
+    return metadata.older.to_json(metadata)
 
 
 def _dump(document: JSON) -> bytes:
     """As zarr-python 2 writes documents."""
     return json.dumps(document, indent=4, sort_keys=True, ensure_ascii=True).encode("ascii")
+
+
+use_parser(parse_node_json)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from zardine.errors import Problem
 from zardine.json_document import JSON, Problems, is_integer, parse_integer
-from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.documents import ArrayMetadata, OlderForm
 from zardine.metadata.v2 import check_format, chunk_shape, parse_common
 
 META, ATTRIBUTES = "meta", "attrs"
@@ -17,6 +18,31 @@ _REQUIRED = (
 )
 _LEVELS = ("zlib", "bz2")
 _DEFAULT_LEVEL = {"zlib": 1, "bz2": 9}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormOfV1(OlderForm):
+    """What ``meta`` says, in the words of v2."""
+
+    def to_json(self, metadata: ArrayMetadata) -> dict[str, JSON]:
+        """Return ``meta``."""
+        compression, options = _compression(self.compressor)
+        fill_value = self.fill_value
+        if isinstance(self.dtype, str) and self.dtype[1:2] == "S" and isinstance(fill_value, str):
+            from base64 import standard_b64decode
+
+            fill_value = standard_b64decode(fill_value).decode("latin-1")
+        return {
+            "zarr_format": 1,
+            "shape": list(metadata.shape),
+            "chunks": chunk_shape(metadata),
+            "dtype": self.dtype,
+            "compression": compression,
+            "compression_opts": options,
+            "fill_value": _bare(fill_value),
+            "order": self.order,
+            **metadata.unknown,
+        }
 
 
 def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
@@ -42,36 +68,13 @@ def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Proble
     words |= {"compressor": compressor, "filters": None, "fill_value": fill_value}
     words.pop("dimension_separator", None)
     before = len(problems.found)
-    metadata = parse_common(words, attributes, problems, 1)
+    metadata = parse_common(words, attributes, problems, 1, FormOfV1)
     problems.found[before:] = [_in_words_of_v1(problem) for problem in problems.found[before:]]
     return metadata
 
 
 def _in_words_of_v1(problem: Problem) -> Problem:
     return Problem(problem.place.replace("compressor", "compression_opts", 1), problem.message)
-
-
-def array_to_json(metadata: ArrayMetadata) -> dict[str, JSON]:
-    """``meta``."""
-    older = metadata.older
-    assert older is not None
-    compression, options = _compression(older.compressor)
-    fill_value = older.fill_value
-    if isinstance(older.dtype, str) and older.dtype[1:2] == "S" and isinstance(fill_value, str):
-        from base64 import standard_b64decode
-
-        fill_value = standard_b64decode(fill_value).decode("latin-1")
-    return {
-        "zarr_format": 1,
-        "shape": list(metadata.shape),
-        "chunks": chunk_shape(metadata),
-        "dtype": older.dtype,
-        "compression": compression,
-        "compression_opts": options,
-        "fill_value": _bare(fill_value),
-        "order": older.order,
-        **metadata.unknown,
-    }
 
 
 def explain_unfit(metadata: ArrayMetadata) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,27 @@ _REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "fill_value", "order")
 _MEMBERS = frozenset((*_REQUIRED, "compressor", "filters", "dimension_separator"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormOfV2(OlderForm):
+    """What ``.zarray`` says in its own words."""
+
+    def to_json(self, metadata: ArrayMetadata) -> dict[str, JSON]:
+        """Return ``.zarray``."""
+        document: dict[str, Any] = {
+            "zarr_format": 2,
+            "shape": list(metadata.shape),
+            "chunks": chunk_shape(metadata),
+            "dtype": self.dtype,
+            "compressor": self.compressor,
+            "fill_value": self.fill_value,
+            "order": self.order,
+            "filters": None if self.filters is None else [dict(each) for each in self.filters],
+        }
+        if self.dimension_separator is not None:
+            document["dimension_separator"] = self.dimension_separator
+        return {**document, **metadata.unknown}
+
+
 def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
     """The array that ``.zarray`` and ``.zattrs`` describe; notes every problem.
 
@@ -43,13 +65,13 @@ def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Proble
         if member not in document:
             problems.add(member, "the member is missing; it is required")
     check_format(document, 2, problems)
-    return parse_common(document, attributes, problems, 2)
+    return parse_common(document, attributes, problems, 2, FormOfV2)
 
 
 def parse_common(
-    document: Mapping[str, JSON], attributes: JSON, problems: Problems, zarr_format: int
+    document: Mapping[str, JSON], attributes: JSON, problems: Problems, zarr_format: int, form: type[OlderForm]
 ) -> ArrayMetadata | None:
-    """An array in the words of v2, whichever version stored it. Missing members were noted already."""
+    """Return an array in the words of v2, whichever version (``form``) stored it. Missing members were noted before."""
     shape = chunks = dtype = order = None
     if "shape" in document:
         shape = parse_shape(document["shape"], "shape", problems)
@@ -99,7 +121,7 @@ def parse_common(
         attributes=attributes,
         unknown={name: value for name, value in document.items() if name not in _MEMBERS},
         zarr_format=zarr_format,
-        older=OlderForm(
+        older=form(
             dtype=document["dtype"],
             order=order,
             fill_value=_plain_fill(document.get("fill_value"), fill, data_type, dtype),
@@ -148,25 +170,6 @@ def parse_attributes(value: JSON, problems: Problems) -> Mapping[str, JSON]:
         problems.expected("attributes", "an object", value)
         return {}
     return value
-
-
-def array_to_json(metadata: ArrayMetadata) -> dict[str, JSON]:
-    """``.zarray``."""
-    older = metadata.older
-    assert older is not None
-    document: dict[str, Any] = {
-        "zarr_format": 2,
-        "shape": list(metadata.shape),
-        "chunks": chunk_shape(metadata),
-        "dtype": older.dtype,
-        "compressor": older.compressor,
-        "fill_value": older.fill_value,
-        "order": older.order,
-        "filters": None if older.filters is None else [dict(each) for each in older.filters],
-    }
-    if older.dimension_separator is not None:
-        document["dimension_separator"] = older.dimension_separator
-    return {**document, **metadata.unknown}
 
 
 def group_to_json(metadata: GroupMetadata) -> dict[str, JSON]:

@@ -145,43 +145,6 @@ def parse_extensions(value: JSON, place: str, problems: Problems) -> tuple[Exten
     return tuple(extension for extension in found if extension is not None)
 
 
-def array_to_json(metadata: ArrayMetadata) -> dict[str, JSON]:
-    """The canonical document of an array: members in the order of the specification, all defaults spelled out."""
-    document: dict[str, JSON] = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(metadata.shape),
-        "data_type": _data_type_to_json(metadata),
-        "chunk_grid": metadata.chunk_grid.to_json(),
-        "chunk_key_encoding": metadata.chunk_key_encoding.to_json(),
-        "fill_value": metadata.data_type.fill_to_json(metadata.fill),
-        "codecs": [codec.to_json() for codec in metadata.codecs],
-        "attributes": dict(metadata.attributes),
-    }
-    if metadata.axis_names is not None:
-        document["dimension_names"] = list(metadata.axis_names)
-    if metadata.storage_transformers:
-        document["storage_transformers"] = [each.to_json() for each in metadata.storage_transformers]
-    return {**document, **metadata.unknown}
-
-
-def _data_type_to_json(metadata: ArrayMetadata) -> JSON:
-    data_type, stored = metadata.stored_data_type or (None, None)
-    return stored if data_type is metadata.data_type else metadata.data_type.to_json()
-
-
-def group_to_json(metadata: GroupMetadata) -> dict[str, JSON]:
-    """The canonical document of a group."""
-    document: dict[str, JSON] = {"zarr_format": 3, "node_type": "group", "attributes": dict(metadata.attributes)}
-    if metadata.consolidated_metadata is not None:
-        document["consolidated_metadata"] = {
-            "kind": "inline",
-            "must_understand": False,
-            "metadata": {path: dict(node) for path, node in sorted(metadata.consolidated_metadata.items())},
-        }
-    return {**document, **metadata.unknown}
-
-
 def serialize(metadata: ArrayMetadata | GroupMetadata) -> bytes:
     """The bytes of ``zarr.json``: UTF-8, indented by two, so that people can read and compare it."""
     document = metadata.to_dict()

@@ -20,8 +20,9 @@ from zardine.data_types import DataType
 from zardine.data_types.structs import Struct
 from zardine.errors import MetadataError
 from zardine.json_document import JSON, Problems
-from zardine.metadata import v1, v2
+from zardine.metadata import v1
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import parse_words_of_v2
 from zardine.metadata.v2_codecs import Storage, from_codecs
 from zardine.metadata.v2_dtypes import dtype_to_json, parse_dtype
 from zardine.metadata.v2_fill_values import fill_to_json
@@ -69,7 +70,7 @@ def array_to_older(path: str, metadata: ArrayMetadata, options: ConvertOptions, 
     except (TypeError, ValueError) as error:
         return [*reasons, str(error)]
     problems = Problems()
-    target = v2.parse_common(document, attributes, problems, options.zarr_format)
+    target = parse_words_of_v2(document, attributes, problems, options.zarr_format)
     reasons += map(str, problems.found)
     if target is not None:
         reasons += _explain_difference(metadata, target)

@@ -14,7 +14,7 @@ from typing import Any
 from zardine.errors import ZardineError
 from zardine.hierarchy.find import child_names, erase_node, find_node
 from zardine.metadata.documents import GroupMetadata
-from zardine.metadata.formats import node_to_json, parse_node_json
+from zardine.metadata.formats import parse_node_json
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.vectors.changing.levels import erase_levels
@@ -48,7 +48,7 @@ def replace_store(
         def agreed(pending: Mapping[str, Any]) -> dict[str, Any]:
             nothing = dict.fromkeys(["vertices", *pending])
             block = new_level(0, 0, [])[LEVEL]
-            to_come = {"root": node_to_json(group(root)), "attributes": dict(attributes), "pending": dict(pending)}
+            to_come = {"root": group(root).to_dict(), "attributes": dict(attributes), "pending": dict(pending)}
             return {LEVEL: block, PENDING: nothing, NEXT: to_come}
 
         replace_below(store, place, nodes, removed, agreed, level.document.attributes, afresh=True)

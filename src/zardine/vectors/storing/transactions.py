@@ -22,7 +22,7 @@ from zardine.errors import StoreError
 from zardine.hierarchy.find import child_names, describe, erase_node, find_node
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.metadata.formats import NodeMetadata, node_to_json, parse_node_json
+from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node
 from zardine.vectors.storing.cells import child
@@ -78,7 +78,7 @@ def replace_below(
             expected = {**expected, PENDING: announced}
         pending: dict[str, Any] = dict.fromkeys(removed)
         for node in nodes:
-            pending[node.path] = node_to_json(_stored(store, path, node, found[node.path], afresh=afresh))
+            pending[node.path] = _stored(store, path, node, found[node.path], afresh=afresh).to_dict()
         if before is not None:
             before()
         agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
