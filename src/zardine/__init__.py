@@ -15,30 +15,18 @@ if TYPE_CHECKING:
     from zardine import abc, api, codecs, dtype, errors, registry, storage, vectors
     from zardine.api.consolidate import consolidate_metadata
     from zardine.api.copy import copy, copy_all, copy_store
+    from zardine.api.create import array, create, empty, full, ones, zeros
     from zardine.api.debug_info import print_debug_info
-    from zardine.api.open import open, open_array, open_consolidated, open_group
+    from zardine.api.open import group, open, open_array, open_consolidated, open_group, open_like
     from zardine.api.save_load import load, save, save_array, save_group
     from zardine.engine.array_config import ArrayConfig
     from zardine.metadata import ArrayMetadata, GroupMetadata
     from zardine.nodes.array import Array
     from zardine.nodes.asynchronous import AsyncArray, AsyncGroup
-    from zardine.nodes.create_array import create_array, create_group, create_hierarchy, from_array
-    from zardine.nodes.create_like import (
-        array,
-        create,
-        empty,
-        empty_like,
-        full,
-        full_like,
-        group,
-        ones,
-        ones_like,
-        open_like,
-        zeros,
-        zeros_like,
-    )
-    from zardine.nodes.group import Group
-    from zardine.nodes.tree_view import tree
+    from zardine.nodes.create_array import create_array, from_array
+    from zardine.nodes.create_like import empty_like, full_like, ones_like, zeros_like
+    from zardine.nodes.display import tree
+    from zardine.nodes.group import Group, create_group, create_hierarchy
     from zardine.settings import config
     from zardine.tools.advise import advise
     from zardine.tools.compact import compact
@@ -59,17 +47,15 @@ _HOMES = {
     "nodes.asynchronous": ("AsyncArray", "AsyncGroup"),
     "api.consolidate": ("consolidate_metadata",),
     "api.copy": ("copy", "copy_all", "copy_store"),
-    "nodes.create_array": ("create_array", "create_group", "create_hierarchy", "from_array"),
-    "nodes.create_like": (
-        *("array", "create", "empty", "empty_like", "full", "full_like"),
-        *("group", "ones", "ones_like", "open_like", "zeros", "zeros_like"),
-    ),
+    "api.create": ("array", "create", "empty", "full", "ones", "zeros"),
+    "nodes.create_array": ("create_array", "from_array"),
+    "nodes.create_like": ("empty_like", "full_like", "ones_like", "zeros_like"),
     "api.debug_info": ("print_debug_info",),
     "engine.array_config": ("ArrayConfig",),
-    "nodes.group": ("Group",),
+    "nodes.group": ("Group", "create_group", "create_hierarchy"),
     "kernel": ("__kernel__",),
     "metadata": ("ArrayMetadata", "GroupMetadata"),
-    "api.open": ("open", "open_array", "open_consolidated", "open_group"),
+    "api.open": ("group", "open_like", "open", "open_array", "open_consolidated", "open_group"),
     "api.save_load": ("load", "save", "save_array", "save_group"),
     "settings": ("config",),
     "tools.convert": ("convert",),
@@ -78,7 +64,7 @@ _HOMES = {
     "tools.compact": ("compact",),
     "tools.reshard": ("reshard",),
     "tools.advise": ("advise",),
-    "nodes.tree_view": ("tree",),
+    "nodes.display": ("tree",),
 }
 """Which module has which public names."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zardine.creation.v3 import check_format
 from zardine.errors import ReadOnlyError
 from zardine.hierarchy.consolidated import as_entry
 from zardine.hierarchy.find import describe, load_group
 from zardine.hierarchy.place import find_place
 from zardine.hierarchy.update import update_node
+from zardine.metadata.formats import check_format
 from zardine.nodes.group import Group
 from zardine.stores.resolve import StoreLike
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from zardine.buffers import BytesLike
-from zardine.creation.v3 import format_of_new
 from zardine.errors import ContainsArrayError, ContainsGroupError
-from zardine.hierarchy.find import create_ancestors, describe, erase_node, find_node, implied_group, taken
-from zardine.hierarchy.place import find_place, is_within, same_place
-from zardine.limits import CHUNK, limit_of, too_large
-from zardine.metadata.formats import FORMATS, main_names
+from zardine.hierarchy.find import describe
+from zardine.hierarchy.place import find_place, is_within, read_value, same_place
+from zardine.metadata.formats import format_of_new
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.array import Array
-from zardine.nodes.create_array import check_source_stays, copy_values, create_group, from_array
-from zardine.nodes.group import Group
-from zardine.stores.base import Condition, Store
+from zardine.nodes.create_array import check_source_stays, copy_values, from_array
+from zardine.nodes.group import Group, create_group
 from zardine.stores.resolve import StoreLike
 
 Log = Callable[[str], object] | None
@@ -125,7 +121,7 @@ def copy_store(
             raise ContainsArrayError(f"key {there!r} is already stored in {target}; nothing was copied")
     copied = skipped = nbytes = 0
     for old, new in keys:
-        value = _value(origin, old)
+        value = read_value(origin, old)
         if value is None or (if_exists == "skip" and target.exists(new)):
             say(f"skip {old}")
             skipped += 1
@@ -136,35 +132,6 @@ def copy_store(
             nbytes += len(value)
         copied += 1
     return copied, skipped, nbytes
-
-
-def _value(store: Store, key: str) -> BytesLike | None:
-    """A value to copy; :class:`~zardine.errors.ChunkTooLargeError` for one that is too long to be held in memory."""
-    most = limit_of(CHUNK)
-    reading = store.read_up_to(key, most)
-    if reading is not None and not reading.parts:
-        raise too_large("the value", reading.size, CHUNK, most).at(key=key)
-    return None if reading is None else reading.parts[0]
-
-
-def move_keys(store: Store, source: str, dest: str) -> None:
-    """Rename every key below ``source``: copies first, the documents last, then the old keys are erased.
-
-    Groups above ``dest`` that are missing become such as the nearest that is there.
-    """
-    if dest == source or dest.startswith(source + "/"):
-        raise ValueError(f"cannot move {source!r} to {dest!r}, which is the same place or below it")
-    node = find_node(store, dest) or implied_group(store, dest)
-    if node is not None:
-        raise taken(store, dest, node)
-    create_ancestors(store, dest, None)
-    documents = {join_path(source, name) for version in FORMATS for name in main_names(version)}
-    keys = sorted(store.list_prefix(f"{source}/"), key=documents.__contains__)
-    for key in keys:
-        value = _value(store, key)
-        if value is not None:
-            store.set(dest + key[len(source) :], value, condition=Condition(None))
-    erase_node(store, source)
 
 
 def _copy_node(

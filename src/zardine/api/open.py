@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
-from zardine.creation.v3 import check_format
+from zardine.api.create import create
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_opened
 from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError, ZarrUserWarning
@@ -27,12 +27,11 @@ from zardine.hierarchy.find import (
 )
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata
-from zardine.metadata.formats import NodeMetadata
+from zardine.metadata.formats import NodeMetadata, check_format
 from zardine.nodes.argument_hints import unknown_argument
 from zardine.nodes.array import Array
-from zardine.nodes.create_array import create_group
-from zardine.nodes.create_like import create
-from zardine.nodes.group import Group
+from zardine.nodes.create_array import create_like
+from zardine.nodes.group import Group, create_group
 from zardine.stores.base import Store, Version
 from zardine.stores.resolve import Mode, StoreLike
 
@@ -197,6 +196,55 @@ def open_consolidated(store: StoreLike, *, use_consolidated: bool = True, mode: 
     return open_group(store, mode=mode, use_consolidated=True, **kwargs)
 
 
+def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+    """Open the array at ``path``, or create it there like ``a``.
+
+    ``path`` is a path in ``store`` if that is given, else a store itself. ``mode`` is that of :func:`open_array`, by
+    default ``"a"``; the other ``kwargs`` are those of :func:`create_array`.
+    """
+    mode = kwargs.pop("mode", None)
+    store, inner = kwargs.pop("store", None), path
+    if store is None:
+        store, inner = path, ""
+    if mode not in ("w", "w-"):
+        try:
+            return open_array(store, path=inner, mode=mode)
+        except ArrayNotFoundError:
+            if mode in ("r", "r+"):
+                raise
+    if mode in ("w", "w-"):
+        kwargs["overwrite"] = mode == "w"
+    return create_like(store, a, name=inner, zarr_format=zarr_format, **kwargs)
+
+
+def group(
+    store: StoreLike = None,
+    *,
+    overwrite: bool = False,
+    chunk_store: StoreLike = None,
+    cache_attrs: bool | None = None,
+    synchronizer: Any = None,
+    path: str | None = None,
+    zarr_format: int | None = None,
+    meta_array: Any = None,
+    attributes: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
+    """Open the group at ``store``, or create it there; with ``overwrite`` what is there is erased.
+
+    ``cache_attrs``, ``synchronizer`` and ``meta_array`` have no effect.
+    """
+    return open_group(
+        store,
+        mode="w" if overwrite else "a",
+        path=path,
+        chunk_store=chunk_store,
+        zarr_format=zarr_format,
+        attributes=attributes,
+        storage_options=storage_options,
+    )
+
+
 def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int | None) -> None:
     """Say so where a node is stored in Zarr v3 and in v2 and nobody said which is wanted, if to look costs nothing."""
     if zarr_format is None and node.zarr_format == 3 and store.gives_files and older_document(store, path):
@@ -224,4 +272,4 @@ def _check_arguments(kwargs: Mapping[str, Any], called: Callable[..., Any]) -> N
             raise unknown_argument(called.__name__, name, known)
 
 
-__all__ = ["open", "open_array", "open_consolidated", "open_group"]
+__all__ = ["group", "open", "open_array", "open_consolidated", "open_group", "open_like"]

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from zardine.api.open import open
-from zardine.creation.v3 import check_format
 from zardine.hierarchy.place import find_place
+from zardine.metadata.formats import check_format
 from zardine.nodes.array import Array
-from zardine.nodes.create_array import check_source_stays, create_array, create_group
-from zardine.nodes.group import Group
+from zardine.nodes.create_array import check_source_stays, create_array
+from zardine.nodes.group import Group, create_group
 from zardine.stores.resolve import StoreLike
 
 

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from zardine.api.consolidate import consolidate_metadata
 from zardine.api.copy import copy, copy_all, copy_store
-from zardine.api.open import open, open_array, open_consolidated, open_group
+from zardine.api.create import array, create, empty, full, ones, zeros
+from zardine.api.open import group, open, open_array, open_consolidated, open_group, open_like
 from zardine.api.save_load import load, save, save_array, save_group
-from zardine.nodes.create_array import create_array, create_group, create_hierarchy, from_array
-from zardine.nodes.create_like import (
-    array,
-    create,
-    empty,
-    empty_like,
-    full,
-    full_like,
-    group,
-    ones,
-    ones_like,
-    open_like,
-    zeros,
-    zeros_like,
-)
-from zardine.nodes.tree_view import tree
+from zardine.nodes.create_array import create_array, from_array
+from zardine.nodes.create_like import empty_like, full_like, ones_like, zeros_like
+from zardine.nodes.display import tree
+from zardine.nodes.group import create_group, create_hierarchy
 
 __all__ = [
     "array",

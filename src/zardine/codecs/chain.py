@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,23 @@ from zardine.errors import ChunkDecodeError, DataError, MetadataError, Problem
 from zardine.json_document import Problems
 from zardine.limits import CHUNK, TEXT, UNUSED, limit_of, too_large
 from zardine.settings import config
+
+
+class ChainParts(NamedTuple):
+    """A codec chain by what its codecs take and give."""
+
+    filters: tuple[ArrayArrayCodec, ...]
+    serializer: ArrayBytesCodec
+    compressors: tuple[BytesBytesCodec, ...]
+
+
+def split_chain(codecs: Sequence[Codec]) -> ChainParts:
+    """Return the ``array -> array`` codecs, the one ``array -> bytes`` codec, and the ``bytes -> bytes`` codecs."""
+    return ChainParts(
+        tuple(codec for codec in codecs if isinstance(codec, ArrayArrayCodec)),
+        next(codec for codec in codecs if isinstance(codec, ArrayBytesCodec)),
+        tuple(codec for codec in codecs if isinstance(codec, BytesBytesCodec)),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

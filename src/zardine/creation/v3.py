@@ -34,6 +34,7 @@ from zardine.errors import MetadataError
 from zardine.json_document import Extension, Problems, parse_extension
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import format_of_new
 from zardine.settings import config
 
 
@@ -144,19 +145,6 @@ def as_written(metadata: ArrayMetadata) -> ArrayMetadata:
     if len(known) < len(codecs) or written == known:
         return metadata
     return replace(metadata, codecs=tuple(Extension(codec.name, codec.configuration()) for codec in written))
-
-
-def check_format(zarr_format: int | None) -> None:
-    """Refuse what is no version of Zarr."""
-    if isinstance(zarr_format, bool) or zarr_format not in (None, 1, 2, 3):
-        raise ValueError(f"there is no Zarr format {zarr_format!r}: use 3, 2 or 1, or leave zarr_format out")
-
-
-def format_of_new(zarr_format: int | None) -> int:
-    """The version of Zarr of a new node."""
-    version = config["default_zarr_format"] if zarr_format is None else zarr_format
-    check_format(version)
-    return int(version)
 
 
 def parse_shape(shape: Any) -> tuple[int, ...]:

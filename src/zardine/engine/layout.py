@@ -58,8 +58,7 @@ class ArrayLayout:
         """The codec chain for chunks of a shape that occurs in the grid."""
         chain = self._chains.get(chunk_shape)
         if chain is None:
-            codecs = self.codecs if self.sharding is None else self.sharding.inner_codecs
-            chain = self._chains[chunk_shape] = _chain(codecs, self.metadata, chunk_shape)
+            chain = self._chains[chunk_shape] = _chain(self.chunk_codecs, self.metadata, chunk_shape)
         return chain
 
     def shard(self, coordinates: Sequence[int]) -> ShardLayout | None:
@@ -81,6 +80,17 @@ class ArrayLayout:
         if self.sharding is not None:
             return self.chain(self.sharding.chunk_shape)
         return self.chain(tuple(axis.extent(i) for axis, i in zip(self.grids.objects, coordinates, strict=True)))
+
+    @property
+    def chunk_codecs(self) -> tuple[Codec, ...]:
+        """What a chunk goes through: the inner codecs of shards that can be read chunk by chunk, else all."""
+        return self.codecs if self.sharding is None else self.sharding.inner_codecs
+
+    @property
+    def object_shape(self) -> tuple[int, ...] | None:
+        """Shape of stored objects; ``None`` where they differ (rectilinear grids)."""
+        axes = self.grids.objects
+        return tuple(axis.runs[0][0] for axis in axes) if all(axis.is_regular for axis in axes) else None
 
     @property
     def missing_inner(self) -> npt.NDArray[Any]:

@@ -1,20 +1,24 @@
-"""The consolidated metadata of an opened group, as all handles see it that came out of the group, and keep it true."""
+"""Consolidated metadata: of an opened group, as all handles that came out of it see it and keep it true; and of the
+groups above an array that changes."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from zardine.errors import ZardineError, ZarrUserWarning
-from zardine.hierarchy.find import HIDDEN, describe, document_key, find_node, implied_group
+from zardine.hierarchy.find import HIDDEN, describe, document_key, find_node, implied_group, load_array
 from zardine.hierarchy.place import is_within
 from zardine.hierarchy.update import update_node
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import explain_bad_name, join_path
+from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Store
+from zardine.stores.local.store import LocalStore
 
 Documents = Mapping[str, Mapping[str, JSON]]
 """Documents of nodes by path, relative to the group that has them."""
@@ -120,3 +124,40 @@ def as_entry(node: NodeMetadata) -> dict[str, Any]:
     if isinstance(node, ArrayMetadata):
         return node.to_dict()
     return node.with_consolidated({} if node.zarr_format == 3 else None).to_dict()
+
+
+def outermost(store: Store, path: str) -> tuple[Store, str]:
+    """Return the same place as seen from the outermost group a directory lies in, in whose store they all are."""
+    if type(store) is not LocalStore:
+        return store, path
+    root = top = store.root
+    while top.parent != top and (top.parent / DOCUMENT_NAME).is_file():
+        top = top.parent
+    if top == root:
+        return store, path
+    wider = LocalStore(top, read_only=store.read_only, durable=store.durable)
+    return wider, join_path(root.relative_to(top).as_posix(), path)
+
+
+def update_consolidated(store: Store, path: str) -> int:
+    """Write the document of the array at ``path`` into the consolidated metadata of the groups above that have it.
+
+    Gives how many groups were changed.
+    """
+    metadata = load_array(store, path)
+    changed = 0
+    parts = path.split("/") if path else []
+    for depth in range(len(parts)):
+        above, relative = "/".join(parts[:depth]), "/".join(parts[depth:])
+        group = find_node(store, above, metadata.zarr_format)
+        if isinstance(group, GroupMetadata) and relative in (group.consolidated_metadata or {}):
+            update_node(store, above, group, partial(_with, relative=relative, metadata=metadata))
+            changed += 1
+    return changed
+
+
+def _with(group: GroupMetadata, *, relative: str, metadata: ArrayMetadata) -> GroupMetadata:
+    consolidated = dict(group.consolidated_metadata or {})
+    if relative in consolidated:
+        consolidated[relative] = as_entry(metadata)
+    return group.with_consolidated(consolidated)

@@ -12,6 +12,7 @@ from zardine.errors import MetadataError, Problem
 from zardine.json_document import JSON, Problems, find_non_numbers, load_object
 from zardine.metadata import v1, v2, v3
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata, use_parser
+from zardine.settings import config
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
 
@@ -28,6 +29,19 @@ _NAMES: Mapping[tuple[int, str], tuple[str, ...]] = {
 
 ALL_NAMES = frozenset(name for names in _NAMES.values() for name in names)
 """Names of all documents; a node whose path ends in one of them could not be told from one."""
+
+
+def check_format(zarr_format: int | None) -> None:
+    """Raise ``ValueError`` for what is no version of Zarr."""
+    if isinstance(zarr_format, bool) or zarr_format not in (None, 1, 2, 3):
+        raise ValueError(f"there is no Zarr format {zarr_format!r}: use 3, 2 or 1, or leave zarr_format out")
+
+
+def format_of_new(zarr_format: int | None) -> int:
+    """Return the version of Zarr of a new node: the one that is asked for, else the setting ``default_zarr_format``."""
+    version = config["default_zarr_format"] if zarr_format is None else zarr_format
+    check_format(version)
+    return int(version)
 
 
 def document_names(zarr_format: int, node_type: str) -> tuple[str, ...]:

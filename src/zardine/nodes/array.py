@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from operator import index as as_index
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ from zardine.indexing.parse import (
 from zardine.indexing.plan import make_plan
 from zardine.indexing.selection import GridSelection, Selection
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.v2 import in_words_of_the_document
 from zardine.nodes.array_base import StoredFacts
 from zardine.nodes.assign import broadcast_values, cast_values, check_output
 from zardine.nodes.attributes import Attributes
@@ -51,16 +52,16 @@ from zardine.nodes.buffered import (
     read_buffered,
     write_buffered,
 )
+from zardine.nodes.display import ArrayInfo, array_html, describe_array
 from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_for_append, take_back, with_shape
 from zardine.nodes.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
+from zardine.stores.resolve import StoreLike
 
 if TYPE_CHECKING:
     from zardine.nodes.asynchronous import AsyncArray
-    from zardine.nodes.display import ArrayInfo
-    from zardine.stores.resolve import StoreLike
 
 Fields = str | list[str] | None
 
@@ -78,6 +79,8 @@ class Array(StoredFacts):
 
     _entry: tuple[Consolidated, str] | None = None
     """The consolidated metadata that this array came out of, and its path there."""
+    _async_face: ClassVar[type[AsyncArray]]
+    """What gives this array awaitable methods, which registers itself here: it builds on this class."""
 
     @overload
     def __init__(self, store: AsyncArray, /) -> None: ...
@@ -102,8 +105,6 @@ class Array(StoredFacts):
         except MetadataError as error:
             problems = error.problems
             if metadata.older is not None:
-                from zardine.metadata.v2 import in_words_of_the_document
-
                 problems = tuple(in_words_of_the_document(metadata, list(problems)))
             raise type(error)(f"the document of {describe(store, path)} is invalid", problems) from None
         self._source = ArraySource(store, path, layout, config or ArrayConfig.from_settings())
@@ -132,22 +133,16 @@ class Array(StoredFacts):
     @property
     def info(self) -> ArrayInfo:
         """A readable description that costs no I/O."""
-        from zardine.nodes.display import describe_array
-
         return describe_array(self)
 
     def info_complete(self) -> ArrayInfo:
         """A readable description with what is stored; looks at every stored object."""
-        from zardine.nodes.display import describe_array
-
         return describe_array(self, complete=True)
 
     @property
     def async_array(self) -> AsyncArray:
         """The same array with awaitable methods."""
-        from zardine.nodes.asynchronous import AsyncArray
-
-        return AsyncArray(self)
+        return self._async_face(self)
 
     @property
     def _async_array(self) -> AsyncArray:  # xarray takes this way
@@ -441,15 +436,12 @@ class Array(StoredFacts):
 
     def __repr__(self) -> str:
         place = describe(self.store, self.path)
-        if self._source.layout.sharding is not None:
-            how = f"chunks={self.chunks} shards={'rectilinear' if self._is_rectilinear() else self.shards}"
-        else:
-            how = f"chunks={'rectilinear' if self._is_rectilinear() else self.chunks}"
+        shape = self._source.layout.object_shape
+        objects = "rectilinear" if shape is None else shape
+        how = f"chunks={objects}" if self._source.layout.sharding is None else f"chunks={self.chunks} shards={objects}"
         return f"<Array {place} shape={self.shape} dtype={self.dtype} {how}>"
 
     def _repr_html_(self) -> str:
-        from zardine.nodes.array_html import array_html
-
         return array_html(self)
 
     def __getstate__(self) -> dict[str, Any]:

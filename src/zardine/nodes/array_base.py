@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zardine.codecs.base import ArrayBytesCodec, Codec
+from zardine.codecs.chain import ChainParts, split_chain
 from zardine.codecs.sharding_indexed import ShardingCodec
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.source import ArraySource
@@ -19,14 +20,6 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
-
-
-class InnerChain(NamedTuple):
-    """The codecs of the inner chunks (or of the chunks) in the words of v3, whichever version the array has."""
-
-    filters: tuple[ArrayArrayCodec, ...]
-    serializer: ArrayBytesCodec
-    compressors: tuple[BytesBytesCodec, ...]
 
 
 class ArrayFacts:
@@ -208,26 +201,19 @@ class ArrayFacts:
         return is_draft(self._source.layout.codecs)
 
     def _inner_codecs(self) -> tuple[Codec, ...]:
-        sharding = self._source.layout.sharding
-        return self._source.layout.codecs if sharding is None else sharding.inner_codecs
+        return self._source.layout.chunk_codecs
 
-    def _inner_chain(self) -> InnerChain:
-        codecs = self._inner_codecs()
-        return InnerChain(
-            tuple(codec for codec in codecs if isinstance(codec, ArrayArrayCodec)),
-            next(codec for codec in codecs if isinstance(codec, ArrayBytesCodec)),
-            tuple(codec for codec in codecs if isinstance(codec, BytesBytesCodec)),
-        )
-
-    def _is_rectilinear(self) -> bool:
-        return not all(axis.is_regular for axis in self._source.layout.grids.objects)
+    def _inner_chain(self) -> ChainParts:
+        """Return the codecs of the inner chunks (or of the chunks) in the words of v3, whichever version it is."""
+        return split_chain(self._inner_codecs())
 
     def _grid_shape(self, what: str) -> tuple[int, ...]:
-        if self._is_rectilinear():
+        shape = self._source.layout.object_shape
+        if shape is None:
             raise NotImplementedError(
                 f"{what} differ in shape: see read_chunk_sizes and write_chunk_sizes for those of each axis"
             )
-        return tuple(axis.runs[0][0] for axis in self._source.layout.grids.objects)
+        return shape
 
 
 class StoredFacts(ArrayFacts, ABC):

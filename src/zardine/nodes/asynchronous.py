@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from types import GenericAlias, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
+from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 import numpy.typing as npt
 
@@ -21,13 +21,10 @@ from zardine.metadata.formats import NodeMetadata
 from zardine.nodes.array import Array, Fields
 from zardine.nodes.array_base import ArrayFacts
 from zardine.nodes.buffered import BufferedWrites
+from zardine.nodes.display import ArrayInfo, TreeView
 from zardine.nodes.group import Group
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
-
-if TYPE_CHECKING:
-    from zardine.nodes.display import ArrayInfo
-    from zardine.nodes.tree_view import TreeView
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -592,3 +589,7 @@ def as_sync(thing: Any) -> Any:
     if isinstance(thing, AsyncArray):
         return thing._array
     return thing._group if isinstance(thing, AsyncGroup) else thing
+
+
+Array._async_face = AsyncArray
+Group._async_face = AsyncGroup

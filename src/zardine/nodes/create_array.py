@@ -1,31 +1,26 @@
-"""Creating arrays and groups."""
+"""Creating arrays, of a shape and data type or from values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from zardine.codecs.sharding_indexed import CHUNK_ORDERS, ShardingCodec
 from zardine.creation.likeness import like_arguments, like_attributes
-from zardine.creation.v3 import DEFAULT, as_written, format_of_new, new_array_metadata
+from zardine.creation.v3 import DEFAULT, new_array_metadata
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_fresh
 from zardine.errors import MetadataError
 from zardine.hierarchy.find import create_node, describe
 from zardine.hierarchy.place import find_place, is_within, same_place
-from zardine.metadata.attributes import attributes_to_json
-from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.metadata.formats import NodeMetadata
-from zardine.metadata.node_names import join_path, normalize_path
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import format_of_new
 from zardine.nodes.argument_hints import with_hints
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
-
-if TYPE_CHECKING:
-    from zardine.nodes.group import Group
 
 
 @with_hints
@@ -110,71 +105,6 @@ def create_array(
 
 
 @with_hints
-def create_group(
-    store: StoreLike,
-    *,
-    path: str | None = None,
-    zarr_format: int | None = None,
-    overwrite: bool = False,
-    attributes: Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Group:
-    """Create a group; groups above it are created where they are missing.
-
-    Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
-    taken; with ``overwrite`` everything at and below it is erased first.
-    """
-    from zardine.nodes.group import Group
-
-    version = format_of_new(zarr_format)
-    if version == 1:
-        raise ValueError("Zarr v1 has no groups: use zarr_format=2 or 3")
-    found, inner = find_place(store, path, storage_options=storage_options, zarr_format=version)
-    metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}), zarr_format=version)
-    create_node(found, inner, metadata, overwrite=overwrite)
-    return Group(found, inner, metadata)
-
-
-def create_hierarchy(
-    *,
-    store: StoreLike,
-    nodes: Mapping[str, NodeMetadata],
-    overwrite: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Iterator[tuple[str, Array | Group]]:
-    """Create several nodes from their metadata, by path; gives each path and node once it is stored.
-
-    Groups above the named nodes are created too, and given out. Parents come before their children.
-    """
-    from zardine.nodes.group import Group
-
-    found, root = find_place(store, storage_options=storage_options)
-    for path, node in nodes.items():
-        if not isinstance(node, (ArrayMetadata, GroupMetadata)):
-            raise TypeError(f"{path!r}: a node is made from ArrayMetadata or GroupMetadata, not {type(node).__name__}")
-    wanted = {normalize_path(path, node.zarr_format): node for path, node in nodes.items()}
-    given = frozenset(wanted)
-    for path in tuple(wanted):
-        parts = path.split("/") if path else []
-        for depth in range(len(parts)):
-            parent = "/".join(parts[:depth])
-            group = GroupMetadata(zarr_format=max(2, wanted[path].zarr_format))
-            if isinstance(wanted.setdefault(parent, group), ArrayMetadata):
-                raise ValueError(f"{path!r} cannot be below {parent!r}, which is to be an array")
-    for path in sorted(wanted):
-        node, place = wanted[path], join_path(root, path)
-        implied = path not in given
-        if implied and _is_group(found, place):
-            continue
-        if isinstance(node, ArrayMetadata):
-            settings = ArrayConfig.from_settings()
-            yield path, store_new_array(found, place, as_written(node), settings, overwrite=overwrite and not implied)
-        else:
-            create_node(found, place, node, overwrite=overwrite and not implied)
-            yield path, Group(found, place, node)
-
-
-@with_hints
 def from_array(
     store: StoreLike,
     *,
@@ -212,7 +142,7 @@ def from_array(
         "serializer": "auto",
         "compressors": "auto",
     }
-    kept = automatic if source is None else {**automatic, **like_arguments(source, zarr_format)}
+    kept = automatic if source is None else {**automatic, **like_arguments(source._source.layout, zarr_format)}
     given = {
         "chunks": chunks,
         "shards": shards,
@@ -226,7 +156,7 @@ def from_array(
         chunk_key_encoding = kept.get("chunk_key_encoding") if chunk_key_encoding is None else chunk_key_encoding
         order = kept.get("order") if order is None else order
         checksum = kept.get("checksum") if checksum is None and _is_keep(compressors) else checksum
-        known, names = like_attributes(source, zarr_format)
+        known, names = like_attributes(source._source.layout, zarr_format)
         attributes = known if attributes is None else attributes
         dimension_names = names if dimension_names is None else dimension_names
     if overwrite and write_data:
@@ -276,7 +206,7 @@ def as_values(data: Any) -> Any:
 def create_like(store: StoreLike, like: Any, *, name: str | None = None, **kwargs: Any) -> Array:
     """Create an array that agrees with ``like`` in all that ``kwargs`` do not say."""
     if isinstance(like, Array):
-        arguments = like_arguments(like, kwargs.get("zarr_format"))
+        arguments = like_arguments(like._source.layout, kwargs.get("zarr_format"))
         kwargs["zarr_format"] = arguments["zarr_format"]
     else:
         like = as_values(like)
@@ -332,12 +262,6 @@ def store_new_array(
         array = Array(store, path, stored, settings)
     note_fresh(array._source, version)
     return array
-
-
-def _is_group(store: Store, path: str) -> bool:
-    from zardine.hierarchy.find import find_node
-
-    return isinstance(find_node(store, path), GroupMetadata)
 
 
 def dtype_of(data: Any) -> Any:

@@ -1,167 +1,19 @@
-"""Creating arrays in the manner of NumPy: ``zeros``, ``ones``, ``full``, ``array`` and the ``_like`` forms."""
+"""Creating arrays like others: ``zeros_like``, ``ones_like``, ``empty_like`` and ``full_like``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from zardine.creation.v3 import DEFAULT, format_of_new, new_array_metadata, parse_shape
 from zardine.data_types import data_type_for
-from zardine.engine.array_config import ArrayConfigLike, parse_array_config
-from zardine.errors import UnsupportedError
-from zardine.hierarchy.place import find_place
-from zardine.nodes.argument_hints import with_hints
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import (
     as_values,
-    check_source_stays,
-    copy_values,
     create_like,
     dtype_of,
-    from_array,
-    in_order_of,
-    store_new_array,
 )
-from zardine.nodes.group import Group
-from zardine.stores.resolve import Mode, StoreLike
-
-
-@with_hints
-def create(
-    shape: Any = None,
-    *,
-    chunks: Any = None,
-    dtype: Any = None,
-    compressor: Any = "auto",
-    fill_value: Any = DEFAULT,
-    order: str | None = None,
-    store: StoreLike = None,
-    synchronizer: Any = None,
-    overwrite: bool = False,
-    path: str | None = None,
-    chunk_store: StoreLike = None,
-    filters: Any = None,
-    cache_metadata: bool | None = None,
-    cache_attrs: bool | None = None,
-    read_only: bool | None = None,
-    object_codec: Any = None,
-    dimension_separator: str | None = None,
-    write_empty_chunks: bool | None = None,
-    zarr_format: int | None = None,
-    meta_array: Any = None,
-    attributes: Mapping[str, Any] | None = None,
-    chunk_shape: Any = None,
-    chunk_key_encoding: Any = None,
-    codecs: Iterable[Any] | None = None,
-    dimension_names: Iterable[str | None] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    config: ArrayConfigLike = None,
-    mode: Mode | None = None,
-    data: Any = None,
-    shards: Any = None,
-    compressors: Any = "auto",
-    serializer: Any = "auto",
-    checksum: bool | None = None,
-) -> Array:
-    """Create an array; :func:`create_array` says the same in fewer words.
-
-    ``codecs`` is the whole codec chain. ``compressor`` counts as ``compressors``. Arguments that only Zarr v2 has
-    (``dimension_separator``, ``object_codec``) are refused without ``zarr_format=2``; ``synchronizer``,
-    ``cache_metadata``, ``cache_attrs`` and ``meta_array`` have no effect. ``read_only`` gives an array that refuses
-    writes, after ``data`` is written.
-    """
-    if not _is_auto(compressor):
-        if not _is_auto(compressors):
-            raise ValueError("give either compressor or compressors, not both")
-        compressors = compressor
-    older = format_of_new(zarr_format) != 3
-    if chunk_store is not None:
-        raise UnsupportedError("chunk_store is not supported: documents and chunks are in one store; use store")
-    if not older:
-        for name, value, instead in (
-            ("dimension_separator", dimension_separator, "chunk_key_encoding"),
-            ("object_codec", object_codec, "serializer"),
-        ):
-            if value is not None:
-                raise ValueError(f"{name} belongs to Zarr v2: use {instead}, or zarr_format=2")
-    if dimension_separator is not None:
-        if chunk_key_encoding is not None:
-            raise ValueError("give either dimension_separator or chunk_key_encoding, not both")
-        chunk_key_encoding = ("v2", dimension_separator)
-    if object_codec is not None:
-        filters = [object_codec, *([] if filters is None else filters if isinstance(filters, Iterable) else [filters])]
-    if data is not None:
-        data = as_values(data)
-        shape = data.shape if shape is None else shape
-        dtype = dtype_of(data) if dtype is None else dtype
-        if parse_shape(shape) != tuple(data.shape):
-            raise ValueError(f"data has shape {tuple(data.shape)}, and shape={shape} was asked for: leave out shape")
-    if shape is None:
-        raise ValueError("shape is missing: an array needs a shape, or data that has one")
-    if chunks is not None and chunk_shape is not None:
-        raise ValueError("give either chunks or chunk_shape, not both")
-    settings = parse_array_config(config)
-    changes = {"write_empty_chunks": write_empty_chunks, "order": None if older else order}
-    settings = settings.changed({name: value for name, value in changes.items() if value is not None})
-    codecs = list(codecs) if isinstance(codecs, Iterable) and not isinstance(codecs, str) else codecs
-    for codec in (serializer, *(codecs if isinstance(codecs, list) else ())):
-        settings = in_order_of(codec, settings)
-    metadata = new_array_metadata(
-        shape=shape,
-        dtype="float64" if dtype is None else dtype,
-        chunks=_first(chunk_shape, chunks, "auto"),
-        shards=shards,
-        filters="auto" if filters is None else filters,
-        compressors=compressors,
-        serializer=serializer,
-        codecs=codecs,
-        fill_value=fill_value,
-        attributes=attributes,
-        chunk_key_encoding=chunk_key_encoding,
-        dimension_names=dimension_names,
-        checksum=checksum,
-        order=order,
-        zarr_format=zarr_format,
-    )
-    found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=metadata.zarr_format)
-    overwrite = mode == "w" or (overwrite and mode != "w-")  # "w-" is never talked out of keeping what is there
-    if overwrite:
-        check_source_stays(data, found, inner)
-    made = store_new_array(found, inner, metadata, settings, overwrite=overwrite)
-    if data is not None:
-        copy_values(data, made)
-    return Array(found.with_read_only(True), inner, metadata, settings) if read_only else made
-
-
-def array(data: Any, **kwargs: Any) -> Array:
-    """Create an array that holds ``data``; ``kwargs`` are those of :func:`create`."""
-    if isinstance(data, Array) and not kwargs.keys() - {"store", "path", "overwrite"}:
-        return from_array(
-            kwargs.get("store"), data=data, name=kwargs.get("path"), overwrite=kwargs.get("overwrite", False)
-        )
-    return create(data=data, **kwargs)
-
-
-def empty(shape: Any, **kwargs: Any) -> Array:
-    """Create an array of the default fill value."""
-    return create(shape, **kwargs)
-
-
-def zeros(shape: Any, **kwargs: Any) -> Array:
-    """Create an array of fill value 0, or what ``numpy.zeros`` holds for the dtype: false, the empty string."""
-    return create(shape, fill_value=plain_fill(np.zeros, kwargs.get("dtype")), **kwargs)
-
-
-def ones(shape: Any, **kwargs: Any) -> Array:
-    """Create an array of fill value 1, or what ``numpy.ones`` holds for the dtype."""
-    return create(shape, fill_value=plain_fill(np.ones, kwargs.get("dtype")), **kwargs)
-
-
-def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
-    """Create an array of ``fill_value``."""
-    return create(shape, fill_value=fill_value, **kwargs)
 
 
 def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
@@ -193,60 +45,6 @@ def full_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array
     return _like(a, zarr_format, kwargs)
 
 
-def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
-    """Open the array at ``path``, or create it there like ``a``.
-
-    ``path`` is a path in ``store`` if that is given, else a store itself. ``mode`` is that of :func:`open_array`, by
-    default ``"a"``; the other ``kwargs`` are those of :func:`create_array`.
-    """
-    from zardine.api.open import open_array
-    from zardine.errors import ArrayNotFoundError
-
-    mode = kwargs.pop("mode", None)
-    store, inner = kwargs.pop("store", None), path
-    if store is None:
-        store, inner = path, ""
-    if mode not in ("w", "w-"):
-        try:
-            return open_array(store, path=inner, mode=mode)
-        except ArrayNotFoundError:
-            if mode in ("r", "r+"):
-                raise
-    if mode in ("w", "w-"):
-        kwargs["overwrite"] = mode == "w"
-    return _like(a, zarr_format, {**kwargs, "store": store, "path": inner})
-
-
-def group(
-    store: StoreLike = None,
-    *,
-    overwrite: bool = False,
-    chunk_store: StoreLike = None,
-    cache_attrs: bool | None = None,
-    synchronizer: Any = None,
-    path: str | None = None,
-    zarr_format: int | None = None,
-    meta_array: Any = None,
-    attributes: Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Group:
-    """Open the group at ``store``, or create it there; with ``overwrite`` what is there is erased.
-
-    ``cache_attrs``, ``synchronizer`` and ``meta_array`` have no effect.
-    """
-    from zardine.api.open import open_group
-
-    return open_group(
-        store,
-        mode="w" if overwrite else "a",
-        path=path,
-        chunk_store=chunk_store,
-        zarr_format=zarr_format,
-        attributes=attributes,
-        storage_options=storage_options,
-    )
-
-
 def plain_fill(make: Any, dtype: Any) -> Any:
     """What ``numpy.zeros`` or ``numpy.ones`` fills an array of a user's ``dtype`` with."""
     wanted = data_type_for("float64" if dtype is None else dtype).dtype
@@ -265,11 +63,3 @@ def _like(a: Any, zarr_format: int | None, kwargs: Mapping[str, Any]) -> Array:
     arguments = dict(kwargs)
     store, path = arguments.pop("store", None), arguments.pop("path", None)
     return create_like(store, a, name=path, zarr_format=zarr_format, **arguments)
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
-def _first(*values: Any) -> Any:
-    return next(value for value in values if value is not None)

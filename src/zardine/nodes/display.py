@@ -1,17 +1,30 @@
-"""``array.info``: what a person asks of an array, as text and as HTML."""
+"""How arrays and groups show themselves: ``info``, the table and drawing in a notebook, and ``group.tree()``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from zardine.chunk_grids import Axis
+from zardine.codecs.base import Codec
+from zardine.metadata.documents import GroupMetadata
+from zardine.metadata.formats import NodeMetadata
+from zardine.nodes.array_base import StoredFacts
+
 if TYPE_CHECKING:
-    from zardine.codecs.base import Codec
-    from zardine.nodes.array import Array
     from zardine.nodes.group import Group
+
+_LONGEST = 180.0
+"""Pixels of the longer side of the drawing."""
+
+_LETTER = 7.0
+"""Pixels that a letter of the caption takes at most, on average."""
+
+_MOST_LINES = 60
+"""Finer grids than this are not drawn: they would be a solid block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +52,7 @@ class ArrayInfo:
         return f"<table><tbody>{rows}</tbody></table>"
 
 
-def describe_array(array: Array, *, complete: bool = False) -> ArrayInfo:
+def describe_array(array: StoredFacts, *, complete: bool = False) -> ArrayInfo:
     """The facts of an array; ``complete`` adds what is stored, which looks at every stored object."""
     source = array._source
     grids = source.layout.grids
@@ -124,7 +137,7 @@ def describe_group(group: Group, *, complete: bool = False) -> ArrayInfo:
     if complete:
         arrays = groups = 0
         for _, node in group.members(max_depth=None):
-            if type(node) is type(group):
+            if isinstance(node.metadata, GroupMetadata):
                 groups += 1
             else:
                 arrays += 1
@@ -142,7 +155,7 @@ def named_shape(shape: tuple[int, ...], names: tuple[str | None, ...] | None) ->
     )
 
 
-def inner_count(array: Array) -> int:
+def inner_count(array: StoredFacts) -> int:
     """How many inner chunks a shard has room for."""
     shards = array.shards or array.chunks
     return prod(outer // inner for outer, inner in zip(shards, array.chunks, strict=True))
@@ -156,7 +169,7 @@ def codec_text(codec: Codec) -> str:
     return f"{codec.name}({', '.join(f'{name}={value}' for name, value in configuration.items())})"
 
 
-def has_checksum(array: Array) -> bool:
+def has_checksum(array: StoredFacts) -> bool:
     """Whether every chunk ends with a crc32c."""
     return any(codec.name == "crc32c" for codec in array._inner_codecs())
 
@@ -169,3 +182,101 @@ def byte_text(count: int) -> str:
             break
         size /= 1024
     return f"{count:,}" if not unit else f"{count:,} ({size:.1f} {unit})"
+
+
+def array_html(array: StoredFacts) -> str:
+    """A table beside a drawing of the array's last two axes."""
+    table = describe_array(array)._repr_html_()
+    drawing = grid_svg(array)
+    return (
+        '<div style="display:flex;gap:24px;align-items:center;flex-wrap:wrap">'
+        f"<div>{table}</div><div>{drawing}</div></div>"
+    )
+
+
+def grid_svg(array: StoredFacts) -> str:
+    """The last two axes as a picture: thick lines around shards (or chunks), thin ones around inner chunks."""
+    grids = array._source.layout.grids
+    if array.ndim == 0 or array.size == 0:
+        return ""
+    objects, chunks = grids.objects[-2:], grids.chunks[-2:]
+    rows = array.shape[-2] if array.ndim > 1 else max(1, array.shape[-1] // 8)
+    columns = array.shape[-1]
+    scale = _LONGEST / max(rows, columns)
+    height, width = max(rows * scale, 12.0), max(columns * scale, 12.0)
+    lines = []
+    for axes, style in ((chunks, 'stroke="#9ab" stroke-width="0.6"'), (objects, 'stroke="#234" stroke-width="1.4"')):
+        for y in _borders(axes[-2], height) if array.ndim > 1 else ():
+            lines.append(f'<line x1="0" y1="{y:.1f}" x2="{width:.1f}" y2="{y:.1f}" {style}/>')
+        for x in _borders(axes[-1], width):
+            lines.append(f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{height:.1f}" {style}/>')
+    note = "shards, inner chunks" if array._source.layout.sharding is not None else "chunks"
+    axes_text = " × ".join(map(str, array.shape))
+    caption = f"{axes_text}: {note}"
+    whole = max(width, len(caption) * _LETTER) + 4
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole:.0f}" height="{height + 22:.0f}" '
+        f'viewBox="-2 -2 {whole:.0f} {height + 22:.0f}" role="img" aria-label="{axes_text}, {note}">'
+        f'<rect x="0" y="0" width="{width:.1f}" height="{height:.1f}" fill="#e8f0f4" stroke="#234" stroke-width="1.4"/>'
+        f"{''.join(lines)}"
+        f'<text x="0" y="{height + 15:.1f}" font-family="sans-serif" font-size="11" fill="#567">'
+        f"{caption}</text>"
+        "</svg>"
+    )
+
+
+def _borders(axis: Axis, pixels: float) -> list[float]:
+    if axis.count > _MOST_LINES:
+        return []
+    return [axis.start(i) / axis.length * pixels for i in range(1, axis.count)]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeView:
+    """Shows as text in a terminal and in a notebook; ``level`` limits the depth, ``max_nodes`` the number of lines."""
+
+    group: Group
+    level: int | None = None
+    max_nodes: int = 500
+    text: str | None = None
+    """The drawing, where it was made already."""
+
+    def drawn(self) -> TreeView:
+        """Return a drawing that looks at the store no more."""
+        return replace(self, text=repr(self))
+
+    def __repr__(self) -> str:
+        if self.text is not None:
+            return self.text
+        lines = [self.group.name]
+        self._draw(self.group, "", 1, lines)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="line-height:1.3">{escape(repr(self))}</pre>'
+
+    def _draw(self, group: Group, indent: str, depth: int, lines: list[str]) -> None:
+        if self.level is not None and depth > self.level:
+            return
+        members = list(group.items())
+        for number, (name, node) in enumerate(members):
+            if len(lines) > self.max_nodes:
+                lines.append(f"{indent}... (more than {self.max_nodes} nodes)")
+                return
+            last = number == len(members) - 1
+            lines.append(f"{indent}{'└── ' if last else '├── '}{name}{_facts(node.metadata)}")
+            if isinstance(node.metadata, GroupMetadata):
+                self._draw(node, indent + ("    " if last else "│   "), depth + 1, lines)
+
+
+def _facts(metadata: NodeMetadata) -> str:
+    if isinstance(metadata, GroupMetadata):
+        return ""
+    return f" {metadata.shape} {metadata.dtype if metadata.dtype.names is None else 'struct'}"
+
+
+def tree(grp: Group, expand: bool | None = None, level: int | None = None) -> TreeView:
+    """The hierarchy below a group as a drawing; ``level`` limits its depth."""
+    if not hasattr(grp, "tree"):
+        raise TypeError(f"tree takes a group, not {type(grp).__name__}: open it first, with open_group")
+    return grp.tree(expand, level)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
-from zardine.creation.v3 import DEFAULT
-from zardine.engine.array_config import ArrayConfigLike
+import numpy as np
+
+from zardine.creation.v3 import DEFAULT, as_written, parse_shape
+from zardine.data_types import data_type_for
+from zardine.engine.array_config import ArrayConfig, ArrayConfigLike
 from zardine.engine.workers import for_each
 from zardine.errors import (
     ArrayNotFoundError,
@@ -18,24 +21,34 @@ from zardine.errors import (
     ReadOnlyError,
 )
 from zardine.hierarchy.consolidated import Consolidated
-from zardine.hierarchy.find import child_names, describe, erase_node, find_node, implied_group, load_group, not_found
-from zardine.hierarchy.place import find_place, same_place
+from zardine.hierarchy.find import (
+    child_names,
+    create_node,
+    describe,
+    erase_node,
+    find_node,
+    implied_group,
+    load_group,
+    not_found,
+)
+from zardine.hierarchy.place import find_place, move_keys, parents_first, same_place
 from zardine.hierarchy.update import update_node
+from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.metadata.formats import NodeMetadata, parse_node_json
+from zardine.metadata.formats import NodeMetadata, format_of_new, parse_node_json
 from zardine.metadata.node_names import can_be_named, join_path, normalize_path
 from zardine.nodes.argument_hints import with_hints
 from zardine.nodes.array import Array
 from zardine.nodes.attributes import Attributes
-from zardine.nodes.create_array import create_array, create_group, create_hierarchy
+from zardine.nodes.create_array import create_array, from_array, store_new_array
+from zardine.nodes.create_like import empty_like, full_like, ones_like, plain_fill, zeros_like
+from zardine.nodes.display import ArrayInfo, TreeView, describe_group
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
+from zardine.stores.resolve import StoreLike
 
 if TYPE_CHECKING:
     from zardine.nodes.asynchronous import AsyncGroup
-    from zardine.nodes.display import ArrayInfo
-    from zardine.nodes.tree_view import TreeView
-    from zardine.stores.resolve import StoreLike
 
 
 N = TypeVar("N", "Array", "Group")
@@ -48,6 +61,9 @@ class Group:
     cost no request; :func:`zardine.consolidate_metadata` makes it so. What is changed through this group, and through
     arrays and groups that come out of it, is changed there, too; what is opened by its own path leaves it as it is.
     """
+
+    _async_face: ClassVar[type[AsyncGroup]]
+    """What gives this group awaitable methods, which registers itself here: it builds on this class."""
 
     @overload
     def __init__(self, store: AsyncGroup, /) -> None: ...
@@ -156,30 +172,22 @@ class Group:
     @property
     def info(self) -> ArrayInfo:
         """A readable description that costs no I/O."""
-        from zardine.nodes.display import describe_group
-
         return describe_group(self)
 
     def info_complete(self) -> ArrayInfo:
         """A readable description that counts the nodes below."""
-        from zardine.nodes.display import describe_group
-
         return describe_group(self, complete=True)
 
     def tree(
         self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False
     ) -> TreeView:
         """The hierarchy below as a drawing; ``level`` limits its depth, ``max_nodes`` its length."""
-        from zardine.nodes.tree_view import TreeView
-
         return TreeView(self, level, max_nodes)
 
     @property
     def async_group(self) -> AsyncGroup:
         """The same group with awaitable methods."""
-        from zardine.nodes.asynchronous import AsyncGroup
-
-        return AsyncGroup(self)
+        return self._async_face(self)
 
     @property
     def _async_group(self) -> AsyncGroup:
@@ -388,11 +396,6 @@ class Group:
         cast to ``dtype``
         (with ``exact``: with another dtype).
         """
-        import numpy as np
-
-        from zardine.creation.v3 import parse_shape
-        from zardine.data_types import data_type_for
-
         try:
             array = self.get_array(name)
         except ContainsGroupError as error:
@@ -457,8 +460,6 @@ class Group:
         """Store ``value`` (anything NumPy takes for an array) as the array ``key``, replacing what is there."""
         self._check_writable()
         name = self._member_name(key)
-        from zardine.nodes.create_array import from_array
-
         version = self._metadata.zarr_format
         self._made(from_array(self.store_path, name=name, data=value, overwrite=True, zarr_format=version))
 
@@ -472,8 +473,6 @@ class Group:
 
     def move(self, source: str, dest: str) -> None:
         """Rename the member ``source`` to ``dest`` by copying every key below it. Raises where ``dest`` is taken."""
-        from zardine.api.copy import move_keys
-
         self._check_writable()
         old, new = self._member_name(source), self._member_name(dest)
         self._member(old)
@@ -510,26 +509,18 @@ class Group:
 
     def zeros_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of fill value 0 like ``data`` in shape, dtype, chunks and shards."""
-        from zardine.nodes.create_like import zeros_like
-
         return self._make_like(zeros_like, name, data, kwargs)
 
     def ones_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of fill value 1 like ``data`` in shape, dtype, chunks and shards."""
-        from zardine.nodes.create_like import ones_like
-
         return self._make_like(ones_like, name, data, kwargs)
 
     def empty_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of the default fill value like ``data`` in shape, dtype, chunks and shards."""
-        from zardine.nodes.create_like import empty_like
-
         return self._make_like(empty_like, name, data, kwargs)
 
     def full_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of the given ``fill_value`` like ``data`` in shape, dtype, chunks and shards."""
-        from zardine.nodes.create_like import full_like
-
         return self._make_like(full_like, name, data, kwargs)
 
     def _make_like(self, make: Callable[..., Array], name: str, data: Any, kwargs: Mapping[str, Any]) -> Array:
@@ -700,14 +691,58 @@ class Group:
                     yield join_path(name, relative), below
 
 
+@with_hints
+def create_group(
+    store: StoreLike,
+    *,
+    path: str | None = None,
+    zarr_format: int | None = None,
+    overwrite: bool = False,
+    attributes: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
+    """Create a group; groups above it are created where they are missing.
+
+    Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` if the place is
+    taken; with ``overwrite`` everything at and below it is erased first.
+    """
+    version = format_of_new(zarr_format)
+    if version == 1:
+        raise ValueError("Zarr v1 has no groups: use zarr_format=2 or 3")
+    found, inner = find_place(store, path, storage_options=storage_options, zarr_format=version)
+    metadata = GroupMetadata(attributes=attributes_to_json(attributes or {}), zarr_format=version)
+    create_node(found, inner, metadata, overwrite=overwrite)
+    return Group(found, inner, metadata)
+
+
+def create_hierarchy(
+    *,
+    store: StoreLike,
+    nodes: Mapping[str, NodeMetadata],
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Iterator[tuple[str, Array | Group]]:
+    """Create several nodes from their metadata, by path; gives each path and node once it is stored.
+
+    Groups above the named nodes are created too, and given out. Parents come before their children.
+    """
+    found, root = find_place(store, storage_options=storage_options)
+    for path, node, is_given in parents_first(nodes):
+        place = join_path(root, path)
+        if not is_given and isinstance(find_node(found, place), GroupMetadata):
+            continue
+        if isinstance(node, ArrayMetadata):
+            settings = ArrayConfig.from_settings()
+            yield path, store_new_array(found, place, as_written(node), settings, overwrite=overwrite and is_given)
+        else:
+            create_node(found, place, node, overwrite=overwrite and is_given)
+            yield path, Group(found, place, node)
+
+
 def _with_dtype(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {"dtype": "float64", **kwargs}
 
 
 def _with_fill(what: str, kwargs: dict[str, Any]) -> dict[str, Any]:
-    import numpy as np
-
-    from zardine.nodes.create_like import plain_fill
-
     kwargs = _with_dtype(kwargs)
     return {**kwargs, "fill_value": plain_fill(getattr(np, what), kwargs["dtype"])}

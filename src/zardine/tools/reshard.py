@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from zardine.hierarchy.consolidated import outermost
 from zardine.hierarchy.place import find_place, overlap
 from zardine.stores.resolve import StoreLike
-from zardine.tools.consolidated_update import outermost
 from zardine.tools.resharding.elsewhere import Elsewhere
 from zardine.tools.resharding.in_place import InPlace
 from zardine.tools.resharding.plan import SAME

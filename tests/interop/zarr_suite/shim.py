@@ -156,7 +156,7 @@ def install() -> None:
 def give_helpers(copies: dict[str, ModuleType]) -> None:
     """Private functions that tests build their hierarchies with, made of the public one."""
     from zardine.api import asynchronous
-    from zardine.nodes.create_array import create_hierarchy
+    from zardine.nodes.group import create_hierarchy
 
     def create_rooted_hierarchy(*, store: Any, nodes: Any, overwrite: bool = False) -> Any:
         made = dict(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zardine.creation.v3 import check_format
+from zardine.metadata.formats import check_format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

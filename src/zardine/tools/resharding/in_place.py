@@ -22,13 +22,13 @@ from zardine.engine.freshness import (
 )
 from zardine.engine.layout import prepare_layout
 from zardine.errors import NodeExistsError, StoreError
+from zardine.hierarchy.consolidated import update_consolidated
 from zardine.hierarchy.find import describe, load_array, older_document
 from zardine.hierarchy.update import update_node
 from zardine.limits import CHUNK, limit_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.stores.base import Store
 from zardine.tools.checking.kept_objects import Keeper
-from zardine.tools.consolidated_update import update_consolidated
 from zardine.tools.resharding.plan import is_same, other_keys
 from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, keys_elsewhere, without_copying
 from zardine.tools.resharding.state import (
