@@ -232,3 +232,7 @@ __all__ = [
     "parse_dtype",
     "register_data_type",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

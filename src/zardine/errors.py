@@ -353,3 +353,7 @@ class ZarrUserWarning(UserWarning):
 
 class ZarrRuntimeWarning(RuntimeWarning):
     """Never given; see above."""
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -50,3 +50,7 @@ __all__ = [
     "register_codec",
     "register_data_type",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

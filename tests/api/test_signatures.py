@@ -38,7 +38,7 @@ def public_interface() -> Iterator[str]:
 def _lines(name: str, value: Any) -> Iterator[str]:
     if isinstance(value, type):
         yield f"class {name}{_signature(value)}"
-        if value.__module__.startswith("zardine.") and not value.__module__.startswith("zardine.codecs"):
+        if value.__module__.startswith("zardine") and value.__module__ != "zardine.codecs":
             yield from _members(value)
     elif isinstance(value, ModuleType):
         yield f"module {name}"

@@ -7,3 +7,7 @@ from zardine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCode
 BaseCodec = Codec
 
 __all__ = ["ArrayArrayCodec", "ArrayBytesCodec", "BaseCodec", "BytesBytesCodec", "ChunkSpec", "Codec", "SizeLimit"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

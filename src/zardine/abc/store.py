@@ -5,3 +5,7 @@ from __future__ import annotations
 from zardine.stores.base import ByteRange, Condition, Reading, Store, Version
 
 __all__ = ["ByteRange", "Condition", "Reading", "Store", "Version"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

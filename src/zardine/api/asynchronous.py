@@ -22,6 +22,7 @@ def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
         plain = {name: as_sync(value) for name, value in kwargs.items()}
         return _outward(await in_thread(function, *map(as_sync, args), **plain))
 
+    run.__module__ = __name__
     return run
 
 
@@ -31,33 +32,36 @@ def _outward(found: Any) -> Any:
     return type(found)(map(_outward, found)) if type(found) in (tuple, list) else found
 
 
-array: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.array)
-consolidate_metadata: Callable[..., Awaitable[AsyncGroup]] = _awaitable(synchronous.consolidate_metadata)
-copy: Callable[..., Awaitable[Any]] = _awaitable(synchronous.copy)
-copy_all: Callable[..., Awaitable[Any]] = _awaitable(synchronous.copy_all)
-copy_store: Callable[..., Awaitable[Any]] = _awaitable(synchronous.copy_store)
-create: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.create)
-create_array: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.create_array)
-create_group: Callable[..., Awaitable[AsyncGroup]] = _awaitable(synchronous.create_group)
-empty: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.empty)
-empty_like: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.empty_like)
-from_array: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.from_array)
-full: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.full)
-full_like: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.full_like)
-group: Callable[..., Awaitable[AsyncGroup]] = _awaitable(synchronous.group)
-load: Callable[..., Awaitable[Any]] = _awaitable(synchronous.load)
-ones: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.ones)
-ones_like: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.ones_like)
-open: Callable[..., Awaitable[AsyncArray | AsyncGroup]] = _awaitable(synchronous.open)
-open_array: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.open_array)
-open_consolidated: Callable[..., Awaitable[AsyncGroup]] = _awaitable(synchronous.open_consolidated)
-open_group: Callable[..., Awaitable[AsyncGroup]] = _awaitable(synchronous.open_group)
-open_like: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.open_like)
-save: Callable[..., Awaitable[None]] = _awaitable(synchronous.save)
-save_array: Callable[..., Awaitable[None]] = _awaitable(synchronous.save_array)
-save_group: Callable[..., Awaitable[None]] = _awaitable(synchronous.save_group)
-zeros: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.zeros)
-zeros_like: Callable[..., Awaitable[AsyncArray]] = _awaitable(synchronous.zeros_like)
+array: Callable[..., Awaitable[AsyncArray]]
+consolidate_metadata: Callable[..., Awaitable[AsyncGroup]]
+copy: Callable[..., Awaitable[Any]]
+copy_all: Callable[..., Awaitable[Any]]
+copy_store: Callable[..., Awaitable[Any]]
+create: Callable[..., Awaitable[AsyncArray]]
+create_array: Callable[..., Awaitable[AsyncArray]]
+create_group: Callable[..., Awaitable[AsyncGroup]]
+empty: Callable[..., Awaitable[AsyncArray]]
+empty_like: Callable[..., Awaitable[AsyncArray]]
+from_array: Callable[..., Awaitable[AsyncArray]]
+full: Callable[..., Awaitable[AsyncArray]]
+full_like: Callable[..., Awaitable[AsyncArray]]
+group: Callable[..., Awaitable[AsyncGroup]]
+load: Callable[..., Awaitable[Any]]
+ones: Callable[..., Awaitable[AsyncArray]]
+ones_like: Callable[..., Awaitable[AsyncArray]]
+open: Callable[..., Awaitable[AsyncArray | AsyncGroup]]
+open_array: Callable[..., Awaitable[AsyncArray]]
+open_consolidated: Callable[..., Awaitable[AsyncGroup]]
+open_group: Callable[..., Awaitable[AsyncGroup]]
+open_like: Callable[..., Awaitable[AsyncArray]]
+save: Callable[..., Awaitable[None]]
+save_array: Callable[..., Awaitable[None]]
+save_group: Callable[..., Awaitable[None]]
+zeros: Callable[..., Awaitable[AsyncArray]]
+zeros_like: Callable[..., Awaitable[AsyncArray]]
+
+for _name in synchronous.__all__:
+    globals()[_name] = _awaitable(getattr(synchronous, _name))
 
 
 async def create_hierarchy(**kwargs: Any) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
@@ -72,3 +76,7 @@ async def tree(grp: AsyncGroup, expand: bool | None = None, level: int | None = 
 
 
 __all__ = list(synchronous.__all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,6 +6,7 @@ from zardine.chunk_grids.base import ChunkGrid
 from zardine.chunk_grids.rectilinear import RectilinearGrid
 from zardine.chunk_grids.regular import RegularGrid
 from zardine.json_document import Extension, Problems
+from zardine.public_names import public
 from zardine.registry_table import ExtensionTable
 
 CHUNK_GRIDS: ExtensionTable[type[ChunkGrid]] = ExtensionTable("chunk grid", "zardine.chunk_grids")
@@ -22,6 +23,7 @@ def parse_chunk_grid(extension: Extension, shape: tuple[int, ...], problems: Pro
     return kind.from_json(extension.configuration, shape, "chunk_grid.configuration", problems)
 
 
+@public("zardine.registry")
 def register_chunk_grid(name: str, kind: type[ChunkGrid]) -> None:
     """Use ``kind`` for chunk grids called ``name``."""
     CHUNK_GRIDS.register(name, kind)

@@ -24,6 +24,7 @@ from zardine.data_types.base import DataType
 from zardine.errors import ChunkDecodeError, Problem
 from zardine.json_document import JSON, Problems, parse_extension, show
 from zardine.limits import CHUNK, check_size, limit_of, too_large
+from zardine.public_names import public
 
 LOOK = 2**24
 """Bytes that are looked at of what cannot be held as a whole: they may tell that it is damaged."""
@@ -32,6 +33,7 @@ _OBJECT = 64
 """Bytes that an object takes at least, with its place in the array."""
 
 
+@public("zardine.abc.codec")
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkSpec:
     """The decoded representation of a chunk at one step of the chain: shape, data type, fill value (0-dimensional)."""
@@ -67,6 +69,7 @@ class ChunkSpec:
         return self.size * (_OBJECT if dtype.kind == "O" else dtype.itemsize)
 
 
+@public("zardine.abc.codec")
 @dataclass(frozen=True, slots=True)
 class SizeLimit:
     """How many bytes there may be at one step of a chain: exactly ``nbytes`` where ``exact``, else at most ``nbytes``.
@@ -116,6 +119,7 @@ class SizeLimit:
         raise ChunkDecodeError(reason, codec=codec)
 
 
+@public("zardine.abc.codec")
 class Codec(ABC):
     """What all three kinds have in common. Subclasses are frozen dataclasses whose fields are the configuration."""
 
@@ -200,6 +204,7 @@ class Codec(ABC):
         return [] if remark is None else [Problem("", f"{self.name}: {remark}")]
 
 
+@public("zardine.abc.codec")
 class ArrayArrayCodec(Codec):
     """``array -> array``."""
 
@@ -221,6 +226,7 @@ class ArrayArrayCodec(Codec):
         """Decode to a chunk of ``spec``; ``array`` has ``encoded_spec(spec)``. May return a view."""
 
 
+@public("zardine.abc.codec")
 class ArrayBytesCodec(Codec):
     """``array -> bytes``."""
 
@@ -250,6 +256,7 @@ class ArrayBytesCodec(Codec):
         """Decode a chunk of ``spec``. The result may be read-only and may share memory with ``data``."""
 
 
+@public("zardine.abc.codec")
 class BytesBytesCodec(Codec):
     """``bytes -> bytes``."""
 

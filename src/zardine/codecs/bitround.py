@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from zardine.codecs.base import ArrayArrayCodec, ChunkSpec
 from zardine.codecs.configured import Check, Configured, integer
+from zardine.public_names import public
 
 _MANTISSA_BITS = {
     "float16": 10,
@@ -31,6 +32,7 @@ _INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64
 _TIMES = {"numpy.datetime64", "numpy.timedelta64"}
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True)
 class BitRoundCodec(Configured, ArrayArrayCodec):
     """Rounds to ``keepbits`` bits when encoding: of the mantissa, or of an integer from its highest set bit.

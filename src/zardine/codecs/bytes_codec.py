@@ -21,8 +21,10 @@ from zardine.codecs.options import Endian
 from zardine.data_types.base import DataType
 from zardine.errors import ChunkDecodeError
 from zardine.json_document import JSON, Problems
+from zardine.public_names import public
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True)
 class BytesCodec(Configured, ArrayBytesCodec):
     """Elements as their bytes in memory, every word in the byte order ``endian``.

@@ -14,10 +14,12 @@ from zardine.buffers import BytesLike
 from zardine.codecs.base import BytesBytesCodec, SizeLimit
 from zardine.codecs.configured import Configured
 from zardine.errors import ChecksumError, ChunkDecodeError
+from zardine.public_names import public
 
 _SIZE = 4
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True)
 class Crc32cCodec(Configured, BytesBytesCodec):
     """Appends a checksum when encoding; verifies and removes it when decoding."""

@@ -15,10 +15,12 @@ from zardine.codecs.base import BytesBytesCodec, SizeLimit
 from zardine.codecs.bounds import compressed_limit
 from zardine.codecs.configured import Check, Configured, integer
 from zardine.codecs.streams import decompress_streams
+from zardine.public_names import public
 
 _GZIP = 31  # zlib's window bits: 15, plus 16 for the gzip container
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True)
 class GzipCodec(Configured, BytesBytesCodec):
     """Deflate with ``level`` from 0 (stored) to 9 (smallest). Equal data give equal bytes: no time is recorded."""

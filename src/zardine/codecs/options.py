@@ -5,9 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from zardine.public_names import public
+
 __all__ = ["BloscCname", "BloscShuffle", "Endian", "ShardingCodecIndexLocation"]
 
 
+@public("zardine.codecs")
 class Endian(StrEnum):
     """Byte order of the ``bytes`` codec."""
 
@@ -15,6 +18,7 @@ class Endian(StrEnum):
     little = "little"
 
 
+@public("zardine.codecs")
 class BloscShuffle(StrEnum):
     """What blosc does before compressing: nothing, group bytes, or group bits of the elements."""
 
@@ -23,6 +27,7 @@ class BloscShuffle(StrEnum):
     bitshuffle = "bitshuffle"
 
 
+@public("zardine.codecs")
 class BloscCname(StrEnum):
     """The compressor inside blosc."""
 
@@ -38,6 +43,7 @@ SubchunkWriteOrder: TypeAlias = Literal["morton", "unordered", "lexicographic", 
 """Order of inner chunks in new shards, in the words of zarr-python."""
 
 
+@public("zardine.codecs")
 class ShardingCodecIndexLocation(StrEnum):
     """Where in a shard the index is."""
 

@@ -19,6 +19,7 @@ from zardine.codecs.base import ArrayBytesCodec, ChunkSpec
 from zardine.codecs.configured import Check, Configured, choice, integer, nullable
 from zardine.errors import ChunkDecodeError
 from zardine.json_document import JSON, Problems
+from zardine.public_names import public
 
 _STEP = 8 * 4096  # elements unpacked to one byte per bit at a time; a multiple of 8, so that steps end on whole bytes
 
@@ -34,6 +35,7 @@ class PaddingEncoding(StrEnum):
     last_byte = "last_byte"
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True)
 class PackBitsCodec(Configured, ArrayBytesCodec):
     """Bits ``first_bit`` to ``last_bit`` (inclusive; ``None``: to the end) of each number.

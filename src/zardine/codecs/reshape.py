@@ -17,6 +17,7 @@ from zardine.codecs.base import ArrayArrayCodec, ChunkSpec
 from zardine.codecs.configured import Check, Configured
 from zardine.errors import EncodeError
 from zardine.json_document import JSON, MOST_DIMENSIONS, Problems, is_integer, parse_integers
+from zardine.public_names import public
 
 
 def _parse_shape(value: JSON, place: str, problems: Problems) -> tuple[int | tuple[int, ...], ...] | None:
@@ -43,6 +44,7 @@ def _parse_shape(value: JSON, place: str, problems: Problems) -> tuple[int | tup
     return None if len(problems.found) > before else tuple(shape)
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True)
 class ReshapeCodec(Configured, ArrayArrayCodec):
     """Each item of ``shape`` is a size, the input dimensions whose product is the size, or -1 for what remains."""

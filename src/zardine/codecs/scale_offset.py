@@ -20,6 +20,7 @@ from zardine.data_types.integers import Integer
 from zardine.data_types.registry import READY
 from zardine.errors import ChunkDecodeError, EncodeError
 from zardine.json_document import JSON, Problems
+from zardine.public_names import public
 
 
 def _scalar(value: JSON, place: str, problems: Problems) -> JSON:
@@ -32,6 +33,7 @@ def _scalar(value: JSON, place: str, problems: Problems) -> JSON:
     return value
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleOffset(Configured, ArrayArrayCodec):
     """Subtracts ``offset``, then multiplies by ``scale``; both are given as fill values of the array's type in JSON.

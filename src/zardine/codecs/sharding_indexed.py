@@ -25,6 +25,7 @@ from zardine.codecs.registry import codec_from, parse_codec
 from zardine.data_types import data_type_for
 from zardine.errors import DataError, MetadataError, Problem
 from zardine.json_document import JSON, MOST_DIMENSIONS, Problems, check_members, parse_choice, parse_integers
+from zardine.public_names import public
 from zardine.sharding.layout import IsChunk, Read, ShardLayout, c_strides
 
 MAX_INNER_CHUNKS = 2**58
@@ -35,6 +36,7 @@ CHUNK_ORDERS = {"morton": "morton", "unordered": "as_written", "lexicographic": 
 """``subchunk_write_order`` of zarr-python, and what ``chunk_order`` that is."""
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardingCodec(ArrayBytesCodec):
     """Cuts a chunk (the shard) into inner chunks of ``chunk_shape``, encodes each with ``codecs``, and adds an index.

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from zardine.codecs.base import ArrayArrayCodec, ChunkSpec
 from zardine.codecs.configured import Check, Configured
 from zardine.json_document import JSON, Problems, parse_choice, parse_integers, show
+from zardine.public_names import public
 
 
 def _order(value: JSON, place: str, problems: Problems) -> tuple[int, ...] | str | None:
@@ -24,6 +25,7 @@ def _order(value: JSON, place: str, problems: Problems) -> tuple[int, ...] | str
     return parse_integers(value, place, problems, low=0)
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True)
 class TransposeCodec(Configured, ArrayArrayCodec):
     """Dimension ``i`` of the encoded chunk is dimension ``order[i]`` of the chunk. Both directions give views.

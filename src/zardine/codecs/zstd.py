@@ -17,11 +17,13 @@ from zardine.codecs.configured import Check, Configured, flag, integer
 from zardine.codecs.zstd_frames import FrameError, zstd_frames
 from zardine.errors import ChecksumError, ChunkDecodeError, EncodeError
 from zardine.json_document import JSON
+from zardine.public_names import public
 
 _of_thread = local()
 _LARGEST_KEPT = 9
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True)
 class ZstdCodec(Configured, BytesBytesCodec):
     """One frame with its content size; ``level`` from -131072 (fastest) to 22, where 0 stands for 3."""

@@ -20,6 +20,7 @@ from zardine.data_types.structs import parse_struct
 from zardine.data_types.times import parse_time
 from zardine.data_types.variable_bytes import VariableBytes
 from zardine.json_document import JSON, Extension, Problems, check_members, parse_extension
+from zardine.public_names import public
 from zardine.registry_table import ExtensionTable
 
 Factory: TypeAlias = Callable[[Mapping[str, JSON] | None, str, Problems], DataType | None]
@@ -75,6 +76,7 @@ def parse_data_type(value: JSON, place: str, problems: Problems) -> DataType | N
     return _parse(value, place, problems, 0)
 
 
+@public("zardine.registry")
 def register_data_type(name: str, factory: Factory) -> None:
     """Make ``factory`` read the data type ``name``; a second call for one name replaces the first.
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
+from zardine.public_names import public
 from zardine.settings import check_setting, config
 from zardine.settings import parse_bytes as parse_bytes
 
 
+@public("zardine")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayConfig:
     """Run-time choices. ``Array.with_config`` gives the same array with other ones."""

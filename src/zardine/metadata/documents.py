@@ -13,6 +13,7 @@ import numpy.typing as npt
 from zardine.data_types.base import DataType
 from zardine.json_document import JSON, Extension
 from zardine.metadata.numcodecs_objects import shown_codec
+from zardine.public_names import public
 
 
 class NodeParser(Protocol):
@@ -48,6 +49,7 @@ class OlderForm(ABC):
         """Return the first document of the array, whose normal form is ``metadata``, without its attributes."""
 
 
+@public("zardine")
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ArrayMetadata:
     """An array's metadata document (core 3.1, "Array metadata"). Two are equal if they would be written the same.
@@ -238,6 +240,7 @@ class ConsolidatedMetadata(dict[str, Mapping[str, JSON]]):
         return {path: metadata for path, metadata in found.items() if "/" not in path}
 
 
+@public("zardine")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMetadata:
     """A group's metadata document (core 3.1, "Group metadata")."""

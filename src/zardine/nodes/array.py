@@ -55,6 +55,7 @@ from zardine.nodes.buffered import (
 from zardine.nodes.display import ArrayInfo, array_html, describe_array
 from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_for_append, take_back, with_shape
 from zardine.nodes.selectors import BlockIndex, OIndex, VIndex, split_fields
+from zardine.public_names import public
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 Fields = str | list[str] | None
 
 
+@public("zardine")
 class Array(StoredFacts):
     """An N-dimensional array in a store, read and written in parts.
 

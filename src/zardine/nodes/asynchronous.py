@@ -23,6 +23,7 @@ from zardine.nodes.array_base import ArrayFacts
 from zardine.nodes.buffered import BufferedWrites
 from zardine.nodes.display import ArrayInfo, TreeView
 from zardine.nodes.group import Group
+from zardine.public_names import public
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 
@@ -37,6 +38,7 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
+@public("zardine")
 class AsyncArray(ArrayFacts):
     """An :class:`~zardine.Array` for code that runs in an event loop.
 
@@ -316,6 +318,7 @@ class AsyncBufferedWrites:
         await in_thread(self._writes.__exit__, kind, error, trace)
 
 
+@public("zardine")
 class AsyncGroup:
     """A :class:`~zardine.Group` for code that runs in an event loop.
 

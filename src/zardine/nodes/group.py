@@ -43,6 +43,7 @@ from zardine.nodes.attributes import Attributes
 from zardine.nodes.create_array import create_array, from_array, store_new_array
 from zardine.nodes.create_like import empty_like, full_like, ones_like, plain_fill, zeros_like
 from zardine.nodes.display import ArrayInfo, TreeView, describe_group
+from zardine.public_names import public
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 N = TypeVar("N", "Array", "Group")
 
 
+@public("zardine")
 class Group:
     """A group of a hierarchy: a mapping of names (and paths) to arrays and groups.
 

@@ -25,12 +25,14 @@ from typing import Any, Final, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
+from zardine.public_names import public
 from zardine.stores.attempts import attempts
 from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
 from zardine.stores.keyed_lock import KeyedLock
 from zardine.stores.open_files import EditableFile, FilePart, OpenFile
 
 
+@public("zardine.storage")
 @dataclass(frozen=True, slots=True)
 class Condition:
     """What must hold for a conditional write: the key has this version, or (``version`` is ``None``) does not exist."""
@@ -40,6 +42,7 @@ class Condition:
     """Whether to refuse the write where nothing can compare versions and write in one step, instead of warning."""
 
 
+@public("zardine.storage")
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The answer to one :meth:`Store.read`: all ``parts`` come from the same version of the value."""
@@ -68,6 +71,7 @@ class ReadCost:
         return int(self.latency * self.bandwidth)
 
 
+@public("zardine.storage")
 class Store(ABC):
     """A mapping of keys to bytes. See the module's text for keys, prefixes and promises."""
 

@@ -13,6 +13,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError
+from zardine.public_names import public
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -123,6 +124,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
+@public("zardine.storage")
 class MemoryStore(Store):
     """Keys and values in a mapping, by default a new ``dict``.
 
@@ -287,6 +289,7 @@ class MemoryStore(Store):
         return {name: value for name, value in self.__dict__.items() if name != "_backing"}
 
 
+@public("zardine.storage")
 class ManagedMemoryStore(MemoryStore):
     """A memory store that other parts of this process find by its name, ``memory://name``.
 

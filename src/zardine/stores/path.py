@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zardine.errors import InvalidKeyError
+from zardine.public_names import public
 from zardine.stores.base import Store, check_key
 
 
@@ -17,6 +18,7 @@ def normalize_path(path: str) -> str:
     return check_key("/".join(parts)) if parts else ""
 
 
+@public("zardine.storage")
 class StorePath:
     """A node's place: a ``store`` and a ``path`` in it, without slashes at its ends. ``place / "name"`` goes down."""
 

@@ -21,121 +21,79 @@ The layout is that of Zarr Vectors 0.9.2. How a store is built:
 
 from typing import TYPE_CHECKING
 
+from zardine.public_names import Exports
+
 if TYPE_CHECKING:
-    from zardine.vectors.changing.editing import (
-        append_graph,
-        append_mesh,
-        append_points,
-        append_polylines,
-        append_skeleton,
-        delete,
-        move_vertices,
-        set_attribute,
-    )
-    from zardine.vectors.cross_levels import read_cross_level_links
-    from zardine.vectors.describing import describe_store
-    from zardine.vectors.findings import Finding, Report
-    from zardine.vectors.graphs import read_graph, read_mesh, read_skeleton, write_graph, write_mesh, write_skeleton
-    from zardine.vectors.inspecting import (
-        FragmentTable,
-        GroupTable,
-        ObjectTable,
-        read_fragments,
-        read_groups,
-        read_objects,
-    )
-    from zardine.vectors.parametric import ParametricObject, read_parametric_objects, write_parametric_objects
-    from zardine.vectors.points import read_points, write_points
-    from zardine.vectors.polylines import read_lines, read_polylines, write_lines, write_polylines
-    from zardine.vectors.pyramid import build_pyramid
-    from zardine.vectors.repairing import repair
-    from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
-    from zardine.vectors.sharding import get_shard_info, is_sharded, reshard, shard_store, unshard_store
-    from zardine.vectors.validation.validate import validate
+    from zardine.vectors.changing.editing import append_graph as append_graph
+    from zardine.vectors.changing.editing import append_mesh as append_mesh
+    from zardine.vectors.changing.editing import append_points as append_points
+    from zardine.vectors.changing.editing import append_polylines as append_polylines
+    from zardine.vectors.changing.editing import append_skeleton as append_skeleton
+    from zardine.vectors.changing.editing import delete as delete
+    from zardine.vectors.changing.editing import move_vertices as move_vertices
+    from zardine.vectors.changing.editing import set_attribute as set_attribute
+    from zardine.vectors.cross_levels import read_cross_level_links as read_cross_level_links
+    from zardine.vectors.describing import describe_store as describe_store
+    from zardine.vectors.findings import Finding as Finding
+    from zardine.vectors.findings import Report as Report
+    from zardine.vectors.graphs import read_graph as read_graph
+    from zardine.vectors.graphs import read_mesh as read_mesh
+    from zardine.vectors.graphs import read_skeleton as read_skeleton
+    from zardine.vectors.graphs import write_graph as write_graph
+    from zardine.vectors.graphs import write_mesh as write_mesh
+    from zardine.vectors.graphs import write_skeleton as write_skeleton
+    from zardine.vectors.inspecting import FragmentTable as FragmentTable
+    from zardine.vectors.inspecting import GroupTable as GroupTable
+    from zardine.vectors.inspecting import ObjectTable as ObjectTable
+    from zardine.vectors.inspecting import read_fragments as read_fragments
+    from zardine.vectors.inspecting import read_groups as read_groups
+    from zardine.vectors.inspecting import read_objects as read_objects
+    from zardine.vectors.parametric import ParametricObject as ParametricObject
+    from zardine.vectors.parametric import read_parametric_objects as read_parametric_objects
+    from zardine.vectors.parametric import write_parametric_objects as write_parametric_objects
+    from zardine.vectors.points import read_points as read_points
+    from zardine.vectors.points import write_points as write_points
+    from zardine.vectors.polylines import read_lines as read_lines
+    from zardine.vectors.polylines import read_polylines as read_polylines
+    from zardine.vectors.polylines import write_lines as write_lines
+    from zardine.vectors.polylines import write_polylines as write_polylines
+    from zardine.vectors.pyramid import build_pyramid as build_pyramid
+    from zardine.vectors.repairing import repair as repair
+    from zardine.vectors.results import Graph as Graph
+    from zardine.vectors.results import Mesh as Mesh
+    from zardine.vectors.results import Points as Points
+    from zardine.vectors.results import Polylines as Polylines
+    from zardine.vectors.results import Skeleton as Skeleton
+    from zardine.vectors.sharding import get_shard_info as get_shard_info
+    from zardine.vectors.sharding import is_sharded as is_sharded
+    from zardine.vectors.sharding import reshard as reshard
+    from zardine.vectors.sharding import shard_store as shard_store
+    from zardine.vectors.sharding import unshard_store as unshard_store
+    from zardine.vectors.validation.validate import validate as validate
 
-_HOMES = {
-    "validation.validate": ("validate",),
-    "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
-    "cross_levels": ("read_cross_level_links",),
-    "describing": ("describe_store",),
-    "changing.editing": (
-        *("append_graph", "append_mesh", "append_points", "append_polylines", "append_skeleton"),
-        *("delete", "move_vertices", "set_attribute"),
-    ),
-    "findings": ("Finding", "Report"),
-    "graphs": ("read_graph", "read_mesh", "read_skeleton", "write_graph", "write_mesh", "write_skeleton"),
-    "parametric": ("ParametricObject", "read_parametric_objects", "write_parametric_objects"),
-    "points": ("read_points", "write_points"),
-    "polylines": ("read_lines", "read_polylines", "write_lines", "write_polylines"),
-    "pyramid": ("build_pyramid",),
-    "repairing": ("repair",),
-    "results": ("Graph", "Mesh", "Points", "Polylines", "Skeleton"),
-    "inspecting": ("FragmentTable", "GroupTable", "ObjectTable", "read_fragments", "read_groups", "read_objects"),
-}
-"""Which module has which public names."""
+_exports = Exports(
+    __name__,
+    {
+        "validation.validate": ("validate",),
+        "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
+        "cross_levels": ("read_cross_level_links",),
+        "describing": ("describe_store",),
+        "changing.editing": (
+            *("append_graph", "append_mesh", "append_points", "append_polylines", "append_skeleton"),
+            *("delete", "move_vertices", "set_attribute"),
+        ),
+        "findings": ("Finding", "Report"),
+        "graphs": ("read_graph", "read_mesh", "read_skeleton", "write_graph", "write_mesh", "write_skeleton"),
+        "parametric": ("ParametricObject", "read_parametric_objects", "write_parametric_objects"),
+        "points": ("read_points", "write_points"),
+        "polylines": ("read_lines", "read_polylines", "write_lines", "write_polylines"),
+        "pyramid": ("build_pyramid",),
+        "repairing": ("repair",),
+        "results": ("Graph", "Mesh", "Points", "Polylines", "Skeleton"),
+        "inspecting": ("FragmentTable", "GroupTable", "ObjectTable", "read_fragments", "read_groups", "read_objects"),
+    },
+)
 
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "Finding",
-    "FragmentTable",
-    "Graph",
-    "GroupTable",
-    "Mesh",
-    "ObjectTable",
-    "ParametricObject",
-    "Points",
-    "Polylines",
-    "Report",
-    "Skeleton",
-    "append_graph",
-    "append_mesh",
-    "append_points",
-    "append_polylines",
-    "append_skeleton",
-    "build_pyramid",
-    "delete",
-    "describe_store",
-    "get_shard_info",
-    "is_sharded",
-    "move_vertices",
-    "read_cross_level_links",
-    "read_fragments",
-    "read_graph",
-    "read_groups",
-    "read_lines",
-    "read_mesh",
-    "read_objects",
-    "read_parametric_objects",
-    "read_points",
-    "read_polylines",
-    "read_skeleton",
-    "repair",
-    "reshard",
-    "set_attribute",
-    "shard_store",
-    "unshard_store",
-    "validate",
-    "write_graph",
-    "write_lines",
-    "write_mesh",
-    "write_parametric_objects",
-    "write_points",
-    "write_polylines",
-    "write_skeleton",
-]
-
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'zardine.vectors' has no attribute {name!r}")
-    found = getattr(import_module(f"zardine.vectors.{home}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__ = _exports.names
+__dir__ = _exports.listed
+__getattr__ = _exports.load

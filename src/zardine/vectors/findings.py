@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from zardine.errors import ZardineError
+from zardine.public_names import public
 
 T = TypeVar("T")
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A fault, or something to look at."""
@@ -26,6 +28,7 @@ class Finding:
         return f"{self.severity}: {self.place or 'root'}: {self.message} [{self.code}]"
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True)
 class Report:
     """Everything that was found."""

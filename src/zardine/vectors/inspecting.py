@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.nodes.array import Array
+from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_objects import load_groups, load_manifests, load_tables
@@ -19,6 +20,7 @@ from zardine.vectors.results import Arrays
 from zardine.vectors.storing.store import Level
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
 class ObjectTable:
     """The objects of a level."""
@@ -36,6 +38,7 @@ class ObjectTable:
     """For each object attribute ``(O,)``: which objects have a value."""
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupTable:
     """The groups of a level, numbered from 0."""
@@ -46,6 +49,7 @@ class GroupTable:
     """For each group attribute a row for each group."""
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
 class FragmentTable:
     """The fragments of a level, chunk by chunk."""

@@ -18,6 +18,7 @@ from zardine.hierarchy.find import find_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
+from zardine.public_names import public
 from zardine.settings import config
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.one_writer import alone
@@ -44,6 +45,7 @@ _PARTS = ("groups", "group_attributes", "object_attributes")
 """What says something of objects, beside ``objects`` and ``names``: it goes with the objects that it is about."""
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
 class ParametricObject:
     """A named geometry that numbers describe."""

@@ -10,10 +10,13 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
+from zardine.public_names import public
+
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
     """Points, in the order that they are stored in."""
@@ -29,6 +32,7 @@ class Points:
         return len(self.positions)
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
 class Polylines:
     """Lines, each a run of vertices: line ``i`` is ``positions[starts[i]:starts[i + 1]]``."""
@@ -70,6 +74,7 @@ class Polylines:
         return [self[number] for number in range(len(self))]
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
     """Vertices and edges between them."""
@@ -87,6 +92,7 @@ class Graph:
         return len(self.positions)
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
 class Skeleton:
     """Trees: each vertex but the roots has a parent."""
@@ -108,6 +114,7 @@ class Skeleton:
         return np.stack([child, self.parents[child]], axis=1)
 
 
+@public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
 class Mesh:
     """Vertices and faces."""

@@ -20,10 +20,12 @@ from zardine.codecs.configured import Check, Configured, choice, integer
 from zardine.codecs.options import BloscCname, BloscShuffle
 from zardine.errors import ChunkDecodeError, EncodeError
 from zardine.json_document import JSON, Problems, is_integer
+from zardine.public_names import public
 
 _SHUFFLE_NUMBERS = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BloscCodec(Configured, BytesBytesCodec):
     """Blosc compression with ``clevel`` from 0 (stored) to 9 (smallest).

@@ -19,6 +19,7 @@ from zardine.data_types import DataType, parse_data_type
 from zardine.data_types.integers import Integer
 from zardine.errors import ChunkDecodeError, EncodeError
 from zardine.json_document import JSON, Problems, check_members
+from zardine.public_names import public
 
 Pairs: TypeAlias = tuple[tuple[JSON, JSON], ...]
 
@@ -73,6 +74,7 @@ class ScalarMap:
         return {name: [list(pair) for pair in pairs] for name, pairs in directions.items() if pairs}
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastValue(Configured, ArrayArrayCodec):
     """Stores the elements as ``data_type``.

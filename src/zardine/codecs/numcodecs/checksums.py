@@ -10,6 +10,7 @@ from zardine.buffers import BytesLike
 from zardine.codecs.base import SizeLimit
 from zardine.codecs.numcodecs.compressors import NumcodecsBytes
 from zardine.errors import ChecksumError, ChunkDecodeError
+from zardine.public_names import public
 
 _SIZE = 4
 
@@ -41,30 +42,35 @@ class NumcodecsChecksum(NumcodecsBytes):
         return np.ascontiguousarray(decoded).view(np.uint8).data
 
 
+@public("zardine.codecs")
 class CRC32(NumcodecsChecksum):
     """CRC-32. Options: ``location``, "start" or "end"."""
 
     name: ClassVar[str] = "numcodecs.crc32"
 
 
+@public("zardine.codecs")
 class CRC32C(NumcodecsChecksum):
     """CRC-32C. Options: ``location``, "start" or "end"."""
 
     name: ClassVar[str] = "numcodecs.crc32c"
 
 
+@public("zardine.codecs")
 class Adler32(NumcodecsChecksum):
     """Adler-32. Options: ``location``, "start" or "end"."""
 
     name: ClassVar[str] = "numcodecs.adler32"
 
 
+@public("zardine.codecs")
 class Fletcher32(NumcodecsChecksum):
     """Fletcher-32, as in HDF5."""
 
     name: ClassVar[str] = "numcodecs.fletcher32"
 
 
+@public("zardine.codecs")
 class JenkinsLookup3(NumcodecsChecksum):
     """Bob Jenkins' lookup3. Options: ``initval``."""
 

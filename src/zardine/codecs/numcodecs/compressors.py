@@ -22,6 +22,7 @@ from zardine.codecs.numcodecs.adapter import NumcodecsCodec
 from zardine.codecs.streams import decompress_streams
 from zardine.codecs.zstd import decompress_zstd
 from zardine.errors import ChunkDecodeError, EncodeError
+from zardine.public_names import public
 
 _REFUSED: Final = (TypeError, ValueError, OverflowError, AttributeError, KeyError, lzma.LZMAError, MemoryError)
 _CONTAINERS: Final = (lzma.FORMAT_AUTO, lzma.FORMAT_XZ, lzma.FORMAT_ALONE, lzma.FORMAT_RAW)
@@ -52,6 +53,7 @@ class NumcodecsBytes(NumcodecsCodec, BytesBytesCodec):
         """Decode within ``limit``."""
 
 
+@public("zardine.codecs")
 class BZ2(NumcodecsBytes):
     """bzip2. Options: ``level``."""
 
@@ -62,6 +64,7 @@ class BZ2(NumcodecsBytes):
         return decompress_streams(data, limit, bz2.BZ2Decompressor, (OSError, ValueError), codec=self.name)
 
 
+@public("zardine.codecs")
 class LZMA(NumcodecsBytes):
     """LZMA. Options: ``format``, ``check``, ``preset``, ``filters``, as in the standard library."""
 
@@ -91,6 +94,7 @@ class LZMA(NumcodecsBytes):
         return decompress_streams(data, limit, start, (lzma.LZMAError, ValueError), codec=self.name)
 
 
+@public("zardine.codecs")
 class Zlib(NumcodecsBytes):
     """Deflate with the zlib container. Options: ``level``."""
 
@@ -101,6 +105,7 @@ class Zlib(NumcodecsBytes):
         return decompress_streams(data, limit, zlib.decompressobj, (zlib.error,), codec=self.name, several=False)
 
 
+@public("zardine.codecs")
 class GZip(NumcodecsBytes):
     """Deflate with the gzip container. Options: ``level``."""
 
@@ -111,6 +116,7 @@ class GZip(NumcodecsBytes):
         return decompress_streams(data, limit, lambda: zlib.decompressobj(31), (zlib.error,), codec=self.name)
 
 
+@public("zardine.codecs")
 class Zstd(NumcodecsBytes):
     """Zstandard. Options: ``level``, ``checksum``."""
 
@@ -121,6 +127,7 @@ class Zstd(NumcodecsBytes):
         return decompress_zstd(data, limit, codec=self.name)
 
 
+@public("zardine.codecs")
 class Blosc(NumcodecsBytes):
     """Blosc. Options: ``cname``, ``clevel``, ``shuffle`` as a number, ``blocksize``, ``typesize``."""
 
@@ -137,6 +144,7 @@ class Blosc(NumcodecsBytes):
         return decompress_blosc(data, limit, codec=self.name)
 
 
+@public("zardine.codecs")
 class LZ4(NumcodecsBytes):
     """An LZ4 block after its decompressed size in four bytes. Options: ``acceleration``."""
 
@@ -161,6 +169,7 @@ class LZ4(NumcodecsBytes):
         return decoded
 
 
+@public("zardine.codecs")
 class Shuffle(NumcodecsBytes):
     """Byte ``i`` of all elements, for each ``i``. Options: ``elementsize``, by default that of the data type."""
 

@@ -16,6 +16,7 @@ from zardine.codecs.numcodecs.adapter import NumcodecsCodec
 from zardine.data_types import data_type_for
 from zardine.data_types.base64_text import MAX_ITEM_SIZE
 from zardine.errors import ChunkDecodeError, EncodeError
+from zardine.public_names import public
 
 
 class NumcodecsArray(NumcodecsCodec, ArrayArrayCodec):
@@ -89,12 +90,14 @@ class NumcodecsArray(NumcodecsCodec, ArrayArrayCodec):
         return result.astype(encoded.dtype, copy=False).reshape(encoded.shape)
 
 
+@public("zardine.codecs")
 class Delta(NumcodecsArray):
     """Differences of neighbours in C order. Options: ``dtype``, ``astype``."""
 
     name: ClassVar[str] = "numcodecs.delta"
 
 
+@public("zardine.codecs")
 class FixedScaleOffset(NumcodecsArray):
     """``(value - offset) * scale``, rounded. Options: ``offset``, ``scale``, ``dtype``, ``astype``."""
 
@@ -102,6 +105,7 @@ class FixedScaleOffset(NumcodecsArray):
     elementwise: ClassVar[bool] = True
 
 
+@public("zardine.codecs")
 class Quantize(NumcodecsArray):
     """Floats rounded to ``digits`` decimal digits. Options: ``digits``, ``dtype``, ``astype``."""
 
@@ -109,6 +113,7 @@ class Quantize(NumcodecsArray):
     elementwise: ClassVar[bool] = True
 
 
+@public("zardine.codecs")
 class AsType(NumcodecsArray):
     """The values in another NumPy type. Options: ``encode_dtype``, ``decode_dtype``."""
 
@@ -118,6 +123,7 @@ class AsType(NumcodecsArray):
     ENCODED = "encode_dtype"
 
 
+@public("zardine.codecs")
 class PackBits(NumcodecsArray):
     """Booleans as bits, the first in the highest bit, after a byte with the number of bits that fill up the last."""
 
@@ -153,6 +159,7 @@ class PackBits(NumcodecsArray):
         return np.concatenate((head, np.packbits(array.reshape(-1))))
 
 
+@public("zardine.codecs")
 @dataclass(frozen=True, slots=True)
 class BitRound(BitRoundCodec):
     """The old name of ``bitround``, which may also keep no bit of the mantissa."""

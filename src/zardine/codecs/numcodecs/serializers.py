@@ -14,6 +14,7 @@ from zardine.codecs.bounds import compressed_limit
 from zardine.codecs.numcodecs.adapter import NumcodecsCodec
 from zardine.data_types.complex_numbers import Complex
 from zardine.errors import ChunkDecodeError, DataError, EncodeError
+from zardine.public_names import public
 
 
 class NumcodecsSerializer(NumcodecsCodec, ArrayBytesCodec):
@@ -69,6 +70,7 @@ class NumcodecsSerializer(NumcodecsCodec, ArrayBytesCodec):
         raise NotImplementedError
 
 
+@public("zardine.codecs")
 class PCodec(NumcodecsSerializer):
     """Pcodec, for numbers of 16 to 64 bits; complex numbers as their two parts in turn, times as their counts."""
 
@@ -110,6 +112,7 @@ def zfp_size(data: BytesLike) -> int:
     return prod(max(1, int(about[each])) for each in ("nx", "ny", "nz", "nw"))
 
 
+@public("zardine.codecs")
 class ZFPY(NumcodecsSerializer):
     """zfp, for floats and integers of 4 or 8 bytes."""
 

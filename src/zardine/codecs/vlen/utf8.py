@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from zardine.codecs.vlen.elements import TEXT_TYPES, VLenElements
+from zardine.public_names import public
 
 
+@public("zardine.codecs")
 class VLenUTF8Codec(VLenElements):
     """Each string as its length in bytes and its UTF-8 bytes. Encodes ``StringDType``, ``U`` and object arrays."""
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
+from zardine.public_names import public
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -68,6 +69,7 @@ _TOKENS: Final = (
 )
 
 
+@public("zardine.storage")
 class FsspecStore(Store):
     """Keys as files below ``path`` of an fsspec filesystem: ``FsspecStore(fsspec.filesystem("sftp", ...), "/data")``.
 

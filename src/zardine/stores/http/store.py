@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError, UnsupportedError
 from zardine.limits import CHUNK, limit_of, too_large
+from zardine.public_names import public
 from zardine.stores.base import WHOLE, ByteRange, Reading, Version, check_prefix
 from zardine.stores.extras import need
 from zardine.stores.http.client import HTTPClient
@@ -26,6 +27,7 @@ _FRESH: Final = 60.0
 """Seconds for which a whole value is used again where the server cannot be asked whether it is still the same."""
 
 
+@public("zardine.storage")
 class HTTPStore(ObjectStore):
     """What lies below an ``http://`` or ``https://`` URL, by requests for whole values or ranges of them. Read-only.
 

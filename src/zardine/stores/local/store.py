@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
+from zardine.public_names import public
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -54,6 +55,7 @@ _COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
 
+@public("zardine.storage")
 class LocalStore(Store):
     """Keys as relative paths of files below ``root``, which need not exist yet.
 

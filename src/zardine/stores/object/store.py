@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
+from zardine.public_names import public
 from zardine.stores.at_once import at_once
 from zardine.stores.base import (
     WHOLE,
@@ -49,6 +50,7 @@ _INSTEAD: Final = {
 _ERASED_AT_ONCE: Final = 1000
 
 
+@public("zardine.storage")
 class ObjectStore(Store):
     """Keys as objects of an obstore store: ``ObjectStore(obstore.store.S3Store("bucket", prefix="a.zarr"))``.
 

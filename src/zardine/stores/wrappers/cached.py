@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from zardine.buffers import BytesLike
+from zardine.public_names import public
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -24,6 +25,7 @@ from zardine.stores.wrappers.wrapper import WrapperStore
 _DEFAULT = 256 * 2**20
 
 
+@public("zardine.storage")
 class CachedStore(WrapperStore):
     """Another store, with what was read from it kept: in memory, or in files below ``directory``.
 

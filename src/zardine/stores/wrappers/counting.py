@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zardine.buffers import BytesLike
+from zardine.public_names import public
 from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, FilePart, Reading, Store, Version, flat_bytes
 from zardine.stores.object_meter import RequestMeter, meter_of
 from zardine.stores.wrappers.wrapper import WrapperStore
 
 
+@public("zardine.storage")
 @dataclass(slots=True)
 class Counts:
     """How often, and how much, since the last reset; calls that fail, or find nothing, count as well."""
@@ -48,6 +50,7 @@ class Counts:
         return self.operations if self.sent is None else self.sent
 
 
+@public("zardine.storage")
 class CountingStore(WrapperStore):
     """Another store, with :attr:`counts` of what goes through.
 

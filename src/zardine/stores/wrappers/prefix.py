@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from zardine.public_names import public
 from zardine.stores.base import Store
 from zardine.stores.path import normalize_path
 from zardine.stores.wrappers.wrapper import WrapperStore
 
 
+@public("zardine.storage")
 class PrefixStore(WrapperStore):
     """What lies below a path of another store; keys and prefixes are relative to that path."""
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Self
 
 from zardine.buffers import BytesLike
+from zardine.public_names import public
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -23,6 +24,7 @@ from zardine.stores.base import (
 )
 
 
+@public("zardine.storage")
 class WrapperStore(Store):
     """Passes every call on to another store: the base of wrappers, which override what they change.
 

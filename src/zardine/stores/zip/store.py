@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 from zardine.buffers import BytesLike
 from zardine.errors import NodeExistsError, ReadOnlyError, StoreError
+from zardine.public_names import public
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -35,6 +36,7 @@ ZipMode: TypeAlias = Literal["r", "a", "w", "x"]
 _COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 
 
+@public("zardine.storage")
 class ZipStore(Store):
     """Keys as entries of the archive at ``path``, which need not exist yet.
 
