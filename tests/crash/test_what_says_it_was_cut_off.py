@@ -22,7 +22,7 @@ from zardine.errors import CorruptionError, InvalidKeyError, ShardIndexError, To
 from zardine.sharding.index import ShardIndex, encode_index
 from zardine.storage import CachedStore, CountingStore, LocalStore, PrefixStore, Store
 from zardine.stores.local.edit_record import EditRecord, RecordFile, Table
-from zardine.tools.checking.chunk_check import nested_sharding
+from zardine.tools.checking.chunk import nested_sharding
 
 LOCATIONS = pytest.mark.parametrize("location", ["end", "start"])
 APPEND: Any = {"write_strategy": "append", "most_unused": 1.0}

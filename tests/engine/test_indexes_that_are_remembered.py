@@ -16,7 +16,7 @@ from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.storage import LocalStore, MemoryStore
 from zardine.stores.base import WHOLE, ByteRange, Condition, OpenFile, Reading, Version
-from zardine.tools.checking.index_check import check_entries, unused_bytes
+from zardine.tools.checking.index import check_entries, unused_bytes
 
 
 class Versionless(MemoryStore):

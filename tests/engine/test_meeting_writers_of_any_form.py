@@ -11,7 +11,7 @@ import zardine
 from zardine.errors import NodeExistsError, StoreError
 from zardine.storage import LocalStore, MemoryStore
 from zardine.stores.base import WHOLE, ByteRange, Reading
-from zardine.tools.converting.state import Place
+from zardine.tools.converting.target import Place
 
 
 class Meeting:

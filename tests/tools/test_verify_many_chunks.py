@@ -9,7 +9,8 @@ import pytest
 import zardine
 from zardine.codecs import ShardingCodec
 from zardine.storage import LocalStore, MemoryStore
-from zardine.tools.checking import chunk_check, object_check
+from zardine.tools.checking import chunk as chunk_check
+from zardine.tools.checking import stored_object as object_check
 
 KINDS: dict[str, dict[str, Any]] = {
     "zstd": {},

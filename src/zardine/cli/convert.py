@@ -107,7 +107,7 @@ def convert(
 def _in_words_of_the_command() -> Iterator[None]:
     """Say of a conversion that is not to be continued which options differ, as they are typed."""
     from zardine.errors import NodeExistsError
-    from zardine.tools.converting.state import OtherConversionError
+    from zardine.tools.converting.target import OtherConversionError
 
     try:
         yield

@@ -25,9 +25,9 @@ from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
 from zardine.stores.resolve import StoreLike
-from zardine.tools.checking.chunk_check import finding_of
-from zardine.tools.checking.object_check import StoredObject
+from zardine.tools.checking.chunk import finding_of
 from zardine.tools.checking.scan import scan_existing
+from zardine.tools.checking.stored_object import StoredObject
 from zardine.tools.packing import ORDERS, pack, packed_index, row_order
 from zardine.tools.report import Fault
 from zardine.tools.verify import Progress, place_of, sort_faults

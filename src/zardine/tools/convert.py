@@ -25,16 +25,16 @@ from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
+from zardine.tools.converting.compare import compare_array
 from zardine.tools.converting.data import Progress, convert_array
 from zardine.tools.converting.metadata import InPlace, prepare_in_place
+from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.options import ConvertOptions, is_for
 from zardine.tools.converting.plan import NodePlan, Planned, document_text, plan_nodes
-from zardine.tools.converting.state import Place, fingerprint
+from zardine.tools.converting.target import Place, fingerprint
 from zardine.tools.converting.to_older import array_to_older
 from zardine.tools.converting.to_v3 import array_to_v3
-from zardine.tools.converting.verify import compare_array
 from zardine.tools.converting.work import ArrayWork, plan_work
-from zardine.tools.source_nodes import read_nodes
 from zardine.tools.verify import place_of
 
 if TYPE_CHECKING:

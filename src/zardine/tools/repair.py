@@ -20,8 +20,8 @@ from zardine.stores.base import Reading, Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.checking.beyond_shape import NOTE
 from zardine.tools.checking.kept_objects import Keeper
-from zardine.tools.checking.object_check import StoredObject
 from zardine.tools.checking.scan import Scan, scan, scan_existing
+from zardine.tools.checking.stored_object import StoredObject
 from zardine.tools.repair_shape import clear_beyond, remove_outside
 from zardine.tools.report import Fault, Finding, Repairs
 from zardine.tools.salvage.save import SavedChunk, SavedShard, save_chunk, save_shard

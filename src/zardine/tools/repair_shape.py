@@ -20,8 +20,8 @@ from zardine.nodes.resizing import put_fill
 from zardine.stores.base import Store
 from zardine.tools.checking.beyond_shape import NOTE, beyond, reaches_beyond
 from zardine.tools.checking.kept_objects import Keeper
-from zardine.tools.checking.object_check import StoredObject, check_object
 from zardine.tools.checking.scan import scan
+from zardine.tools.checking.stored_object import StoredObject, check_object
 from zardine.tools.report import Fault, Finding
 
 _MOST_BYTES = 2**26

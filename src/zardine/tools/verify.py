@@ -12,10 +12,10 @@ from zardine.hierarchy.place import find_place
 from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
-from zardine.tools.checking.consolidated_check import check_consolidated
-from zardine.tools.checking.object_check import Checked, StoredObject, check_object
-from zardine.tools.checking.outside_check import drop_passing
+from zardine.tools.checking.consolidated import check_consolidated
+from zardine.tools.checking.outside import drop_passing
 from zardine.tools.checking.scan import scan_existing
+from zardine.tools.checking.stored_object import Checked, StoredObject, check_object
 from zardine.tools.report import Fault, Report
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from zardine.stores.base import Reading, Store
-from zardine.tools.checking.hidden_keys import damaged_key
+from zardine.tools.hidden_keys import damaged_key
 from zardine.tools.report import Fault
 
 _MOST: Final = 100

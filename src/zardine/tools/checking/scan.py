@@ -35,9 +35,9 @@ from zardine.metadata.formats import (
 )
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store
-from zardine.tools.checking import hidden_keys
-from zardine.tools.checking.object_check import StoredObject
-from zardine.tools.left_out import check_left_out
+from zardine.tools import hidden_keys
+from zardine.tools.checking.left_out import check_left_out
+from zardine.tools.checking.stored_object import StoredObject
 from zardine.tools.report import Fault
 from zardine.tools.resharding.plan import KNOWN_ENCODINGS
 from zardine.tools.resharding.state import Journal, key_encodings, load_journal

@@ -17,12 +17,12 @@ from zardine.metadata.v3 import DOCUMENT_NAME, parse_node
 from zardine.nodes.array import Array
 from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store
 from zardine.stores.wrappers.wrapper import WrapperStore
+from zardine.tools.converting.compare import compare_array
 from zardine.tools.converting.data import Progress
 from zardine.tools.converting.in_place import is_changed, plan_in_place
+from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.plan import NodePlan, consolidated
-from zardine.tools.converting.verify import compare_array
 from zardine.tools.converting.work import ArrayWork, plan_work
-from zardine.tools.source_nodes import read_nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,7 @@ from zardine.json_document import Extension, Problems, parse_extension, parse_js
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Condition, Store, Version
-from zardine.tools.checking.hidden_keys import JOURNAL
+from zardine.tools.hidden_keys import JOURNAL
 
 Sources = dict[str, Version | None]
 """Versions of the old objects that went into a new one, by key relative to the array."""

@@ -18,7 +18,7 @@ from zardine.codecs.sharding_indexed import PreparedSharding
 from zardine.errors import DataError
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
-from zardine.tools.checking.chunk_check import check_chunk, is_checked
+from zardine.tools.checking.chunk import check_chunk, is_checked
 from zardine.tools.salvage.chunk_ends import cut_into_chunks, ends_with_checksum
 from zardine.tools.salvage.index_correction import corrected_index
 from zardine.tools.salvage.index_merge import merged_index

@@ -15,7 +15,7 @@ from zardine.codecs.chain import CodecChain
 from zardine.codecs.sharding_indexed import PreparedSharding
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
-from zardine.tools.checking.chunk_check import check_chunk, is_checked, nested_sharding
+from zardine.tools.checking.chunk import check_chunk, is_checked, nested_sharding
 from zardine.tools.salvage.chunk_places import UNCLEAR, Places, find_places, missing_bytes
 from zardine.tools.salvage.index_search import find_index, sound_at
 

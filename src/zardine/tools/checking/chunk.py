@@ -20,7 +20,7 @@ from zardine.engine.chunk_stack import sound_chunks
 from zardine.engine.pipelines import make_pipeline
 from zardine.errors import ChecksumError, ChunkTooLargeError, DataError
 from zardine.json_document import Problems
-from zardine.tools.checking.index_check import check_entries, usable_rows
+from zardine.tools.checking.index import check_entries, usable_rows
 from zardine.tools.report import Finding
 
 

@@ -23,8 +23,8 @@ from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import Version
 from zardine.tools.checking.beyond_shape import NOTE, has_values_beyond, reaches_beyond
-from zardine.tools.checking.chunk_check import check_chunk, finding_of, is_seen
-from zardine.tools.checking.index_check import check_entries, usable_rows
+from zardine.tools.checking.chunk import check_chunk, finding_of, is_seen
+from zardine.tools.checking.index import check_entries, usable_rows
 from zardine.tools.report import Fault, Finding
 from zardine.tools.salvage.older_index import last_index
 
