@@ -231,7 +231,7 @@ def test_a_run_that_is_not_continued_says_what_differs(run: Any, old: Path, tmp_
     target = tmp_path / "new"
     options = ConvertOptions(shards=(14, 12), compressors=["gzip"], checksum=False)
     conversion = prepare_conversion(old, target, options)
-    conversion.place.begin(overwrite=False)  # cut off at once
+    conversion.target.begin(overwrite=False)  # cut off at once
     same = ("--shards", "14,12", "--compressor", "gzip", "--no-checksum")
     cases = [
         (("--compressor", "gzip", "--no-checksum"), "it had --shards 14,12, now it is --shards auto;"),

@@ -11,7 +11,7 @@ import zardine
 from zardine.errors import NodeExistsError, StoreError
 from zardine.storage import LocalStore, MemoryStore
 from zardine.stores.base import WHOLE, ByteRange, Reading
-from zardine.tools.converting.target import Place
+from zardine.tools.converting.target import Target
 
 
 class Meeting:
@@ -93,7 +93,7 @@ def test_compact_while_a_shard_is_written(kind: str, tmp_path: Path) -> None:
 
 def test_two_conversions_that_both_found_the_place_free() -> None:
     store = MemoryStore()
-    places = [Place(store, "a", source, source) for source in ("one", "two")]
+    places = [Target(store, "a", source, source) for source in ("one", "two")]
     assert [place.look(overwrite=False, resume=True) for place in places] == [False, False]
     places[0].begin(overwrite=False)
     before = bytes(store.get(places[0].key) or b"")

@@ -17,7 +17,7 @@ from zardine.cli.options import json_option, path_argument, quiet_option, storag
 
 if TYPE_CHECKING:
     from zardine.tools.convert import Conversion
-    from zardine.tools.converting.metadata import InPlace
+    from zardine.tools.converting.in_place import InPlace
 
 
 @click.command(cls=Command)
@@ -93,7 +93,7 @@ def convert(
             )
     with _in_words_of_the_command():
         if dry_run and isinstance(conversion, Conversion):
-            done["resumed"] = conversion.place.look(overwrite=overwrite, resume=not no_resume)
+            done["resumed"] = conversion.target.look(overwrite=overwrite, resume=not no_resume)
         elif not dry_run:
             if not quiet:
                 warn_of_remarks(conversion.plans)

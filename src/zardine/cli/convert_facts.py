@@ -10,7 +10,7 @@ from zardine.cli.output import Row, clean, counted
 if TYPE_CHECKING:
     from zardine.metadata.formats import NodeMetadata
     from zardine.tools.convert import Conversion
-    from zardine.tools.converting.metadata import InPlace
+    from zardine.tools.converting.in_place import InPlace
     from zardine.tools.converting.plan import NodePlan
 
 
@@ -20,7 +20,7 @@ def conversion_facts(conversion: Conversion | InPlace) -> dict[str, Any]:
     from zardine.tools.convert import Conversion
 
     if isinstance(conversion, Conversion):
-        source, target = describe(conversion.source, conversion.source_path), str(conversion.place)
+        source, target = describe(conversion.source, conversion.source_path), str(conversion.target)
     else:
         source = target = describe(conversion.store, conversion.path)
     return {

@@ -14,7 +14,7 @@ from zardine.data_types import data_type_for
 from zardine.stores.base import ReadCost, Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.advice_costs import Access, Cost, Layout, cost_of, least_seconds
-from zardine.tools.verify import place_of
+from zardine.tools.arguments import place_of
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.freshness import Writing
@@ -21,22 +22,26 @@ from zardine.limits import no_memory
 from zardine.nodes.array_base import is_draft
 from zardine.settings import thread_count
 from zardine.sharding.containers import HEAD, is_container
-from zardine.sharding.index import ShardIndex
+from zardine.sharding.index import ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
+from zardine.sharding.order import chunk_ranks
 from zardine.stores.attempts import attempts
 from zardine.stores.resolve import StoreLike
-from zardine.tools.checking.chunk import finding_of
+from zardine.tools.arguments import place_of
+from zardine.tools.checking.chunk import flaw_of
 from zardine.tools.checking.scan import scan_existing
 from zardine.tools.checking.stored_object import StoredObject
-from zardine.tools.packing import ORDERS, pack, packed_index, row_order
-from zardine.tools.report import Fault
-from zardine.tools.verify import Progress, place_of, sort_faults
+from zardine.tools.progress import Progress, Steps
+from zardine.tools.report import Fault, sort_faults
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
     from zardine.nodes.group import Group
 
 
+Ints = npt.NDArray[np.int64]
+
+_ORDERS = ("c", "f", "morton")
 _UNKNOWN = ("document", "unknown", "store")
 """Kinds of faults of documents: what shards there are below them is not known."""
 
@@ -84,7 +89,7 @@ def compact(
     and listed; shards within inner chunks are not looked into. Raises
     :class:`~zardine.errors.NodeNotFoundError` where no node is stored.
     """
-    if order not in (None, *ORDERS):
+    if order not in (None, *_ORDERS):
         raise ValueError(f"order is 'c', 'f', 'morton' or None, not {order!r}")
     found, inner = place_of(store, path, writing=True, storage_options=storage_options)
     scanned = scan_existing(found, inner)
@@ -93,11 +98,12 @@ def compact(
         raise NodeNotFoundError(f"no array or group is stored at {describe(found, inner)}")
     objects = [each for each in scanned.objects if each.source.layout.sharding is not None]
     sizes = np.zeros((len(objects), 2), np.int64)
-    written = done = 0
+    written = 0
     guard = Lock()
+    advance = Steps(progress, len(objects))
 
     def work(number: int) -> None:
-        nonlocal written, done
+        nonlocal written
         fault = None
         before = after = 0
         try:
@@ -106,7 +112,7 @@ def compact(
             if isinstance(error, MemoryError) and not isinstance(error, DataError):
                 error = no_memory("the shard", objects[number].source.layout.object_nbytes)
             is_new = False
-            reason = finding_of(error) if isinstance(error, DataError) else None
+            reason = flaw_of(error) if isinstance(error, DataError) else None
             message = f"{error if reason is None else reason.message}: left as it is"
             is_damaged = isinstance(error, CorruptionError)
             message += "; zardine.repair saves what can be read of it" if is_damaged else ""
@@ -116,11 +122,9 @@ def compact(
         with guard:
             sizes[number] = before, after
             written += is_new
-            done += 1
             if fault is not None:
                 faults.append(fault)
-            if progress is not None:
-                progress(done, len(objects))
+        advance()
 
     largest = max((each.source.layout.object_nbytes for each in objects), default=1)
     at_once = max(1, min(thread_count(), window_bytes() // (2 * max(1, largest))))
@@ -148,7 +152,7 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
                 head = whole.data if len(whole.data) == size else _read(stored, (0, HEAD))
                 if is_container(head, index, layout):
                     return size, size, False
-                shard = pack(whole.data, whole.index, layout, order)
+                shard = _pack(whole.data, whole.index, layout, order)
                 store.set(key, shard, condition=condition_of(whole, merged=True))
                 return size, len(shard), True
         except ConditionFailedError:
@@ -163,10 +167,47 @@ def _read(stored: StoredObject, part_range: tuple[int, int]) -> BytesLike:
 
 
 def _is_packed(index: ShardIndex, layout: ShardLayout, size: int, order: str | None) -> bool:
-    after, _, packed_size = packed_index(index, layout, row_order(index, layout, order))
+    after, _, packed_size = _packed_index(index, layout, _row_order(index, layout, order))
     if size != packed_size:
         return size < packed_size  # ranges that overlap in part would have to be written twice
     return bool((after.offsets == index.offsets).all())
+
+
+def _row_order(index: ShardIndex, layout: ShardLayout, order: str | None) -> Ints:
+    """Rows of the stored inner chunks in ``order``, or (``None``) in that of their bytes."""
+    rows = np.flatnonzero(index.stored())
+    if order is None:
+        return rows[np.lexsort((rows, index.offsets[rows]))]
+    return rows[np.argsort(chunk_ranks(layout.grid, layout.strides, order)[rows])]
+
+
+def _packed_index(index: ShardIndex, layout: ShardLayout, rows: Ints) -> tuple[ShardIndex, list[int], int]:
+    """The index of a shard that holds its inner chunks one after the other in the order of ``rows``.
+
+    Ranges that several inner chunks share stay shared. Gives the rows whose bytes are written, too, and the size of
+    the whole shard.
+    """
+    after = empty_index(layout.count)
+    written = []
+    places: dict[tuple[int, int], int] = {}
+    position = layout.index_size if layout.index_at_start else 0
+    for row in rows.tolist():
+        old = int(index.offsets[row]), int(index.lengths[row])
+        if old not in places:
+            places[old] = position
+            position += old[1]
+            written.append(row)
+        after.offsets[row], after.lengths[row] = places[old], old[1]
+    return after, written, position + (0 if layout.index_at_start else layout.index_size)
+
+
+def _pack(shard: BytesLike, index: ShardIndex, layout: ShardLayout, order: str | None = None) -> bytes:
+    """The same inner chunks, undecoded, in ``order``, without unused space."""
+    after, written, _ = _packed_index(index, layout, _row_order(index, layout, order))
+    view = memoryview(shard)
+    encoded = layout.encode_index(after)
+    chunks = [view[int(index.offsets[row]) : int(index.offsets[row]) + int(index.lengths[row])] for row in written]
+    return b"".join((encoded, *chunks) if layout.index_at_start else (*chunks, encoded))
 
 
 __all__ = ["Compaction", "compact"]

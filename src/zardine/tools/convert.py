@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,22 +25,21 @@ from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
+from zardine.tools.arguments import place_of
 from zardine.tools.converting.compare import compare_array
-from zardine.tools.converting.data import Progress, convert_array
-from zardine.tools.converting.metadata import InPlace, prepare_in_place
+from zardine.tools.converting.data import convert_array
+from zardine.tools.converting.in_place import InPlace, prepare_in_place
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.options import ConvertOptions, is_for
 from zardine.tools.converting.plan import NodePlan, Planned, document_text, plan_nodes
-from zardine.tools.converting.target import Place, fingerprint
+from zardine.tools.converting.target import Target, fingerprint
 from zardine.tools.converting.to_older import array_to_older
 from zardine.tools.converting.to_v3 import array_to_v3
 from zardine.tools.converting.work import ArrayWork, plan_work
-from zardine.tools.verify import place_of
+from zardine.tools.progress import Progress, Steps
 
 if TYPE_CHECKING:
     from zardine.nodes.group import Group
-
-Report = Callable[[int, int], object]
 
 _SMALL = 2**24
 """Bytes of an array that may be stored in full for the sake of xarray."""
@@ -67,7 +66,7 @@ def convert(
     verify: bool = False,
     overwrite: bool = False,
     resume: bool = True,
-    progress: Report | None = None,
+    progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
 ) -> Array | Group:
@@ -134,7 +133,7 @@ def convert(
     )
     warn_of_remarks(conversion.plans)
     conversion.run(verify=verify, overwrite=overwrite, resume=resume, report=progress)
-    return open_node(conversion.place.store, conversion.place.path)
+    return open_node(conversion.target.store, conversion.target.path)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,31 +144,33 @@ class Conversion:
     source_path: str
     plans: tuple[NodePlan, ...]
     """Parents first."""
-    place: Place
+    target: Target
 
     def run(
-        self, *, verify: bool = False, overwrite: bool = False, resume: bool = True, report: Report | None = None
+        self, *, verify: bool = False, overwrite: bool = False, resume: bool = True, report: Progress | None = None
     ) -> dict[str, Any]:
         """Convert; gives what was done. Afterwards the target is complete and visible."""
-        resumed = self.place.look(overwrite=overwrite, resume=resume)
+        resumed = self.target.look(overwrite=overwrite, resume=resume)
         works = [(plan, self._work(plan)) for plan in self.plans if isinstance(plan.source, ArrayMetadata)]
         compared = [work for plan, work in works if verify or not plan.exact]
         total = sum(work.count for _, work in works) + sum(work.count for work in compared)
         if not resumed:
-            self.place.begin(overwrite=overwrite)
+            self.target.begin(overwrite=overwrite)
         try:
-            advance = Progress(report, total)
+            advance = Steps(report, total)
             for _, work in works:
                 convert_array(work, advance, resumed=resumed)
             problems = [problem for work in compared for problem in compare_array(work, advance)]
             if problems:
-                raise ConversionError(f"{self.place} is not what was to be converted, so it stays unfinished", problems)
+                raise ConversionError(
+                    f"{self.target} is not what was to be converted, so it stays unfinished", problems
+                )
             self._check_source()
-            self.place.publish(self.plans)
+            self.target.publish(self.plans)
         except OSError as error:
             if isinstance(error, ZardineError) and not isinstance(error, StoreError):
                 raise
-            text = f"{error}\nThe conversion to {self.place} is not finished; the same call again continues it"
+            text = f"{error}\nThe conversion to {self.target} is not finished; the same call again continues it"
             failure = StoreError(text)
             failure.errno, failure.filename = error.errno, error.filename
             raise failure from error
@@ -180,7 +181,7 @@ class Conversion:
         assert isinstance(plan.target, ArrayMetadata)
         settings = ArrayConfig()  # whatever this process has set: objects have to be written whole
         source = Array(self.source, join_path(self.source_path, plan.path), plan.source, settings)
-        target = Array(self.place.store, join_path(self.place.path, plan.path), plan.target, settings)
+        target = Array(self.target.store, join_path(self.target.path, plan.path), plan.target, settings)
         return plan_work(source, target, as_text=plan.as_text, everything=plan.everything)
 
     def _check_source(self) -> None:
@@ -189,7 +190,7 @@ class Conversion:
         if now != {plan.path: document_text(plan.source) for plan in self.plans}:
             raise ConversionError(
                 f"documents of {describe(self.source, self.source_path)} changed while it was converted, so "
-                f"{self.place} stays unfinished: begin anew with overwrite=True"
+                f"{self.target} stays unfinished: begin anew with overwrite=True"
             )
 
 
@@ -224,8 +225,8 @@ def prepare_conversion(
         return array_to_older(relative, metadata, options, complete=complete)
 
     plans = plan_nodes(nodes, plan_array, options.zarr_format)
-    place = describe(found, inner)
-    return Conversion(found, inner, plans, Place(store, path, place, fingerprint(place, plans), options.in_words()))
+    name = describe(found, inner)
+    return Conversion(found, inner, plans, Target(store, path, name, fingerprint(name, plans), options.in_words()))
 
 
 def prepare_metadata(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -16,22 +14,23 @@ from zardine.errors import ChunkTooLargeError, ConditionFailedError, DataError, 
 from zardine.nodes.array_base import is_draft
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
+from zardine.stores.attempts import attempts
 from zardine.stores.base import Reading, Store
 from zardine.stores.resolve import StoreLike
+from zardine.tools.arguments import place_of
 from zardine.tools.checking.beyond_shape import NOTE
-from zardine.tools.checking.kept_objects import Keeper
 from zardine.tools.checking.scan import Scan, scan, scan_existing
-from zardine.tools.checking.stored_object import StoredObject
+from zardine.tools.checking.stored_object import StoredObject, check_objects
+from zardine.tools.hidden_keys import Keeper
+from zardine.tools.progress import Progress
 from zardine.tools.repair_shape import clear_beyond, remove_outside
-from zardine.tools.report import Fault, Finding, Repairs
+from zardine.tools.report import Fault, Flaw, Repairs, sort_faults
 from zardine.tools.salvage.save import SavedChunk, SavedShard, save_chunk, save_shard
-from zardine.tools.verify import Progress, check_objects, place_of, sort_faults
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
     from zardine.nodes.group import Group
 
-_ATTEMPTS = 100
 _LOST = (
     "its index is lost, and no older one is in it: where its inner chunks begin, and which is which, cannot be known, "
     "so nothing of it can be saved"
@@ -80,7 +79,7 @@ def repair(
             try:
                 actions += clear_beyond(stored, keeper)
             except StoreError as error:
-                left.append(stored.fault(Finding("store", str(error))))
+                left.append(stored.fault(Flaw("store", str(error))))
     if leftovers and not dry_run:
         found.remove_leftovers(older_than)  # type: ignore[attr-defined]
     actions += leftovers
@@ -115,12 +114,12 @@ class _Repair:
         """Do it; ``faults`` is what was found before."""
         if is_draft(self.stored.source.layout.codecs):
             message = "shards of the draft are only read: zardine.convert writes them anew"
-            self.left = [*faults, self.stored.fault(Finding("draft", message))]
+            self.left = [*faults, self.stored.fault(Flaw("draft", message))]
             return
         if any(fault.kind == "memory" for fault in faults):
             self.left = faults  # it may be sound: who allows more memory can tell
             return
-        for attempt in range(_ATTEMPTS):
+        for last in attempts():
             self.actions, self.left = [], []
             try:
                 with nullcontext() if self.dry_run else Writing(self.stored.source), self.lock():
@@ -129,12 +128,11 @@ class _Repair:
                         self._repair(old, faults)
                 return
             except ConditionFailedError:
-                if attempt + 1 == _ATTEMPTS:
+                if last:
                     raise
-                time.sleep(random.uniform(0, min(0.05, 0.0005 * 2 ** min(attempt, 10))))
             except StoreError as error:
                 self.actions = [each for each in self.actions if each.kind == "kept"]  # the object is as it was
-                self.left = [*faults, self.stored.fault(Finding("store", str(error)))]
+                self.left = [*faults, self.stored.fault(Flaw("store", str(error)))]
                 return
 
     def lock(self) -> AbstractContextManager[object]:
@@ -154,7 +152,7 @@ class _Repair:
         if layout is None and self.drop and not self.keeper.keeps and not chain.encoded.now().settings:
             self._lost(Reading((b"",), old.version, old.size), reason)
         else:
-            self.left = [*faults, stored.fault(Finding("memory", f"{reason}: it is left as it is"))]
+            self.left = [*faults, stored.fault(Flaw("memory", f"{reason}: it is left as it is"))]
         return None
 
     def _repair(self, old: Reading, faults: list[Fault]) -> None:
@@ -200,20 +198,20 @@ class _Repair:
             self._act("dropped", reason)
             self._replace(old, None, "nothing of it can be read; it was erased")
         else:
-            self.left.append(self.stored.fault(Finding("unreadable", reason)))
+            self.left.append(self.stored.fault(Flaw("unreadable", reason)))
 
     def _note_chunks(self, saved: SavedShard) -> None:
         for row, reason in saved.unreadable.items():
             if self.drop:
                 self._act("dropped", f"it is empty now: {reason}", row)
             else:
-                self.left.append(self.stored.fault(Finding("unreadable", reason, row)))
+                self.left.append(self.stored.fault(Flaw("unreadable", reason, row)))
         for row, chunk in saved.chunks.items():
             for change in chunk.changes:
                 self._act("repaired", change, row)
 
     def _act(self, kind: str, message: str, row: int | None = None) -> None:
-        self.actions.append(self.stored.fault(Finding(kind, message, row)))
+        self.actions.append(self.stored.fault(Flaw(kind, message, row)))
 
     def _replace(self, old: Reading, data: Any, message: str, *, always_kept: bool = False) -> None:
         """Put ``data`` in the place of the object, or erase it."""

@@ -19,10 +19,10 @@ from zardine.limits import CHUNK, limit_of, too_large
 from zardine.nodes.resizing import put_fill
 from zardine.stores.base import Store
 from zardine.tools.checking.beyond_shape import NOTE, beyond, reaches_beyond
-from zardine.tools.checking.kept_objects import Keeper
 from zardine.tools.checking.scan import scan
 from zardine.tools.checking.stored_object import StoredObject, check_object
-from zardine.tools.report import Fault, Finding
+from zardine.tools.hidden_keys import Keeper
+from zardine.tools.report import Fault, Flaw
 
 _MOST_BYTES = 2**26
 
@@ -69,7 +69,7 @@ def clear_beyond(stored: StoredObject, keeper: Keeper) -> list[Fault]:
             _fill(fresh)
     return [
         *actions,
-        fresh.fault(Finding("cleared", "values beyond the shape of the array gave way to the fill value")),
+        fresh.fault(Flaw("cleared", "values beyond the shape of the array gave way to the fill value")),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -76,7 +77,7 @@ class Repairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Flaw:
     """A fault or note within one stored object, before its place is known."""
 
     kind: str
@@ -87,4 +88,9 @@ class Finding:
     is_note: bool = False
 
 
-__all__ = ["Fault", "Finding", "Repairs", "Report"]
+def sort_faults(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Return them by node, then key, then chunk."""
+    return tuple(sorted(faults, key=lambda each: (each.place, each.key or "", each.chunk or ())))
+
+
+__all__ = ["Fault", "Flaw", "Repairs", "Report", "sort_faults"]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from zardine.hierarchy.consolidated import outermost
 from zardine.hierarchy.place import find_place, overlap
 from zardine.stores.resolve import StoreLike
+from zardine.tools.arguments import place_of
+from zardine.tools.progress import Progress
 from zardine.tools.resharding.elsewhere import Elsewhere
 from zardine.tools.resharding.in_place import InPlace
 from zardine.tools.resharding.plan import SAME
 from zardine.tools.resharding.run import Resharding
-from zardine.tools.verify import Progress, place_of
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array

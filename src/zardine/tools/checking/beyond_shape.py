@@ -16,9 +16,9 @@ from zardine.errors import DataError
 from zardine.indexing.boxes import boxes_beyond
 from zardine.indexing.selection import GridSelection
 from zardine.nodes.array_base import is_draft
-from zardine.tools.report import Finding
+from zardine.tools.report import Flaw
 
-NOTE = Finding(
+NOTE = Flaw(
     "beyond",
     "it has values beyond the shape of the array, which a larger array would show: left by an append that was cut off, "
     "or by another program; zardine.repair clears them",

@@ -21,7 +21,7 @@ from zardine.engine.pipelines import make_pipeline
 from zardine.errors import ChecksumError, ChunkTooLargeError, DataError
 from zardine.json_document import Problems
 from zardine.tools.checking.index import check_entries, usable_rows
-from zardine.tools.report import Finding
+from zardine.tools.report import Flaw
 
 
 def is_checksum(codec: BytesBytesCodec) -> bool:
@@ -34,14 +34,14 @@ def is_seen(chain: CodecChain, *, deep: bool) -> bool:
     return deep or any(map(is_checksum, chain.compressors[-1:])) or nested_sharding(chain) is not None
 
 
-def check_chunk(chain: CodecChain, data: BytesLike, *, deep: bool) -> Iterator[Finding]:
+def check_chunk(chain: CodecChain, data: BytesLike, *, deep: bool) -> Iterator[Flaw]:
     """Everything that is wrong with the encoded chunk ``data``; nothing is raised, whatever the bytes are.
 
     ``deep``: decode it. Else only what can be told without decompressing is looked at: sizes, the checksums that
     are outermost, and the indexes of shards in it.
     """
     if chain.encoded_size is not None and len(data) != chain.encoded_size:
-        yield Finding("chunk", f"{len(data)} bytes are stored, every chunk takes {chain.encoded_size}")
+        yield Flaw("chunk", f"{len(data)} bytes are stored, every chunk takes {chain.encoded_size}")
         return
     try:
         for codec, limit in zip(reversed(chain.compressors), reversed(chain.limits), strict=True):
@@ -57,20 +57,20 @@ def check_chunk(chain: CodecChain, data: BytesLike, *, deep: bool) -> Iterator[F
             for each, spec in reversed(chain.filters):
                 array = each.decode(array, spec)
     except DataError as error:
-        yield finding_of(error)
+        yield flaw_of(error)
     except MemoryError:
-        yield Finding("memory", f"there is not enough memory to decode it: its elements take {chain.memory} bytes")
+        yield Flaw("memory", f"there is not enough memory to decode it: its elements take {chain.memory} bytes")
     except Exception as error:  # codecs of others may raise anything
-        yield Finding("chunk", f"a codec failed: {type(error).__name__}: {error}")
+        yield Flaw("chunk", f"a codec failed: {type(error).__name__}: {error}")
 
 
-def check_shard(sharding: PreparedSharding, shard: BytesLike, *, deep: bool) -> Iterator[Finding]:
+def check_shard(sharding: PreparedSharding, shard: BytesLike, *, deep: bool) -> Iterator[Flaw]:
     """Everything that is wrong with a whole shard in memory: its index, and each of its inner chunks."""
     layout = sharding.layout
     try:
         index = layout.index_of(shard)
     except DataError as error:
-        yield finding_of(error)
+        yield flaw_of(error)
         return
     for found in check_entries(index, layout, len(shard)):
         yield found if found.row is None else _inner(sharding, found.row, found)
@@ -104,20 +104,20 @@ def _is_checked(codec: BytesBytesCodec) -> bool:
     return is_checksum(codec) or isinstance(codec, GzipCodec) or (isinstance(codec, ZstdCodec) and codec.checksum)
 
 
-def finding_of(error: DataError) -> Finding:
+def flaw_of(error: DataError) -> Flaw:
     """What an error says, as a finding."""
     kind = "checksum" if isinstance(error, ChecksumError) else "chunk"
     if isinstance(error, ChunkTooLargeError):
-        return Finding("memory", error.reason, byte_range=error.byte_range)
+        return Flaw("memory", error.reason, byte_range=error.byte_range)
     kind = "index" if "index" in error.reason else kind
     reason = error.reason if error.codec is None else f"{error.reason} (codec {error.codec})"
-    return Finding(kind, reason, byte_range=error.byte_range)
+    return Flaw(kind, reason, byte_range=error.byte_range)
 
 
-def _inner(sharding: PreparedSharding, row: int, found: Finding) -> Finding:
+def _inner(sharding: PreparedSharding, row: int, found: Flaw) -> Flaw:
     layout = sharding.layout
     position = tuple(row // stride % count for stride, count in zip(layout.strides, layout.grid, strict=True))
-    return Finding(found.kind, f"inner chunk {position} of it: {found.message}", is_note=found.is_note)
+    return Flaw(found.kind, f"inner chunk {position} of it: {found.message}", is_note=found.is_note)
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from zardine.sharding.index import MISSING, ShardIndex, as_stored
 from zardine.sharding.layout import ShardLayout
-from zardine.tools.report import Finding
+from zardine.tools.report import Flaw
 
 Ints = npt.NDArray[np.int64]
 
@@ -19,14 +19,14 @@ def usable_rows(index: ShardIndex, layout: ShardLayout, size: int) -> Ints:
     return np.flatnonzero(index.stored() & ~index.beyond(*layout.data_bounds(size)))
 
 
-def check_entries(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator[Finding]:
+def check_entries(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator[Flaw]:
     """Entries that point outside of the data, ranges that overlap in part; as notes, shared and unused bytes."""
     for row in np.flatnonzero(index.beyond(*layout.data_bounds(size))).tolist():
         offset, length = int(index.offsets[row]), int(index.lengths[row])
         if MISSING in (offset, length):
-            yield Finding("bounds", f"only one of offset and length says that the chunk is empty{layout.remark}", row)
+            yield Flaw("bounds", f"only one of offset and length says that the chunk is empty{layout.remark}", row)
         else:
-            yield Finding(
+            yield Flaw(
                 "bounds",
                 f"the range lies outside of the data of a shard of {size} bytes{layout.remark}",
                 row,
@@ -42,7 +42,7 @@ def unused_bytes(index: ShardIndex, layout: ShardLayout, size: int) -> int:
     return high - low - _used(offsets, ends)
 
 
-def _overlaps(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator[Finding]:
+def _overlaps(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator[Flaw]:
     rows = usable_rows(index, layout, size)
     offsets, ends, firsts, shared = _distinct(index, rows)
     low, high = layout.data_bounds(size)
@@ -50,17 +50,17 @@ def _overlaps(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator[Fin
         reach = np.maximum.accumulate(ends)
         for i in np.flatnonzero(offsets[1:] < reach[:-1]).tolist():
             start, end = int(offsets[i + 1]), int(ends[i + 1])
-            yield Finding(
+            yield Flaw(
                 "overlap",
                 f"its bytes from {start} on belong to another chunk too, up to {min(int(reach[i]), end)}",
                 int(firsts[i + 1]),
                 (start, end - start),
             )
     if shared:
-        yield Finding("shared", f"{shared} inner chunks share the bytes of others", is_note=True)
+        yield Flaw("shared", f"{shared} inner chunks share the bytes of others", is_note=True)
     unused = high - low - _used(offsets, ends)
     if unused:
-        yield Finding("unused", f"{unused} of {size} bytes are unused: zardine.compact drops them", is_note=True)
+        yield Flaw("unused", f"{unused} of {size} bytes are unused: zardine.compact drops them", is_note=True)
 
 
 def _distinct(index: ShardIndex, rows: Ints) -> tuple[Ints, Ints, Ints, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
@@ -15,17 +15,20 @@ from zardine.codecs.chain import CodecChain
 from zardine.engine.chunk_stack import sound_chunks
 from zardine.engine.freshness import check_fresh
 from zardine.engine.locate import join_ranges, most_of_shard, read_index, recorded_index_of
+from zardine.engine.read_ahead import window_bytes
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
 from zardine.errors import ArrayChangedError, CorruptionError, DataError, StoreError
+from zardine.settings import thread_count
 from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
-from zardine.stores.base import Version
+from zardine.stores.base import Store, Version
 from zardine.tools.checking.beyond_shape import NOTE, has_values_beyond, reaches_beyond
-from zardine.tools.checking.chunk import check_chunk, finding_of, is_seen
+from zardine.tools.checking.chunk import check_chunk, flaw_of, is_seen
 from zardine.tools.checking.index import check_entries, usable_rows
-from zardine.tools.report import Fault, Finding
+from zardine.tools.progress import Progress, Steps
+from zardine.tools.report import Fault, Flaw
 from zardine.tools.salvage.older_index import last_index
 
 _ATTEMPTS = 5
@@ -58,7 +61,7 @@ class StoredObject:
     key: str
     coordinates: tuple[int, ...]
 
-    def fault(self, found: Finding) -> Fault:
+    def fault(self, found: Flaw) -> Fault:
         """A finding with its place."""
         chunk = None
         if found.row is not None:
@@ -101,6 +104,26 @@ class StoredObject:
         return tuple(axis.extent(i) for axis, i in zip(axes, self.coordinates, strict=True))
 
 
+def check_objects(
+    store: Store, objects: list[StoredObject], *, deep: bool, progress: Progress | None = None
+) -> list[Checked]:
+    """Look at many objects, several at a time; gives what was found in each."""
+    threads = thread_count()
+    at_once = max(1, min(len(objects), max(threads, 1 if store.gives_files else store.cost.requests)))
+    most_bytes = max(2**20, window_bytes() // (2 * at_once))
+    results: list[Checked] = [Checked()] * len(objects)
+    advance = Steps(progress, len(objects))
+
+    def work(number: int) -> None:
+        results[number] = check_object(
+            objects[number], deep=deep, most_bytes=most_bytes, threads=max(1, threads // at_once)
+        )
+        advance()
+
+    for_each(work, range(len(objects)), len(objects), at_once)
+    return results
+
+
 def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) -> Checked:
     """Look at a stored object; reads about ``most_bytes`` at a time. Nothing is raised, whatever is stored.
 
@@ -120,14 +143,14 @@ def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: 
         except ArrayChangedError:
             checked = Checked()
             message = "its array was resharded or replaced meanwhile: look again"
-            checked.notes.append(stored.fault(Finding("busy", message, is_note=True)))
+            checked.notes.append(stored.fault(Flaw("busy", message, is_note=True)))
             return checked
         except StoreError as error:
             checked = Checked()
-            checked.faults.append(stored.fault(Finding("store", str(error))))
+            checked.faults.append(stored.fault(Flaw("store", str(error))))
             return checked
     checked = Checked()
-    checked.notes.append(stored.fault(Finding("busy", "it was written again and again meanwhile", is_note=True)))
+    checked.notes.append(stored.fault(Flaw("busy", "it was written again and again meanwhile", is_note=True)))
     return checked
 
 
@@ -155,7 +178,7 @@ def _look(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) ->
     return checked
 
 
-def _chunk(stored: StoredObject, checked: Checked, deep: bool) -> list[Finding]:
+def _chunk(stored: StoredObject, checked: Checked, deep: bool) -> list[Flaw]:
     chain = stored.source.layout.chain(stored.chunk_shape())
     reading = stored.source.store.read_up_to(stored.key, chain.most_stored())
     if reading is None:
@@ -171,7 +194,7 @@ def _chunk(stored: StoredObject, checked: Checked, deep: bool) -> list[Finding]:
 
 def _shard(
     stored: StoredObject, layout: ShardLayout, checked: Checked, deep: bool, most_bytes: int, threads: int
-) -> list[Finding]:
+) -> list[Flaw]:
     store, key = stored.source.store, stored.key
     try:
         found_index = read_index(store, key, layout, check=False)
@@ -183,7 +206,7 @@ def _shard(
     except DataError as error:
         whole = store.size(key) or 0
         checked.nbytes += min(whole, layout.index_size)
-        fault = finding_of(error)
+        fault = flaw_of(error)
         other = _other_index(stored, layout, whole) if isinstance(error, CorruptionError) else ""
         return [replace(fault, message=fault.message + other)]
     checked.nbytes += layout.index_size
@@ -199,7 +222,7 @@ def _shard(
         if chain.encoded_size is not None:
             wrong = rows[index.lengths[rows] != chain.encoded_size]
             message = f"its length is not {chain.encoded_size} bytes, which every chunk takes"
-            found += [Finding("chunk", message, row, _range(index, row)) for row in wrong.tolist()]
+            found += [Flaw("chunk", message, row, _range(index, row)) for row in wrong.tolist()]
         return found
     too_long = index.lengths[rows] > chain.most_stored()
     for row in rows[too_long].tolist():
@@ -224,7 +247,7 @@ def _shard(
             row, (within, at, length) = int(batch[i]), places[i].tolist()
             data = memoryview(part.parts[within])[at : at + length]
             wrong = list(check_chunk(chain, data, deep=deep)) if doubtful[i] else []
-            mine += [Finding(each.kind, each.message, row, _range(index, row), each.is_note) for each in wrong]
+            mine += [Flaw(each.kind, each.message, row, _range(index, row), each.is_note) for each in wrong]
             if beyond[i] and not wrong and not is_beyond:
                 is_beyond = has_values_beyond(stored.source, chain, stored.chunk_of(row), data)
         with guard:
@@ -267,12 +290,12 @@ def _batches(rows: npt.NDArray[np.int64], index: ShardIndex, most: int) -> Itera
     return np.split(rows, borders)
 
 
-def _too_long(chain: CodecChain, length: int) -> Finding:
+def _too_long(chain: CodecChain, length: int) -> Flaw:
     """The finding for a chunk of ``length`` bytes, which is more than may be read."""
     try:
         chain.check_stored(length)
     except DataError as error:
-        return finding_of(error)
+        return flaw_of(error)
     raise AssertionError("it is not too long")
 
 
@@ -280,14 +303,4 @@ def _range(index: ShardIndex, row: int) -> tuple[int, int]:
     return int(index.offsets[row]), int(index.lengths[row])
 
 
-def stored_in_grid(source: ArraySource) -> Iterator[StoredObject]:
-    """The stored objects that hold elements of the array."""
-    from zardine.engine.stored import stored_objects
-
-    counts = [axis.count for axis in source.layout.grids.objects]
-    for key, coordinates in stored_objects(source):
-        if all(i < count for i, count in zip(coordinates, counts, strict=True)):
-            yield StoredObject(source, key, coordinates)
-
-
-__all__ = ["Checked", "StoredObject", "check_object", "stored_in_grid"]
+__all__ = ["Checked", "StoredObject", "check_object", "check_objects"]

@@ -10,14 +10,15 @@ import numpy.typing as npt
 
 from zardine.engine.workers import for_each
 from zardine.errors import Problem
-from zardine.tools.converting.data import Advance, at_once, read, read_source
+from zardine.tools.converting.data import at_once, read, read_source
 from zardine.tools.converting.work import ArrayWork, Coordinates
+from zardine.tools.progress import Steps
 
 _MOST = 20
 """Problems of an array that are listed."""
 
 
-def compare_array(work: ArrayWork, advance: Advance) -> list[Problem]:
+def compare_array(work: ArrayWork, advance: Steps) -> list[Problem]:
     """Every portion of the array whose elements differ; empty if all are equal.
 
     Floats are compared bit by bit, NaN and -0.0 included; text and bytes by their characters; other objects by type

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,32 +14,14 @@ from zardine.errors import EncodeError
 from zardine.limits import within_memory
 from zardine.settings import thread_count
 from zardine.tools.converting.work import ArrayWork, Coordinates, Members, Region, stored_members
-
-Advance = Callable[[int], None]
+from zardine.tools.progress import Steps
 
 _MOST_AT_ONCE = 4
 _COPIES = 4
 """Elements are in memory that often while they are converted: read, changed, encoded, and what the store holds."""
 
 
-class Progress:
-    """Tells a user's function how far the work is; calls never overlap, and ``done`` never goes back."""
-
-    def __init__(self, report: Callable[[int, int], object] | None, total: int) -> None:
-        self._report = report
-        self._total = total
-        self._done = 0
-        self._guard = threading.Lock()
-
-    def __call__(self, n: int) -> None:
-        """``n`` more are done."""
-        with self._guard:
-            self._done += n
-            if self._report is not None:
-                self._report(self._done, self._total)
-
-
-def convert_array(work: ArrayWork, advance: Advance, *, resumed: bool) -> None:
+def convert_array(work: ArrayWork, advance: Steps, *, resumed: bool) -> None:
     """Write every object of ``work``, each whole and once; with ``resumed``, those that are not there yet."""
     # values are replaced whole, so what an earlier run left is complete
     done = stored_members(work.target) if resumed else Members(np.empty((0, work.target.ndim), np.int64))

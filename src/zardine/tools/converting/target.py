@@ -32,8 +32,8 @@ from zardine.tools.converting.plan import NodePlan, document_text
 class OtherConversionError(NodeExistsError):
     """Another conversion to this place is not finished; says what differs."""
 
-    def __init__(self, place: str, before: JSON, now: str, differences: Mapping[str, tuple[JSON, JSON]]) -> None:
-        self.place, self.before, self.now, self.differences = place, before, now, differences
+    def __init__(self, target: str, before: JSON, now: str, differences: Mapping[str, tuple[JSON, JSON]]) -> None:
+        self.target, self.before, self.now, self.differences = target, before, now, differences
         super().__init__(self.in_words(lambda name, value: f"{name}={value}"))
 
     def in_words(
@@ -51,13 +51,13 @@ class OtherConversionError(NodeExistsError):
         else:
             why = "the documents of the source have changed"
         return (
-            f"{self.place} is an unfinished conversion of {self.before}, and not this one (of {self.now}): {why}; "
+            f"{self.target} is an unfinished conversion of {self.before}, and not this one (of {self.now}): {why}; "
             f"{again} continues it, {anew} begins anew"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Target:
     """Where the target is, and what is to be made there."""
 
     store: Store

@@ -19,9 +19,9 @@ from zardine.json_document import Problems, parse_extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.stores.base import Store
 from zardine.tools.converting.target import check_ancestors
+from zardine.tools.progress import Progress
 from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, is_inside, name_of, without_copying
 from zardine.tools.resharding.state import BegunMeanwhileError, Journal, about, journal_key, load_journal, members
-from zardine.tools.verify import Progress
 
 
 class Elsewhere(Run):

@@ -28,7 +28,8 @@ from zardine.hierarchy.update import update_node
 from zardine.limits import CHUNK, limit_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.stores.base import Store
-from zardine.tools.checking.kept_objects import Keeper
+from zardine.tools.hidden_keys import Keeper
+from zardine.tools.progress import Progress
 from zardine.tools.resharding.plan import is_same, other_keys
 from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, keys_elsewhere, without_copying
 from zardine.tools.resharding.state import (
@@ -40,7 +41,6 @@ from zardine.tools.resharding.state import (
     load_journal,
     members,
 )
-from zardine.tools.verify import Progress
 
 GRACE: Final = LEASE + 0.5
 """Seconds that others get to notice what is about to happen, where nobody can tell who they are."""

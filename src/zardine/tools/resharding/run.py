@@ -21,10 +21,10 @@ from zardine.limits import check_size, within_memory
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import thread_count
 from zardine.stores.base import Store
+from zardine.tools.progress import Progress
 from zardine.tools.resharding.move import count, move, object_bytes, region_of, sources_of
 from zardine.tools.resharding.plan import moves_encoded, new_metadata
 from zardine.tools.resharding.state import Journal, Sources, journal_key, key_encodings
-from zardine.tools.verify import Progress
 
 MOST_PASSES: Final = 20
 _UNKNOWN: Final[Sources] = {"": "unknown"}

@@ -1,4 +1,4 @@
-"""Finding the index of a shard that may be damaged. Pure.
+"""Flaw the index of a shard that may be damaged. Pure.
 
 In the order in which they are trusted: the index that is there; the one that the record of a write that was cut off
 names; the one that is there with one damaged byte put right; one put together from what is left of it (two ways: in a
@@ -12,17 +12,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+import google_crc32c
+
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
+from zardine.codecs.crc32c import Crc32cCodec
 from zardine.codecs.sharding_indexed import PreparedSharding
 from zardine.errors import DataError
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.tools.checking.chunk import check_chunk, is_checked
-from zardine.tools.salvage.chunk_ends import cut_into_chunks, ends_with_checksum
 from zardine.tools.salvage.index_correction import corrected_index
-from zardine.tools.salvage.index_merge import merged_index
-from zardine.tools.salvage.index_rebuild import NOWHERE, Cut, Pieces, rebuilt_index
+from zardine.tools.salvage.index_rebuild import NOWHERE, Cut, Pieces, merged_index, rebuilt_index
 from zardine.tools.salvage.older_index import FoundIndex, last_index, was_cut_off
 
 _BEYOND: Final = "entries of the index that point outside of the shard"
@@ -36,6 +37,9 @@ _IN_PART: Final = (
     "chunks are is not known"
 )
 
+
+_MOST_CUT: Final = 2**20
+"""Bytes that are cut into chunks by their checksums: a second or so."""
 
 _SIMILAR: Final = 0.5
 """Share of entries that say the same as those before in an index that was damaged; one that was cut off has fewer."""
@@ -118,13 +122,32 @@ def _copy_behind(shard: BytesLike, layout: ShardLayout) -> ShardIndex | None:
 def _cutter(shard: BytesLike, chain: CodecChain) -> Cut:
     """A function that cuts a range of the shard into chunks, if their ends can be told."""
 
+    ends_with_checksum = bool(chain.compressors) and isinstance(chain.compressors[-1], Crc32cCodec)
+
     def cut(start: int, end: int) -> Pieces | None:
         size = chain.encoded_size
         if size:
             return None if (end - start) % size else [(place, size) for place in range(start, end, size)]
-        return cut_into_chunks(shard, start, end) if ends_with_checksum(chain) else None
+        return _cut_by_checksums(shard, start, end) if ends_with_checksum else None
 
     return cut
+
+
+def _cut_by_checksums(shard: BytesLike, start: int, end: int) -> Pieces | None:
+    """Return the chunks that fill the bytes from ``start`` to ``end``, each with its CRC32C behind it, if any do."""
+    if end - start > _MOST_CUT:
+        return None
+    data = bytes(memoryview(shard)[start:end])
+    found = []
+    first, checksum = 0, 0
+    for place in range(len(data) - 4):
+        checksum = google_crc32c.extend(checksum, data[place : place + 1])
+        if checksum.to_bytes(4, "little") == data[place + 1 : place + 5] and place >= first:
+            found.append((start + first, place + 5 - first))
+            first, checksum = place + 5, 0
+        elif place < first:
+            checksum = 0  # these bytes are a checksum themselves
+    return found if first == len(data) else None
 
 
 def sound_at(shard: BytesLike, sharding: PreparedSharding) -> Callable[[int, int], bool]:

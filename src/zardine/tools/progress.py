@@ -1,0 +1,30 @@
+"""How far a tool is: the function that its caller gives, and what counts for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TypeAlias
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with the number of things that are done, and of all: from any thread, never twice at once."""
+
+
+class Steps:
+    """Count what is done, and tell a :data:`Progress`. May be called from any thread; the count never goes back."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+        self._guard = Lock()
+
+    def __call__(self, n: int = 1) -> None:
+        """Say that ``n`` more are done."""
+        with self._guard:
+            self._done += n
+            if self._progress is not None:
+                self._progress(self._done, self._total)
+
+
+__all__ = ["Progress", "Steps"]
