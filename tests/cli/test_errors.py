@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-import zardine.cli.open_node
+import zardine.cli.paths
 from zardine.cli.errors import REPORT, Settings, arguments, exit_code_of
 from zardine.errors import CorruptionError, ZarrUserWarning
 
@@ -76,7 +76,7 @@ def test_storage_options_are_json_or_text(run: Any, sharded: Path, monkeypatch: 
         given.update(storage_options)
         raise CorruptionError("enough")
 
-    monkeypatch.setattr(zardine.cli.open_node, "open_node", open_node)
+    monkeypatch.setattr(zardine.cli.paths, "open_node", open_node)
     words = [word for text in ("a=1", "b=true", "c=x=y", "d=", 'e={"f": [1]}') for word in ("--storage-option", text)]
     assert run("info", sharded, *words).stderr == "Error: enough\n"
     assert given == {"a": 1, "b": True, "c": "x=y", "d": "", "e": {"f": [1]}}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import ArgumentError, arguments, error_text
-from zardine.cli.missing_paths import missing
-from zardine.cli.options import json_option, node_option, path_argument
+from zardine.cli.options import json_option, node_option, parse_lengths, path_argument, whole_number
 from zardine.cli.output import counted
+from zardine.cli.paths import missing
 
 if TYPE_CHECKING:
     from zardine.tools.advise import Advice
@@ -46,8 +45,9 @@ def advise(
     """
     import zardine
 
-    is_shape = re.fullmatch(r"\d+(,\d+)*,?", place) is not None
-    shape: Any = tuple(int(each) for each in place.split(",") if each) if is_shape else place
+    lengths = parse_lengths(place.removesuffix(","), whole_number)
+    is_shape = lengths is not None and min(lengths) >= 0
+    shape: Any = lengths if is_shape else place
     if is_shape and dtype is None:
         raise ArgumentError(f"The shape {place} needs a DTYPE, too. A folder of that name is ./{place}.")
     if not is_shape and dtype is not None and not _exists(place):
@@ -85,6 +85,7 @@ def _weights(access: tuple[str, ...]) -> dict[str, float]:
     found: dict[str, float] = {}
     for text in access:
         name, equals, weight = text.partition("=")
+        name = _with_commas(name)
         if name in found:
             raise ArgumentError(f"--access {name!r} is given twice")
         try:
@@ -92,6 +93,13 @@ def _weights(access: tuple[str, ...]) -> dict[str, float]:
         except ValueError:
             raise ArgumentError(f"--access {text!r}: {weight!r} is not a number") from None
     return found
+
+
+def _with_commas(access: str) -> str:
+    """A read as the library takes it: of the lengths of a box, which may be typed as every shape, with commas."""
+    kind, _, text = access.partition(":")
+    lengths = parse_lengths(text, whole_number) if kind == "box" else None
+    return access if lengths is None else f"box:{','.join(map(str, lengths))}"
 
 
 def _print(advice: Advice) -> None:

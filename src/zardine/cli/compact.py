@@ -8,9 +8,9 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, arguments
-from zardine.cli.missing_paths import missing
 from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import counted
+from zardine.cli.paths import missing
 
 
 @click.command(cls=Command)
@@ -40,7 +40,7 @@ def compact(
 
         print_json(done.to_dict())
     else:
-        from zardine.cli.fault_lines import print_faults
+        from zardine.cli.output import print_faults
 
         print_faults(done.faults)
         if not quiet:

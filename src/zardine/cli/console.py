@@ -13,9 +13,12 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from zardine.cli.output import without_escapes
-
 _UNLIMITED: Final = 100_000
+
+
+def without_escapes() -> bool:
+    """Whether the user wants no terminal codes at all (https://no-color.org)."""
+    return bool(os.environ.get("NO_COLOR"))
 
 
 class _Console(Console):

@@ -3,21 +3,53 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from zardine.cli.base import Command
-from zardine.cli.convert_options import codecs_option, sizes_option
 from zardine.cli.errors import ArgumentError, arguments
-from zardine.cli.missing_paths import missing
-from zardine.cli.options import json_option, path_argument, quiet_option, storage_option
+from zardine.cli.options import ShapeType, json_option, path_argument, quiet_option, storage_option
+from zardine.cli.output import clean, counted
+from zardine.cli.paths import missing
 
 if TYPE_CHECKING:
+    from zardine.cli.output import Row
+    from zardine.metadata.formats import NodeMetadata
     from zardine.tools.convert import Conversion
     from zardine.tools.converting.in_place import InPlace
+    from zardine.tools.converting.plan import NodePlan
+
+
+def _sizes_option(name: str, words: tuple[str, ...], default: str, explained: str) -> Callable[[Any], Any]:
+    """``--chunks 100,100`` and its like: lengths, or a word."""
+    text = f"{explained}: lengths such as 100,100 for the arrays of two dimensions, or a word (usually '{default}')."
+    return click.option(f"--{name}", default=default, metavar="SIZES", type=ShapeType(*words), help=text)
+
+
+def _codecs_option(word: str, name: str) -> Callable[[Any], Any]:
+    """``--compressor zstd`` and its like: a name, JSON, or ``keep``, ``auto`` or ``none``; may be repeated."""
+
+    def parse(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
+        if len(values) == 1 and values[0] in ("keep", "auto", "none"):
+            return None if values[0] == "none" else values[0]
+        codecs = []
+        for value in values:
+            if value in ("keep", "auto", "none"):
+                raise click.BadParameter(f"{value!r} stands alone", ctx, param)
+            try:
+                codecs.append(json.loads(value) if value.startswith("{") else value)
+            except ValueError as error:
+                raise click.BadParameter(f"{value!r} is neither a name nor JSON: {error}", ctx, param) from None
+        return codecs or "auto"
+
+    text = (
+        f"A {word} of the new arrays: a codec's name or its JSON object; may be repeated. 'none' for none, 'keep' for "
+        "all that SRC has."
+    )
+    return click.option(f"--{word}", name, multiple=True, metavar="CODEC", callback=parse, help=text)
 
 
 @click.command(cls=Command)
@@ -26,10 +58,10 @@ if TYPE_CHECKING:
 @click.option("--path", "node", metavar="NODE", help="The node inside of SRC, such as 'group/array'.")
 @click.option("--target-path", metavar="NODE", help="The node inside of DST that is made.")
 @click.option("--zarr-format", type=int, default=3, metavar="N", help="The version of Zarr to be made: 3 or 2, or 1.")
-@sizes_option("chunks", "keep", "Of the new arrays, within their shards")
-@sizes_option("shards", "auto", "Of the new arrays; 'none' for none")
-@codecs_option("compressor", "compressors")
-@codecs_option("filter", "filters")
+@_sizes_option("chunks", ("auto", "keep"), "keep", "Of the new arrays, within their shards")
+@_sizes_option("shards", ("auto", "none"), "auto", "Of the new arrays; 'none' for none")
+@_codecs_option("compressor", "compressors")
+@_codecs_option("filter", "filters")
 @click.option("--checksum/--no-checksum", default=None, help="End every chunk of v3 with a crc32c (as a rule, yes).")
 @click.option("--objects-as-text", is_flag=True, help="Make text of Python objects, which all have to be text.")
 @click.option("--metadata-only", is_flag=True, help="Write documents of v3 beside the old ones in SRC; no DST.")
@@ -76,6 +108,7 @@ def convert(
         raise ArgumentError("--remove-old is for --metadata-only: a source that is copied stays as it is.")
     done: dict[str, Any] = {"dry_run": dry_run, "resumed": False}
     with arguments(), missing(src):
+        how["shards"] = None if how["shards"] == "none" else how["shards"]
         options = ConvertOptions(**how, objects="string" if objects_as_text else None)
         conversion: Conversion | InPlace
         if metadata_only:
@@ -136,9 +169,7 @@ _NO_TARGET = "--metadata-only works in SRC: leave out DST."
 
 
 def _print(conversion: Conversion | InPlace, done: Mapping[str, Any], *, quiet: bool, as_json: bool) -> None:
-    from zardine.cli.convert_facts import conversion_facts, plan_rows, summary
-
-    facts = {**conversion_facts(conversion), **done}
+    facts = {**_facts(conversion), **done}
     if as_json:
         from zardine.cli.output import print_json
 
@@ -146,6 +177,104 @@ def _print(conversion: Conversion | InPlace, done: Mapping[str, Any], *, quiet: 
     elif done["dry_run"]:
         from zardine.cli.output import print_facts
 
-        print_facts(plan_rows(facts))
+        print_facts(_rows(facts))
     elif not quiet:
-        print(summary(facts))
+        print(_summary(facts))
+
+
+def _facts(conversion: Conversion | InPlace) -> dict[str, Any]:
+    """Where from, where to, and every node before and after."""
+    from zardine.hierarchy.find import describe
+    from zardine.tools.convert import Conversion
+
+    if isinstance(conversion, Conversion):
+        source, target = describe(conversion.source, conversion.source_path), str(conversion.target)
+    else:
+        source = target = describe(conversion.store, conversion.path)
+    return {
+        "source": source,
+        "target": target,
+        "metadata_only": not isinstance(conversion, Conversion),
+        "nodes": [_plan_facts(plan) for plan in conversion.plans],
+    }
+
+
+def _rows(facts: Mapping[str, Any]) -> list[Row]:
+    """Every array before and after, and everything else to remark."""
+    rows: list[Row] = [("From", clean(facts["source"])), ("To", clean(facts["target"]))]
+    for node in facts["nodes"]:
+        remarks = [f"  {clean(remark)}" for remark in node["remarks"]]
+        if node["kind"] == "array":
+            before, after = (_line(node[side]) for side in ("from", "to"))
+            lines = [f"{_shape(node)}: {before}", "  stays as it is" if node["from"] == node["to"] else f"  → {after}"]
+            rows.append((clean(node["path"]), lines + remarks))
+        elif remarks:
+            rows.append((clean(node["path"]), ["group", *remarks]))
+    return rows
+
+
+def _summary(facts: Mapping[str, Any]) -> str:
+    """What was done, in a line."""
+    arrays = sum(node["kind"] == "array" for node in facts["nodes"])
+    what = f"{counted(arrays, 'array')} and {counted(len(facts['nodes']) - arrays, 'group')}"
+    if facts["metadata_only"]:
+        text = f"{what}: {counted(facts['documents'], 'document')} written"
+        text += f", {counted(facts['removed'], 'old one')} removed" if facts["removed"] else ""
+    else:
+        text = f"{what}, {counted(facts['objects'], 'object')}{', continued' if facts['resumed'] else ''}"
+    return f"{text}{', compared' if facts['compared'] else ''}: {clean(facts['target'])}"
+
+
+def _plan_facts(plan: NodePlan) -> dict[str, Any]:
+    return {
+        "path": f"/{plan.path}",
+        "kind": plan.source.node_type,
+        "shape": getattr(plan.source, "shape", None),
+        "from": _side(plan.source),
+        "to": _side(plan.target),
+        "remarks": plan.remarks,
+    }
+
+
+def _side(metadata: NodeMetadata) -> dict[str, Any]:
+    from zardine.cli.facts import regular, sharding_of
+    from zardine.metadata.documents import ArrayMetadata
+    from zardine.nodes.array import Array
+    from zardine.storage import MemoryStore
+
+    if not isinstance(metadata, ArrayMetadata):
+        return {"zarr_format": metadata.zarr_format, "consolidated": metadata.consolidated_metadata is not None}
+    array = Array(MemoryStore(), "", metadata)
+    inner = array.codecs if sharding_of(array) is None else array._inner_codecs()
+    return {
+        "zarr_format": metadata.zarr_format,
+        "data_type": metadata.data_type.to_json(),
+        "dimension_names": metadata.axis_names,
+        "fill_value": metadata.data_type.fill_to_json(metadata.fill)
+        if metadata.zarr_format == 3
+        else _stored(metadata),
+        "chunks": regular(array, "chunks"),
+        "shards": regular(array, "shards"),
+        "codecs": [codec.to_json() for codec in inner],
+        "chunk_key_encoding": metadata.chunk_key_encoding.to_json(),
+    }
+
+
+def _stored(metadata: Any) -> Any:
+    return metadata.older.fill_value
+
+
+def _line(side: Mapping[str, Any]) -> str:
+    chunks = "chunks of differing lengths" if side["chunks"] is None else f"chunks {side['chunks']}"
+    if side["shards"] is not None:
+        chunks = f"shards {side['shards']} of {side['chunks']}"
+    names = [codec["name"] for codec in side["codecs"] if codec["name"] != "bytes"]
+    return clean(f"v{side['zarr_format']} {chunks}, {', '.join(names) or 'no codecs'}")
+
+
+def _shape(node: Mapping[str, Any]) -> str:
+    from zardine.cli.describe import extension_text
+    from zardine.nodes.display import named_shape
+
+    after = node["to"]
+    return f"{clean(named_shape(node['shape'], after['dimension_names']))} {extension_text(after['data_type'])}"

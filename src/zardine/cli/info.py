@@ -40,7 +40,7 @@ def info(
     read, and without --complete not looked for either.
     """
     from zardine.cli.facts import request_facts
-    from zardine.cli.open_node import open_node
+    from zardine.cli.paths import open_node
     from zardine.storage import CountingStore
 
     found = open_node(path, node, storage_options=storage_options, zarr_format=zarr_format, counted=requests)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from zardine.cli.errors import ArgumentError, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 Decorator = Callable[[F], F]
+
+_BETWEEN: Final = re.compile(r"\s*[,xX×]\s*|\s+")
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class StorePathType(click.types.StringParamType):
@@ -25,6 +31,61 @@ class StorePathType(click.types.StringParamType):
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")]
+
+
+def parse_lengths(text: str, number: Callable[[str], T]) -> tuple[T, ...] | None:
+    """Return the numbers of a shape as people write it: ``4,4,16``, ``4x4x16``, ``4 4 16``, ``(4, 4, 16)``.
+
+    ``number`` makes one of its text, or raises ``ValueError``; then, and where there is none, ``None`` is returned.
+    """
+    text = text.strip()
+    if text[:1] + text[-1:] in ("()", "[]"):
+        text = text[1:-1].strip().removesuffix(",")
+    try:
+        return tuple(number(each) for each in _BETWEEN.split(text.strip()))
+    except ValueError:
+        return None
+
+
+def whole_number(text: str) -> int:
+    """Return the number that plain digits are. Raises ``ValueError`` for anything else that Python would take."""
+    if _WHOLE.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is no whole number")
+    return int(text)
+
+
+class ShapeType(click.types.StringParamType):
+    """A shape (see :func:`parse_lengths`) as a tuple; a number, which counts for every axis; or one of ``words``.
+
+    ``above``: the numbers have to be larger; ``number`` is ``float`` for sizes in units of positions.
+    """
+
+    name = "shape"
+
+    def __init__(
+        self,
+        *words: str,
+        above: int | None = None,
+        number: Callable[[str], float] = whole_number,
+        example: str = "100,100 or 100x100",
+    ) -> None:
+        self._words, self._above, self._number, self._example = words, above, number, example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The shape that was typed."""
+        if not isinstance(value, str):
+            return value
+        if value.lower() in self._words:
+            return value.lower()
+        lengths = parse_lengths(value, self._number)
+        if lengths is None or not all(self._is_allowed(each) for each in lengths):
+            known = "".join(f", nor {each!r}" for each in self._words)
+            limit = "" if self._above is None else f": numbers above {self._above}"
+            self.fail(f"{value!r} is not lengths such as {self._example}{known}{limit}", param, ctx)
+        return lengths[0] if len(lengths) == 1 else lengths
+
+    def _is_allowed(self, number: float) -> bool:
+        return self._above is None or self._above < number < math.inf
 
 
 def path_argument(name: str = "path") -> Decorator[Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from zardine.tools.report import Fault
 
 Row: TypeAlias = "tuple[str, str | Text | Sequence[str | Text]]"
 """A label and its value; several values stand one below the other."""
@@ -36,6 +37,17 @@ def print_facts(rows: Iterable[Row]) -> None:
                 whole.rstrip()
                 console.print(whole, soft_wrap=True)
                 start = Text(" " * margin)
+
+
+def print_faults(faults: Iterable[Fault], notes: Iterable[Fault] = (), label: str = "note") -> None:
+    """Print them, a line each: the faults first, then the notes, which ``label`` says what they are."""
+    from zardine.cli.console import make_console
+
+    console = make_console()
+    for word, style, found in (("fault", "bold red", faults), (label, "yellow", notes)):
+        for each in found:
+            console.print(word, style=style, end=" ")
+            console.print(clean(str(each)), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -98,16 +110,11 @@ def clean(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
-def counted(number: int, what: str) -> str:
-    """``1 fault``, ``2 faults``, ``1,000 faults``."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """``1 fault``, ``2 faults``, ``1,000 vertices``; ``many`` is the plural where that is not ``one`` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def cut(text: str, length: int) -> str:
     """``text``, ending in ``…`` where it is longer than ``length``."""
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def without_escapes() -> bool:
-    """Whether the user wants no terminal codes at all (https://no-color.org)."""
-    return bool(os.environ.get("NO_COLOR"))

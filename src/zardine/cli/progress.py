@@ -64,14 +64,19 @@ def progress(text: str, *, total: int | None = None, show: bool = True) -> Itera
 
     Without ``total`` the bar moves and counts. There is none where stderr is not a terminal.
     """
-    from zardine.cli.output import without_escapes
-
-    watched = sys.stderr is not None and sys.stderr.isatty() and not without_escapes()
-    advance = Advance(text, total, show=show and watched)
+    advance = Advance(text, total, show=show and _is_watched())
     try:
         yield advance
     finally:
         advance.close()
+
+
+def _is_watched() -> bool:
+    if sys.stderr is None or not sys.stderr.isatty():
+        return False
+    from zardine.cli.console import without_escapes
+
+    return not without_escapes()
 
 
 def _make_bar() -> Progress:

@@ -8,9 +8,9 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, arguments
-from zardine.cli.missing_paths import missing
 from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import counted
+from zardine.cli.paths import missing
 
 if TYPE_CHECKING:
     from zardine.tools.report import Repairs
@@ -79,7 +79,7 @@ def repair(
 
 
 def _print(done: Repairs, *, quiet: bool) -> None:
-    from zardine.cli.fault_lines import print_faults
+    from zardine.cli.output import print_faults
 
     print_faults((), () if quiet else done.actions, "action")
     print_faults(done.left)

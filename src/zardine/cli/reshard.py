@@ -9,9 +9,9 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, ArgumentError, arguments, print_error
-from zardine.cli.missing_paths import missing
-from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
+from zardine.cli.options import ShapeType, json_option, node_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import counted
+from zardine.cli.paths import missing
 from zardine.cli.signals import interruptible
 
 if TYPE_CHECKING:
@@ -21,8 +21,18 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @path_argument()
 @node_option()
-@click.option("--shards", metavar="SHAPE", help="The new shape, such as 512,512, or auto, or none. Needed.")
-@click.option("--chunks", metavar="SHAPE", help="Another shape of (inner) chunks, or auto; without, it stays.")
+@click.option(
+    "--shards",
+    type=ShapeType("auto", "none"),
+    metavar="SHAPE",
+    help="The new shape, such as 512,512, or auto, or none. Needed.",
+)
+@click.option(
+    "--chunks",
+    type=ShapeType("auto"),
+    metavar="SHAPE",
+    help="Another shape of (inner) chunks, or auto; without, it stays.",
+)
 @click.option("--codecs", metavar="JSON", help="Another chain of codecs of each chunk, a list as documents have it.")
 @click.option(
     "--to", "target", metavar="PATH", help="Write the array there, where nothing is, and leave the old one as it is."
@@ -42,8 +52,8 @@ if TYPE_CHECKING:
 def reshard(
     path: str,
     node: str | None,
-    shards: str | None,
-    chunks: str | None,
+    shards: int | tuple[int, ...] | str | None,
+    chunks: int | tuple[int, ...] | str | None,
     codecs: str | None,
     target: str | None,
     grace: float | None,
@@ -66,9 +76,9 @@ def reshard(
         raise ArgumentError("Give --shards: a shape such as 512,512, or auto, or none.")
     request: dict[str, Any] = {}
     if shards is not None:
-        request["shards"] = None if shards == "none" else _shape(shards, "--shards", "auto, or none")
+        request["shards"] = None if shards == "none" else shards
     if chunks is not None:
-        request["chunks"] = _shape(chunks, "--chunks", "or auto")
+        request["chunks"] = chunks
     if codecs is not None:
         request["codecs"] = _codecs(codecs)
     with arguments(), missing(path), interruptible(), progress("Writing objects", show=not (as_json or quiet)) as bar:
@@ -117,15 +127,6 @@ def _summary(done: Resharding) -> str:
             return "nothing to take back: no resharding was begun"
     how = ", of chunks as they were encoded" if done.encoded and done.objects else ""
     return f"{counted(done.objects, 'object')} written{how}"
-
-
-def _shape(text: str, option: str, others: str) -> Any:
-    if text == "auto":
-        return "auto"
-    try:
-        return tuple(int(each) for each in text.split(","))
-    except ValueError:
-        raise ArgumentError(f"{option} is a shape such as 512,512, {others}, not {text!r}") from None
 
 
 def _codecs(text: str) -> Any:

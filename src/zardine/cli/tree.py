@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, print_error
 from zardine.cli.options import json_option, node_option, path_argument, storage_option, zarr_format_option
+
+if TYPE_CHECKING:
+    from zardine.cli.progress import Advance
+    from zardine.nodes.array import Array
+    from zardine.nodes.group import Group
 
 
 @click.command(cls=Command)
@@ -33,18 +39,17 @@ def tree(
     Arrays are shown with data type, shape, chunks and shards. A node whose metadata cannot be read is marked, and the
     exit code is 1.
     """
-    from zardine.cli.open_node import open_node
+    from zardine.cli.paths import open_node
     from zardine.cli.progress import progress
-    from zardine.cli.tree_facts import broken_paths, tree_facts
     from zardine.errors import UnsupportedError
     from zardine.stores.url_text import without_password
 
     found = open_node(path, node, storage_options=storage_options, zarr_format=zarr_format)
     try:
         with progress("Looking at nodes", show=not as_json) as advance:
-            facts = tree_facts(found, level=level, attributes=attributes, advance=advance)
+            facts = _tree_facts(found, level=level, attributes=attributes, advance=advance)
         _print(facts, without_password(path), as_json=as_json)
-        broken = broken_paths(facts)
+        broken = _broken_paths(facts)
     except RecursionError:
         raise UnsupportedError(
             f"{path!r} is nested too deeply to be shown whole: --level N goes N levels down"
@@ -65,3 +70,31 @@ def _print(facts: dict[str, Any], path: str, *, as_json: bool) -> None:
 
         console = make_console()
         console.print(draw(facts, path, console.width))
+
+
+def _tree_facts(node: Array | Group, *, level: int | None, attributes: bool, advance: Advance) -> dict[str, Any]:
+    """The facts of a node; those of a group have ``children``, down to ``level`` levels below ``node``."""
+    from zardine.cli.facts import broken_facts, short_facts
+    from zardine.cli.walk import children
+    from zardine.nodes.group import Group
+
+    advance()
+    facts = short_facts(node)
+    if attributes:
+        facts["attributes"] = node.attrs.asdict()
+    if isinstance(node, Group) and level != 0:
+        below = None if level is None else level - 1
+        facts["children"] = [
+            broken_facts(f"{node.name.rstrip('/')}/{name}", child)
+            if isinstance(child, Exception)
+            else _tree_facts(child, level=below, attributes=attributes, advance=advance)
+            for name, child in children(node)
+        ]
+    return facts
+
+
+def _broken_paths(facts: Mapping[str, Any]) -> list[str]:
+    """Paths of the nodes that could not be opened."""
+    if facts["kind"] == "broken":
+        return [facts["path"]]
+    return [path for child in facts.get("children", ()) for path in _broken_paths(child)]

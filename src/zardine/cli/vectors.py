@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -10,9 +11,16 @@ import click
 
 from zardine.cli.base import Command, LazyCommand, LazyGroup
 from zardine.cli.errors import FAULTS, FINE, arguments
-from zardine.cli.missing_paths import missing
-from zardine.cli.options import json_option, path_argument, quiet_option, storage_option, traceback_option
-from zardine.cli.vectors_options import counted, place
+from zardine.cli.options import (
+    ShapeType,
+    json_option,
+    path_argument,
+    quiet_option,
+    storage_option,
+    traceback_option,
+)
+from zardine.cli.output import clean, counted
+from zardine.cli.paths import missing, store_at
 
 if TYPE_CHECKING:
     from zardine.vectors.findings import Finding
@@ -23,17 +31,18 @@ COMMANDS = {
     "info": LazyCommand("zardine.cli.vectors:info", "Describe the Zarr Vectors store at PATH."),
     "validate": LazyCommand("zardine.cli.vectors:validate", "Find every fault of the Zarr Vectors store at PATH."),
     "repair": LazyCommand("zardine.cli.vectors:repair", "Put right what can be put right in the store at PATH."),
-    "shard": LazyCommand("zardine.cli.vectors_changes:shard", "Pack the cells of the store at PATH into shards."),
-    "unshard": LazyCommand(
-        "zardine.cli.vectors_changes:unshard", "Store each cell of the store at PATH as a file of its own."
-    ),
-    "reshard": LazyCommand("zardine.cli.vectors_changes:reshard", "Change the shards of the store at PATH."),
-    "pyramid": LazyCommand("zardine.cli.vectors_changes:pyramid", "Make coarser levels in the store at PATH."),
+    "shard": LazyCommand("zardine.cli.vectors:shard", "Pack the cells of the store at PATH into shards."),
+    "unshard": LazyCommand("zardine.cli.vectors:unshard", "Store each cell of the store at PATH as a file of its own."),
+    "reshard": LazyCommand("zardine.cli.vectors:reshard", "Change the shards of the store at PATH."),
+    "pyramid": LazyCommand("zardine.cli.vectors:pyramid", "Make coarser levels in the store at PATH."),
     "import": LazyCommand("zardine.cli.vectors_files:import_file", _IMPORT),
     "export": LazyCommand("zardine.cli.vectors_files:export_file", _EXPORT),
 }
 
 _LONGEST: Final = 200
+
+CELLS: Final = ShapeType(above=0, example="8, or 4,4,16")
+"""Cells of a shard."""
 
 
 @click.group("vectors", cls=LazyGroup, lazy_commands=COMMANDS)
@@ -59,7 +68,7 @@ def info(path: str, storage_options: dict[str, Any], as_json: bool) -> None:
     from zardine.vectors import describe_store
 
     with arguments(), missing(path):
-        facts = describe_store(place(path, storage_options))
+        facts = describe_store(store_at(path, storage_options))
     if as_json:
         print_json(facts)
     else:
@@ -76,12 +85,12 @@ def validate(path: str, storage_options: dict[str, Any], quiet: bool, as_json: b
 
     Reads everything. The exit code is 1 if there are errors; warnings are what readers get along with.
     """
-    from zardine.cli.output import clean, print_json
+    from zardine.cli.output import print_json
     from zardine.cli.progress import progress
     from zardine.vectors import validate
 
     with arguments(), missing(path), progress("Checking levels", show=not (as_json or quiet)) as advance:
-        report = validate(place(path, storage_options), progress=advance.report)
+        report = validate(store_at(path, storage_options), progress=advance.report)
     if as_json:
         print_json({"ok": report.ok, "findings": _findings(report.findings), "vertex_counts": report.vertex_counts})
     else:
@@ -110,13 +119,13 @@ def repair(
     0. What is lost stays lost: take a copy first. What is left is shown as by 'zardine vectors validate', and then the
     exit code is 1.
     """
-    from zardine.cli.output import clean, print_json
+    from zardine.cli.output import print_json
     from zardine.cli.progress import progress
     from zardine.vectors import repair, validate
     from zardine.vectors.repairing import trial
 
     with arguments(), missing(path):
-        target = trial(place(path, storage_options)) if dry_run else place(path, storage_options, "r+")
+        target = trial(store_at(path, storage_options)) if dry_run else store_at(path, storage_options, "r+")
         with progress("Repairing levels", show=not (as_json or quiet)) as advance:
             lines = repair(target, drop_lost=drop_lost, progress=advance.report)
         with progress("Checking levels", show=not (as_json or quiet)) as advance:
@@ -138,13 +147,121 @@ def repair(
     return FAULTS if left else FINE
 
 
+@click.command("shard", cls=Command)
+@path_argument()
+@click.option("--shape", default="8", type=CELLS, metavar="CELLS", help="Cells of a shard: 8, or 4,4,16 (default: 8).")
+@storage_option()
+@quiet_option()
+@json_option()
+def shard(path: str, shape: int | tuple[int, ...], storage_options: dict[str, Any], quiet: bool, as_json: bool) -> None:
+    """Pack the cells of the store at PATH into shards.
+
+    Every array of every level. What is stored so already stays untouched; an interrupted run leaves a store that reads
+    complete, and the next one goes on.
+    """
+    _convert(path, shape, storage_options, quiet, as_json)
+
+
+@click.command("unshard", cls=Command)
+@path_argument()
+@storage_option()
+@quiet_option()
+@json_option()
+def unshard(path: str, storage_options: dict[str, Any], quiet: bool, as_json: bool) -> None:
+    """Store each cell of the store at PATH as a file of its own.
+
+    An interrupted run leaves a store that reads complete, and the next one goes on.
+    """
+    _convert(path, None, storage_options, quiet, as_json)
+
+
+@click.command("reshard", cls=Command)
+@path_argument()
+@click.argument("shape", type=ShapeType("none", above=0, example="8, or 4,4,16"))
+@storage_option()
+@quiet_option()
+@json_option()
+def reshard(
+    path: str, shape: int | tuple[int, ...] | str, storage_options: dict[str, Any], quiet: bool, as_json: bool
+) -> None:
+    """Change the shards of the store at PATH.
+
+    SHAPE is the number of cells of a shard: 8, or 4,4,16; 'none' for no shards.
+    """
+    _convert(path, None if shape == "none" else shape, storage_options, quiet, as_json)
+
+
+class _FactorType(click.FloatRange):
+    """A finite number from 1 on."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number.", param, ctx)
+        return number
+
+
+@click.command("pyramid", cls=Command)
+@path_argument()
+@click.option("--levels", type=click.IntRange(min=1), default=1, help="How many levels (default: 1).")
+@click.option("--factor", type=_FactorType(), default=2.0, help="How many times as large bins become (default: 2).")
+@click.option("--sparsity", type=_FactorType(), default=1.0, help="Keep one object in so many (default: 1, all).")
+@storage_option()
+@quiet_option()
+@json_option()
+def pyramid(
+    path: str,
+    levels: int,
+    factor: float,
+    sparsity: float,
+    storage_options: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Make coarser levels in the store at PATH.
+
+    All vertices of a bin become one, their mean. Levels that are there are made anew.
+    """
+    from zardine.cli.output import print_json
+    from zardine.cli.progress import progress
+    from zardine.vectors import build_pyramid, describe_store
+
+    with arguments(), missing(path), progress("Making levels", show=not (as_json or quiet)) as advance:
+        store = store_at(path, storage_options, "r+")
+        made = build_pyramid(store, factors=[(factor, sparsity)] * levels, progress=advance.report)
+    counts = {each["level"]: each["vertex_count"] for each in describe_store(store)["levels"]}
+    if as_json:
+        print_json({"levels": made, "vertex_counts": counts})
+    elif not quiet:
+        for level in made:
+            print(f"Level {level}: {counted(counts[level], 'vertex', 'vertices')}")
+
+
+def _convert(
+    path: str, shape: int | tuple[int, ...] | str | None, storage_options: dict[str, Any], quiet: bool, as_json: bool
+) -> None:
+    from zardine.cli.output import print_json
+    from zardine.cli.progress import progress
+    from zardine.vectors import reshard
+
+    with arguments(), missing(path), progress("Converting arrays", show=not (as_json or quiet)) as advance:
+        done = reshard(store_at(path, storage_options, "r+"), shape, progress=advance.report)
+    arrays, cells = (value for name, value in done.items() if name != "shard_shape")
+    if as_json:
+        print_json({"arrays": arrays, "cells": cells, "shard_shape": shape})
+    elif not quiet:
+        print(f"{counted(arrays, 'array')} converted, {counted(cells, 'cell')}")
+
+
 def _findings(found: Iterable[Finding]) -> list[dict[str, str]]:
     return [{name: getattr(each, name) for name in ("severity", "code", "place", "message")} for each in found]
 
 
 def _rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from zardine.cli.output import clean
-
     low, high = facts["bounds"]
     extents = [
         f"{axis.get('name')} {a:g} to {b:g} {axis.get('unit') or ''}".rstrip()

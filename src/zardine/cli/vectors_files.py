@@ -15,10 +15,11 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import arguments
-from zardine.cli.missing_paths import missing
-from zardine.cli.options import json_option, path_argument, quiet_option, storage_option
+from zardine.cli.options import ShapeType, json_option, path_argument, quiet_option, storage_option
+from zardine.cli.output import counted
+from zardine.cli.paths import missing, store_at
 from zardine.cli.signals import interruptible
-from zardine.cli.vectors_options import counted, parse_cells, parse_sizes, place
+from zardine.cli.vectors import CELLS
 
 _WITH_SHAPEFILES = (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qmd")
 """Endings of files that belong to a Shapefile, or would be taken for such."""
@@ -29,13 +30,11 @@ _WITH_SHAPEFILES = (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qm
 @path_argument()
 @click.option(
     "--chunk-shape",
-    callback=parse_sizes,
+    type=ShapeType(above=0, number=float, example="50, or 50,50,12.5"),
     metavar="SIZES",
     help="Size of a chunk in the units of FILE: 50, or 50,50,12.",
 )
-@click.option(
-    "--shard-shape", callback=parse_cells, metavar="CELLS", help="Cells of a shard: 8, or 4,4,16 (default: no shards)."
-)
+@click.option("--shard-shape", type=CELLS, metavar="CELLS", help="Cells of a shard: 8, or 4,4,16 (default: no shards).")
 @click.option("--compressor", metavar="NAME", help="Compress cells by this codec, such as zstd (default: by none).")
 @click.option("--overwrite", is_flag=True, help="Replace what is stored at PATH.")
 @storage_option()
@@ -112,7 +111,7 @@ def export_file(
     files = _files_of(target)
     _check_target(target, files, overwrite)
     with arguments():
-        store = place(path, storage_options)
+        store = store_at(path, storage_options)
     with interruptible(), missing(path), _replacing(files), _packages(), _remarks(quiet):
         export_vectors(store, file, level=level)
     size = sum(each.stat().st_size for each in files if each.exists())

@@ -8,9 +8,9 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, arguments
-from zardine.cli.missing_paths import missing
 from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import counted
+from zardine.cli.paths import missing
 
 if TYPE_CHECKING:
     from zardine.tools.report import Report
@@ -52,7 +52,7 @@ def verify(path: str, node: str | None, deep: bool, storage_options: dict[str, A
 
 
 def _print(report: Report, *, quiet: bool) -> None:
-    from zardine.cli.fault_lines import print_faults
+    from zardine.cli.output import print_faults
 
     print_faults(report.faults, () if quiet else report.notes)
     if not quiet:
