@@ -13,7 +13,7 @@ from zardine.cli.output import counted
 from zardine.cli.paths import missing
 
 if TYPE_CHECKING:
-    from zardine.tools.report import Report
+    from zardine.tools.verify import Verification
 
 
 @click.command(cls=Command)
@@ -51,7 +51,7 @@ def verify(path: str, node: str | None, deep: bool, storage_options: dict[str, A
     return FINE if report else FAULTS
 
 
-def _print(report: Report, *, quiet: bool) -> None:
+def _print(report: Verification, *, quiet: bool) -> None:
     from zardine.cli.output import print_faults
 
     print_faults(report.faults, () if quiet else report.notes)

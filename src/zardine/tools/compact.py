@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from zardine.tools.checking.chunk import flaw_of
 from zardine.tools.checking.scan import scan_existing
 from zardine.tools.checking.stored_object import StoredObject
 from zardine.tools.progress import Progress, Steps
-from zardine.tools.report import Fault, sort_faults
+from zardine.tools.report import Fault, Outcome, sort_faults
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
@@ -47,7 +47,7 @@ _UNKNOWN = ("document", "unknown", "store")
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(Outcome):
     """What :func:`zardine.compact` did. True where no shard was left out for being damaged."""
 
     shards: int
@@ -64,12 +64,14 @@ class Compaction:
         """How much smaller the shards are."""
         return self.bytes_before - self.bytes_after
 
-    def __bool__(self) -> bool:
+    @property
+    def ok(self) -> bool:
+        """Whether no shard was left out for being damaged."""
         return not self.faults
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON has it."""
-        return {**asdict(self), "bytes_won": self.bytes_won}
+        """Return it as JSON has it."""
+        return {**Outcome.to_dict(self), "bytes_won": self.bytes_won}
 
 
 def compact(

@@ -11,7 +11,7 @@ from typing import Final
 
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Reading, Store
-from zardine.tools.report import Fault
+from zardine.tools.report import Fault, action
 
 FOLDER: Final = "__zardine"
 JOURNAL: Final = "__zardine_reshard.json"
@@ -58,5 +58,5 @@ class Keeper:
                 continue
             if kept is None and not self.dry_run:
                 store.set(name, data)
-            return [Fault(f"/{path}", key, kind="kept", message=f"the object is kept as it was, as {name}")]
+            return [action(f"/{path}", key, kind="kept", message=f"the object is kept as it was, as {name}")]
         return []

@@ -24,7 +24,7 @@ from zardine.tools.checking.stored_object import StoredObject, check_objects
 from zardine.tools.hidden_keys import Keeper
 from zardine.tools.progress import Progress
 from zardine.tools.repair_shape import clear_beyond, remove_outside
-from zardine.tools.report import Fault, Flaw, Repairs, sort_faults
+from zardine.tools.report import Fault, Flaw, Repairs, action, sort_faults
 from zardine.tools.salvage.save import SavedChunk, SavedShard, save_chunk, save_shard
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class _Repair:
                 self._act("repaired", change, row)
 
     def _act(self, kind: str, message: str, row: int | None = None) -> None:
-        self.actions.append(self.stored.fault(Flaw(kind, message, row)))
+        self.actions.append(self.stored.fault(Flaw(kind, message, row, severity="action")))
 
     def _replace(self, old: Reading, data: Any, message: str, *, always_kept: bool = False) -> None:
         """Put ``data`` in the place of the object, or erase it."""
@@ -234,7 +234,7 @@ def _leftovers(store: Store, older_than: float) -> list[Fault]:
     if leftovers is None:
         return []
     message = "an unfinished file of a writer that died was removed"
-    return [Fault("/", each, kind="leftover", message=message) for each in leftovers(older_than)]
+    return [action("/", each, kind="leftover", message=message) for each in leftovers(older_than)]
 
 
 __all__ = ["repair"]

@@ -48,7 +48,7 @@ def remove_outside(store: Store, path: str, keeper: Keeper, actions: list[Fault]
             if not keeper.dry_run:
                 store.erase_version(fault.key, old.version)
             why = "it was outside of the array" if fault.kind == "outside" else "no document named it"
-            actions.append(replace(fault, kind="removed", message=why))
+            actions.append(replace(fault, kind="removed", message=why, severity="action"))
 
 
 def clear_beyond(stored: StoredObject, keeper: Keeper) -> list[Fault]:
@@ -67,9 +67,10 @@ def clear_beyond(stored: StoredObject, keeper: Keeper) -> list[Fault]:
         actions = keeper.keep(store, path, key, old)
         if not keeper.dry_run:
             _fill(fresh)
+    message = "values beyond the shape of the array gave way to the fill value"
     return [
         *actions,
-        fresh.fault(Flaw("cleared", "values beyond the shape of the array gave way to the fill value")),
+        fresh.fault(Flaw("cleared", message, severity="action")),
     ]
 
 

@@ -1,18 +1,21 @@
-"""What the tools say: faults and notes with their places, as frozen values."""
+"""What the tools say, of arrays and of Zarr Vectors: faults with their places, as frozen values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+Severity: TypeAlias = Literal["error", "warning", "action"]
+"""``error``: a fault; ``warning``: what is allowed, and perhaps not wanted; ``action``: what a repair did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong, or (among the notes of a report) worth knowing."""
+    """One thing that is wrong, or worth knowing, or that was done."""
 
     place: str
-    """Path of the node, with a leading slash."""
+    """Path of the node: with a leading slash; in a store of Zarr Vectors relative to it, empty for its root."""
     key: str | None = None
     """The store key."""
     chunk: tuple[int, ...] | None = None
@@ -20,46 +23,70 @@ class Fault:
     byte_range: tuple[int, int] | None = None
     """Offset and length in the stored object."""
     kind: str = ""
-    """One word for programs; ``docs/tools.md`` lists them."""
+    """One word for programs; ``docs/tools.md`` lists those of arrays."""
     message: str = ""
+    severity: Severity = "error"
+
+    @property
+    def code(self) -> str:
+        """The same as ``kind``."""
+        return self.kind
 
     def __str__(self) -> str:
-        words = [self.key if self.key is not None else self.place]
+        words = [self.key if self.key is not None else self.place or "root"]
         if self.chunk is not None:
             words.append(f"chunk {self.chunk}")
         if self.byte_range is not None:
             words.append(f"bytes {self.byte_range[0]} to {self.byte_range[0] + self.byte_range[1]}")
         return f"{', '.join(words)}: {self.kind}: {self.message}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it in the lists of a report, which say how severe it is."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "severity"}
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What :func:`zardine.verify` found. True where there are no faults."""
 
-    faults: tuple[Fault, ...]
-    notes: tuple[Fault, ...]
-    """What is allowed, and perhaps not wanted: unused space, shared bytes, objects kept by a repair."""
-    deep: bool
-    """Whether every chunk was decoded."""
-    nodes: int
-    objects: int
-    """Stored chunks and shards looked at."""
-    chunks: int
-    """Stored chunks, inner chunks of shards among them, looked at."""
-    nbytes: int
-    """Bytes read of them."""
+class Outcome:
+    """What is common to what the tools give: whether all is well, and a form for JSON. A frozen dataclass below it."""
+
+    __slots__ = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is nothing left to complain of: what it counts as, too, where a truth value is wanted."""
+        raise NotImplementedError
 
     def __bool__(self) -> bool:
-        return not self.faults
+        return self.ok
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON has it."""
-        return asdict(self)
+        """Return it as JSON has it."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        return {name: _plain(value) for name, value in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple) and any(isinstance(each, Fault) for each in value):
+        return tuple(each.to_dict() for each in value)
+    return value
 
 
 @dataclass(frozen=True, slots=True)
-class Repairs:
-    """What :func:`zardine.repair` did, or with ``dry_run`` would do. True where nothing is left to do."""
+class Report(Outcome):
+    """What was found. True where there are no faults."""
+
+    faults: tuple[Fault, ...]
+    notes: tuple[Fault, ...] = ()
+    """What is allowed, and perhaps not wanted: unused space, shared bytes, objects kept by a repair."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no faults; there may be notes."""
+        return not self.faults
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs(Outcome):
+    """What a repair did, or with ``dry_run`` would do. True where nothing is left to do."""
 
     actions: tuple[Fault, ...]
     """Kinds: ``repaired``, ``dropped`` (a chunk is empty now), ``kept`` (as it was), ``removed`` (it was outside of the
@@ -68,24 +95,32 @@ class Repairs:
     """Faults that are still there."""
     dry_run: bool
 
-    def __bool__(self) -> bool:
+    @property
+    def ok(self) -> bool:
+        """Whether no faults are left."""
         return not self.left
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON has it."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """A fault or note within one stored object, before its place is known."""
+    """A fault within one stored object, before its place is known."""
 
     kind: str
     message: str
     row: int | None = None
     """Row of the shard's index."""
     byte_range: tuple[int, int] | None = None
-    is_note: bool = False
+    severity: Severity = "error"
+
+
+def note(place: str, key: str | None = None, *, kind: str, message: str) -> Fault:
+    """Return something that is allowed, and perhaps not wanted."""
+    return Fault(place, key, kind=kind, message=message, severity="warning")
+
+
+def action(place: str, key: str | None = None, *, kind: str, message: str) -> Fault:
+    """Return something that a repair did."""
+    return Fault(place, key, kind=kind, message=message, severity="action")
 
 
 def sort_faults(faults: Iterable[Fault]) -> tuple[Fault, ...]:
@@ -93,4 +128,4 @@ def sort_faults(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     return tuple(sorted(faults, key=lambda each: (each.place, each.key or "", each.chunk or ())))
 
 
-__all__ = ["Fault", "Flaw", "Repairs", "Report", "sort_faults"]
+__all__ = ["Fault", "Flaw", "Outcome", "Repairs", "Report", "Severity", "action", "note", "sort_faults"]

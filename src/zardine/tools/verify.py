@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zardine.stores.base import Store
@@ -13,11 +14,26 @@ from zardine.tools.checking.outside import drop_passing
 from zardine.tools.checking.scan import scan_existing
 from zardine.tools.checking.stored_object import check_objects
 from zardine.tools.progress import Progress
-from zardine.tools.report import Fault, Report, sort_faults
+from zardine.tools.report import Fault, Report, note, sort_faults
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
     from zardine.nodes.group import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Verification(Report):
+    """What :func:`zardine.verify` found, and what it looked at. True where there are no faults."""
+
+    deep: bool = True
+    """Whether every chunk was decoded."""
+    nodes: int = 0
+    objects: int = 0
+    """Stored chunks and shards looked at."""
+    chunks: int = 0
+    """Stored chunks, inner chunks of shards among them, looked at."""
+    nbytes: int = 0
+    """Bytes read of them."""
 
 
 def verify(
@@ -27,7 +43,7 @@ def verify(
     deep: bool = True,
     progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
-) -> Report:
+) -> Verification:
     """Look at all that is stored at and below a node, and report every fault with its place.
 
     Looks at documents of every version of Zarr, consolidated metadata, keys that belong to nothing, the index of each
@@ -43,7 +59,7 @@ def verify(
     scanned.faults += check_consolidated(scanned.nodes)
     scanned.faults += _store_faults(found)
     checked = check_objects(found, scanned.objects, deep=deep, progress=progress)
-    return Report(
+    return Verification(
         faults=sort_faults(scanned.faults + [fault for each in checked for fault in each.faults]),
         notes=sort_faults(scanned.notes + [note for each in checked for note in each.notes] + _leftovers(found)),
         deep=deep,
@@ -66,7 +82,7 @@ def _leftovers(store: Store) -> list[Fault]:
     if leftovers is None:
         return []
     message = "left behind by a writer that died: zardine.repair removes it"
-    return [Fault("/", each, kind="leftover", message=message) for each in leftovers()]
+    return [note("/", each, kind="leftover", message=message) for each in leftovers()]
 
 
-__all__ = ["verify"]
+__all__ = ["Verification", "verify"]

@@ -22,7 +22,7 @@ NOTE = Flaw(
     "beyond",
     "it has values beyond the shape of the array, which a larger array would show: left by an append that was cut off, "
     "or by another program; zardine.repair clears them",
-    is_note=True,
+    severity="warning",
 )
 
 

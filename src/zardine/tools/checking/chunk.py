@@ -117,7 +117,7 @@ def flaw_of(error: DataError) -> Flaw:
 def _inner(sharding: PreparedSharding, row: int, found: Flaw) -> Flaw:
     layout = sharding.layout
     position = tuple(row // stride % count for stride, count in zip(layout.strides, layout.grid, strict=True))
-    return Flaw(found.kind, f"inner chunk {position} of it: {found.message}", is_note=found.is_note)
+    return Flaw(found.kind, f"inner chunk {position} of it: {found.message}", severity=found.severity)
 
 
 @lru_cache(maxsize=64)

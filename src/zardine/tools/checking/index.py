@@ -57,10 +57,10 @@ def _overlaps(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator[Fla
                 (start, end - start),
             )
     if shared:
-        yield Flaw("shared", f"{shared} inner chunks share the bytes of others", is_note=True)
+        yield Flaw("shared", f"{shared} inner chunks share the bytes of others", severity="warning")
     unused = high - low - _used(offsets, ends)
     if unused:
-        yield Flaw("unused", f"{unused} of {size} bytes are unused: zardine.compact drops them", is_note=True)
+        yield Flaw("unused", f"{unused} of {size} bytes are unused: zardine.compact drops them", severity="warning")
 
 
 def _distinct(index: ShardIndex, rows: Ints) -> tuple[Ints, Ints, Ints, int]:

@@ -38,7 +38,7 @@ from zardine.stores.base import Store
 from zardine.tools import hidden_keys
 from zardine.tools.checking.left_out import check_left_out
 from zardine.tools.checking.stored_object import StoredObject
-from zardine.tools.report import Fault
+from zardine.tools.report import Fault, note
 from zardine.tools.resharding.plan import KNOWN_ENCODINGS
 from zardine.tools.resharding.state import Journal, key_encodings, load_journal
 
@@ -81,7 +81,7 @@ def scan(store: Store, path: str) -> Scan:
             continue
         if UNFINISHED in names:
             message = "zardine.convert was interrupted: call it again to finish"
-            found.notes.append(Fault(f"/{here}", prefix + UNFINISHED, kind="unfinished", message=message))
+            found.notes.append(note(f"/{here}", prefix + UNFINISHED, kind="unfinished", message=message))
         for name in sorted(names - documents.names - {UNFINISHED}):
             found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))
         for each in reversed(prefixes):
@@ -168,7 +168,7 @@ def _steady_array(store: Store, path: str, prefix: str, documents: _Documents, n
         if not documents.is_array:
             return documents, node
     message = "it was resharded or replaced again and again meanwhile: its chunks were not looked at"
-    return documents, Scan(nodes=node.nodes, notes=[Fault(f"/{path}", kind="busy", message=message)])
+    return documents, Scan(nodes=node.nodes, notes=[note(f"/{path}", kind="busy", message=message)])
 
 
 def _has_changed(source: ArraySource) -> bool:
@@ -181,7 +181,7 @@ def _has_changed(source: ArraySource) -> bool:
 
 def _nonstandard(path: str, key: str, notes: list[Problem]) -> list[Fault]:
     return [
-        Fault(f"/{path}", key, kind="nonstandard", message=f"{note}; other programs may refuse it") for note in notes
+        note(f"/{path}", key, kind="nonstandard", message=f"{each}; other programs may refuse it") for each in notes
     ]
 
 
@@ -311,7 +311,7 @@ def _reserved(path: str, key: str, name: str) -> Fault:
         "reserved",
         "a name with two underscores is reserved and not looked at",
     )
-    return Fault(f"/{path}", key, kind=kind, message=message)
+    return note(f"/{path}", key, kind=kind, message=message)
 
 
 __all__ = ["Scan", "chunk_places", "scan", "scan_existing"]

@@ -66,9 +66,11 @@ class StoredObject:
         chunk = None
         if found.row is not None:
             chunk = self.chunk_of(found.row)
-        elif self.source.layout.sharding is None and not found.is_note:
+        elif self.source.layout.sharding is None and found.severity != "warning":
             chunk = self.coordinates
-        return Fault(f"/{self.source.path}", self.key, chunk, found.byte_range, found.kind, found.message)
+        return Fault(
+            f"/{self.source.path}", self.key, chunk, found.byte_range, found.kind, found.message, found.severity
+        )
 
     def chunk_of(self, row: int) -> tuple[int, ...]:
         """Grid coordinates of the inner chunk in a row of the index."""
@@ -143,14 +145,14 @@ def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: 
         except ArrayChangedError:
             checked = Checked()
             message = "its array was resharded or replaced meanwhile: look again"
-            checked.notes.append(stored.fault(Flaw("busy", message, is_note=True)))
+            checked.notes.append(stored.fault(Flaw("busy", message, severity="warning")))
             return checked
         except StoreError as error:
             checked = Checked()
             checked.faults.append(stored.fault(Flaw("store", str(error))))
             return checked
     checked = Checked()
-    checked.notes.append(stored.fault(Flaw("busy", "it was written again and again meanwhile", is_note=True)))
+    checked.notes.append(stored.fault(Flaw("busy", "it was written again and again meanwhile", severity="warning")))
     return checked
 
 
@@ -174,7 +176,7 @@ def _look(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) ->
         _chunk(stored, checked, deep) if layout is None else _shard(stored, layout, checked, deep, most_bytes, threads)
     )
     for each in found:
-        (checked.notes if each.is_note else checked.faults).append(stored.fault(each))
+        (checked.notes if each.severity == "warning" else checked.faults).append(stored.fault(each))
     return checked
 
 
@@ -247,7 +249,7 @@ def _shard(
             row, (within, at, length) = int(batch[i]), places[i].tolist()
             data = memoryview(part.parts[within])[at : at + length]
             wrong = list(check_chunk(chain, data, deep=deep)) if doubtful[i] else []
-            mine += [Flaw(each.kind, each.message, row, _range(index, row), each.is_note) for each in wrong]
+            mine += [Flaw(each.kind, each.message, row, _range(index, row), each.severity) for each in wrong]
             if beyond[i] and not wrong and not is_beyond:
                 is_beyond = has_values_beyond(stored.source, chain, stored.chunk_of(row), data)
         with guard:

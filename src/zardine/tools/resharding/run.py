@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.tools.progress import Progress
+from zardine.tools.report import Outcome
 from zardine.tools.resharding.move import count, move, object_bytes, region_of, sources_of
 from zardine.tools.resharding.plan import moves_encoded, new_metadata
 from zardine.tools.resharding.state import Journal, Sources, journal_key, key_encodings
@@ -31,7 +32,7 @@ _UNKNOWN: Final[Sources] = {"": "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
-class Resharding:
+class Resharding(Outcome):
     """What :func:`zardine.reshard` did. False where others wrote to old objects when it was too late."""
 
     objects: int
@@ -46,12 +47,10 @@ class Resharding:
     """``resharded``; ``unchanged`` (it was stored so already); ``finished`` (an earlier run had left nothing to do but
     erase old objects); ``cancelled``; ``nothing`` (there was nothing to cancel)."""
 
-    def __bool__(self) -> bool:
+    @property
+    def ok(self) -> bool:
+        """Whether nobody wrote to old objects when it was too late."""
         return not self.late
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON has it."""
-        return asdict(self)
 
 
 def without_copying(outcome: str, late: tuple[str, ...] = ()) -> Resharding:

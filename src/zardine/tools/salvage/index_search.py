@@ -156,7 +156,7 @@ def sound_at(shard: BytesLike, sharding: PreparedSharding) -> Callable[[int, int
 
     def is_sound(offset: int, length: int) -> bool:
         found = check_chunk(sharding.chain, view[offset : offset + length], deep=True)
-        return all(each.is_note for each in found)
+        return all(each.severity != "error" for each in found)
 
     return is_sound
 

@@ -118,7 +118,7 @@ def _saved(
 
 def save_chunk(data: BytesLike, chain: CodecChain, *, drop: bool = False) -> SavedChunk:
     """A chunk that is readable, or is a shard that can be made so."""
-    wrong = next((found for found in check_chunk(chain, data, deep=True) if not found.is_note), None)
+    wrong = next((found for found in check_chunk(chain, data, deep=True) if found.severity == "error"), None)
     if wrong is None:
         return SavedChunk(data)
     sharding = nested_sharding(chain)
