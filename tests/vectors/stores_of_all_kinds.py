@@ -74,7 +74,7 @@ def mesh(store: Any, **layout: Any) -> None:
 
 def at_once(monkeypatch: Any) -> None:
     """Let readers not wait for writers that may be at work: what is wrong in these tests stays wrong."""
-    for module in ("reading.steady_cells", "reading.steady_tables", "reading.rereading", "checking", "parametric"):
+    for module in ("storing.steady", "reading.rereading", "validation.validate", "parametric"):
         monkeypatch.setattr(f"zardine.vectors.{module}.WAITS", (0.0,))
 
 

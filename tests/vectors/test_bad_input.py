@@ -22,7 +22,7 @@ from zardine.errors import (
 )
 from zardine.storage import MemoryStore
 from zardine.vectors.format.fragment_index import decode_index, encode_indexes
-from zardine.vectors.format.link_cells import decode_links
+from zardine.vectors.format.links import decode_links
 from zardine.vectors.format.manifests import decode_manifests, encode_manifests
 from zardine.vectors.format.ragged import starts_of
 

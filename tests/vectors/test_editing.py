@@ -17,9 +17,8 @@ from zardine.vectors.changing import appending
 from zardine.vectors.content.plan import Node
 from zardine.vectors.format.documents import LEVEL
 from zardine.vectors.format.fragment_index import encode_indexes
-from zardine.vectors.storing.rebuilding import rebuild
 from zardine.vectors.storing.store import VectorStore
-from zardine.vectors.storing.transactions import replace_nodes
+from zardine.vectors.storing.transactions import rebuild, replace_nodes
 
 RNG = np.random.default_rng(3)
 OLD, NEW = RNG.uniform(0, 50, (80, 3)), RNG.uniform(-90, 120, (40, 3))

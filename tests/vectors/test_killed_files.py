@@ -15,7 +15,7 @@ from effort import SOAK
 from vectors.geometry_samples import Killed, rows
 from zardine import vectors
 from zardine.storage import LocalStore
-from zardine.vectors.storing import fresh_files
+from zardine.vectors.storing import cell_bytes
 
 P = np.random.default_rng(5).uniform(0, 100, (20, 2))
 
@@ -39,17 +39,17 @@ def mortal_files(monkeypatch: pytest.MonkeyPatch, changes: int) -> Iterator[None
 
     class Files:
         def __getattr__(self, name: str) -> Any:
-            return getattr(fresh_files_os, name)
+            return getattr(real, name)
 
         def write(self, file: int, data: memoryview) -> int:
             if left[0] == 0:
-                fresh_files_os.write(file, data[: len(data) // 2])
+                real.write(file, data[: len(data) // 2])
             live()
-            return fresh_files_os.write(file, data)
+            return real.write(file, data)
 
-    fresh_files_os = fresh_files.os
+    real = cell_bytes.os
     with monkeypatch.context() as patch:
-        patch.setattr(fresh_files, "os", Files())
+        patch.setattr(cell_bytes, "os", Files())
         for name in ("set", "set_pieces", "erase", "erase_prefix"):
             patch.setattr(LocalStore, name, guarded(getattr(LocalStore, name)))
         yield

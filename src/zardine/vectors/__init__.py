@@ -15,8 +15,7 @@ The layout is that of Zarr Vectors 0.9.2. How a store is built:
   :mod:`~zardine.vectors.format.manifests`, …). They do no I/O.
 - :class:`~zardine.vectors.storing.cells.CellArray` reads and writes many cells with one call of a zardine array.
 - Nothing is changed in place. A new store counts once its root document is written; conversions and changes are stored
-  beside what is there and take its place by one write (:mod:`~zardine.vectors.storing.rebuilding`,
-  :mod:`~zardine.vectors.storing.transactions`).
+  beside what is there and take its place by one write (:mod:`~zardine.vectors.storing.transactions`).
 """
 
 from typing import TYPE_CHECKING
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from zardine.vectors.changing.editing import delete as delete
     from zardine.vectors.changing.editing import move_vertices as move_vertices
     from zardine.vectors.changing.editing import set_attribute as set_attribute
-    from zardine.vectors.cross_levels import read_cross_level_links as read_cross_level_links
-    from zardine.vectors.describing import describe_store as describe_store
     from zardine.vectors.findings import Finding as Finding
     from zardine.vectors.findings import Report as Report
     from zardine.vectors.graphs import read_graph as read_graph
@@ -45,6 +42,8 @@ if TYPE_CHECKING:
     from zardine.vectors.inspecting import FragmentTable as FragmentTable
     from zardine.vectors.inspecting import GroupTable as GroupTable
     from zardine.vectors.inspecting import ObjectTable as ObjectTable
+    from zardine.vectors.inspecting import describe_store as describe_store
+    from zardine.vectors.inspecting import read_cross_level_links as read_cross_level_links
     from zardine.vectors.inspecting import read_fragments as read_fragments
     from zardine.vectors.inspecting import read_groups as read_groups
     from zardine.vectors.inspecting import read_objects as read_objects
@@ -76,21 +75,25 @@ _exports = Exports(
     {
         "validation.validate": ("validate",),
         "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
-        "cross_levels": ("read_cross_level_links",),
-        "describing": ("describe_store",),
         "changing.editing": (
-            *("append_graph", "append_mesh", "append_points", "append_polylines", "append_skeleton"),
-            *("delete", "move_vertices", "set_attribute"),
+            *("append_graph", "append_mesh", "append_points", "append_polylines"),
+            *("append_skeleton", "delete", "move_vertices", "set_attribute"),
         ),
         "findings": ("Finding", "Report"),
-        "graphs": ("read_graph", "read_mesh", "read_skeleton", "write_graph", "write_mesh", "write_skeleton"),
+        "graphs": (
+            *("read_graph", "read_mesh", "read_skeleton", "write_graph", "write_mesh"),
+            *("write_skeleton",),
+        ),
         "parametric": ("ParametricObject", "read_parametric_objects", "write_parametric_objects"),
         "points": ("read_points", "write_points"),
         "polylines": ("read_lines", "read_polylines", "write_lines", "write_polylines"),
         "pyramid": ("build_pyramid",),
         "repairing": ("repair",),
         "results": ("Graph", "Mesh", "Points", "Polylines", "Skeleton"),
-        "inspecting": ("FragmentTable", "GroupTable", "ObjectTable", "read_fragments", "read_groups", "read_objects"),
+        "inspecting": (
+            *("FragmentTable", "GroupTable", "ObjectTable", "describe_store"),
+            *("read_cross_level_links", "read_fragments", "read_groups", "read_objects"),
+        ),
     },
 )
 

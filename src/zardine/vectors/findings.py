@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 
 from zardine.errors import ZardineError
 from zardine.public_names import public
+from zardine.vectors.storing.store_states import NOT_ON_PURPOSE
 
 T = TypeVar("T")
 
@@ -66,10 +67,6 @@ def error(code: str, place: str, message: str) -> Finding:
 def warning(code: str, place: str, message: str) -> Finding:
     """Something to look at."""
     return Finding("warning", code, place, message)
-
-
-NOT_ON_PURPOSE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, MemoryError)
-"""What code that meets values it was not made for may raise, beside the errors of zardine."""
 
 
 def unexpected(fault: BaseException) -> str:

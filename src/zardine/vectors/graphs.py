@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.new_objects import StoreOptions, object_rows, prepare, store_content
-from zardine.vectors.content.arguments import checked_positions, plain_array
+from zardine.vectors.changing.creating import StoreOptions, object_rows, prepare, store_content
+from zardine.vectors.content.arguments import checked_links, checked_positions, one_of, plain_array
 from zardine.vectors.content.columns import Column, columns_of
-from zardine.vectors.content.content import Content, Links
+from zardine.vectors.content.content import Links
 from zardine.vectors.content.point_content import by_object
-from zardine.vectors.content.run_content import inverse, skeleton_content
+from zardine.vectors.content.run_content import inverse, parents_of, skeleton_content
 from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.ragged import Ints, unique_rows
 from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, run_query, values_of
@@ -225,28 +225,6 @@ def read_skeleton(
     return read_steadily(path, level, lambda opened: _in_space(opened, query, world))
 
 
-def parents_of(content: Content, links: Links | None) -> Ints:
-    """For each row its parent, -1 for none: the row before it in its fragment, unless a link says another."""
-    parents = np.full(len(content.positions), -1, np.int64)
-    rows, starts = content.fragments.rows, content.fragments.starts
-    if len(rows):
-        parents[rows[1:]] = rows[:-1]
-        parents[rows[starts[:-1][np.diff(starts) > 0]]] = -1
-    if links is None:
-        return parents
-    if links.directed:  # programs that write skeletons piece by piece link across chunks in either direction
-        for child, other in links.endpoints[(links.endpoints >= 0).all(axis=1)].tolist():
-            if parents[child] < 0 or parents[other] >= 0:
-                parents[child] = other
-            else:
-                parents[other] = child
-        return parents
-    children = links.endpoints[:, 0]
-    known = children >= 0
-    parents[children[known]] = links.endpoints[known, 1]
-    return parents
-
-
 def _write(
     path: StoreLike,
     kind: str,
@@ -274,27 +252,6 @@ def _write(
     endpoints = stored[links] if len(links) else links
     content = content.changed(links={0: Links(endpoints, of_links)}, groups=found_groups)
     store_content(path, content, kind, chosen, settings)
-
-
-def one_of(attributes: Any, same: Any, name: str) -> Any:
-    """The attributes of links, which may be given by either of two names. Raises :class:`DataError` for both."""
-    if attributes is not None and same is not None:
-        raise DataError(f"link_attributes and {name} are the same: give one of them")
-    return same if attributes is None else attributes
-
-
-def checked_links(links: Any, what: str, least: int) -> Ints:
-    """Edges ``(E, 2)``, or faces of ``least`` 3 corners or more. Raises :class:`~zardine.errors.DataError`."""
-    array = plain_array(links, what)
-    if array.size == 0 and array.ndim < 2:
-        array = np.zeros((0, least), np.int64)
-    good = array.ndim == 2 and (array.shape[1] == 2 if least == 2 else 3 <= array.shape[1] <= 12)
-    if not good or (array.dtype.kind not in "iu" and array.size):
-        shape = "(E, 2)" if least == 2 else "(F, 3), or up to 12 corners"
-        raise DataError(f"{what} are integers of shape {shape}, not {array.dtype} of shape {array.shape}")
-    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
-        raise DataError(f"{what}: {int(array.max())} does not fit in 64 bits with a sign")
-    return array.astype(np.int64)
 
 
 def _links(found: Found, width: int, names: Names) -> tuple[Ints, dict[str, npt.NDArray[Any]]]:

@@ -1,4 +1,4 @@
-"""Reading what levels say of objects, groups and fragments."""
+"""What is in a store: plain facts, objects, groups, fragments, and links between levels."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.errors import ArrayChangedError, SelectionError
 from zardine.nodes.array import Array
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.reading.loading import load_cells
+from zardine.vectors.reading.loading_links import load_cross_links
 from zardine.vectors.reading.loading_objects import load_groups, load_manifests, load_tables
 from zardine.vectors.reading.query import ALL
-from zardine.vectors.reading.rereading import read_steadily
+from zardine.vectors.reading.rereading import open_level, read_steadily
 from zardine.vectors.results import Arrays
-from zardine.vectors.storing.store import Level
+from zardine.vectors.storing.level_nodes import cell_arrays
+from zardine.vectors.storing.store import Level, VectorStore
 
 
 @public("zardine.vectors")
@@ -104,3 +107,84 @@ def read_fragments(path: StoreLike, *, level: int = 0) -> FragmentTable:
     chunks = np.repeat(content.keys, np.diff(content.fragments.before), axis=0)
     values = {name: column.decoded() for name, column in content.fragment_attributes.items()}
     return FragmentTable(chunks, np.diff(content.fragments.starts), values)
+
+
+def describe_store(path: StoreLike) -> dict[str, Any]:
+    """The facts of a store and of each level, for people and programs; reads documents only.
+
+    ``geometry_types``, ``crs``, ``axes``, ``bounds``, ``chunk_shape``, ``bin_shape``, ``format_version``, and
+    ``levels``: of each ``level``, ``vertex_count``, ``chunk_shape``, ``grid_shape``, ``chunks`` (with vertices),
+    ``dtype``, ``shard_shape``, ``compressors`` (of the vertices), ``shard_shapes`` (of each array of cells, by its
+    path), ``objects``, ``links`` and names of attributes.
+    """
+    owner = VectorStore.open(path)
+    root = owner.root
+    return {
+        "path": owner.name,
+        "format_version": root.block.get("zv_version"),
+        "geometry_types": list(root.geometry_types),
+        "crs": root.block.get("crs"),
+        "axes": [dict(axis) for axis in root.axes],
+        "bounds": [list(corner) for corner in root.bounds],
+        "chunk_shape": list(root.chunk_shape),
+        "bin_shape": list(root.bin_shape),
+        "links_convention": root.links_convention,
+        "notes": root.attributes.get("notes"),
+        "levels": [_facts_of(owner.level(number)) for number in owner.finished_levels()],
+    }
+
+
+def _facts_of(level: Level) -> dict[str, Any]:
+    vertices = level.cells("vertices")
+    objects, groups = level.attributes("object_index"), level.attributes("groups")
+    about = level.attributes("links/0")
+    return {
+        "level": level.document.level,
+        "vertex_count": level.document.vertex_count,
+        "chunk_shape": list(level.document.chunk_shape),
+        "grid_shape": None if vertices is None else list(vertices.array.shape),
+        "chunks": None if vertices is None else vertices.count(),
+        "dtype": None if vertices is None else vertices.attributes.get("dtype"),
+        "shard_shape": None if vertices is None or vertices.array.shards is None else list(vertices.array.shards),
+        "shard_shapes": {
+            name: None if array.array.shards is None else list(array.array.shards) for name, array in cell_arrays(level)
+        },
+        "compressors": [] if vertices is None else [codec.name for codec in vertices.array.compressors],
+        "objects": None if objects is None else objects.get("num_objects"),
+        "groups": None if groups is None else groups.get("num_groups"),
+        "links": None if about is None else about.get("num_links"),
+        "vertex_attributes": level.names("vertex_attributes"),
+        "object_attributes": level.names("object_attributes"),
+        "link_attributes": level.names("link_attributes"),
+        "fragment_attributes": level.names("fragment_attributes"),
+    }
+
+
+def read_cross_level_links(path: StoreLike, level: int, delta: int = 1) -> npt.NDArray[np.int64]:
+    """Links from ``level`` to ``level + delta``: ``(M, 2)`` rows of vertices on the one and on the other.
+
+    Rows count the vertices in the order in which :func:`read_points` gives a whole level. Raises
+    :class:`~zardine.errors.SelectionError` where there are no such levels or links.
+    """
+    if isinstance(delta, bool) or not isinstance(delta, int | np.integer) or delta == 0:
+        raise SelectionError(f"delta is a number of levels up or down, not {delta!r}")
+    return read_steadily(path, level, lambda own: _cross_level_links(path, own, int(delta)))
+
+
+def _cross_level_links(path: StoreLike, own: Level, delta: int) -> npt.NDArray[np.int64]:
+    level = own.document.level
+    if level + delta < 0:
+        raise SelectionError(f"{own.owner.name} has no level {level + delta}")
+    other = open_level(path, level + delta)
+    content, its = load_cells(own), load_cells(other)
+    links = load_cross_links(own, content, its, other, delta)
+    if links is None:
+        raise SelectionError(f"{own.owner.name} has no links from level {level} to level {level + delta}")
+    if not other.is_current():
+        raise ArrayChangedError(f"level {level + delta} of {own.owner.name} was changed while it was read")
+    found = links.endpoints.copy()
+    for column, each in ((0, content), (1, its)):
+        number = np.full(len(each.positions) + 1, -1, np.int64)
+        number[:-1][each.visible()] = np.arange(int(each.visible().sum()))
+        found[:, column] = number[found[:, column]]
+    return found[(found >= 0).all(axis=1)]

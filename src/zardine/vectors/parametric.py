@@ -30,8 +30,7 @@ from zardine.vectors.findings import Finding, warning
 from zardine.vectors.format.layouts import table_metadata
 from zardine.vectors.storing.cell_bytes import find_cells
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.steady import WAITS
-from zardine.vectors.storing.steady_tables import read_table
+from zardine.vectors.storing.steady import WAITS, read_table
 from zardine.vectors.storing.store import PENDING, VectorStore
 from zardine.vectors.storing.transactions import carry_out, replace_below
 

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.creating import NewStore, checked_bounds, grid_of, write_store
+from zardine.vectors.changing.creating import NewStore, checked_bounds, write_store
 from zardine.vectors.content.arguments import checked_ids, checked_positions, checked_shapes
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Content
+from zardine.vectors.content.plan import grid_of
 from zardine.vectors.content.point_content import binned_points, groups_of, object_points
 from zardine.vectors.format.documents import plain_axes
 from zardine.vectors.format.layouts import layout_from

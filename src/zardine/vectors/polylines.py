@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.new_objects import StoreOptions, new_objects, prepare, store_content
+from zardine.vectors.changing.creating import StoreOptions, new_objects, prepare, store_content
 from zardine.vectors.content.arguments import checked_positions, plain_array
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content

@@ -14,14 +14,19 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.creating import grid_of, level_attributes
-from zardine.vectors.changing.level_replacing import load_whole
-from zardine.vectors.changing.levels import begin_level, describe_levels, end_level, erase_levels, forget_levels
+from zardine.vectors.changing.levels import (
+    begin_level,
+    describe_levels,
+    end_level,
+    erase_levels,
+    forget_levels,
+    load_whole,
+)
 from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.content.arguments import shown
 from zardine.vectors.content.content import Content, Fragments, Links, Objects
 from zardine.vectors.content.link_placement import anchors_for, place_links
-from zardine.vectors.content.plan import Grid, Node, group, plan_level, plan_links
+from zardine.vectors.content.plan import Grid, Node, grid_of, group, level_attributes, plan_level, plan_links
 from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.ragged import Ints, row_numbers, starts_of, unique_rows
 from zardine.vectors.storing.store import UNFINISHED, Level, VectorStore

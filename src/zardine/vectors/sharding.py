@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -10,23 +10,18 @@ import numpy as np
 
 from zardine.errors import DataError
 from zardine.hierarchy.update import update_node
-from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.documents import GroupMetadata
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.format.layouts import SHARDED_NOTE, cells_metadata, fitting_shards, shards_from
 from zardine.vectors.reading.presence import check_whole
-from zardine.vectors.storing.cells import NONEMPTY, CellArray, child, key_texts
-from zardine.vectors.storing.rebuilding import cells_node, rebuild, reopened, settle
-from zardine.vectors.storing.store import Level, VectorStore
-from zardine.vectors.storing.transactions import finish
+from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.level_nodes import cell_arrays
+from zardine.vectors.storing.store import VectorStore
+from zardine.vectors.storing.transactions import cells_node, finish, rebuild, settle
 
 Progress = Callable[[int, int], object] | None
-
-_NO_CELLS = ("object_index", "object_attributes", "groups", "group_attributes")
-_FAMILIES = (
-    *("vertices", "vertex_attributes", "vertex_fragments", "fragment_attributes"),
-    *("links", "link_attributes", "link_fragments", "cross_chunk_links", "cross_chunk_link_attributes"),
-)
 
 
 def shard_store(
@@ -92,25 +87,6 @@ def get_shard_info(path: StoreLike) -> dict[str, dict[str, Any]]:
                 "compressors": [codec.name for codec in array.array.compressors],
             }
     return found
-
-
-def cell_arrays(level: Level, below: str = "") -> Iterator[tuple[str, CellArray]]:
-    """Every array of a level with one cell for each chunk, by its path below the level."""
-    for name in level.names(below):
-        relative = f"{below}/{name}" if below else name
-        if relative in _NO_CELLS:
-            continue
-        node = level.node(relative)
-        if isinstance(node, GroupMetadata):
-            yield from cell_arrays(level, relative)
-        elif isinstance(node, ArrayMetadata) and has_cells(relative, node):
-            yield relative, reopened(level.owner.store, child(level.path, relative), node)
-
-
-def has_cells(relative: str, node: ArrayMetadata) -> bool:
-    """Whether an array below a level is one with a cell for each chunk, and not one of somebody's own."""
-    ours = relative.split("/")[0] in _FAMILIES or "zv_array" in node.attributes or NONEMPTY in node.attributes
-    return ours and node.data_type.name in ("bytes", "variable_length_bytes")
 
 
 @alone

@@ -15,15 +15,14 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.level_replacing import kind_of, load_whole, open_to_change, replace_level
-from zardine.vectors.changing.new_objects import new_objects, object_rows
+from zardine.vectors.changing.creating import new_objects, object_rows
+from zardine.vectors.changing.levels import kind_of, load_whole, open_to_change, replace_level
 from zardine.vectors.changing.one_writer import alone
-from zardine.vectors.content.arguments import checked_ids, checked_positions
-from zardine.vectors.content.changes import merge
+from zardine.vectors.content.arguments import checked_ids, checked_links, checked_positions, one_of
+from zardine.vectors.content.changes import LINES, merge, plain_points
 from zardine.vectors.content.columns import checked_mapping, columns_of, join_columns
 from zardine.vectors.content.content import Content, Links
 from zardine.vectors.content.point_content import by_object
-from zardine.vectors.content.remaking import LINES, plain_points
 from zardine.vectors.content.run_content import (
     inverse,
     joined_columns,
@@ -33,7 +32,6 @@ from zardine.vectors.content.run_content import (
 )
 from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.ragged import Ints, unique_rows
-from zardine.vectors.graphs import checked_links, one_of
 from zardine.vectors.storing.store import Level
 
 _APPENDS = {

@@ -1,6 +1,12 @@
 """Making a new store: everything is worked out and checked first, and the root document is written last.
 
 What a writer that was killed leaves has no root document, and is erased by the next one.
+
+Another store in the place of one that is there, so that one of both can always be had: the new arrays are stored beside
+the old ones, as in an edit (:mod:`zardine.vectors.storing.transactions`). One write of level 0's document agrees on the
+change: it says that the level has no vertices, and under ``zardine_next`` all that is to become of the store. Then what
+lies beside the level goes, the root document is replaced, and the level is filled. Who is killed in between leaves a
+store that cannot be read until the next writer, or ``repair``, brings that to an end.
 """
 
 from __future__ import annotations
@@ -11,34 +17,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from zardine.errors import ContainsGroupError, DataError
-from zardine.hierarchy.find import create_ancestors, describe, find_node, taken
+from zardine.errors import ContainsGroupError, DataError, ZardineError
+from zardine.hierarchy.find import child_names, create_ancestors, describe, erase_node, find_node, taken
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import GroupMetadata
+from zardine.metadata.formats import parse_node_json
 from zardine.stores.base import Store
+from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.content.arguments import plain_array, shown
-from zardine.vectors.content.content import Content
-from zardine.vectors.content.plan import Grid, Node, group, plan_level
-from zardine.vectors.format.documents import LEVEL, new_level, new_root
-from zardine.vectors.format.kinds import KINDS
-from zardine.vectors.format.layouts import SHARDED_NOTE, Layout
+from zardine.vectors.changing.levels import erase_levels
+from zardine.vectors.content.arguments import checked_ids, checked_shapes, plain_array, shown
+from zardine.vectors.content.columns import checked_mapping, columns_of
+from zardine.vectors.content.content import Content, Groups, Objects
+from zardine.vectors.content.plan import Grid, Node, grid_of, group, level_attributes, plan_level
+from zardine.vectors.content.point_content import groups_of
+from zardine.vectors.format.documents import KINDS, LEVEL, new_level, new_root, plain_axes
+from zardine.vectors.format.layouts import SHARDED_NOTE, Layout, layout_from
 from zardine.vectors.format.ragged import bounds_of
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.level_nodes import nodes_below
 from zardine.vectors.storing.node_writing import write_document, write_nodes
-from zardine.vectors.storing.store import UNFINISHED
-
-FAMILIES = (
-    "vertices",
-    "links",
-    "object_index",
-    "vertex_attributes",
-    "fragment_attributes",
-    "link_attributes",
-    "groups",
-)
-"""What ``arrays_present`` of a level names, where it is there."""
+from zardine.vectors.storing.store import NEXT, PENDING, UNFINISHED, VectorStore
+from zardine.vectors.storing.transactions import carry_out, finish, replace_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ def write_store(path: StoreLike, content: Content, new: NewStore, *, overwrite: 
     Raises :class:`~zardine.errors.NodeExistsError` where something is stored at ``path`` and ``overwrite`` is false.
     After an error nothing is left behind.
     """
-    from zardine.vectors.changing.overwriting import replace_store
+    from zardine.vectors.changing.creating import replace_store
 
     store, inner = find_place(path, mode="a")
     kind = KINDS[new.kind]
@@ -103,14 +105,6 @@ def _root(store: Store, path: str, new: NewStore) -> dict[str, Any]:
     )
 
 
-def level_attributes(content: Content, level: int, nodes: Sequence[Node], **more: Any) -> dict[str, Any]:
-    """The attributes of the group of a level that is made of ``nodes``."""
-    paths = {node.path for node in nodes}
-    present = [name for name in FAMILIES if name in paths]
-    tiles = True if content.fragments.tile and len(content.positions) else None
-    return new_level(level, len(content.positions), present, **{"fragments_tile": tiles, **more})
-
-
 def checked_bounds(
     bounds: Any, positions: Any, out_of_bounds: str
 ) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], Any]:
@@ -146,18 +140,6 @@ def checked_bounds(
     return (tuple(corners[0].tolist()), tuple(corners[1].tolist())), kept
 
 
-def grid_of(content: Content, bounds: tuple[Sequence[float], Sequence[float]], shape: Any, layout: Layout) -> Grid:
-    """The grid that holds ``bounds`` and every cell of ``content``; ``shape`` is that of chunks."""
-    from zardine.vectors.format.grids import grid_for
-
-    origin, extent = grid_for(bounds[0], bounds[1], shape)
-    low, high = np.asarray(origin), np.asarray(origin) + extent
-    if len(content.keys):
-        low = np.minimum(low, content.keys.min(axis=0))
-        high = np.maximum(high, content.keys.max(axis=0) + 1)
-    return Grid(tuple(low.tolist()), tuple((high - low).tolist()), layout)
-
-
 def _make_room(store: Store, path: str, overwrite: bool) -> None:
     node = find_node(store, path)
     prefix = f"{path}/" if path else ""
@@ -174,3 +156,146 @@ def _make_room(store: Store, path: str, overwrite: bool) -> None:
         store.erase_prefix(f"{prefix}0/")
     else:
         raise ContainsGroupError(f"something that is no Zarr Vectors store is at {describe(store, child(path, '0'))}")
+
+
+def replace_store(
+    store: Store, path: str, nodes: Sequence[Node], attributes: Mapping[str, Any], root: Mapping[str, Any]
+) -> bool:
+    """Put a store of one level in the place of the one at ``path``; ``False`` where none is that can be opened."""
+    place = child(path, "0")
+    with store.lock(child(place, "zarr.json")):
+        try:
+            complete(store, path)
+            owner = VectorStore.open(StorePath(store, path), writable=True)
+            finish(owner.level(0))
+            level = owner.level(0)
+        except ZardineError:
+            return False
+        erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
+        level = owner.level(0)
+        there = {node.path for node in nodes}
+        removed = [name for name in nodes_below(level) if name not in there]
+
+        def agreed(pending: Mapping[str, Any]) -> dict[str, Any]:
+            nothing = dict.fromkeys(["vertices", *pending])
+            block = new_level(0, 0, [])[LEVEL]
+            to_come = {"root": group(root).to_dict(), "attributes": dict(attributes), "pending": dict(pending)}
+            return {LEVEL: block, PENDING: nothing, NEXT: to_come}
+
+        replace_below(store, place, nodes, removed, agreed, level.document.attributes, afresh=True)
+        complete(store, path)
+    return True
+
+
+def complete(store: Store, path: str) -> None:
+    """Bring to an end what :func:`replace_store` agreed on."""
+    place = child(path, "0")
+    level = find_node(store, place, 3)
+    if not isinstance(level, GroupMetadata) or NEXT not in level.attributes:
+        return
+    to_come: Mapping[str, Any] = level.attributes[NEXT]
+    for name in list(child_names(store, path)):
+        if name != "0":
+            erase_node(store, child(path, name))
+    write_document(store, path, parse_node_json(to_come["root"], "the next root document"))
+    write_document(store, place, group({**to_come["attributes"], PENDING: to_come["pending"]}))
+    carry_out(store, place)
+
+
+_Corners = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """Options of every writer; see :func:`zardine.vectors.write_points`."""
+
+    chunk_shape: Any = None
+    shard_shape: Any = None
+    codec_config: Any = None
+    compressor: Any = None
+    checksum: bool | None = None
+    bounds: Any = None
+    axes: Any = None
+    crs: Any = None
+    overwrite: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> StoreOptions:
+        """The options that a user gave by name. Raises ``TypeError`` for others."""
+        unknown = sorted(set(options) - set(cls.__dataclass_fields__))
+        if unknown:
+            raise TypeError(f"unexpected argument {unknown[0]!r}; there are {', '.join(cls.__dataclass_fields__)}")
+        return cls(**options)
+
+    @property
+    def rank(self) -> int | None:
+        """Axes of space, where the options tell."""
+        return None if self.bounds is None else np.atleast_2d(plain_array(self.bounds, "bounds")).shape[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Options, checked against the positions."""
+
+    chunk_shape: tuple[float, ...]
+    bounds: _Corners
+    layout: Layout
+    axes: list[dict[str, Any]]
+
+
+def prepare(positions: npt.NDArray[Any], options: StoreOptions) -> Prepared:
+    """Check the options. Raises :class:`~zardine.errors.DataError`."""
+    rank = positions.shape[1]
+    bounds, _ = checked_bounds(options.bounds, positions, "raise")
+    chunks, _ = checked_shapes(options.chunk_shape, None, bounds, len(positions))
+    layout = layout_from(options.shard_shape, options.compressor, options.codec_config, options.checksum, rank)
+    return Prepared(chunks, bounds, layout, plain_axes(options.axes, rank))
+
+
+def new_objects(
+    ids: npt.ArrayLike | None,
+    count: int,
+    attributes: Mapping[str, Any] | None,
+    groups: Any,
+    group_attributes: Mapping[str, Any] | None,
+) -> tuple[Objects, Groups | None]:
+    """Objects without fragments, one for each of ``count``, and groups. Raises :class:`~zardine.errors.DataError`."""
+    found = np.arange(count) if ids is None else checked_ids(ids, count, "object_ids")
+    if len(np.unique(found)) != count:
+        raise DataError("object_ids: each id can be there once")
+    none = np.zeros(0, np.int64)
+    objects = Objects(found, none, none, columns_of(attributes, count, "objects"))
+    return objects, groups_of(groups, group_attributes, found)
+
+
+def object_rows(
+    ids: npt.ArrayLike | None,
+    count: int,
+    attributes: Mapping[str, Any] | None,
+    groups: Any,
+    group_attributes: Mapping[str, Any] | None,
+) -> tuple[Objects, npt.NDArray[np.int64], Groups | None]:
+    """Objects for vertices with these ids (``None``: all are object 0), and the row of each vertex's object.
+
+    Attributes have a row for each distinct id, ascending.
+    """
+    given = np.zeros(count, np.int64) if ids is None else checked_ids(ids, count, "object_ids")
+    distinct, row = np.unique(given, return_inverse=True)
+    if count == 0 and ids is None and not checked_mapping(attributes):
+        distinct = np.zeros(1, np.int64)
+    objects, found = new_objects(distinct, len(distinct), attributes, groups, group_attributes)
+    return objects, row.reshape(-1).astype(np.int64), found
+
+
+def store_content(path: StoreLike, content: Content, kind: str, prepared: Prepared, options: StoreOptions) -> None:
+    """Write a new store of one level."""
+    new = NewStore(
+        kind=kind,
+        chunk_shape=prepared.chunk_shape,
+        bin_shape=None,
+        bounds=prepared.bounds,
+        grid=grid_of(content, prepared.bounds, prepared.chunk_shape, prepared.layout),
+        axes=prepared.axes,
+        crs=options.crs,
+    )
+    write_store(path, content, new, overwrite=options.overwrite)

@@ -21,20 +21,20 @@ from zardine.vectors.changing.appending import (
     append_polylines,
     append_skeleton,
 )
-from zardine.vectors.changing.level_replacing import (
+from zardine.vectors.changing.levels import (
     attributes_for,
+    erase_levels,
     kind_of,
     load_whole,
     open_to_change,
     plan_whole,
     replace_level,
 )
-from zardine.vectors.changing.levels import erase_levels
 from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.content.arguments import checked_ids, checked_positions
+from zardine.vectors.content.changes import changed_vertices
 from zardine.vectors.content.columns import Column, check_name, column_of
 from zardine.vectors.content.content import Columns, Content, Groups
-from zardine.vectors.content.remaking import changed_vertices
 from zardine.vectors.reading.answer import matching_rows, wanted_objects
 from zardine.vectors.reading.loading_objects import load_manifests
 from zardine.vectors.reading.query import Query, Where

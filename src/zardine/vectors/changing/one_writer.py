@@ -8,8 +8,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.creating import complete
 from zardine.vectors.changing.levels import erase_unfinished
-from zardine.vectors.changing.overwriting import complete
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.consolidation import forget_consolidated
 from zardine.vectors.storing.store import VectorStore

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from zardine.vectors.format.permutations import rank_of, sigma_of
+from zardine.vectors.format.links import rank_of, sigma_of
 from zardine.vectors.format.ragged import Ints, unique_rows
 
 

@@ -20,13 +20,13 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.content.columns import Column, absent_value
 from zardine.vectors.content.content import Columns, Content, Links
 from zardine.vectors.content.link_placement import PlacedLinks, place_links
+from zardine.vectors.format.cell_documents import cell_attributes
+from zardine.vectors.format.documents import new_level
 from zardine.vectors.format.fragment_index import encode_indexes
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
-from zardine.vectors.format.link_cells import encode_links
+from zardine.vectors.format.links import SELF, encode_links, segment_of, signed
 from zardine.vectors.format.manifests import encode_manifests
-from zardine.vectors.format.offsets import SELF, segment_of, signed
 from zardine.vectors.format.ragged import Ints, starts_of
-from zardine.vectors.storing.cells import cell_attributes
 
 _MANIFESTS_AT_ONCE = 16384
 _ROWS_AT_ONCE = 65536
@@ -288,3 +288,35 @@ def _runs(chunks: Ints) -> tuple[Ints, Ints]:
     new = np.flatnonzero((chunks[1:] != chunks[:-1]).any(axis=1)) + 1
     first = np.concatenate([[0], new])
     return chunks[first], starts_of(np.diff(np.concatenate([first, [len(chunks)]])))
+
+
+FAMILIES = (
+    "vertices",
+    "links",
+    "object_index",
+    "vertex_attributes",
+    "fragment_attributes",
+    "link_attributes",
+    "groups",
+)
+"""What ``arrays_present`` of a level names, where it is there."""
+
+
+def level_attributes(content: Content, level: int, nodes: Sequence[Node], **more: Any) -> dict[str, Any]:
+    """The attributes of the group of a level that is made of ``nodes``."""
+    paths = {node.path for node in nodes}
+    present = [name for name in FAMILIES if name in paths]
+    tiles = True if content.fragments.tile and len(content.positions) else None
+    return new_level(level, len(content.positions), present, **{"fragments_tile": tiles, **more})
+
+
+def grid_of(content: Content, bounds: tuple[Sequence[float], Sequence[float]], shape: Any, layout: Layout) -> Grid:
+    """The grid that holds ``bounds`` and every cell of ``content``; ``shape`` is that of chunks."""
+    from zardine.vectors.format.grids import grid_for
+
+    origin, extent = grid_for(bounds[0], bounds[1], shape)
+    low, high = np.asarray(origin), np.asarray(origin) + extent
+    if len(content.keys):
+        low = np.minimum(low, content.keys.min(axis=0))
+        high = np.maximum(high, content.keys.max(axis=0) + 1)
+    return Grid(tuple(low.tolist()), tuple((high - low).tolist()), layout)

@@ -163,3 +163,25 @@ def joined_columns(given: Mapping[str, Any] | None, lengths: Ints) -> Mapping[st
 
 def _has_rows(values: Any) -> bool:
     return isinstance(values, (list, tuple)) or np.ndim(values) > 0
+
+
+def parents_of(content: Content, links: Links | None) -> Ints:
+    """For each row its parent, -1 for none: the row before it in its fragment, unless a link says another."""
+    parents = np.full(len(content.positions), -1, np.int64)
+    rows, starts = content.fragments.rows, content.fragments.starts
+    if len(rows):
+        parents[rows[1:]] = rows[:-1]
+        parents[rows[starts[:-1][np.diff(starts) > 0]]] = -1
+    if links is None:
+        return parents
+    if links.directed:  # programs that write skeletons piece by piece link across chunks in either direction
+        for child, other in links.endpoints[(links.endpoints >= 0).all(axis=1)].tolist():
+            if parents[child] < 0 or parents[other] >= 0:
+                parents[child] = other
+            else:
+                parents[other] = child
+        return parents
+    children = links.endpoints[:, 0]
+    known = children >= 0
+    parents[children[known]] = links.endpoints[known, 1]
+    return parents

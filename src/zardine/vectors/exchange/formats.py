@@ -15,7 +15,7 @@ from zardine.vectors.exchange.features import features_in, features_out
 from zardine.vectors.exchange.meshes import mesh_in, mesh_out
 from zardine.vectors.exchange.scans import scan_in, scan_out
 from zardine.vectors.exchange.streamlines import streamlines_in, streamlines_out
-from zardine.vectors.exchange.swc_files import swc_in, swc_out
+from zardine.vectors.exchange.swc import swc_in, swc_out
 
 __all__ = ["export_vectors", "import_vectors"]
 

@@ -1,4 +1,7 @@
-"""The documents of a store and of its levels: attributes of groups to frozen values and back. No I/O."""
+"""The geometries of the format, and the documents of a store and of its levels: attributes of groups to frozen values.
+
+No I/O.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,38 @@ import numpy as np
 from zardine.errors import DataError, MetadataError, Problem
 from zardine.metadata.attributes import attributes_to_json
 from zardine.vectors.format.grids import bins_per_chunk
-from zardine.vectors.format.kinds import CONVENTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A geometry: its name in documents, and how its vertices are connected."""
+
+    name: str
+    conventions: tuple[str, ...]
+    """``links_convention`` of stores that hold it; the first is what is written."""
+    links: bool
+    """Whether every store of it has explicit links."""
+    reader: str
+    """The function that reads it."""
+
+
+IMPLICIT, BRANCHES, EXPLICIT = "implicit_sequential", "implicit_sequential_with_branches", "explicit"
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("point_cloud", (IMPLICIT, BRANCHES, EXPLICIT), False, "read_points"),
+        Kind("line", (IMPLICIT,), False, "read_lines"),
+        Kind("polyline", (IMPLICIT,), False, "read_polylines"),
+        Kind("streamline", (IMPLICIT,), False, "read_polylines"),
+        Kind("skeleton", (BRANCHES, EXPLICIT), True, "read_skeleton"),
+        Kind("graph", (EXPLICIT,), True, "read_graph"),
+        Kind("mesh", (EXPLICIT,), True, "read_mesh"),
+    )
+}
+
+CONVENTIONS = (EXPLICIT, IMPLICIT, BRANCHES)
+
 
 FORMAT_VERSION = "0.9.2"
 """Of the layout that is written."""

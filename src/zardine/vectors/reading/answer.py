@@ -15,8 +15,8 @@ import numpy.typing as npt
 from zardine.errors import SelectionError
 from zardine.vectors.content.arguments import checked_box
 from zardine.vectors.content.content import Content
+from zardine.vectors.format.documents import KINDS
 from zardine.vectors.format.grids import in_box
-from zardine.vectors.format.kinds import KINDS
 from zardine.vectors.format.ragged import Ints, find_rows, row_numbers, unique_rows
 from zardine.vectors.reading.conditions import holds
 from zardine.vectors.reading.loading import load_cells

@@ -19,7 +19,7 @@ from zardine.vectors.format.ragged import Ints, find_rows, starts_of
 from zardine.vectors.reading.presence import check_objects
 from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.steady_tables import read_table
+from zardine.vectors.storing.steady import read_table
 from zardine.vectors.storing.store import Level
 
 LAYOUTS = (None, "vlen_manifests_v1", "vlen_manifests_v2")

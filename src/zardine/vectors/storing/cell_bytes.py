@@ -1,12 +1,17 @@
 """Cells as the encoded bytes they are stored as: finding, taking out of objects and putting into objects.
 
 An object is one cell, or a shard of many. Cells are numbered from the first one of the array, along each axis.
+
+A store replaces each value at one moment, under a lock, so that readers and other writers are never led astray. Cells
+that no document names cannot be read by anybody, and what a killed writer leaves of them is erased before the next one
+begins: there plain files do (:func:`write_files`).
 """
 
 from __future__ import annotations
 
+import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -15,12 +20,13 @@ from zardine.codecs.chain import CodecChain
 from zardine.engine.freshness import check_fresh
 from zardine.engine.locate import read_index, read_whole_shard
 from zardine.engine.workers import for_each
-from zardine.errors import DataError
+from zardine.errors import DataError, StoreError
 from zardine.nodes.array import Array
 from zardine.settings import thread_count
 from zardine.sharding.index import ShardIndex
+from zardine.stores.base import Store
+from zardine.stores.local.store import LocalStore
 from zardine.vectors.format.ragged import Ints, unique_rows
-from zardine.vectors.storing.fresh_files import can_write_files, write_files
 
 _FRAME = struct.Struct("<II")
 
@@ -186,3 +192,35 @@ def _objects(array: Array, *, off_grid: bool = False) -> Iterator[tuple[int, ...
             where = tuple(map(int, parts))
             if off_grid or all(a < b for a, b in zip(where, grid, strict=True)):
                 yield where
+
+
+def can_write_files(store: Store) -> bool:
+    """Whether values of ``store`` are plain files in a local directory, and need not be on the disk at once."""
+    return type(store) is LocalStore and not store.durable and not store.read_only
+
+
+def write_files(store: Store, values: Iterable[tuple[str, BytesLike]]) -> None:
+    """Write values under keys that nothing is stored under. Raises :class:`~zardine.errors.StoreError`."""
+    assert isinstance(store, LocalStore)
+    try:
+        _write_plainly(store, values)
+    except OSError as error:
+        raise StoreError(f"cannot write to {store}: {error}") from error
+
+
+def _write_plainly(store: LocalStore, values: Iterable[tuple[str, BytesLike]]) -> None:
+    root = str(store.root)
+    made: set[str] = set()
+    for key, value in values:
+        path = f"{root}/{key}"
+        folder = path.rpartition("/")[0]
+        if folder not in made:
+            os.makedirs(folder, exist_ok=True)
+            made.add(folder)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            rest = memoryview(value)
+            while len(rest):
+                rest = rest[os.write(file, rest) :]
+        finally:
+            os.close(file)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.vectors.format.offsets import signed
+from zardine.vectors.format.cell_documents import NONEMPTY
+from zardine.vectors.format.links import signed
+from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.store import Level
+from zardine.vectors.storing.transactions import reopened
 
 _COLUMNS = ("vertex_attributes", "fragment_attributes", "object_attributes", "group_attributes")
 _SINGLE = ("vertices", "vertex_fragments", "link_fragments", "object_index", "groups")
@@ -75,3 +78,31 @@ def _is_part(path: str) -> bool:
     if parts[0] == "object_index":
         return len(parts) == 2 and parts[1] in _OBJECT_INDEX
     return links_between(path, 0)
+
+
+_NO_CELLS = ("object_index", "object_attributes", "groups", "group_attributes")
+
+
+_FAMILIES = (
+    *("vertices", "vertex_attributes", "vertex_fragments", "fragment_attributes"),
+    *("links", "link_attributes", "link_fragments", "cross_chunk_links", "cross_chunk_link_attributes"),
+)
+
+
+def cell_arrays(level: Level, below: str = "") -> Iterator[tuple[str, CellArray]]:
+    """Every array of a level with one cell for each chunk, by its path below the level."""
+    for name in level.names(below):
+        relative = f"{below}/{name}" if below else name
+        if relative in _NO_CELLS:
+            continue
+        node = level.node(relative)
+        if isinstance(node, GroupMetadata):
+            yield from cell_arrays(level, relative)
+        elif isinstance(node, ArrayMetadata) and has_cells(relative, node):
+            yield relative, reopened(level.owner.store, child(level.path, relative), node)
+
+
+def has_cells(relative: str, node: ArrayMetadata) -> bool:
+    """Whether an array below a level is one with a cell for each chunk, and not one of somebody's own."""
+    ours = relative.split("/")[0] in _FAMILIES or "zv_array" in node.attributes or NONEMPTY in node.attributes
+    return ours and node.data_type.name in ("bytes", "variable_length_bytes")

@@ -16,8 +16,9 @@ from zardine.metadata.formats import NodeMetadata, to_documents
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node
+from zardine.vectors.format.cell_documents import origin_of
 from zardine.vectors.storing.cell_bytes import encode_cells, write_encoded
-from zardine.vectors.storing.cells import child, origin_of
+from zardine.vectors.storing.cells import child
 
 USUAL, OTHER = "/", "."
 """Separators in the keys of objects. The other one serves to write an array anew beside the one that is stored."""

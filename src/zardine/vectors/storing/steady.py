@@ -1,8 +1,8 @@
-"""Reading arrays of a level while a conversion stores them anew: a look at the document again, before a word of loss.
+"""Reading arrays while a conversion stores them anew: a look at the document again, before a word of loss.
 
 A conversion stores an array beside what is stored of it, changes the document, and erases the old objects
-(:mod:`~zardine.vectors.storing.rebuilding`). Whoever read the document before finds nothing, or something else, under
-the keys that it names; the new document names others, and the cells are the same.
+(:mod:`~zardine.vectors.storing.transactions`). Whoever read the document before finds nothing, or something else, under
+the keys that it names; the new document names others, and the cells, or the rows of a table, are the same.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from zardine.errors import ArrayChangedError, DataError, NodeNotFoundError, ZardineError
+from zardine.nodes.array import Array
 from zardine.vectors.format.ragged import Ints, find_rows
 from zardine.vectors.storing.cells import CellArray
 
@@ -91,3 +93,30 @@ def _reopened(reopen: Reopen) -> CellArray | None:
         return reopen()
     except ZardineError:
         return None
+
+
+Table = tuple[Array, npt.NDArray[Any]]
+
+
+def read_table(open_table: Callable[[], Array | None]) -> Table | None:
+    """The array that ``open_table`` gives, and its values; anew while values are missing and its document changes."""
+    table = open_table()
+    for wait in (*WAITS, None):
+        if table is None:
+            return None
+        values = np.asarray(table[...])
+        if wait is None or not _lacks_some(values, table.fill_value):
+            return table, values
+        newer = open_table()
+        if newer is not None and newer.metadata == table.metadata:
+            return table, values
+        time.sleep(wait)
+        table = newer
+    raise AssertionError("unreachable")
+
+
+def _lacks_some(values: npt.NDArray[Any], fill: Any) -> bool:
+    """Whether there are values that may stand for chunks which are not stored."""
+    if values.dtype.kind == "f" and np.isnan(fill):
+        return bool(np.isnan(values).any())
+    return bool(np.any(values == fill))

@@ -34,7 +34,7 @@ UNFINISHED = "zardine_unfinished"
 
 NEXT = "zardine_next"
 """Attribute of level 0 while another store takes the place of one: the root document, the level's attributes and its
-pending documents, which are to come. See :mod:`zardine.vectors.changing.overwriting`."""
+pending documents, which are to come. See :mod:`zardine.vectors.changing.creating`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,6 @@ from zardine.errors import ZardineError
 from zardine.hierarchy.find import document_key
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.findings import NOT_ON_PURPOSE
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.level_nodes import nodes_below
 from zardine.vectors.storing.store import VectorStore
@@ -40,3 +39,7 @@ def _version(store: Store, path: str) -> object:
     key = document_key(path)
     version = store.version(key)
     return store.get(key) if version is None else version
+
+
+NOT_ON_PURPOSE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, MemoryError)
+"""What code that meets values it was not made for may raise, beside the errors of zardine."""

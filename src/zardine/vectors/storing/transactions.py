@@ -1,14 +1,22 @@
-"""Replacing several nodes below a group, such as those of a level, at one moment.
+"""Replacing several nodes below a group, such as those of a level, at one moment; and an array by itself.
+
+A group:
 
 1. New nodes are announced: the group's document names them under ``zardine_pending`` as nodes that are not there, and
    readers take that for granted, so that they do not see objects which no document describes yet.
-2. What is new is stored beside what is there (:mod:`zardine.vectors.storing.rebuilding`).
+2. What is new is stored beside what is there, as an array by itself.
 3. One write of the group's document agrees on the change: under ``zardine_pending`` it holds the documents of all that
    is new, and readers take these.
 4. The documents themselves are written, old objects erased, and the entry removed.
 
 An error before the third step undoes the first two. Who finds the entry after a writer was killed carries it out: that
 removes what was announced, or brings to an end what was agreed on.
+
+An array, so that it reads whole at every moment: its objects have keys such as ``c/0/1``; those of its new form are
+stored under ``c.0.1`` first. One write of the document then changes from one to the other. Then the old objects go, the
+new ones are copied to the usual keys, the document changes again, and the others go. Whoever is killed in between
+leaves an array that every reader of Zarr reads, and that the next conversion or :func:`zardine.vectors.repair` brings
+to the usual form.
 """
 
 from __future__ import annotations
@@ -18,17 +26,31 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from zardine.engine.workers import for_each
 from zardine.errors import StoreError
 from zardine.hierarchy.find import child_names, describe, erase_node, find_node
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
+from zardine.nodes.array import Array
+from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node
-from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.cell_bytes import can_write_files, stored_cells, write_files
+from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.kept_attributes import with_kept
-from zardine.vectors.storing.node_writing import OTHER, USUAL, erase_objects, separator_of, write_document
-from zardine.vectors.storing.rebuilding import prepare, settle
+from zardine.vectors.storing.node_writing import (
+    OTHER,
+    USUAL,
+    erase_objects,
+    separator_of,
+    stray_objects,
+    with_separator,
+    write_document,
+    write_values,
+)
 from zardine.vectors.storing.store import PENDING, Level
 
 
@@ -155,3 +177,79 @@ def _undo(store: Store, path: str, found: Mapping[str, NodeMetadata | None], ann
 
 def _without_pending(old: GroupMetadata) -> GroupMetadata:
     return old.with_attributes({name: value for name, value in old.attributes.items() if name != PENDING})
+
+
+Step = Callable[[], object]
+
+
+def rebuild(store: Store, path: str, old: ArrayMetadata, node: Node) -> None:
+    """Store the array at ``path`` anew, as ``node`` says; ``old`` is its document now.
+
+    Raises :class:`~zardine.errors.StoreError` if somebody else changes the document meanwhile.
+    """
+    assert isinstance(node.metadata, ArrayMetadata)
+    new = prepare(store, path, old, node)
+    switch(store, path, old, new)
+    settle(store, path, new)
+
+
+def prepare(store: Store, path: str, old: ArrayMetadata | None, node: Node) -> ArrayMetadata:
+    """Store what ``node`` holds beside what ``old`` describes; gives the document that will make it count."""
+    assert isinstance(node.metadata, ArrayMetadata)
+    separator = OTHER if old is not None and separator_of(old) == USUAL else USUAL
+    erase_objects(store, path, separator)
+    new = with_separator(node.metadata, separator)
+    write_values(store, path, node, new)
+    return new
+
+
+def switch(store: Store, path: str, old: ArrayMetadata, new: ArrayMetadata) -> None:
+    """Let ``new`` be the document, if ``old`` still is it."""
+
+    def change(current: ArrayMetadata) -> ArrayMetadata:
+        if current != old:
+            raise StoreError(f"somebody else has changed {describe(store, path)} meanwhile: try again")
+        return new
+
+    update_node(store, path, old, change)
+
+
+def settle(store: Store, path: str, metadata: ArrayMetadata) -> None:
+    """Bring the objects of an array to the usual keys, and remove those that no longer count."""
+    if separator_of(metadata) == OTHER:
+        erase_objects(store, path, USUAL)
+        keys = stray_objects(store, path)
+
+        def usual(key: str) -> str:
+            return f"{path}/c/" + key[len(path) + 3 :].replace(OTHER, "/")
+
+        def copy(key: str) -> None:
+            store.set(usual(key), store.get(key) or b"")
+
+        if can_write_files(store):
+            write_files(store, ((usual(key), store.get(key) or b"") for key in keys))
+        else:
+            for_each(copy, keys, len(keys), max(thread_count(), store.cost.requests))
+        switch(store, path, metadata, with_separator(metadata, USUAL))
+    stray = stray_objects(store, path)
+    if stray:
+        store.erase_values(stray)
+
+
+def is_settled(store: Store, path: str, metadata: ArrayMetadata) -> bool:
+    """Whether an array is in the usual form, and nothing else lies beside it."""
+    return separator_of(metadata) == USUAL and not stray_objects(store, path)
+
+
+def cells_node(array: CellArray, metadata: ArrayMetadata) -> Node:
+    """All cells of ``array`` as the encoded bytes they are, for an array of the same compression."""
+    cells, encoded = stored_cells(array.array)
+    return Node("", metadata, cells + np.asarray(array.origin), encoded, encoded=True)
+
+
+def reopened(store: Store, path: str, metadata: ArrayMetadata) -> CellArray:
+    """An array of cells by its document."""
+    array = CellArray.open(store, path, metadata)
+    assert array is not None
+    assert isinstance(array.array, Array)
+    return array

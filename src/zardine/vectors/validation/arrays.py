@@ -8,11 +8,12 @@ from typing import Any
 from zardine.errors import UnsupportedError, ZardineError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.findings import Finding, error, guarded, warning
+from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.format.ragged import find_rows, unique_rows
-from zardine.vectors.sharding import has_cells
-from zardine.vectors.storing.cells import NONEMPTY, CellArray, key_texts
-from zardine.vectors.storing.rebuilding import is_settled
+from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.level_nodes import has_cells
 from zardine.vectors.storing.store import Level
+from zardine.vectors.storing.transactions import is_settled
 
 
 def check_arrays(level: Level, findings: list[Finding]) -> None:

@@ -12,15 +12,14 @@ from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import find_place
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.content import Content
-from zardine.vectors.findings import NOT_ON_PURPOSE, Finding, Report, error, guarded, unexpected, warning
-from zardine.vectors.format.documents import FORMAT_VERSION
-from zardine.vectors.format.kinds import KINDS
+from zardine.vectors.findings import Finding, Report, error, guarded, unexpected, warning
+from zardine.vectors.format.documents import FORMAT_VERSION, KINDS
 from zardine.vectors.parametric import check_parametric
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.storing.consolidation import differing_documents
 from zardine.vectors.storing.steady import WAITS
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore, named_levels
-from zardine.vectors.storing.store_states import state_of
+from zardine.vectors.storing.store_states import NOT_ON_PURPOSE, state_of
 from zardine.vectors.validation.arrays import check_arrays
 from zardine.vectors.validation.links import check_links
 from zardine.vectors.validation.objects import check_objects
