@@ -13,7 +13,6 @@ from effort import examples
 from vectors.geometry_samples import links, rows
 from zardine import vectors
 from zardine.storage import MemoryStore
-from zardine.vectors.changing import appending
 
 KINDS = ("points", "objects", "graph", "mesh", "skeleton", "lines")
 
@@ -60,8 +59,8 @@ def store_it(store: MemoryStore, kind: str, new: Model, layout: dict[str, Any] |
         "points": (vectors.write_points, vectors.append_points, (), ids),
         "objects": (vectors.write_points, vectors.append_points, (), ids),
         "graph": (vectors.write_graph, vectors.append_graph, (local,), ids),
-        "mesh": (vectors.write_mesh, appending.append_mesh, (local,), ids),
-        "skeleton": (vectors.write_skeleton, appending.append_skeleton, (above,), ids),
+        "mesh": (vectors.write_mesh, vectors.append_mesh, (local,), ids),
+        "skeleton": (vectors.write_skeleton, vectors.append_skeleton, (above,), ids),
         "lines": (vectors.write_polylines, vectors.append_polylines, (), one),
     }
     write, append, more, named = calls[kind]

@@ -13,7 +13,6 @@ from vectors.geometry_samples import Killed, MortalStore, copy_of, links, rows, 
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, SelectionError
 from zardine.storage import MemoryStore
-from zardine.vectors.changing import appending
 from zardine.vectors.content.plan import Node
 from zardine.vectors.format.documents import LEVEL
 from zardine.vectors.format.fragment_index import encode_indexes
@@ -224,11 +223,11 @@ WRITERS: dict[str, Any] = {
     "skeleton": lambda s: vectors.write_skeleton(s, OLD, np.arange(80) - 1, chunk_shape=20),
 }
 APPENDERS: dict[str, Any] = {
-    "points": lambda s: appending.append_points(s, NEW[:3]),
-    "polylines": lambda s: appending.append_polylines(s, [NEW[:3]]),
-    "graph": lambda s: appending.append_graph(s, NEW[:3], [[2, 0]]),
-    "mesh": lambda s: appending.append_mesh(s, NEW[:3], [[2, 0, 1]]),
-    "skeleton": lambda s: appending.append_skeleton(s, NEW[:3], [2, -1, 1]),
+    "points": lambda s: vectors.append_points(s, NEW[:3]),
+    "polylines": lambda s: vectors.append_polylines(s, [NEW[:3]]),
+    "graph": lambda s: vectors.append_graph(s, NEW[:3], [[2, 0]]),
+    "mesh": lambda s: vectors.append_mesh(s, NEW[:3], [[2, 0, 1]]),
+    "skeleton": lambda s: vectors.append_skeleton(s, NEW[:3], [2, -1, 1]),
 }
 
 
@@ -251,7 +250,7 @@ def test_each_geometry_takes_its_own_kind(write: str, append: str) -> None:
 def test_trees_and_straight_lines_are_added_as_they_are() -> None:
     store = MemoryStore()
     vectors.write_skeleton(store, [[0, 0, 0], [1, 0, 0]], [-1, 0], chunk_shape=3)
-    appending.append_skeleton(store, [[5, 0, 0], [6, 0, 0], [7, 0, 0]], [-1, 0, 0], object_ids=[7, 7, 7])
+    vectors.append_skeleton(store, [[5, 0, 0], [6, 0, 0], [7, 0, 0]], [-1, 0, 0], object_ids=[7, 7, 7])
     tree = vectors.read_skeleton(store)
     number = tree.positions[:, 0].astype(int)
     above = np.where(tree.parents >= 0, number[tree.parents], -1)

@@ -13,7 +13,6 @@ from vectors.geometry_samples import Killed, MortalStore, copy_of, links, rows, 
 from zardine import vectors
 from zardine.errors import CorruptionError, StoreError
 from zardine.storage import MemoryStore, Store, WrapperStore
-from zardine.vectors.changing import appending
 
 RNG = np.random.default_rng(11)
 P = RNG.uniform(0, 100, (12, 2))
@@ -74,7 +73,7 @@ EDITS: dict[str, tuple[Write, Write]] = {
     "attribute of edges": (inner_graph, lambda s: vectors.set_attribute(s, "w", np.arange(len(INSIDE)), kind="link")),
     "fewer edges": (graph, lambda s: vectors.delete(s, bbox=([0, 0], [50, 60]))),
     "moved": (graph, lambda s: vectors.move_vertices(s, [1, 2], MORE[:2])),
-    "trees": (skeleton, lambda s: appending.append_skeleton(s, MORE, np.arange(4) - 1)),
+    "trees": (skeleton, lambda s: vectors.append_skeleton(s, MORE, np.arange(4) - 1)),
     "coarser levels go": (pyramid, lambda s: vectors.append_points(s, MORE)),
     "attribute with coarser levels": (pyramid, lambda s: vectors.set_attribute(s, "q", np.arange(12))),
 }

@@ -23,22 +23,14 @@ from typing import TYPE_CHECKING
 from zardine.public_names import Exports
 
 if TYPE_CHECKING:
-    from zardine.vectors.changing.editing import append_graph as append_graph
-    from zardine.vectors.changing.editing import append_mesh as append_mesh
-    from zardine.vectors.changing.editing import append_points as append_points
-    from zardine.vectors.changing.editing import append_polylines as append_polylines
-    from zardine.vectors.changing.editing import append_skeleton as append_skeleton
     from zardine.vectors.changing.editing import delete as delete
     from zardine.vectors.changing.editing import move_vertices as move_vertices
     from zardine.vectors.changing.editing import set_attribute as set_attribute
     from zardine.vectors.findings import Finding as Finding
     from zardine.vectors.findings import Report as Report
-    from zardine.vectors.graphs import read_graph as read_graph
-    from zardine.vectors.graphs import read_mesh as read_mesh
-    from zardine.vectors.graphs import read_skeleton as read_skeleton
-    from zardine.vectors.graphs import write_graph as write_graph
-    from zardine.vectors.graphs import write_mesh as write_mesh
-    from zardine.vectors.graphs import write_skeleton as write_skeleton
+    from zardine.vectors.graph import append_graph as append_graph
+    from zardine.vectors.graph import read_graph as read_graph
+    from zardine.vectors.graph import write_graph as write_graph
     from zardine.vectors.inspecting import FragmentTable as FragmentTable
     from zardine.vectors.inspecting import GroupTable as GroupTable
     from zardine.vectors.inspecting import ObjectTable as ObjectTable
@@ -47,11 +39,16 @@ if TYPE_CHECKING:
     from zardine.vectors.inspecting import read_fragments as read_fragments
     from zardine.vectors.inspecting import read_groups as read_groups
     from zardine.vectors.inspecting import read_objects as read_objects
+    from zardine.vectors.mesh import append_mesh as append_mesh
+    from zardine.vectors.mesh import read_mesh as read_mesh
+    from zardine.vectors.mesh import write_mesh as write_mesh
     from zardine.vectors.parametric import ParametricObject as ParametricObject
     from zardine.vectors.parametric import read_parametric_objects as read_parametric_objects
     from zardine.vectors.parametric import write_parametric_objects as write_parametric_objects
+    from zardine.vectors.points import append_points as append_points
     from zardine.vectors.points import read_points as read_points
     from zardine.vectors.points import write_points as write_points
+    from zardine.vectors.polylines import append_polylines as append_polylines
     from zardine.vectors.polylines import read_lines as read_lines
     from zardine.vectors.polylines import read_polylines as read_polylines
     from zardine.vectors.polylines import write_lines as write_lines
@@ -68,6 +65,9 @@ if TYPE_CHECKING:
     from zardine.vectors.sharding import reshard as reshard
     from zardine.vectors.sharding import shard_store as shard_store
     from zardine.vectors.sharding import unshard_store as unshard_store
+    from zardine.vectors.skeleton import append_skeleton as append_skeleton
+    from zardine.vectors.skeleton import read_skeleton as read_skeleton
+    from zardine.vectors.skeleton import write_skeleton as write_skeleton
     from zardine.vectors.validation.validate import validate as validate
 
 _exports = Exports(
@@ -75,18 +75,14 @@ _exports = Exports(
     {
         "validation.validate": ("validate",),
         "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
-        "changing.editing": (
-            *("append_graph", "append_mesh", "append_points", "append_polylines"),
-            *("append_skeleton", "delete", "move_vertices", "set_attribute"),
-        ),
+        "changing.editing": ("delete", "move_vertices", "set_attribute"),
         "findings": ("Finding", "Report"),
-        "graphs": (
-            *("read_graph", "read_mesh", "read_skeleton", "write_graph", "write_mesh"),
-            *("write_skeleton",),
-        ),
+        "graph": ("append_graph", "read_graph", "write_graph"),
+        "skeleton": ("append_skeleton", "read_skeleton", "write_skeleton"),
+        "mesh": ("append_mesh", "read_mesh", "write_mesh"),
         "parametric": ("ParametricObject", "read_parametric_objects", "write_parametric_objects"),
-        "points": ("read_points", "write_points"),
-        "polylines": ("read_lines", "read_polylines", "write_lines", "write_polylines"),
+        "points": ("append_points", "read_points", "write_points"),
+        "polylines": ("append_polylines", "read_lines", "read_polylines", "write_lines", "write_polylines"),
         "pyramid": ("build_pyramid",),
         "repairing": ("repair",),
         "results": ("Graph", "Mesh", "Points", "Polylines", "Skeleton"),

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.errors import DataError
+from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.creating import NewStore, checked_bounds, write_store
-from zardine.vectors.content.arguments import checked_ids, checked_positions, checked_shapes
-from zardine.vectors.content.columns import checked_mapping, columns_of
+from zardine.vectors.changing.appending import new_points, open_to_add
+from zardine.vectors.changing.creating import GivenObjects, NewStore, checked_bounds, new_objects, write_store
+from zardine.vectors.changing.levels import load_whole, replace_level
+from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.content.arguments import (
+    Attributes,
+    Box,
+    GroupsLike,
+    Lengths,
+    checked_ids,
+    checked_positions,
+    checked_shapes,
+)
+from zardine.vectors.content.changes import merge, plain_points
+from zardine.vectors.content.columns import checked_mapping, columns_of, join_columns
 from zardine.vectors.content.content import Content
 from zardine.vectors.content.plan import grid_of
-from zardine.vectors.content.point_content import binned_points, groups_of, object_points
+from zardine.vectors.content.point_content import binned_points, by_object, groups_of, object_points
 from zardine.vectors.format.documents import plain_axes
-from zardine.vectors.format.layouts import layout_from
+from zardine.vectors.format.grids import chunks_of
+from zardine.vectors.format.layouts import CodecsLike, Shards, layout_from
+from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.reading.answer import ids_of_rows, run_query, values_of
 from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Points
 from zardine.vectors.storing.store import Level
-
-Lengths = float | Sequence[float] | None
-Shards = int | Sequence[int] | None
-Box = tuple[Sequence[float], Sequence[float]] | npt.ArrayLike | None
 
 
 def write_points(
@@ -36,15 +47,15 @@ def write_points(
     chunk_shape: Lengths = None,
     bin_shape: Lengths = None,
     shard_shape: Shards = None,
-    codec_config: Any = None,
-    compressor: Any = None,
+    codec_config: CodecsLike = None,
+    compressor: CodecsLike = None,
     checksum: bool | None = None,
-    bounds: Any = None,
-    vertex_attributes: Mapping[str, Any] | None = None,
+    bounds: Box = None,
+    vertex_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
-    object_attributes: Mapping[str, Any] | None = None,
-    groups: Mapping[int, Collection[int]] | Sequence[Collection[int]] | None = None,
-    group_attributes: Mapping[str, Any] | None = None,
+    object_attributes: Attributes = None,
+    groups: GroupsLike = None,
+    group_attributes: Attributes = None,
     dtype: npt.DTypeLike | None = None,
     axes: Sequence[str | Mapping[str, Any]] | None = None,
     crs: Mapping[str, Any] | None = None,
@@ -108,7 +119,7 @@ def read_points(
     path: StoreLike,
     *,
     level: int = 0,
-    bbox: Any = None,
+    bbox: Box = None,
     object_ids: Collection[int] | None = None,
     group_ids: Collection[int] | None = None,
     chunks: Collection[Sequence[int]] | None = None,
@@ -146,3 +157,65 @@ def _points(level: Level, query: Query) -> Points:
     whole = len(found.rows) == len(found.content.positions)
     positions = found.content.positions if whole else found.content.positions[found.rows]
     return Points(positions, values, ids_of_rows(found))
+
+
+@alone
+def append_points(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    *,
+    vertex_attributes: Attributes = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Attributes = None,
+) -> None:
+    """Add points to a store of points. Bounds and grid grow where that is needed.
+
+    Attributes that are not given for the new points, or were not there before, get fill values (NaN, 0, missing text);
+    those of objects are absent (NaN, the lowest integer or, without a sign, the highest, ``""``).
+    Where the store has objects, ``object_ids`` are needed; known ids add to these objects, and ``object_attributes``
+    have a row for each distinct new id, ascending. Raises as :func:`write_points`, and
+    :class:`~zardine.errors.DataError` for a store of another geometry, before anything is written.
+    """
+    level = open_to_add(path, "append_points", "point_cloud")
+    old = load_whole(level)
+    points = new_points(positions, level, old)
+    columns = columns_of(vertex_attributes, len(points), "points")
+    if (object_ids is not None) != (old.objects is not None):
+        reason = "has objects: give object_ids" if old.objects is not None else "has no objects: leave object_ids out"
+        raise DataError(f"{level.owner.name} {reason}")
+    if old.objects is None:
+        if old.fragment_attributes or old.links:
+            what = "fragments have attributes" if old.fragment_attributes else "points have links"
+            raise UnsupportedError(f"nothing can be added to {level.owner.name}: its {what}, and it has no objects")
+        if checked_mapping(object_attributes):
+            raise DataError(f"{level.owner.name} has no objects: leave object_attributes out")
+        if len(points) == 0:
+            return
+        shapes = level.document.chunk_shape, level.owner.root.bin_shape
+        both = merge(old, plain_points(points, columns, None, *shapes))
+        joined = plain_points(both.positions, both.vertex_attributes, both.visible(), *shapes)
+        replace_level(level, joined.changed(groups=old.groups))
+        return
+    ids = checked_ids(object_ids, len(points), "object_ids")
+    distinct, row = np.unique(ids, return_inverse=True)
+    fresh = distinct[~np.isin(distinct, old.objects.ids)]
+    keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
+    objects, _ = new_objects(GivenObjects(distinct), len(distinct))
+    content, _ = by_object(points, columns, keys, cell, row.reshape(-1), objects)
+    given = columns_of(object_attributes, len(fresh), "new objects (one for each distinct new id)")
+    if len(points):
+        replace_level(level, _with_new_attributes(merge(old, content), old, given))
+
+
+def _with_new_attributes(joined: Content, old: Content, given: Mapping[str, Any]) -> Content:
+    """Attributes of the objects that ``joined`` has after those of ``old``."""
+    assert joined.objects is not None
+    assert old.objects is not None
+    count, total = len(old.objects.ids), len(joined.objects.ids)
+    columns = dict(joined.objects.attributes)
+    for name, column in given.items():
+        before = old.objects.attributes.get(name)
+        if before is None:
+            before = join_columns(name, column.take(np.zeros(0, np.int64)), None, count, of_objects=True)
+        columns[name] = join_columns(name, before, column.decoded(), total - count, of_objects=True)
+    return joined.changed(objects=replace(joined.objects, attributes=columns))

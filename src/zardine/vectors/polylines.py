@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Collection, Sequence
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.creating import StoreOptions, new_objects, prepare, store_content
-from zardine.vectors.content.arguments import checked_positions, plain_array
+from zardine.vectors.changing.appending import new_ids, new_points, open_to_add
+from zardine.vectors.changing.creating import (
+    GivenObjects,
+    StoreOptions,
+    check_options,
+    new_objects,
+    prepare,
+    rank_of,
+    store_content,
+)
+from zardine.vectors.changing.levels import kind_of, load_whole, replace_level
+from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_positions, plain_array
+from zardine.vectors.content.changes import LINES, merge
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
 from zardine.vectors.format.ragged import ranges, starts_of
 from zardine.vectors.reading.answer import check_geometry, run_query, values_of
 from zardine.vectors.reading.loading_objects import load_tables, no_objects
-from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
+from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.store import Level
@@ -28,13 +40,13 @@ def write_polylines(
     polylines: Sequence[npt.ArrayLike],
     *,
     geometry_type: Literal["streamline", "polyline", "line"] = "streamline",
-    vertex_attributes: Mapping[str, Any] | None = None,
+    vertex_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
-    object_attributes: Mapping[str, Any] | None = None,
-    groups: Mapping[int, Collection[int]] | Sequence[Collection[int]] | None = None,
-    group_attributes: Mapping[str, Any] | None = None,
+    object_attributes: Attributes = None,
+    groups: GroupsLike = None,
+    group_attributes: Attributes = None,
     dtype: npt.DTypeLike | None = None,
-    **options: Any,
+    **options: Unpack[StoreOptions],
 ) -> None:
     """Write lines to a new store at ``path``: each an array ``(vertices, D)``.
 
@@ -46,21 +58,33 @@ def write_polylines(
     """
     if geometry_type not in ("streamline", "polyline", "line"):
         raise DataError(f"geometry_type is 'streamline', 'polyline' or 'line', not {geometry_type!r}")
-    settings = StoreOptions.of(options)
-    whole, lengths = joined_lines(polylines, settings.rank)
+    check_options(options)
+    whole, lengths = joined_lines(polylines, rank_of(options))
     if geometry_type == "line" and any(length != 2 for length in lengths):
         raise DataError(
             f"a line has 2 vertices, not {next(int(each) for each in lengths if each != 2)}: see write_polylines"
         )
     points = checked_positions(whole, dtype, "vertices of polylines")
     columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
-    objects, found_groups = new_objects(object_ids, len(lengths), object_attributes, groups, group_attributes)
-    chosen = prepare(points, settings)
+    given = GivenObjects(object_ids, object_attributes, groups, group_attributes)
+    objects, found_groups = new_objects(given, len(lengths))
+    chosen = prepare(points, options)
     content = polyline_content(points, columns, lengths, chosen.chunk_shape, objects)
-    store_content(path, content.changed(groups=found_groups), geometry_type, chosen, settings)
+    store_content(path, content.changed(groups=found_groups), geometry_type, chosen, options)
 
 
-def write_lines(path: StoreLike, endpoints: npt.ArrayLike, **options: Any) -> None:
+class LineOptions(StoreOptions, total=False):
+    """Options of :func:`write_polylines` for whoever hands them on."""
+
+    vertex_attributes: Attributes
+    object_ids: npt.ArrayLike | None
+    object_attributes: Attributes
+    groups: GroupsLike
+    group_attributes: Attributes
+    dtype: npt.DTypeLike | None
+
+
+def write_lines(path: StoreLike, endpoints: npt.ArrayLike, **options: Unpack[LineOptions]) -> None:
     """Write straight lines: ``endpoints`` of shape ``(N, 2, D)``. ``options`` as in :func:`write_polylines`.
 
     ``vertex_attributes`` have two rows for each line.
@@ -70,20 +94,19 @@ def write_lines(path: StoreLike, endpoints: npt.ArrayLike, **options: Any) -> No
         raise DataError(f"endpoints of lines are of shape (N, 2, D), not {array.shape}")
     if "geometry_type" in options:
         raise TypeError("unexpected argument 'geometry_type': see write_polylines")
-    attributes = checked_mapping(options.pop("vertex_attributes", None))
+    attributes = checked_mapping(options.get("vertex_attributes"))
     if attributes is not None:
-        attributes = {name: _flat(values, len(array)) for name, values in attributes.items()}
-    bounds = options.get("bounds")
-    if len(array) == 0 and bounds is None:
+        options["vertex_attributes"] = {name: _flat(values, len(array)) for name, values in attributes.items()}
+    if len(array) == 0 and options.get("bounds") is None:
         raise DataError("there are no lines: give bounds=(lowest, highest corner) for an empty store")
-    write_polylines(path, list(array), geometry_type="line", vertex_attributes=attributes, **options)
+    write_polylines(path, list(array), geometry_type="line", **options)
 
 
 def read_polylines(
     path: StoreLike,
     *,
     level: int = 0,
-    bbox: Any = None,
+    bbox: Box = None,
     object_ids: Collection[int] | None = None,
     group_ids: Collection[int] | None = None,
     chunks: Collection[Sequence[int]] | None = None,
@@ -130,7 +153,13 @@ def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
     )
 
 
-def read_lines(path: StoreLike, **options: Any) -> npt.NDArray[Any]:
+class LineQuestions(QueryOptions, total=False):
+    """Options of :func:`read_polylines` for whoever hands them on."""
+
+    object_attributes: Names
+
+
+def read_lines(path: StoreLike, **options: Unpack[LineQuestions]) -> npt.NDArray[Any]:
     """The endpoints of straight lines, ``(N, 2, D)``. ``options`` as in :func:`read_polylines`."""
     found = read_polylines(path, **options)
     lengths = np.diff(found.starts)
@@ -144,3 +173,33 @@ def read_lines(path: StoreLike, **options: Any) -> npt.NDArray[Any]:
 def _flat(values: Any, count: int) -> Any:
     array = plain_array(values, "vertex_attributes")
     return array.reshape(2 * count, *array.shape[2:]) if array.shape[:2] == (count, 2) else array
+
+
+@alone
+def append_polylines(
+    path: StoreLike,
+    polylines: Sequence[npt.ArrayLike],
+    *,
+    vertex_attributes: Attributes = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Attributes = None,
+) -> None:
+    """Add lines to a store of lines; ``object_ids`` are new ones (default: on from the highest).
+
+    A store of straight lines takes lines of two vertices. Everything else as in :func:`append_points`.
+    """
+    level = open_to_add(path, "append_polylines", *LINES)
+    old = load_whole(level)
+    if old.objects is None:
+        raise DataError(f"{level.owner.name} has no object index, which says what its lines are")
+    whole, lengths = joined_lines(polylines, level.owner.root.ndim)
+    points = new_points(whole, level, old)
+    if kind_of(level) == "line" and (lengths != 2).any():
+        which = int(np.flatnonzero(lengths != 2)[0])
+        raise DataError(f"{level.owner.name} holds straight lines; line {which} has {lengths[which]} vertices, not 2")
+    columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
+    ids = new_ids(object_ids, len(lengths), old.objects.ids)
+    objects, _ = new_objects(GivenObjects(ids, object_attributes), len(ids))
+    if len(lengths):
+        content = polyline_content(points, columns, lengths, level.document.chunk_shape, objects)
+        replace_level(level, merge(old, content))

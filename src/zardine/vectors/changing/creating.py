@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +28,26 @@ from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.levels import erase_levels
-from zardine.vectors.content.arguments import checked_ids, checked_shapes, plain_array, shown
+from zardine.vectors.content.arguments import (
+    Attributes,
+    Box,
+    GroupsLike,
+    Lengths,
+    checked_ids,
+    checked_positions,
+    checked_shapes,
+    plain_array,
+    shown,
+)
 from zardine.vectors.content.columns import checked_mapping, columns_of
-from zardine.vectors.content.content import Content, Groups, Objects
+from zardine.vectors.content.content import Content, Groups, Links, Objects
 from zardine.vectors.content.plan import Grid, Node, grid_of, group, level_attributes, plan_level
-from zardine.vectors.content.point_content import groups_of
+from zardine.vectors.content.point_content import by_object, groups_of
+from zardine.vectors.content.run_content import inverse
 from zardine.vectors.format.documents import KINDS, LEVEL, new_level, new_root, plain_axes
-from zardine.vectors.format.layouts import SHARDED_NOTE, Layout, layout_from
-from zardine.vectors.format.ragged import bounds_of
+from zardine.vectors.format.grids import chunks_of
+from zardine.vectors.format.layouts import SHARDED_NOTE, CodecsLike, Layout, Shards, layout_from
+from zardine.vectors.format.ragged import Ints, bounds_of, unique_rows
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.level_nodes import nodes_below
 from zardine.vectors.storing.node_writing import write_document, write_nodes
@@ -205,32 +217,42 @@ def complete(store: Store, path: str) -> None:
 _Corners = tuple[tuple[float, ...], tuple[float, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreOptions:
+class StoreOptions(TypedDict, total=False):
     """Options of every writer; see :func:`zardine.vectors.write_points`."""
 
-    chunk_shape: Any = None
-    shard_shape: Any = None
-    codec_config: Any = None
-    compressor: Any = None
-    checksum: bool | None = None
-    bounds: Any = None
-    axes: Any = None
-    crs: Any = None
-    overwrite: bool = False
+    chunk_shape: Lengths
+    shard_shape: Shards
+    codec_config: CodecsLike
+    compressor: CodecsLike
+    checksum: bool | None
+    bounds: Box
+    axes: Sequence[str | Mapping[str, Any]] | None
+    crs: Mapping[str, Any] | None
+    overwrite: bool
 
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> StoreOptions:
-        """The options that a user gave by name. Raises ``TypeError`` for others."""
-        unknown = sorted(set(options) - set(cls.__dataclass_fields__))
-        if unknown:
-            raise TypeError(f"unexpected argument {unknown[0]!r}; there are {', '.join(cls.__dataclass_fields__)}")
-        return cls(**options)
 
-    @property
-    def rank(self) -> int | None:
-        """Axes of space, where the options tell."""
-        return None if self.bounds is None else np.atleast_2d(plain_array(self.bounds, "bounds")).shape[-1]
+def check_options(options: StoreOptions) -> None:
+    """Raise ``TypeError``, as for any argument that a function does not have, for names that are no options."""
+    known = StoreOptions.__annotations__
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise TypeError(f"unexpected argument {unknown[0]!r}; there are {', '.join(known)}")
+
+
+def rank_of(options: StoreOptions) -> int | None:
+    """Return how many axes space has, where the options tell."""
+    bounds = options.get("bounds")
+    return None if bounds is None else np.atleast_2d(plain_array(bounds, "bounds")).shape[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenObjects:
+    """What a user says of the objects of a new store, or of new objects; see :func:`zardine.vectors.write_points`."""
+
+    ids: npt.ArrayLike | None = None
+    attributes: Attributes = None
+    groups: GroupsLike = None
+    group_attributes: Attributes = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,44 +268,36 @@ class Prepared:
 def prepare(positions: npt.NDArray[Any], options: StoreOptions) -> Prepared:
     """Check the options. Raises :class:`~zardine.errors.DataError`."""
     rank = positions.shape[1]
-    bounds, _ = checked_bounds(options.bounds, positions, "raise")
-    chunks, _ = checked_shapes(options.chunk_shape, None, bounds, len(positions))
-    layout = layout_from(options.shard_shape, options.compressor, options.codec_config, options.checksum, rank)
-    return Prepared(chunks, bounds, layout, plain_axes(options.axes, rank))
+    bounds, _ = checked_bounds(options.get("bounds"), positions, "raise")
+    chunks, _ = checked_shapes(options.get("chunk_shape"), None, bounds, len(positions))
+    codecs = options.get("compressor"), options.get("codec_config"), options.get("checksum")
+    layout = layout_from(options.get("shard_shape"), *codecs, rank)
+    return Prepared(chunks, bounds, layout, plain_axes(options.get("axes"), rank))
 
 
-def new_objects(
-    ids: npt.ArrayLike | None,
-    count: int,
-    attributes: Mapping[str, Any] | None,
-    groups: Any,
-    group_attributes: Mapping[str, Any] | None,
-) -> tuple[Objects, Groups | None]:
-    """Objects without fragments, one for each of ``count``, and groups. Raises :class:`~zardine.errors.DataError`."""
-    found = np.arange(count) if ids is None else checked_ids(ids, count, "object_ids")
+def new_objects(given: GivenObjects, count: int) -> tuple[Objects, Groups | None]:
+    """Make ``count`` objects without fragments (without ids: numbered from 0), and groups.
+
+    Raises :class:`~zardine.errors.DataError`.
+    """
+    found = np.arange(count) if given.ids is None else checked_ids(given.ids, count, "object_ids")
     if len(np.unique(found)) != count:
         raise DataError("object_ids: each id can be there once")
     none = np.zeros(0, np.int64)
-    objects = Objects(found, none, none, columns_of(attributes, count, "objects"))
-    return objects, groups_of(groups, group_attributes, found)
+    objects = Objects(found, none, none, columns_of(given.attributes, count, "objects"))
+    return objects, groups_of(given.groups, given.group_attributes, found)
 
 
-def object_rows(
-    ids: npt.ArrayLike | None,
-    count: int,
-    attributes: Mapping[str, Any] | None,
-    groups: Any,
-    group_attributes: Mapping[str, Any] | None,
-) -> tuple[Objects, npt.NDArray[np.int64], Groups | None]:
-    """Objects for vertices with these ids (``None``: all are object 0), and the row of each vertex's object.
+def object_rows(given: GivenObjects, count: int) -> tuple[Objects, Ints, Groups | None]:
+    """Make objects for ``count`` vertices with ids (without: all are object 0); gives the row of each vertex's object.
 
-    Attributes have a row for each distinct id, ascending.
+    Attributes have a row for each distinct id, ascending. Raises :class:`~zardine.errors.DataError`.
     """
-    given = np.zeros(count, np.int64) if ids is None else checked_ids(ids, count, "object_ids")
-    distinct, row = np.unique(given, return_inverse=True)
-    if count == 0 and ids is None and not checked_mapping(attributes):
+    ids = np.zeros(count, np.int64) if given.ids is None else checked_ids(given.ids, count, "object_ids")
+    distinct, row = np.unique(ids, return_inverse=True)
+    if count == 0 and given.ids is None and not checked_mapping(given.attributes):
         distinct = np.zeros(1, np.int64)
-    objects, found = new_objects(distinct, len(distinct), attributes, groups, group_attributes)
+    objects, found = new_objects(replace(given, ids=distinct), len(distinct))
     return objects, row.reshape(-1).astype(np.int64), found
 
 
@@ -296,6 +310,37 @@ def store_content(path: StoreLike, content: Content, kind: str, prepared: Prepar
         bounds=prepared.bounds,
         grid=grid_of(content, prepared.bounds, prepared.chunk_shape, prepared.layout),
         axes=prepared.axes,
-        crs=options.crs,
+        crs=options.get("crs"),
     )
-    write_store(path, content, new, overwrite=options.overwrite)
+    write_store(path, content, new, overwrite=options.get("overwrite", False))
+
+
+def write_linked(
+    path: StoreLike,
+    kind: str,
+    positions: npt.ArrayLike,
+    links: Ints,
+    given: GivenObjects,
+    vertex_attributes: Attributes,
+    link_attributes: Attributes,
+    dtype: npt.DTypeLike | None,
+    options: StoreOptions,
+) -> None:
+    """Write vertices and ``links`` ``(M, width)`` between them (rows of vertices), a graph or a mesh, to a new store.
+
+    Raises :class:`~zardine.errors.DataError`, and ``TypeError`` for names that are no options.
+    """
+    check_options(options)
+    points = checked_positions(positions, dtype)
+    what = "edges" if kind == "graph" else "faces"
+    if len(links) and (links.min() < 0 or links.max() >= len(points)):
+        raise DataError(f"{what} name rows {int(links.min())} to {int(links.max())}; there are {len(points)} vertices")
+    objects, row, groups = object_rows(given, len(points))
+    columns = columns_of(vertex_attributes, len(points), "vertices")
+    of_links = columns_of(link_attributes, len(links), what)
+    chosen = prepare(points, options)
+    keys, cell = unique_rows(chunks_of(points, chosen.chunk_shape))
+    content, order = by_object(points, columns, keys, cell, row, objects)
+    endpoints = inverse(order)[links] if len(links) else links
+    content = content.changed(links={0: Links(endpoints, of_links)}, groups=groups)
+    store_content(path, content, kind, chosen, options)

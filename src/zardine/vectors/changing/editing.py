@@ -14,13 +14,6 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.appending import (
-    append_graph,
-    append_mesh,
-    append_points,
-    append_polylines,
-    append_skeleton,
-)
 from zardine.vectors.changing.levels import (
     attributes_for,
     erase_levels,
@@ -31,7 +24,7 @@ from zardine.vectors.changing.levels import (
     replace_level,
 )
 from zardine.vectors.changing.one_writer import alone
-from zardine.vectors.content.arguments import checked_ids, checked_positions
+from zardine.vectors.content.arguments import Box, checked_ids, checked_positions
 from zardine.vectors.content.changes import changed_vertices
 from zardine.vectors.content.columns import Column, check_name, column_of
 from zardine.vectors.content.content import Columns, Content, Groups
@@ -43,11 +36,6 @@ from zardine.vectors.storing.store import Level
 from zardine.vectors.storing.transactions import replace_nodes
 
 __all__ = [
-    "append_graph",
-    "append_mesh",
-    "append_points",
-    "append_polylines",
-    "append_skeleton",
     "delete",
     "move_vertices",
     "set_attribute",
@@ -58,7 +46,7 @@ __all__ = [
 def delete(
     path: StoreLike,
     *,
-    bbox: Any = None,
+    bbox: Box = None,
     object_ids: Collection[int] | None = None,
     group_ids: Collection[int] | None = None,
     where: Where = None,

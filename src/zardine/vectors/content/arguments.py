@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,15 @@ from zardine.vectors.format.grids import automatic_chunk_shape, bins_per_chunk
 from zardine.vectors.format.ragged import Ints
 
 _MOST_BINS = 2**20
+
+Lengths: TypeAlias = float | Sequence[float] | None
+"""One for all axes, or one for each."""
+Box: TypeAlias = tuple[Sequence[float], Sequence[float]] | npt.ArrayLike | None
+"""The lowest and the highest corner."""
+Attributes: TypeAlias = Mapping[str, Any] | None
+"""Values by name."""
+GroupsLike: TypeAlias = Mapping[int, Collection[int]] | Sequence[Collection[int]] | None
+"""Lists of object ids, in order or by number."""
 
 
 def checked_positions(positions: Any, dtype: Any = None, what: str = "positions") -> npt.NDArray[Any]:

@@ -7,20 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Unpack
 
 from zardine.errors import UnsupportedError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.exchange.features import features_in, features_out
 from zardine.vectors.exchange.meshes import mesh_in, mesh_out
 from zardine.vectors.exchange.scans import scan_in, scan_out
 from zardine.vectors.exchange.streamlines import streamlines_in, streamlines_out
 from zardine.vectors.exchange.swc import swc_in, swc_out
+from zardine.vectors.polylines import LineOptions
 
 __all__ = ["export_vectors", "import_vectors"]
 
 
-def import_vectors(source: str | Path, path: StoreLike, **options: Any) -> None:
+class ImportOptions(LineOptions, total=False):
+    """Options of all writers; a file has those of the one for its geometry."""
+
+    geometry_type: Literal["streamline", "polyline", "line"]
+    bin_shape: Lengths
+    out_of_bounds: Literal["raise", "ignore", "expand"]
+    link_attributes: Attributes
+    face_attributes: Attributes
+
+
+def import_vectors(source: str | Path, path: StoreLike, **options: Unpack[ImportOptions]) -> None:
     """Write what is in the file ``source`` to a new store at ``path``.
 
     The ending of the name says the format: ``.trk``, ``.tck`` (streamlines), ``.swc`` (skeletons), ``.ply``, ``.obj``,

@@ -25,7 +25,7 @@ from zardine.vectors.exchange.losses import (
     warn_rounded,
     writing,
 )
-from zardine.vectors.graphs import read_mesh, write_mesh
+from zardine.vectors.mesh import read_mesh, write_mesh
 from zardine.vectors.points import write_points
 
 Columns = dict[str, npt.NDArray[Any]]

@@ -13,7 +13,7 @@ from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.losses import check_space, check_store, warn, warn_names, warn_objects
 from zardine.vectors.format.ragged import Ints, find_rows
-from zardine.vectors.graphs import read_skeleton, write_skeleton
+from zardine.vectors.skeleton import read_skeleton, write_skeleton
 
 
 def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt.NDArray[Any]]]:

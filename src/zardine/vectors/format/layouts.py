@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from operator import index as as_index
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from zardine.creation.v3 import new_array_metadata
 from zardine.errors import DataError, MetadataError
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
+
+Shards: TypeAlias = int | Sequence[int] | None
+"""Cells of a shard along all axes, or along each."""
+CodecsLike: TypeAlias = str | Mapping[str, Any] | Codec | Sequence[str | Mapping[str, Any] | Codec] | None
+"""A codec, by name, as a document has it, or made; or a list of them."""
 
 ALWAYS = 8
 """Cells along an axis that a shard may have however small the grid is: stores grow."""

@@ -20,6 +20,7 @@ from zardine.vectors.format.grids import in_box
 from zardine.vectors.format.ragged import Ints, find_rows, row_numbers, unique_rows
 from zardine.vectors.reading.conditions import holds
 from zardine.vectors.reading.loading import load_cells
+from zardine.vectors.reading.loading_links import load_links
 from zardine.vectors.reading.loading_objects import Manifests, load_groups, load_manifests, with_objects
 from zardine.vectors.reading.presence import check_on_grid, present_chunks
 from zardine.vectors.reading.query import ALL, Names, Query
@@ -253,3 +254,15 @@ def _chunk_box(level: Level, bbox: Any) -> tuple[_Chunk, _Chunk]:
 
 def _both(a: Ints, b: Ints) -> Ints:
     return a[find_rows(b, a) >= 0]
+
+
+def links_between_rows(found: Found, width: int, names: Names) -> tuple[Ints, dict[str, npt.NDArray[Any]]]:
+    """Return the links between found rows, ``(M, width)`` as numbers among these, and their attributes."""
+    links = load_links(found.level, found.content, attributes=names)
+    if links is None:
+        return np.zeros((0, width), np.int64), {}
+    number = np.full(len(found.content.positions) + 1, -1, np.int64)
+    number[found.rows] = np.arange(len(found.rows))
+    endpoints = number[links.endpoints]
+    kept = np.flatnonzero((endpoints >= 0).all(axis=1))
+    return endpoints[kept], {name: column.take(kept).decoded() for name, column in links.attributes.items()}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 from zardine.errors import DataError, SelectionError
-from zardine.vectors.content.arguments import checked_ids
+from zardine.vectors.content.arguments import Box, checked_ids
 from zardine.vectors.format.ragged import Ints
 
 ALL = "all"
@@ -15,7 +15,18 @@ Names: TypeAlias = Collection[str] | str | None
 """Names of attributes, ``"all"``, or ``None`` for none."""
 
 Where: TypeAlias = Mapping[str, Any] | None
-Box: TypeAlias = tuple[Sequence[float], Sequence[float]] | None
+
+
+class QueryOptions(TypedDict, total=False):
+    """Options of every reader; see :func:`zardine.vectors.read_points`."""
+
+    level: int
+    bbox: Box
+    object_ids: Collection[int] | None
+    group_ids: Collection[int] | None
+    chunks: Collection[Sequence[int]] | None
+    where: Where
+    attributes: Names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

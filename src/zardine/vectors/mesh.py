@@ -1,0 +1,111 @@
+"""Meshes: writing, adding to and reading."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Unpack
+
+import numpy.typing as npt
+
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.appending import append_links
+from zardine.vectors.changing.creating import (
+    GivenObjects,
+    StoreOptions,
+    write_linked,
+)
+from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.content.arguments import (
+    Attributes,
+    Box,
+    GroupsLike,
+    checked_links,
+    one_of,
+)
+from zardine.vectors.reading.answer import check_geometry, ids_of_rows, links_between_rows, run_query, values_of
+from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
+from zardine.vectors.reading.rereading import read_steadily
+from zardine.vectors.results import Mesh
+from zardine.vectors.storing.store import Level
+
+
+def write_mesh(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    faces: npt.ArrayLike,
+    *,
+    vertex_attributes: Attributes = None,
+    link_attributes: Attributes = None,
+    face_attributes: Attributes = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Attributes = None,
+    groups: GroupsLike = None,
+    group_attributes: Attributes = None,
+    dtype: npt.DTypeLike | None = None,
+    **options: Unpack[StoreOptions],
+) -> None:
+    """Write vertices ``(N, D)`` and faces ``(F, corners)`` of three corners or more to a new store.
+
+    The order of the corners is kept. ``face_attributes`` is another name for ``link_attributes``. Everything else as in
+    :func:`write_graph`.
+    """
+    links = checked_links(faces, "faces", 3)
+    of_links = one_of(link_attributes, face_attributes, "face_attributes")
+    given = GivenObjects(object_ids, object_attributes, groups, group_attributes)
+    write_linked(path, "mesh", positions, links, given, vertex_attributes, of_links, dtype, options)
+
+
+@alone
+def append_mesh(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    faces: npt.ArrayLike,
+    *,
+    vertex_attributes: Attributes = None,
+    link_attributes: Attributes = None,
+    face_attributes: Attributes = None,
+    object_ids: npt.ArrayLike | None = None,
+) -> None:
+    """Add vertices and faces, with as many corners as those that are there, to a store of meshes.
+
+    ``face_attributes`` is another name for ``link_attributes``. Everything else as in :func:`append_graph`.
+    """
+    given = one_of(link_attributes, face_attributes, "face_attributes")
+    append_links(path, "append_mesh", ("mesh",), positions, faces, vertex_attributes, given, object_ids)
+
+
+def read_mesh(
+    path: StoreLike,
+    *,
+    level: int = 0,
+    bbox: Box = None,
+    object_ids: Collection[int] | None = None,
+    group_ids: Collection[int] | None = None,
+    chunks: Collection[Sequence[int]] | None = None,
+    where: Where = None,
+    attributes: Names = ALL,
+    face_attributes: Names = ALL,
+) -> Mesh:
+    """Read the vertices for which everything holds that is given, and the faces all of whose corners are among them.
+
+    Arguments and errors are those of :func:`read_points`.
+    """
+    query = Query(
+        level=level,
+        bbox=bbox,
+        object_ids=object_ids,
+        group_ids=group_ids,
+        chunks=chunks,
+        where=where,
+        attributes=attributes,
+    ).checked()
+    of_faces = checked_names(face_attributes, "face_attributes")
+    return read_steadily(path, level, lambda opened: _mesh(opened, query, of_faces))
+
+
+def _mesh(level: Level, query: Query, of_faces: Names) -> Mesh:
+    check_geometry(level, "mesh")
+    found = run_query(level, query, fragments=True)
+    links, columns = links_between_rows(found, 3, of_faces)
+    values = values_of(found.content.vertex_attributes, found.rows, query.attributes)
+    return Mesh(found.content.positions[found.rows], links, values, columns, ids_of_rows(found))

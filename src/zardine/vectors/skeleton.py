@@ -1,0 +1,158 @@
+"""Skeletons: writing, adding to and reading."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import DataError
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.appending import new_points, objects_for, open_to_add
+from zardine.vectors.changing.creating import (
+    GivenObjects,
+    StoreOptions,
+    check_options,
+    object_rows,
+    prepare,
+    store_content,
+)
+from zardine.vectors.changing.levels import load_whole, replace_level
+from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.content.arguments import (
+    Attributes,
+    Box,
+    GroupsLike,
+    checked_ids,
+    checked_positions,
+    plain_array,
+)
+from zardine.vectors.content.changes import merge
+from zardine.vectors.content.columns import columns_of
+from zardine.vectors.content.run_content import (
+    parents_of,
+    skeleton_content,
+)
+from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, run_query, values_of
+from zardine.vectors.reading.loading_links import load_links
+from zardine.vectors.reading.query import ALL, Names, Query, Where
+from zardine.vectors.reading.rereading import read_steadily
+from zardine.vectors.results import Skeleton
+from zardine.vectors.storing.store import Level
+
+
+def write_skeleton(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    parents: npt.ArrayLike,
+    *,
+    vertex_attributes: Attributes = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Attributes = None,
+    groups: GroupsLike = None,
+    group_attributes: Attributes = None,
+    dtype: npt.DTypeLike | None = None,
+    **options: Unpack[StoreOptions],
+) -> None:
+    """Write trees to a new store: vertices ``(N, D)`` and for each the row of its parent, -1 for roots.
+
+    An object may have several roots. Everything else as in :func:`write_graph`.
+    """
+    check_options(options)
+    points = checked_positions(positions, dtype)
+    found = plain_array(parents, "parents")
+    if found.shape != (len(points),) or found.dtype.kind not in "iu":
+        raise DataError(f"parents are {len(points)} integers, not {found.dtype} of shape {found.shape}")
+    if found.dtype.kind == "u" and found.size and int(found.max()) >= 2**63:
+        raise DataError(f"parents are rows of the {len(points)} vertices, or -1; found {int(found.max())}")
+    above = found.astype(np.int64)
+    if ((above < -1) | (above >= len(points))).any():
+        raise DataError(
+            f"parents are rows of the {len(points)} vertices, or -1; found {int(above.max())}, {int(above.min())}"
+        )
+    given = GivenObjects(object_ids, object_attributes, groups, group_attributes)
+    objects, row, found_groups = object_rows(given, len(points))
+    if (row[above[above >= 0]] != row[above >= 0]).any():
+        raise DataError("a vertex and its parent belong to different objects")
+    columns = columns_of(vertex_attributes, len(points), "vertices")
+    chosen = prepare(points, options)
+    content = skeleton_content(points, columns, above, row, chosen.chunk_shape, objects)
+    store_content(path, content.changed(groups=found_groups), "skeleton", chosen, options)
+
+
+@alone
+def append_skeleton(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    parents: npt.ArrayLike,
+    *,
+    vertex_attributes: Attributes = None,
+    object_ids: npt.ArrayLike | None = None,
+) -> None:
+    """Add trees to a store of skeletons; ``parents`` are rows of the new vertices, -1 for roots.
+
+    Everything else as in :func:`append_graph`.
+    """
+    level = open_to_add(path, "append_skeleton", "skeleton")
+    old = load_whole(level)
+    points = new_points(positions, level, old)
+    above = checked_ids(parents, len(points), "parents")
+    if ((above < -1) | (above >= len(points))).any():
+        raise DataError(f"parents are rows of the {len(points)} new vertices, or -1")
+    objects, row = objects_for(object_ids, points, old, level)
+    if (row[above[above >= 0]] != row[above >= 0]).any():
+        raise DataError("a vertex and its parent belong to different objects")
+    columns = columns_of(vertex_attributes, len(points), "vertices")
+    if len(points):
+        content = skeleton_content(points, columns, above, row, level.document.chunk_shape, objects)
+        replace_level(level, merge(old, content))
+
+
+def read_skeleton(
+    path: StoreLike,
+    *,
+    level: int = 0,
+    bbox: Box = None,
+    object_ids: Collection[int] | None = None,
+    group_ids: Collection[int] | None = None,
+    chunks: Collection[Sequence[int]] | None = None,
+    where: Where = None,
+    attributes: Names = ALL,
+    world: bool = False,
+) -> Skeleton:
+    """Read the vertices for which everything holds that is given, and for each its parent if that is among them.
+
+    ``world``: add the ``coordinate_offset`` of the store, in float64. Other arguments, and errors, are those of
+    :func:`read_points`.
+    """
+    query = Query(
+        level=level,
+        bbox=bbox,
+        object_ids=object_ids,
+        group_ids=group_ids,
+        chunks=chunks,
+        where=where,
+        attributes=attributes,
+    ).checked()
+    return read_steadily(path, level, lambda opened: _in_space(opened, query, world))
+
+
+def _in_space(level: Level, query: Query, world: bool) -> Skeleton:
+    check_geometry(level, "skeleton")
+    skeleton = skeleton_of(run_query(level, query, fragments=True), query.attributes)
+    offset = level.owner.root.block.get("coordinate_offset")
+    if not world or offset is None:
+        return skeleton
+    moved = skeleton.positions.astype(np.float64) + np.asarray(offset, np.float64)
+    return Skeleton(moved, skeleton.parents, skeleton.attributes, skeleton.object_ids)
+
+
+def skeleton_of(found: Found, attributes: Names) -> Skeleton:
+    """The vertices that were found, and for each its parent among them."""
+    parents = parents_of(found.content, load_links(found.level, found.content))
+    number = np.full(len(found.content.positions) + 1, -1, np.int64)
+    number[found.rows] = np.arange(len(found.rows))
+    values = values_of(found.content.vertex_attributes, found.rows, attributes)
+    return Skeleton(found.content.positions[found.rows], number[parents[found.rows]], values, ids_of_rows(found))
