@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from zardine.vectors.mesh import append_mesh as append_mesh
     from zardine.vectors.mesh import read_mesh as read_mesh
     from zardine.vectors.mesh import write_mesh as write_mesh
-    from zardine.vectors.parametric import ParametricObject as ParametricObject
     from zardine.vectors.parametric import read_parametric_objects as read_parametric_objects
     from zardine.vectors.parametric import write_parametric_objects as write_parametric_objects
     from zardine.vectors.points import append_points as append_points
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from zardine.vectors.repairing import repair as repair
     from zardine.vectors.results import Graph as Graph
     from zardine.vectors.results import Mesh as Mesh
+    from zardine.vectors.results import ParametricObject as ParametricObject
     from zardine.vectors.results import Points as Points
     from zardine.vectors.results import Polylines as Polylines
     from zardine.vectors.results import Skeleton as Skeleton
@@ -80,12 +80,12 @@ _exports = Exports(
         "graph": ("append_graph", "read_graph", "write_graph"),
         "skeleton": ("append_skeleton", "read_skeleton", "write_skeleton"),
         "mesh": ("append_mesh", "read_mesh", "write_mesh"),
-        "parametric": ("ParametricObject", "read_parametric_objects", "write_parametric_objects"),
+        "parametric": ("read_parametric_objects", "write_parametric_objects"),
         "points": ("append_points", "read_points", "write_points"),
         "polylines": ("append_polylines", "read_lines", "read_polylines", "write_lines", "write_polylines"),
         "pyramid": ("build_pyramid",),
         "repairing": ("repair",),
-        "results": ("Graph", "Mesh", "Points", "Polylines", "Skeleton"),
+        "results": ("Graph", "Mesh", "ParametricObject", "Points", "Polylines", "Skeleton"),
         "inspecting": (
             *("FragmentTable", "GroupTable", "ObjectTable", "describe_store"),
             *("read_cross_level_links", "read_fragments", "read_groups", "read_objects"),

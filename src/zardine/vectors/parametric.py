@@ -5,20 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.engine.freshness import leave_to_owner
-from zardine.errors import CorruptionError, DataError, StoreError, UnsupportedError, ZardineError
+from zardine.errors import DataError, StoreError, ZardineError
 from zardine.hierarchy.find import find_node
-from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.metadata.formats import NodeMetadata, parse_node_json
-from zardine.nodes.array import Array
-from zardine.public_names import public
+from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.one_writer import alone
@@ -26,12 +20,12 @@ from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import is_unicode
 from zardine.vectors.content.plan import Node
 from zardine.vectors.content.point_content import groups_of
-from zardine.vectors.findings import Finding, warning
 from zardine.vectors.format.layouts import table_metadata
-from zardine.vectors.storing.cell_bytes import find_cells
+from zardine.vectors.reading.loading_parametric import load_parametric
+from zardine.vectors.results import ParametricObject
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.steady import WAITS, read_table
-from zardine.vectors.storing.store import PENDING, VectorStore
+from zardine.vectors.storing.steady import WAITS
+from zardine.vectors.storing.store import VectorStore
 from zardine.vectors.storing.transactions import carry_out, replace_below
 
 PARAMETRIC_TYPES: Mapping[str, tuple[str, ...]] = {
@@ -42,16 +36,6 @@ PARAMETRIC_TYPES: Mapping[str, tuple[str, ...]] = {
 
 _PARTS = ("groups", "group_attributes", "object_attributes")
 """What says something of objects, beside ``objects`` and ``names``: it goes with the objects that it is about."""
-
-
-@public("zardine.vectors")
-@dataclass(frozen=True, slots=True, eq=False)
-class ParametricObject:
-    """A named geometry that numbers describe."""
-
-    type: str
-    coefficients: npt.NDArray[np.float64]
-    name: str = ""
 
 
 @alone
@@ -153,7 +137,7 @@ def read_parametric_objects(path: StoreLike) -> list[ParametricObject]:
     for wait in (*WAITS, None):
         group = find_node(owner.store, place, 3)
         try:
-            found = _read(owner, place, group)
+            found = load_parametric(owner, place, group)
             if find_node(owner.store, place, 3) == group:
                 return found
         except ZardineError:
@@ -161,72 +145,3 @@ def read_parametric_objects(path: StoreLike) -> list[ParametricObject]:
                 raise
         time.sleep(wait or 0)
     raise StoreError(f"the parametric objects of {owner.name} change again and again while they are read: try later")
-
-
-def check_parametric(owner: VectorStore, findings: list[Finding]) -> None:
-    """What ``validate`` says of parametric objects. Raises for what cannot be read."""
-    place = child(owner.path, "parametric")
-    group = find_node(owner.store, place, 3)
-    found = _read(owner, place, group)
-    for name in ("objects", "names") if found else ():
-        assert group is not None
-        table = _table(owner, place, name, group.attributes.get(PENDING) or {})
-        if table is not None and not _is_stored(table):
-            reason = "nothing is stored: all are zeros or without names, or they are lost"
-            findings.append(warning("values-absent", f"parametric/{name}", reason))
-
-
-def _is_stored(table: Array) -> bool:
-    try:
-        return len(find_cells(table)) > 0
-    except UnsupportedError:  # the store cannot tell
-        return True
-
-
-def _read(owner: VectorStore, place: str, group: NodeMetadata | None) -> list[ParametricObject]:
-    if group is None:
-        return []
-    types, pending = group.attributes.get("parametric_types") or {}, group.attributes.get(PENDING) or {}
-    if not isinstance(group, GroupMetadata) or not isinstance(types, Mapping) or not isinstance(pending, Mapping):
-        raise CorruptionError("the document of parametric objects is damaged", array=place)
-    found, named = (read_table(partial(_table, owner, place, name, pending)) for name in ("objects", "names"))
-    if found is None:
-        if types and "objects" not in pending:
-            raise CorruptionError("there are types, and no parametric objects", array=f"{place}/objects")
-        return []
-    table, rows = found
-    names, labels = (None, np.full(len(rows), b"", object)) if named is None else named
-    if table.ndim != 2 or table.dtype.kind != "f" or (names is not None and names.shape != table.shape[:1]):
-        shapes = f"{table.dtype} of shape {table.shape}, names of {None if names is None else names.shape}"
-        raise CorruptionError(f"rows of float64 and a name for each are needed, not {shapes}", array=table.path)
-    both = zip(rows.astype(np.float64), labels.tolist(), strict=True)
-    return [_object(row, label, types, table.path) for row, label in both]
-
-
-def _object(row: npt.NDArray[np.float64], label: Any, types: Mapping[str, Any], place: str) -> ParametricObject:
-    kind = types.get(str(int(row[0]))) if len(row) and np.isfinite(row[0]) else None
-    name = kind.get("name") if isinstance(kind, Mapping) else None
-    coefficients = kind.get("coefficients") if isinstance(kind, Mapping) else None
-    if not isinstance(name, str) or not isinstance(coefficients, list | tuple):
-        raise CorruptionError(f"a row of unknown type {row[:1].tolist()}", array=place)
-    values = row[1 : 1 + len(coefficients)].copy()
-    if len(values) < len(coefficients) or not np.isfinite(values).all():
-        raise CorruptionError(f"a {name} has {len(coefficients)} coefficients, not {values.tolist()}", array=place)
-    try:
-        return ParametricObject(name, values, label.decode())
-    except (AttributeError, UnicodeDecodeError):
-        raise CorruptionError(f"the name {label!r} is no text", array=place) from None
-
-
-def _table(owner: VectorStore, place: str, name: str, pending: Mapping[str, Any]) -> Array | None:
-    path = child(place, name)
-    if name in pending:
-        document = pending[name]
-        node = None if document is None else parse_node_json(document, f"the pending document of {path}")
-    else:
-        node = find_node(owner.store, path, 3)
-    if not isinstance(node, ArrayMetadata):
-        return None
-    array = Array(owner.store, path, node)
-    leave_to_owner(array._source)  # the document that is stored may be the old one yet
-    return array

@@ -129,3 +129,13 @@ class Mesh:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+
+@public("zardine.vectors")
+@dataclass(frozen=True, slots=True, eq=False)
+class ParametricObject:
+    """A named geometry that numbers describe."""
+
+    type: str
+    coefficients: npt.NDArray[np.float64]
+    name: str = ""

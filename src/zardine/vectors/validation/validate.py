@@ -14,7 +14,6 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.content import Content
 from zardine.vectors.findings import Finding, Report, error, guarded, unexpected, warning
 from zardine.vectors.format.documents import FORMAT_VERSION, KINDS
-from zardine.vectors.parametric import check_parametric
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.storing.consolidation import differing_documents
 from zardine.vectors.storing.steady import WAITS
@@ -23,6 +22,7 @@ from zardine.vectors.storing.store_states import NOT_ON_PURPOSE, state_of
 from zardine.vectors.validation.arrays import check_arrays
 from zardine.vectors.validation.links import check_links
 from zardine.vectors.validation.objects import check_objects
+from zardine.vectors.validation.parametric import check_parametric
 from zardine.vectors.validation.rows import check_fragments, check_rows
 
 Progress = Callable[[int, int], object] | None
