@@ -65,50 +65,6 @@ class FragmentTable:
     """For each fragment attribute ``(F,)`` or ``(F, channels)``."""
 
 
-def read_objects(path: StoreLike, *, level: int = 0) -> ObjectTable:
-    """The ids and attributes of all objects of a level; none where it has none."""
-    return read_steadily(path, level, _objects)
-
-
-def _objects(opened: Level) -> ObjectTable:
-    manifests = load_manifests(opened)
-    if manifests is None:
-        none = np.zeros(0, np.int64)
-        return ObjectTable(none, none)
-    columns = load_tables(opened, "object_attributes", len(manifests.ids))
-    values = {name: column.decoded() for name, column in columns.items()}
-    present = {name: _present(opened.table(f"object_attributes/{name}"), values[name]) for name in values}
-    return ObjectTable(manifests.ids, np.diff(manifests.starts), values, present)
-
-
-def _present(table: Array | None, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which rows are not wholly the fill value, where the document says that this stands for nothing."""
-    if table is None or table.metadata.attributes.get("fill_sentinel_meaning") != "absent":
-        return np.ones(len(values), np.bool_)
-    fill = table.fill_value
-    absent: npt.NDArray[np.bool_] = np.asarray(values == fill, np.bool_)
-    if values.dtype.kind == "f" and np.isnan(fill):
-        absent = np.isnan(values)
-    rows: npt.NDArray[np.bool_] = absent.reshape(len(values), int(np.prod(values.shape[1:])))
-    return np.asarray((~rows).any(axis=1), np.bool_)
-
-
-def read_groups(path: StoreLike, *, level: int = 0) -> GroupTable:
-    """The members and attributes of all groups of a level; none where it has none."""
-    groups = read_steadily(path, level, load_groups)
-    if groups is None:
-        return GroupTable(())
-    return GroupTable(groups.members, {name: column.decoded() for name, column in groups.attributes.items()})
-
-
-def read_fragments(path: StoreLike, *, level: int = 0) -> FragmentTable:
-    """The chunks and attributes of all fragments of a level."""
-    content = read_steadily(path, level, lambda opened: load_cells(opened, fragment_attributes=ALL))
-    chunks = np.repeat(content.keys, np.diff(content.fragments.before), axis=0)
-    values = {name: column.decoded() for name, column in content.fragment_attributes.items()}
-    return FragmentTable(chunks, np.diff(content.fragments.starts), values)
-
-
 def describe_store(path: StoreLike) -> dict[str, Any]:
     """The facts of a store and of each level, for people and programs; reads documents only.
 
@@ -158,6 +114,50 @@ def _facts_of(level: Level) -> dict[str, Any]:
         "link_attributes": level.names("link_attributes"),
         "fragment_attributes": level.names("fragment_attributes"),
     }
+
+
+def read_objects(path: StoreLike, *, level: int = 0) -> ObjectTable:
+    """The ids and attributes of all objects of a level; none where it has none."""
+    return read_steadily(path, level, _objects)
+
+
+def _objects(opened: Level) -> ObjectTable:
+    manifests = load_manifests(opened)
+    if manifests is None:
+        none = np.zeros(0, np.int64)
+        return ObjectTable(none, none)
+    columns = load_tables(opened, "object_attributes", len(manifests.ids))
+    values = {name: column.decoded() for name, column in columns.items()}
+    present = {name: _present(opened.table(f"object_attributes/{name}"), values[name]) for name in values}
+    return ObjectTable(manifests.ids, np.diff(manifests.starts), values, present)
+
+
+def _present(table: Array | None, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which rows are not wholly the fill value, where the document says that this stands for nothing."""
+    if table is None or table.metadata.attributes.get("fill_sentinel_meaning") != "absent":
+        return np.ones(len(values), np.bool_)
+    fill = table.fill_value
+    absent: npt.NDArray[np.bool_] = np.asarray(values == fill, np.bool_)
+    if values.dtype.kind == "f" and np.isnan(fill):
+        absent = np.isnan(values)
+    rows: npt.NDArray[np.bool_] = absent.reshape(len(values), int(np.prod(values.shape[1:])))
+    return np.asarray((~rows).any(axis=1), np.bool_)
+
+
+def read_groups(path: StoreLike, *, level: int = 0) -> GroupTable:
+    """The members and attributes of all groups of a level; none where it has none."""
+    groups = read_steadily(path, level, load_groups)
+    if groups is None:
+        return GroupTable(())
+    return GroupTable(groups.members, {name: column.decoded() for name, column in groups.attributes.items()})
+
+
+def read_fragments(path: StoreLike, *, level: int = 0) -> FragmentTable:
+    """The chunks and attributes of all fragments of a level."""
+    content = read_steadily(path, level, lambda opened: load_cells(opened, fragment_attributes=ALL))
+    chunks = np.repeat(content.keys, np.diff(content.fragments.before), axis=0)
+    values = {name: column.decoded() for name, column in content.fragment_attributes.items()}
+    return FragmentTable(chunks, np.diff(content.fragments.starts), values)
 
 
 def read_cross_level_links(path: StoreLike, level: int, delta: int = 1) -> npt.NDArray[np.int64]:

@@ -107,12 +107,74 @@ def write_points(
             points, ids = points[kept], ids[kept]
             columns = {name: column.take(kept) for name, column in columns.items()}
         content = object_points(points, columns, ids, chunks, object_columns=object_columns, object_ids=distinct)
-        content = content.changed(groups=found_groups)
+        content = replace(content, groups=found_groups)
     grid = grid_of(content, corners, chunks, layout)
     new = NewStore(
         kind="point_cloud", chunk_shape=chunks, bin_shape=bins, bounds=corners, grid=grid, axes=named, crs=crs
     )
     write_store(path, content, new, overwrite=overwrite)
+
+
+@alone
+def append_points(
+    path: StoreLike,
+    positions: npt.ArrayLike,
+    *,
+    vertex_attributes: Attributes = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Attributes = None,
+) -> None:
+    """Add points to a store of points. Bounds and grid grow where that is needed.
+
+    Attributes that are not given for the new points, or were not there before, get fill values (NaN, 0, missing text);
+    those of objects are absent (NaN, the lowest integer or, without a sign, the highest, ``""``).
+    Where the store has objects, ``object_ids`` are needed; known ids add to these objects, and ``object_attributes``
+    have a row for each distinct new id, ascending. Raises as :func:`write_points`, and
+    :class:`~zardine.errors.DataError` for a store of another geometry, before anything is written.
+    """
+    level = open_to_add(path, "append_points", "point_cloud")
+    old = load_whole(level)
+    points = new_points(positions, level, old)
+    columns = columns_of(vertex_attributes, len(points), "points")
+    if (object_ids is not None) != (old.objects is not None):
+        reason = "has objects: give object_ids" if old.objects is not None else "has no objects: leave object_ids out"
+        raise DataError(f"{level.owner.name} {reason}")
+    if old.objects is None:
+        if old.fragment_attributes or old.links:
+            what = "fragments have attributes" if old.fragment_attributes else "points have links"
+            raise UnsupportedError(f"nothing can be added to {level.owner.name}: its {what}, and it has no objects")
+        if checked_mapping(object_attributes):
+            raise DataError(f"{level.owner.name} has no objects: leave object_attributes out")
+        if len(points) == 0:
+            return
+        shapes = level.document.chunk_shape, level.owner.root.bin_shape
+        both = merge(old, plain_points(points, columns, None, *shapes))
+        joined = plain_points(both.positions, both.vertex_attributes, both.visible(), *shapes)
+        replace_level(level, replace(joined, groups=old.groups))
+        return
+    ids = checked_ids(object_ids, len(points), "object_ids")
+    distinct, row = np.unique(ids, return_inverse=True)
+    fresh = distinct[~np.isin(distinct, old.objects.ids)]
+    keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
+    objects, _ = new_objects(GivenObjects(distinct), len(distinct))
+    content, _ = by_object(points, columns, keys, cell, row.reshape(-1), objects)
+    given = columns_of(object_attributes, len(fresh), "new objects (one for each distinct new id)")
+    if len(points):
+        replace_level(level, _with_new_attributes(merge(old, content), old, given))
+
+
+def _with_new_attributes(joined: Content, old: Content, given: Mapping[str, Any]) -> Content:
+    """Attributes of the objects that ``joined`` has after those of ``old``."""
+    assert joined.objects is not None
+    assert old.objects is not None
+    count, total = len(old.objects.ids), len(joined.objects.ids)
+    columns = dict(joined.objects.attributes)
+    for name, column in given.items():
+        before = old.objects.attributes.get(name)
+        if before is None:
+            before = join_columns(name, column.take(np.zeros(0, np.int64)), None, count, of_objects=True)
+        columns[name] = join_columns(name, before, column.decoded(), total - count, of_objects=True)
+    return replace(joined, objects=replace(joined.objects, attributes=columns))
 
 
 def read_points(
@@ -157,65 +219,3 @@ def _points(level: Level, query: Query) -> Points:
     whole = len(found.rows) == len(found.content.positions)
     positions = found.content.positions if whole else found.content.positions[found.rows]
     return Points(positions, values, ids_of_rows(found))
-
-
-@alone
-def append_points(
-    path: StoreLike,
-    positions: npt.ArrayLike,
-    *,
-    vertex_attributes: Attributes = None,
-    object_ids: npt.ArrayLike | None = None,
-    object_attributes: Attributes = None,
-) -> None:
-    """Add points to a store of points. Bounds and grid grow where that is needed.
-
-    Attributes that are not given for the new points, or were not there before, get fill values (NaN, 0, missing text);
-    those of objects are absent (NaN, the lowest integer or, without a sign, the highest, ``""``).
-    Where the store has objects, ``object_ids`` are needed; known ids add to these objects, and ``object_attributes``
-    have a row for each distinct new id, ascending. Raises as :func:`write_points`, and
-    :class:`~zardine.errors.DataError` for a store of another geometry, before anything is written.
-    """
-    level = open_to_add(path, "append_points", "point_cloud")
-    old = load_whole(level)
-    points = new_points(positions, level, old)
-    columns = columns_of(vertex_attributes, len(points), "points")
-    if (object_ids is not None) != (old.objects is not None):
-        reason = "has objects: give object_ids" if old.objects is not None else "has no objects: leave object_ids out"
-        raise DataError(f"{level.owner.name} {reason}")
-    if old.objects is None:
-        if old.fragment_attributes or old.links:
-            what = "fragments have attributes" if old.fragment_attributes else "points have links"
-            raise UnsupportedError(f"nothing can be added to {level.owner.name}: its {what}, and it has no objects")
-        if checked_mapping(object_attributes):
-            raise DataError(f"{level.owner.name} has no objects: leave object_attributes out")
-        if len(points) == 0:
-            return
-        shapes = level.document.chunk_shape, level.owner.root.bin_shape
-        both = merge(old, plain_points(points, columns, None, *shapes))
-        joined = plain_points(both.positions, both.vertex_attributes, both.visible(), *shapes)
-        replace_level(level, joined.changed(groups=old.groups))
-        return
-    ids = checked_ids(object_ids, len(points), "object_ids")
-    distinct, row = np.unique(ids, return_inverse=True)
-    fresh = distinct[~np.isin(distinct, old.objects.ids)]
-    keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
-    objects, _ = new_objects(GivenObjects(distinct), len(distinct))
-    content, _ = by_object(points, columns, keys, cell, row.reshape(-1), objects)
-    given = columns_of(object_attributes, len(fresh), "new objects (one for each distinct new id)")
-    if len(points):
-        replace_level(level, _with_new_attributes(merge(old, content), old, given))
-
-
-def _with_new_attributes(joined: Content, old: Content, given: Mapping[str, Any]) -> Content:
-    """Attributes of the objects that ``joined`` has after those of ``old``."""
-    assert joined.objects is not None
-    assert old.objects is not None
-    count, total = len(old.objects.ids), len(joined.objects.ids)
-    columns = dict(joined.objects.attributes)
-    for name, column in given.items():
-        before = old.objects.attributes.get(name)
-        if before is None:
-            before = join_columns(name, column.take(np.zeros(0, np.int64)), None, count, of_objects=True)
-        columns[name] = join_columns(name, before, column.decoded(), total - count, of_objects=True)
-    return joined.changed(objects=replace(joined.objects, attributes=columns))

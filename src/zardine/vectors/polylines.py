@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -70,7 +71,37 @@ def write_polylines(
     objects, found_groups = new_objects(given, len(lengths))
     chosen = prepare(points, options)
     content = polyline_content(points, columns, lengths, chosen.chunk_shape, objects)
-    store_content(path, content.changed(groups=found_groups), geometry_type, chosen, options)
+    store_content(path, replace(content, groups=found_groups), geometry_type, chosen, options)
+
+
+@alone
+def append_polylines(
+    path: StoreLike,
+    polylines: Sequence[npt.ArrayLike],
+    *,
+    vertex_attributes: Attributes = None,
+    object_ids: npt.ArrayLike | None = None,
+    object_attributes: Attributes = None,
+) -> None:
+    """Add lines to a store of lines; ``object_ids`` are new ones (default: on from the highest).
+
+    A store of straight lines takes lines of two vertices. Everything else as in :func:`append_points`.
+    """
+    level = open_to_add(path, "append_polylines", *LINES)
+    old = load_whole(level)
+    if old.objects is None:
+        raise DataError(f"{level.owner.name} has no object index, which says what its lines are")
+    whole, lengths = joined_lines(polylines, level.owner.root.ndim)
+    points = new_points(whole, level, old)
+    if kind_of(level) == "line" and (lengths != 2).any():
+        which = int(np.flatnonzero(lengths != 2)[0])
+        raise DataError(f"{level.owner.name} holds straight lines; line {which} has {lengths[which]} vertices, not 2")
+    columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
+    ids = new_ids(object_ids, len(lengths), old.objects.ids)
+    objects, _ = new_objects(GivenObjects(ids, object_attributes), len(ids))
+    if len(lengths):
+        content = polyline_content(points, columns, lengths, level.document.chunk_shape, objects)
+        replace_level(level, merge(old, content))
 
 
 class LineOptions(StoreOptions, total=False):
@@ -142,7 +173,7 @@ def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
         raise SelectionError(f"{found.level.owner.name} has no lines: level {query.level} has no object index")
     content = found.content
     taken = (content.objects or no_objects()).take(found.objects)
-    starts, rows = content.changed(objects=taken).rows_of_objects()
+    starts, rows = replace(content, objects=taken).rows_of_objects()
     tables = load_tables(found.level, "object_attributes", len(found.manifests.ids), of_objects)
     return Polylines(
         content.positions[rows],
@@ -173,33 +204,3 @@ def read_lines(path: StoreLike, **options: Unpack[LineQuestions]) -> npt.NDArray
 def _flat(values: Any, count: int) -> Any:
     array = plain_array(values, "vertex_attributes")
     return array.reshape(2 * count, *array.shape[2:]) if array.shape[:2] == (count, 2) else array
-
-
-@alone
-def append_polylines(
-    path: StoreLike,
-    polylines: Sequence[npt.ArrayLike],
-    *,
-    vertex_attributes: Attributes = None,
-    object_ids: npt.ArrayLike | None = None,
-    object_attributes: Attributes = None,
-) -> None:
-    """Add lines to a store of lines; ``object_ids`` are new ones (default: on from the highest).
-
-    A store of straight lines takes lines of two vertices. Everything else as in :func:`append_points`.
-    """
-    level = open_to_add(path, "append_polylines", *LINES)
-    old = load_whole(level)
-    if old.objects is None:
-        raise DataError(f"{level.owner.name} has no object index, which says what its lines are")
-    whole, lengths = joined_lines(polylines, level.owner.root.ndim)
-    points = new_points(whole, level, old)
-    if kind_of(level) == "line" and (lengths != 2).any():
-        which = int(np.flatnonzero(lengths != 2)[0])
-        raise DataError(f"{level.owner.name} holds straight lines; line {which} has {lengths[which]} vertices, not 2")
-    columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
-    ids = new_ids(object_ids, len(lengths), old.objects.ids)
-    objects, _ = new_objects(GivenObjects(ids, object_attributes), len(ids))
-    if len(lengths):
-        content = polyline_content(points, columns, lengths, level.document.chunk_shape, objects)
-        replace_level(level, merge(old, content))

@@ -27,6 +27,7 @@ from zardine.vectors.content.arguments import shown
 from zardine.vectors.content.content import Content, Fragments, Links, Objects
 from zardine.vectors.content.link_placement import anchors_for, place_links
 from zardine.vectors.content.plan import Grid, Node, grid_of, group, level_attributes, plan_level, plan_links
+from zardine.vectors.format.documents import LevelBlock
 from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.ragged import Ints, row_numbers, starts_of, unique_rows
 from zardine.vectors.storing.store import UNFINISHED, Level, VectorStore
@@ -183,7 +184,7 @@ def coarsened(
     coarse = Content(
         keys, starts, means[order], Fragments(starts, np.arange(count + 1), each, True), objects=new_objects
     )
-    return coarse.changed(groups=content.groups), parent
+    return replace(coarse, groups=content.groups), parent
 
 
 def _means(positions: npt.NDArray[Any], number: Ints, counts: Ints) -> npt.NDArray[Any]:
@@ -219,7 +220,7 @@ def _store_level(
     grid = grid_of(content, owner.root.bounds, chunk_shape.tolist(), vertices.layout)
     nodes = list(plan_level(content, grid, always_links=False))
     has_objects = content.objects is not None
-    more = {
+    more: LevelBlock = {
         "object_sparsity": 1 / sparsity,
         "coarsening_method": "per_object",
         "parent_level": number - 1,

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from zardine.errors import DataError
+from zardine.hierarchy.find import load_group
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import GroupMetadata
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
-from zardine.vectors.format.layouts import SHARDED_NOTE, cells_metadata, fitting_shards, shards_from
+from zardine.vectors.format.layouts import SHARDED_NOTE, Shards, cells_metadata, fitting_shards, shards_from
 from zardine.vectors.reading.presence import check_whole
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.level_nodes import cell_arrays
@@ -26,7 +27,7 @@ Progress = Callable[[int, int], object] | None
 
 def shard_store(
     path: StoreLike,
-    shard_shape: Any = 8,
+    shard_shape: Shards = 8,
     *,
     arrays: Collection[str] | None = None,
     progress: Progress = None,
@@ -60,7 +61,7 @@ def unshard_store(
 
 
 def reshard(
-    path: StoreLike, shard_shape: Any, *, arrays: Collection[str] | None = None, progress: Progress = None
+    path: StoreLike, shard_shape: Shards, *, arrays: Collection[str] | None = None, progress: Progress = None
 ) -> dict[str, Any]:
     """:func:`shard_store`, or for ``None`` :func:`unshard_store`."""
     if shard_shape is None:
@@ -90,7 +91,9 @@ def get_shard_info(path: StoreLike) -> dict[str, dict[str, Any]]:
 
 
 @alone
-def _convert(path: StoreLike, shard_shape: Any, arrays: Collection[str] | None, progress: Progress) -> tuple[int, int]:
+def _convert(
+    path: StoreLike, shard_shape: Shards, arrays: Collection[str] | None, progress: Progress
+) -> tuple[int, int]:
     owner = VectorStore.open(path, writable=True)
     levels = [owner.level(number) for number in owner.level_numbers()]
     wanted = [shards_from(shard_shape, each.rank, lead=each.rank > owner.root.ndim) for each in levels]
@@ -153,8 +156,6 @@ def convert_array(array: CellArray, shard_shape: tuple[int, ...] | None) -> int 
 
 def _set_note(owner: VectorStore, note: str | None) -> None:
     """Say in the root attributes that the store is sharded, or no longer; notes of others stay."""
-    from zardine.hierarchy.find import load_group
-
     group = load_group(owner.store, owner.path, 3)
     present = group.attributes.get("notes")
     if present == note or present not in (None, SHARDED_NOTE):

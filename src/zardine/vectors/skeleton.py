@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
@@ -79,7 +80,7 @@ def write_skeleton(
     columns = columns_of(vertex_attributes, len(points), "vertices")
     chosen = prepare(points, options)
     content = skeleton_content(points, columns, above, row, chosen.chunk_shape, objects)
-    store_content(path, content.changed(groups=found_groups), "skeleton", chosen, options)
+    store_content(path, replace(content, groups=found_groups), "skeleton", chosen, options)
 
 
 @alone

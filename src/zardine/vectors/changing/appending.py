@@ -6,6 +6,7 @@ Where there is nothing to add, nothing changes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,6 @@ def append_links(
     content, order = by_object(points, columns, keys, cell, row, objects)
     stored = inverse(order)
     of_links = columns_of(link_attributes, len(array), "links")
-    content = content.changed(links={0: Links(stored[array] if len(array) else array, of_links)})
+    content = replace(content, links={0: Links(stored[array] if len(array) else array, of_links)})
     if len(points):
         replace_level(level, merge(old, content))

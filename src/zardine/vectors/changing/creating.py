@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 import numpy as np
@@ -54,6 +54,42 @@ from zardine.vectors.storing.node_writing import write_document, write_nodes
 from zardine.vectors.storing.store import NEXT, PENDING, UNFINISHED, VectorStore
 from zardine.vectors.storing.transactions import carry_out, finish, replace_below
 
+_Corners = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+class StoreOptions(TypedDict, total=False):
+    """Options of every writer; see :func:`zardine.vectors.write_points`."""
+
+    chunk_shape: Lengths
+    shard_shape: Shards
+    codec_config: CodecsLike
+    compressor: CodecsLike
+    checksum: bool | None
+    bounds: Box
+    axes: Sequence[str | Mapping[str, Any]] | None
+    crs: Mapping[str, Any] | None
+    overwrite: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GivenObjects:
+    """What a user says of the objects of a new store, or of new objects; see :func:`zardine.vectors.write_points`."""
+
+    ids: npt.ArrayLike | None = None
+    attributes: Attributes = None
+    groups: GroupsLike = None
+    group_attributes: Attributes = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Options, checked against the positions."""
+
+    chunk_shape: tuple[float, ...]
+    bounds: _Corners
+    layout: Layout
+    axes: list[dict[str, Any]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStore:
@@ -66,55 +102,30 @@ class NewStore:
     grid: Grid
     axes: Sequence[Mapping[str, Any]]
     crs: Mapping[str, Any] | None = None
-    convention: str | None = None
-    level_more: Mapping[str, Any] = field(default_factory=dict)
 
 
-def write_store(path: StoreLike, content: Content, new: NewStore, *, overwrite: bool = False) -> None:
-    """Write a store of one level; others that write here wait.
-
-    With ``overwrite`` an old store is there until one write changes to the new one.
-
-    Raises :class:`~zardine.errors.NodeExistsError` where something is stored at ``path`` and ``overwrite`` is false.
-    After an error nothing is left behind.
-    """
-    from zardine.vectors.changing.creating import replace_store
-
-    store, inner = find_place(path, mode="a")
-    kind = KINDS[new.kind]
-    nodes = list(plan_level(content, new.grid, always_links=kind.links))
-    attributes, root = level_attributes(content, 0, nodes, **new.level_more), _root(store, inner, new)
-    if overwrite and replace_store(store, inner, nodes, attributes, root):
-        return
-    level = child(inner, "0")
-    with store.lock(child(level, "zarr.json")):  # who writes here now is no writer that was killed
-        _make_room(store, inner, overwrite)
-        try:
-            write_document(store, level, group({UNFINISHED: True}))
-            write_nodes(store, level, nodes)
-            write_document(store, level, group(attributes))
-            create_ancestors(store, inner)
-            write_document(store, inner, group(root))
-        except BaseException:
-            with suppress(Exception):
-                store.erase_prefix(f"{level}/")
-            raise
+def check_options(options: StoreOptions) -> None:
+    """Raise ``TypeError``, as for any argument that a function does not have, for names that are no options."""
+    known = StoreOptions.__annotations__
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise TypeError(f"unexpected argument {unknown[0]!r}; there are {', '.join(known)}")
 
 
-def _root(store: Store, path: str, new: NewStore) -> dict[str, Any]:
-    place = describe(store, path).rstrip("/")
-    name = place.rpartition("/")[2] if path or store.gives_files else "vectors"
-    return new_root(
-        name=name.removesuffix(".zv").removesuffix(".zarrvectors"),
-        chunk_shape=new.chunk_shape,
-        bin_shape=new.bin_shape,
-        bounds=new.bounds,
-        kind=new.kind,
-        convention=new.convention or KINDS[new.kind].conventions[0],
-        axes=new.axes,
-        crs=new.crs,
-        notes=SHARDED_NOTE if new.grid.layout.shard_shape else None,
-    )
+def rank_of(options: StoreOptions) -> int | None:
+    """Return how many axes space has, where the options tell."""
+    bounds = options.get("bounds")
+    return None if bounds is None else np.atleast_2d(plain_array(bounds, "bounds")).shape[-1]
+
+
+def prepare(positions: npt.NDArray[Any], options: StoreOptions) -> Prepared:
+    """Check the options. Raises :class:`~zardine.errors.DataError`."""
+    rank = positions.shape[1]
+    bounds, _ = checked_bounds(options.get("bounds"), positions, "raise")
+    chunks, _ = checked_shapes(options.get("chunk_shape"), None, bounds, len(positions))
+    codecs = options.get("compressor"), options.get("codec_config"), options.get("checksum")
+    layout = layout_from(options.get("shard_shape"), *codecs, rank)
+    return Prepared(chunks, bounds, layout, plain_axes(options.get("axes"), rank))
 
 
 def checked_bounds(
@@ -150,6 +161,122 @@ def checked_bounds(
         else:
             corners = np.array([np.minimum(low, corners[0]), np.maximum(high, corners[1])])
     return (tuple(corners[0].tolist()), tuple(corners[1].tolist())), kept
+
+
+def new_objects(given: GivenObjects, count: int) -> tuple[Objects, Groups | None]:
+    """Make ``count`` objects without fragments (without ids: numbered from 0), and groups.
+
+    Raises :class:`~zardine.errors.DataError`.
+    """
+    found = np.arange(count) if given.ids is None else checked_ids(given.ids, count, "object_ids")
+    if len(np.unique(found)) != count:
+        raise DataError("object_ids: each id can be there once")
+    none = np.zeros(0, np.int64)
+    objects = Objects(found, none, none, columns_of(given.attributes, count, "objects"))
+    return objects, groups_of(given.groups, given.group_attributes, found)
+
+
+def object_rows(given: GivenObjects, count: int) -> tuple[Objects, Ints, Groups | None]:
+    """Make objects for ``count`` vertices with ids (without: all are object 0); gives the row of each vertex's object.
+
+    Attributes have a row for each distinct id, ascending. Raises :class:`~zardine.errors.DataError`.
+    """
+    ids = np.zeros(count, np.int64) if given.ids is None else checked_ids(given.ids, count, "object_ids")
+    distinct, row = np.unique(ids, return_inverse=True)
+    if count == 0 and given.ids is None and not checked_mapping(given.attributes):
+        distinct = np.zeros(1, np.int64)
+    objects, found = new_objects(replace(given, ids=distinct), len(distinct))
+    return objects, row.reshape(-1).astype(np.int64), found
+
+
+def write_linked(
+    path: StoreLike,
+    kind: str,
+    positions: npt.ArrayLike,
+    links: Ints,
+    given: GivenObjects,
+    vertex_attributes: Attributes,
+    link_attributes: Attributes,
+    dtype: npt.DTypeLike | None,
+    options: StoreOptions,
+) -> None:
+    """Write vertices and ``links`` ``(M, width)`` between them (rows of vertices), a graph or a mesh, to a new store.
+
+    Raises :class:`~zardine.errors.DataError`, and ``TypeError`` for names that are no options.
+    """
+    check_options(options)
+    points = checked_positions(positions, dtype)
+    what = "edges" if kind == "graph" else "faces"
+    if len(links) and (links.min() < 0 or links.max() >= len(points)):
+        raise DataError(f"{what} name rows {int(links.min())} to {int(links.max())}; there are {len(points)} vertices")
+    objects, row, groups = object_rows(given, len(points))
+    columns = columns_of(vertex_attributes, len(points), "vertices")
+    of_links = columns_of(link_attributes, len(links), what)
+    chosen = prepare(points, options)
+    keys, cell = unique_rows(chunks_of(points, chosen.chunk_shape))
+    content, order = by_object(points, columns, keys, cell, row, objects)
+    endpoints = inverse(order)[links] if len(links) else links
+    content = replace(content, links={0: Links(endpoints, of_links)}, groups=groups)
+    store_content(path, content, kind, chosen, options)
+
+
+def store_content(path: StoreLike, content: Content, kind: str, prepared: Prepared, options: StoreOptions) -> None:
+    """Write a new store of one level."""
+    new = NewStore(
+        kind=kind,
+        chunk_shape=prepared.chunk_shape,
+        bin_shape=None,
+        bounds=prepared.bounds,
+        grid=grid_of(content, prepared.bounds, prepared.chunk_shape, prepared.layout),
+        axes=prepared.axes,
+        crs=options.get("crs"),
+    )
+    write_store(path, content, new, overwrite=options.get("overwrite", False))
+
+
+def write_store(path: StoreLike, content: Content, new: NewStore, *, overwrite: bool = False) -> None:
+    """Write a store of one level; others that write here wait.
+
+    With ``overwrite`` an old store is there until one write changes to the new one.
+
+    Raises :class:`~zardine.errors.NodeExistsError` where something is stored at ``path`` and ``overwrite`` is false.
+    After an error nothing is left behind.
+    """
+    store, inner = find_place(path, mode="a")
+    kind = KINDS[new.kind]
+    nodes = list(plan_level(content, new.grid, always_links=kind.links))
+    attributes, root = level_attributes(content, 0, nodes), _root(store, inner, new)
+    if overwrite and replace_store(store, inner, nodes, attributes, root):
+        return
+    level = child(inner, "0")
+    with store.lock(child(level, "zarr.json")):  # who writes here now is no writer that was killed
+        _make_room(store, inner, overwrite)
+        try:
+            write_document(store, level, group({UNFINISHED: True}))
+            write_nodes(store, level, nodes)
+            write_document(store, level, group(attributes))
+            create_ancestors(store, inner)
+            write_document(store, inner, group(root))
+        except BaseException:
+            with suppress(Exception):
+                store.erase_prefix(f"{level}/")
+            raise
+
+
+def _root(store: Store, path: str, new: NewStore) -> dict[str, Any]:
+    place = describe(store, path).rstrip("/")
+    name = place.rpartition("/")[2] if path or store.gives_files else "vectors"
+    return new_root(
+        name=name.removesuffix(".zv").removesuffix(".zarrvectors"),
+        chunk_shape=new.chunk_shape,
+        bin_shape=new.bin_shape,
+        bounds=new.bounds,
+        kind=new.kind,
+        convention=KINDS[new.kind].conventions[0],
+        axes=new.axes,
+        crs=new.crs,
+        notes=SHARDED_NOTE if new.grid.layout.shard_shape else None,
+    )
 
 
 def _make_room(store: Store, path: str, overwrite: bool) -> None:
@@ -212,135 +339,3 @@ def complete(store: Store, path: str) -> None:
     write_document(store, path, parse_node_json(to_come["root"], "the next root document"))
     write_document(store, place, group({**to_come["attributes"], PENDING: to_come["pending"]}))
     carry_out(store, place)
-
-
-_Corners = tuple[tuple[float, ...], tuple[float, ...]]
-
-
-class StoreOptions(TypedDict, total=False):
-    """Options of every writer; see :func:`zardine.vectors.write_points`."""
-
-    chunk_shape: Lengths
-    shard_shape: Shards
-    codec_config: CodecsLike
-    compressor: CodecsLike
-    checksum: bool | None
-    bounds: Box
-    axes: Sequence[str | Mapping[str, Any]] | None
-    crs: Mapping[str, Any] | None
-    overwrite: bool
-
-
-def check_options(options: StoreOptions) -> None:
-    """Raise ``TypeError``, as for any argument that a function does not have, for names that are no options."""
-    known = StoreOptions.__annotations__
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise TypeError(f"unexpected argument {unknown[0]!r}; there are {', '.join(known)}")
-
-
-def rank_of(options: StoreOptions) -> int | None:
-    """Return how many axes space has, where the options tell."""
-    bounds = options.get("bounds")
-    return None if bounds is None else np.atleast_2d(plain_array(bounds, "bounds")).shape[-1]
-
-
-@dataclass(frozen=True, slots=True)
-class GivenObjects:
-    """What a user says of the objects of a new store, or of new objects; see :func:`zardine.vectors.write_points`."""
-
-    ids: npt.ArrayLike | None = None
-    attributes: Attributes = None
-    groups: GroupsLike = None
-    group_attributes: Attributes = None
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Options, checked against the positions."""
-
-    chunk_shape: tuple[float, ...]
-    bounds: _Corners
-    layout: Layout
-    axes: list[dict[str, Any]]
-
-
-def prepare(positions: npt.NDArray[Any], options: StoreOptions) -> Prepared:
-    """Check the options. Raises :class:`~zardine.errors.DataError`."""
-    rank = positions.shape[1]
-    bounds, _ = checked_bounds(options.get("bounds"), positions, "raise")
-    chunks, _ = checked_shapes(options.get("chunk_shape"), None, bounds, len(positions))
-    codecs = options.get("compressor"), options.get("codec_config"), options.get("checksum")
-    layout = layout_from(options.get("shard_shape"), *codecs, rank)
-    return Prepared(chunks, bounds, layout, plain_axes(options.get("axes"), rank))
-
-
-def new_objects(given: GivenObjects, count: int) -> tuple[Objects, Groups | None]:
-    """Make ``count`` objects without fragments (without ids: numbered from 0), and groups.
-
-    Raises :class:`~zardine.errors.DataError`.
-    """
-    found = np.arange(count) if given.ids is None else checked_ids(given.ids, count, "object_ids")
-    if len(np.unique(found)) != count:
-        raise DataError("object_ids: each id can be there once")
-    none = np.zeros(0, np.int64)
-    objects = Objects(found, none, none, columns_of(given.attributes, count, "objects"))
-    return objects, groups_of(given.groups, given.group_attributes, found)
-
-
-def object_rows(given: GivenObjects, count: int) -> tuple[Objects, Ints, Groups | None]:
-    """Make objects for ``count`` vertices with ids (without: all are object 0); gives the row of each vertex's object.
-
-    Attributes have a row for each distinct id, ascending. Raises :class:`~zardine.errors.DataError`.
-    """
-    ids = np.zeros(count, np.int64) if given.ids is None else checked_ids(given.ids, count, "object_ids")
-    distinct, row = np.unique(ids, return_inverse=True)
-    if count == 0 and given.ids is None and not checked_mapping(given.attributes):
-        distinct = np.zeros(1, np.int64)
-    objects, found = new_objects(replace(given, ids=distinct), len(distinct))
-    return objects, row.reshape(-1).astype(np.int64), found
-
-
-def store_content(path: StoreLike, content: Content, kind: str, prepared: Prepared, options: StoreOptions) -> None:
-    """Write a new store of one level."""
-    new = NewStore(
-        kind=kind,
-        chunk_shape=prepared.chunk_shape,
-        bin_shape=None,
-        bounds=prepared.bounds,
-        grid=grid_of(content, prepared.bounds, prepared.chunk_shape, prepared.layout),
-        axes=prepared.axes,
-        crs=options.get("crs"),
-    )
-    write_store(path, content, new, overwrite=options.get("overwrite", False))
-
-
-def write_linked(
-    path: StoreLike,
-    kind: str,
-    positions: npt.ArrayLike,
-    links: Ints,
-    given: GivenObjects,
-    vertex_attributes: Attributes,
-    link_attributes: Attributes,
-    dtype: npt.DTypeLike | None,
-    options: StoreOptions,
-) -> None:
-    """Write vertices and ``links`` ``(M, width)`` between them (rows of vertices), a graph or a mesh, to a new store.
-
-    Raises :class:`~zardine.errors.DataError`, and ``TypeError`` for names that are no options.
-    """
-    check_options(options)
-    points = checked_positions(positions, dtype)
-    what = "edges" if kind == "graph" else "faces"
-    if len(links) and (links.min() < 0 or links.max() >= len(points)):
-        raise DataError(f"{what} name rows {int(links.min())} to {int(links.max())}; there are {len(points)} vertices")
-    objects, row, groups = object_rows(given, len(points))
-    columns = columns_of(vertex_attributes, len(points), "vertices")
-    of_links = columns_of(link_attributes, len(links), what)
-    chosen = prepare(points, options)
-    keys, cell = unique_rows(chunks_of(points, chosen.chunk_shape))
-    content, order = by_object(points, columns, keys, cell, row, objects)
-    endpoints = inverse(order)[links] if len(links) else links
-    content = content.changed(links={0: Links(endpoints, of_links)}, groups=groups)
-    store_content(path, content, kind, chosen, options)

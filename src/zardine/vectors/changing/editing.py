@@ -5,7 +5,7 @@ Coarser levels that would no longer agree are removed; :func:`zardine.vectors.bu
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -73,7 +73,7 @@ def delete(
     left = _remade(level, content, content.positions, kept)
     if left.groups is not None and left.objects is not None:
         members = tuple(each[np.isin(each, left.objects.ids)] for each in left.groups.members)
-        left = left.changed(groups=Groups(members, left.groups.attributes))
+        left = replace(left, groups=Groups(members, left.groups.attributes))
     replace_level(level, left)
     return len(gone)
 
@@ -101,7 +101,9 @@ def move_vertices(path: StoreLike, rows: npt.ArrayLike, positions: npt.ArrayLike
 
 
 @alone
-def set_attribute(path: StoreLike, name: str, values: Any, *, kind: str = "vertex") -> None:
+def set_attribute(
+    path: StoreLike, name: str, values: Sequence[Any] | npt.ArrayLike | None, *, kind: str = "vertex"
+) -> None:
     """Give the things of one ``kind`` an attribute, or other values of one; ``None`` removes it.
 
     ``values`` has a row for each, in the order in which the whole level is read: of ``"vertex"`` by
@@ -122,20 +124,20 @@ def set_attribute(path: StoreLike, name: str, values: Any, *, kind: str = "verte
             whole = np.zeros((len(content.positions), *given.row_shape), given.values.dtype)
             whole[visible] = given.values
             columns[name] = replace(given, values=whole)
-        content = content.changed(vertex_attributes=columns)
+        content = replace(content, vertex_attributes=columns)
     elif kind == "fragment":
         columns = _with_column(content.fragment_attributes, name, values, content.fragments.count, "fragments")
-        content = content.changed(fragment_attributes=columns)
+        content = replace(content, fragment_attributes=columns)
     elif kind == "link" and 0 in content.links and kind_of(level) in ("graph", "mesh"):
         links = content.links[0]
         columns = _with_column(links.attributes, name, values, len(links.endpoints), "links")
-        content = content.changed(links={0: replace(links, attributes=columns)})
+        content = replace(content, links={0: replace(links, attributes=columns)})
     elif kind == "object" and content.objects is not None:
         columns = _with_column(content.objects.attributes, name, values, len(content.objects.ids), "objects")
-        content = content.changed(objects=replace(content.objects, attributes=columns))
+        content = replace(content, objects=replace(content.objects, attributes=columns))
     elif kind == "group" and content.groups is not None:
         columns = _with_column(content.groups.attributes, name, values, len(content.groups.members), "groups")
-        content = content.changed(groups=replace(content.groups, attributes=columns))
+        content = replace(content, groups=replace(content.groups, attributes=columns))
     else:
         raise DataError(f"{level.owner.name} has nothing of the kind {kind!r}")
     _replace_family(level, content, kind, name)

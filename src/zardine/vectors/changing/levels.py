@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from zardine.metadata.documents import GroupMetadata
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.content import Content
 from zardine.vectors.content.plan import FAMILIES, Node, grid_of, group, level_attributes, plan_level
-from zardine.vectors.format.documents import KINDS, LEVEL, ROOT, dataset, new_level, ome
+from zardine.vectors.format.documents import KINDS, LEVEL, ROOT, LevelBlock, dataset, new_level, ome
 from zardine.vectors.format.links import parse_delta
 from zardine.vectors.format.ragged import bounds_of
 from zardine.vectors.reading.loading import load_cells
@@ -34,7 +35,82 @@ from zardine.vectors.storing.store import PENDING, UNFINISHED, Level, VectorStor
 from zardine.vectors.storing.transactions import finish, replace_nodes
 
 
-def begin_level(owner: VectorStore, number: int, **more: Any) -> Level:
+def open_to_change(path: StoreLike) -> Level:
+    """Level 0 of a store, without changes that are not carried out yet. Raises :class:`~zardine.errors.DataError`."""
+    owner = VectorStore.open(path, writable=True)
+    finish(owner.level(0))
+    level = owner.level(0)
+    if level.document.block.get("chunk_attribute_name") is not None:
+        raise DataError(f"{owner.name} is divided by an attribute: such stores can be read, not changed")
+    return level
+
+
+def kind_of(level: Level) -> str:
+    """The geometry of a store."""
+    kinds = level.owner.root.geometry_types
+    return kinds[0] if kinds else "point_cloud"
+
+
+def load_whole(level: Level) -> Content:
+    """Everything that a level holds, but links to other levels."""
+    content = load_cells(level, vertex_attributes=ALL, fragment_attributes=ALL)
+    content = with_objects(level, content, load_manifests(level), attributes=ALL)
+    links = load_links(level, content, attributes=ALL)
+    return replace(content, links={} if links is None else {0: links}, groups=load_groups(level))
+
+
+def plan_whole(level: Level, content: Content, bounds: Any = None) -> list[Node]:
+    """Every node of the layout for ``content``, stored as the level is."""
+    vertices = level.cells("vertices")
+    assert vertices is not None
+    kind = KINDS.get(kind_of(level))
+    corners = level.owner.root.bounds if bounds is None else bounds
+    grid = grid_of(content, corners, level.document.chunk_shape, vertices.layout)
+    return list(plan_level(content, grid, always_links=kind is not None and kind.links))
+
+
+def replace_level(level: Level, content: Content) -> None:
+    """Store ``content`` in the place of what level 0 holds. Coarser levels go: they would no longer agree.
+
+    An error while the new is stored leaves everything as it was.
+    """
+    owner, root = level.owner, level.owner.root
+    low, high = np.asarray(root.bounds[0]), np.asarray(root.bounds[1])
+    if len(content.positions):
+        lowest, highest = bounds_of(content.positions)
+        low, high = np.minimum(low, lowest), np.maximum(high, highest)
+    bounds = (tuple(low.tolist()), tuple(high.tolist()))
+    nodes = plan_whole(level, content, bounds)
+    coarser = [number for number in owner.level_numbers() if number > 0]
+
+    def before() -> None:
+        erase_levels(owner, coarser, links=False)
+        if bounds != root.bounds:
+            _set_bounds(owner, bounds)
+
+    removed = replaced_nodes(level, {node.path for node in nodes}, other_levels=True)
+    replace_nodes(level, nodes, removed, attributes_for(level, content, nodes), before=before)
+
+
+def attributes_for(level: Level, content: Content, nodes: Sequence[Node]) -> dict[str, Any]:
+    """The attributes of a level that ``nodes`` are all of; what they do not say stays."""
+    fresh = level_attributes(content, level.document.level, nodes)[LEVEL]
+    theirs = [name for name in level.document.block.get("arrays_present", ()) if name not in FAMILIES]
+    block = {**level.document.block, **fresh, "arrays_present": [*fresh["arrays_present"], *theirs]}
+    if "fragments_tile" not in fresh:
+        block.pop("fragments_tile", None)
+    return {**level.document.attributes, LEVEL: block}
+
+
+def _set_bounds(owner: VectorStore, bounds: tuple[Sequence[float], Sequence[float]]) -> None:
+    def change(old: GroupMetadata) -> GroupMetadata:
+        block: Mapping[str, Any] = {**old.attributes[ROOT], "bounds": [list(corner) for corner in bounds]}
+        return old.with_attributes({**old.attributes, ROOT: block})
+
+    update_node(owner.store, owner.path, load_group(owner.store, owner.path, 3), change)
+
+
+def begin_level(owner: VectorStore, number: int, **more: Unpack[LevelBlock]) -> Level:
     """A level that is not finished, with nothing in it."""
     path = child(owner.path, str(number))
     owner.store.erase_prefix(f"{path}/")
@@ -135,84 +211,9 @@ def describe_levels(
     update_node(owner.store, owner.path, load_group(owner.store, owner.path, 3), change)
 
 
-def _hollow(owner: VectorStore, number: int, more: Mapping[str, Any]) -> None:
+def _hollow(owner: VectorStore, number: int, more: LevelBlock) -> None:
     """Let a level say that it is not finished, and that nothing is in it."""
     path = child(owner.path, str(number))
     nothing = dict.fromkeys(["vertices", *child_names(owner.store, path)])
     block = new_level(number, 0, [], **more)[LEVEL]
     write_document(owner.store, path, group({LEVEL: block, UNFINISHED: True, PENDING: nothing}))
-
-
-def open_to_change(path: StoreLike) -> Level:
-    """Level 0 of a store, without changes that are not carried out yet. Raises :class:`~zardine.errors.DataError`."""
-    owner = VectorStore.open(path, writable=True)
-    finish(owner.level(0))
-    level = owner.level(0)
-    if level.document.block.get("chunk_attribute_name") is not None:
-        raise DataError(f"{owner.name} is divided by an attribute: such stores can be read, not changed")
-    return level
-
-
-def kind_of(level: Level) -> str:
-    """The geometry of a store."""
-    kinds = level.owner.root.geometry_types
-    return kinds[0] if kinds else "point_cloud"
-
-
-def load_whole(level: Level) -> Content:
-    """Everything that a level holds, but links to other levels."""
-    content = load_cells(level, vertex_attributes=ALL, fragment_attributes=ALL)
-    content = with_objects(level, content, load_manifests(level), attributes=ALL)
-    links = load_links(level, content, attributes=ALL)
-    return content.changed(links={} if links is None else {0: links}, groups=load_groups(level))
-
-
-def plan_whole(level: Level, content: Content, bounds: Any = None) -> list[Node]:
-    """Every node of the layout for ``content``, stored as the level is."""
-    vertices = level.cells("vertices")
-    assert vertices is not None
-    kind = KINDS.get(kind_of(level))
-    corners = level.owner.root.bounds if bounds is None else bounds
-    grid = grid_of(content, corners, level.document.chunk_shape, vertices.layout)
-    return list(plan_level(content, grid, always_links=kind is not None and kind.links))
-
-
-def replace_level(level: Level, content: Content) -> None:
-    """Store ``content`` in the place of what level 0 holds. Coarser levels go: they would no longer agree.
-
-    An error while the new is stored leaves everything as it was.
-    """
-    owner, root = level.owner, level.owner.root
-    low, high = np.asarray(root.bounds[0]), np.asarray(root.bounds[1])
-    if len(content.positions):
-        lowest, highest = bounds_of(content.positions)
-        low, high = np.minimum(low, lowest), np.maximum(high, highest)
-    bounds = (tuple(low.tolist()), tuple(high.tolist()))
-    nodes = plan_whole(level, content, bounds)
-    coarser = [number for number in owner.level_numbers() if number > 0]
-
-    def before() -> None:
-        erase_levels(owner, coarser, links=False)
-        if bounds != root.bounds:
-            _set_bounds(owner, bounds)
-
-    removed = replaced_nodes(level, {node.path for node in nodes}, other_levels=True)
-    replace_nodes(level, nodes, removed, attributes_for(level, content, nodes), before=before)
-
-
-def attributes_for(level: Level, content: Content, nodes: Sequence[Node]) -> dict[str, Any]:
-    """The attributes of a level that ``nodes`` are all of; what they do not say stays."""
-    fresh = level_attributes(content, level.document.level, nodes)[LEVEL]
-    theirs = [name for name in level.document.block.get("arrays_present", ()) if name not in FAMILIES]
-    block = {**level.document.block, **fresh, "arrays_present": [*fresh["arrays_present"], *theirs]}
-    if "fragments_tile" not in fresh:
-        block.pop("fragments_tile", None)
-    return {**level.document.attributes, LEVEL: block}
-
-
-def _set_bounds(owner: VectorStore, bounds: tuple[Sequence[float], Sequence[float]]) -> None:
-    def change(old: GroupMetadata) -> GroupMetadata:
-        block: Mapping[str, Any] = {**old.attributes[ROOT], "bounds": [list(corner) for corner in bounds]}
-        return old.with_attributes({**old.attributes, ROOT: block})
-
-    update_node(owner.store, owner.path, load_group(owner.store, owner.path, 3), change)

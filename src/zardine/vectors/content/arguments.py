@@ -17,10 +17,13 @@ _MOST_BINS = 2**20
 
 Lengths: TypeAlias = float | Sequence[float] | None
 """One for all axes, or one for each."""
+
 Box: TypeAlias = tuple[Sequence[float], Sequence[float]] | npt.ArrayLike | None
 """The lowest and the highest corner."""
+
 Attributes: TypeAlias = Mapping[str, Any] | None
 """Values by name."""
+
 GroupsLike: TypeAlias = Mapping[int, Collection[int]] | Sequence[Collection[int]] | None
 """Lists of object ids, in order or by number."""
 
@@ -116,6 +119,27 @@ def checked_ids(ids: Any, count: int | None, what: str) -> Ints:
     return array.astype(np.int64)
 
 
+def checked_links(links: Any, what: str, least: int) -> Ints:
+    """Edges ``(E, 2)``, or faces of ``least`` 3 corners or more. Raises :class:`~zardine.errors.DataError`."""
+    array = plain_array(links, what)
+    if array.size == 0 and array.ndim < 2:
+        array = np.zeros((0, least), np.int64)
+    good = array.ndim == 2 and (array.shape[1] == 2 if least == 2 else 3 <= array.shape[1] <= 12)
+    if not good or (array.dtype.kind not in "iu" and array.size):
+        shape = "(E, 2)" if least == 2 else "(F, 3), or up to 12 corners"
+        raise DataError(f"{what} are integers of shape {shape}, not {array.dtype} of shape {array.shape}")
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+        raise DataError(f"{what}: {int(array.max())} does not fit in 64 bits with a sign")
+    return array.astype(np.int64)
+
+
+def one_of(attributes: Any, same: Any, name: str) -> Any:
+    """The attributes of links, which may be given by either of two names. Raises :class:`DataError` for both."""
+    if attributes is not None and same is not None:
+        raise DataError(f"link_attributes and {name} are the same: give one of them")
+    return same if attributes is None else attributes
+
+
 def _lengths(value: Any, rank: int, name: str) -> tuple[float, ...]:
     try:
         array = np.asarray(value)
@@ -137,24 +161,3 @@ def shown(value: Any) -> str:
     except ValueError:  # of integers that Python has no text for
         text = f"what was given ({type(value).__name__})"
     return text if len(text) <= 200 else f"{text[:200]}…"
-
-
-def one_of(attributes: Any, same: Any, name: str) -> Any:
-    """The attributes of links, which may be given by either of two names. Raises :class:`DataError` for both."""
-    if attributes is not None and same is not None:
-        raise DataError(f"link_attributes and {name} are the same: give one of them")
-    return same if attributes is None else attributes
-
-
-def checked_links(links: Any, what: str, least: int) -> Ints:
-    """Edges ``(E, 2)``, or faces of ``least`` 3 corners or more. Raises :class:`~zardine.errors.DataError`."""
-    array = plain_array(links, what)
-    if array.size == 0 and array.ndim < 2:
-        array = np.zeros((0, least), np.int64)
-    good = array.ndim == 2 and (array.shape[1] == 2 if least == 2 else 3 <= array.shape[1] <= 12)
-    if not good or (array.dtype.kind not in "iu" and array.size):
-        shape = "(E, 2)" if least == 2 else "(F, 3), or up to 12 corners"
-        raise DataError(f"{what} are integers of shape {shape}, not {array.dtype} of shape {array.shape}")
-    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
-        raise DataError(f"{what}: {int(array.max())} does not fit in 64 bits with a sign")
-    return array.astype(np.int64)

@@ -6,7 +6,7 @@ Rows, fragments and objects are numbered from 0 through all loaded cells; cells 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -160,10 +160,6 @@ class Content:
         _, places = take_rows(self.fragments.starts, fragments[loaded])
         totals = starts_of(counts)
         return totals[self.objects.starts], self.fragments.rows[places]
-
-    def changed(self, **changes: Any) -> Content:
-        """A copy with other parts."""
-        return replace(self, **changes)
 
 
 def empty_links() -> Links:

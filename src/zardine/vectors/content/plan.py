@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,15 +21,18 @@ from zardine.vectors.content.columns import Column, absent_value
 from zardine.vectors.content.content import Columns, Content, Links
 from zardine.vectors.content.link_placement import PlacedLinks, place_links
 from zardine.vectors.format.cell_documents import cell_attributes
-from zardine.vectors.format.documents import new_level
+from zardine.vectors.format.documents import LevelBlock, new_level
 from zardine.vectors.format.fragment_index import encode_indexes
+from zardine.vectors.format.grids import grid_for
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
 from zardine.vectors.format.links import SELF, encode_links, segment_of, signed
 from zardine.vectors.format.manifests import encode_manifests
 from zardine.vectors.format.ragged import Ints, starts_of
 
 _MANIFESTS_AT_ONCE = 16384
+
 _ROWS_AT_ONCE = 65536
+
 _MOST_OBJECTS = 2**26
 
 NO_MEMBERS = b"\0"
@@ -37,6 +40,17 @@ NO_MEMBERS = b"\0"
 
 NO_ID = -(2**63)
 """What ids are that are not stored: no id of any object, so that it tells that they are lost."""
+
+FAMILIES = (
+    "vertices",
+    "links",
+    "object_index",
+    "vertex_attributes",
+    "fragment_attributes",
+    "link_attributes",
+    "groups",
+)
+"""What ``arrays_present`` of a level names, where it is there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +79,25 @@ class Grid:
 def group(attributes: Mapping[str, Any] | None = None) -> GroupMetadata:
     """The document of a group."""
     return GroupMetadata(attributes=dict(attributes or {}))
+
+
+def grid_of(content: Content, bounds: tuple[Sequence[float], Sequence[float]], shape: Any, layout: Layout) -> Grid:
+    """The grid that holds ``bounds`` and every cell of ``content``; ``shape`` is that of chunks."""
+    origin, extent = grid_for(bounds[0], bounds[1], shape)
+    low, high = np.asarray(origin), np.asarray(origin) + extent
+    if len(content.keys):
+        low = np.minimum(low, content.keys.min(axis=0))
+        high = np.maximum(high, content.keys.max(axis=0) + 1)
+    return Grid(tuple(low.tolist()), tuple((high - low).tolist()), layout)
+
+
+def level_attributes(content: Content, level: int, nodes: Sequence[Node], **more: Unpack[LevelBlock]) -> dict[str, Any]:
+    """The attributes of the group of a level that is made of ``nodes``."""
+    paths = {node.path for node in nodes}
+    present = [name for name in FAMILIES if name in paths]
+    tiles = True if content.fragments.tile and len(content.positions) else None
+    more.setdefault("fragments_tile", tiles)
+    return new_level(level, len(content.positions), present, **more)
 
 
 def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[Node]:
@@ -288,35 +321,3 @@ def _runs(chunks: Ints) -> tuple[Ints, Ints]:
     new = np.flatnonzero((chunks[1:] != chunks[:-1]).any(axis=1)) + 1
     first = np.concatenate([[0], new])
     return chunks[first], starts_of(np.diff(np.concatenate([first, [len(chunks)]])))
-
-
-FAMILIES = (
-    "vertices",
-    "links",
-    "object_index",
-    "vertex_attributes",
-    "fragment_attributes",
-    "link_attributes",
-    "groups",
-)
-"""What ``arrays_present`` of a level names, where it is there."""
-
-
-def level_attributes(content: Content, level: int, nodes: Sequence[Node], **more: Any) -> dict[str, Any]:
-    """The attributes of the group of a level that is made of ``nodes``."""
-    paths = {node.path for node in nodes}
-    present = [name for name in FAMILIES if name in paths]
-    tiles = True if content.fragments.tile and len(content.positions) else None
-    return new_level(level, len(content.positions), present, **{"fragments_tile": tiles, **more})
-
-
-def grid_of(content: Content, bounds: tuple[Sequence[float], Sequence[float]], shape: Any, layout: Layout) -> Grid:
-    """The grid that holds ``bounds`` and every cell of ``content``; ``shape`` is that of chunks."""
-    from zardine.vectors.format.grids import grid_for
-
-    origin, extent = grid_for(bounds[0], bounds[1], shape)
-    low, high = np.asarray(origin), np.asarray(origin) + extent
-    if len(content.keys):
-        low = np.minimum(low, content.keys.min(axis=0))
-        high = np.maximum(high, content.keys.max(axis=0) + 1)
-    return Grid(tuple(low.tolist()), tuple((high - low).tolist()), layout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def polyline_content(
     cell = content.cell_of_rows()[stored]
     crossing = np.flatnonzero((cell[1:] != cell[:-1]) & (row[1:] == row[:-1])) if len(row) else row
     endpoints = np.stack([stored[crossing], stored[crossing + 1]], axis=1) if len(row) else row.reshape(0, 2)
-    return content.changed(links={0: Links(endpoints)})
+    return replace(content, links={0: Links(endpoints)})
 
 
 def skeleton_content(
@@ -92,7 +93,7 @@ def skeleton_content(
     starts = again[content.fragments.starts[:-1]]
     child = starts[new_parents[starts] >= 0]
     endpoints = np.stack([stored[child], stored[new_parents[child]]], axis=1)
-    return content.changed(links={0: Links(endpoints)})
+    return replace(content, links={0: Links(endpoints)})
 
 
 def depth_first(parents: Ints, row: Ints) -> Ints:
@@ -111,6 +112,28 @@ def depth_first(parents: Ints, row: Ints) -> Ints:
     if len(found) < count:
         raise DataError("the parents of a skeleton go round in a circle: no root is above some of its vertices")
     return np.array(found, np.int64)
+
+
+def parents_of(content: Content, links: Links | None) -> Ints:
+    """For each row its parent, -1 for none: the row before it in its fragment, unless a link says another."""
+    parents = np.full(len(content.positions), -1, np.int64)
+    rows, starts = content.fragments.rows, content.fragments.starts
+    if len(rows):
+        parents[rows[1:]] = rows[:-1]
+        parents[rows[starts[:-1][np.diff(starts) > 0]]] = -1
+    if links is None:
+        return parents
+    if links.directed:  # programs that write skeletons piece by piece link across chunks in either direction
+        for child, other in links.endpoints[(links.endpoints >= 0).all(axis=1)].tolist():
+            if parents[child] < 0 or parents[other] >= 0:
+                parents[child] = other
+            else:
+                parents[other] = child
+        return parents
+    children = links.endpoints[:, 0]
+    known = children >= 0
+    parents[children[known]] = links.endpoints[known, 1]
+    return parents
 
 
 def inverse(order: Ints) -> Ints:
@@ -163,25 +186,3 @@ def joined_columns(given: Mapping[str, Any] | None, lengths: Ints) -> Mapping[st
 
 def _has_rows(values: Any) -> bool:
     return isinstance(values, (list, tuple)) or np.ndim(values) > 0
-
-
-def parents_of(content: Content, links: Links | None) -> Ints:
-    """For each row its parent, -1 for none: the row before it in its fragment, unless a link says another."""
-    parents = np.full(len(content.positions), -1, np.int64)
-    rows, starts = content.fragments.rows, content.fragments.starts
-    if len(rows):
-        parents[rows[1:]] = rows[:-1]
-        parents[rows[starts[:-1][np.diff(starts) > 0]]] = -1
-    if links is None:
-        return parents
-    if links.directed:  # programs that write skeletons piece by piece link across chunks in either direction
-        for child, other in links.endpoints[(links.endpoints >= 0).all(axis=1)].tolist():
-            if parents[child] < 0 or parents[other] >= 0:
-                parents[child] = other
-            else:
-                parents[other] = child
-        return parents
-    children = links.endpoints[:, 0]
-    known = children >= 0
-    parents[children[known]] = links.endpoints[known, 1]
-    return parents

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.exchange.losses import check_space, check_store, warn, warn_names, warn_objects
 from zardine.vectors.format.ragged import Ints, find_rows
 from zardine.vectors.skeleton import read_skeleton, write_skeleton
@@ -79,8 +80,6 @@ def _warn_of_scale(source: Path, remark: str) -> None:
 
 def write_swc(target: Path, positions: Any, parents: Any, attributes: Mapping[str, Any]) -> None:
     """Write a skeleton; without attributes ``type`` and ``radius`` these are 0 and 1. Parents come before children."""
-    from zardine.vectors.content.run_content import depth_first, inverse
-
     order = depth_first(np.asarray(parents), np.zeros(len(parents), np.int64))
     place = inverse(order)
     kinds = np.asarray(attributes.get("type", np.zeros(len(order))))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -241,7 +241,20 @@ def ome(name: str, axes: Sequence[Mapping[str, Any]], levels: Sequence[int]) -> 
     return {"version": "0.6", "type": "collection", "name": name, "attributes": {"scene": scene}, "nodes": nodes}
 
 
-def new_level(level: int, vertex_count: int, present: Sequence[str], **more: Any) -> dict[str, Any]:
+class LevelBlock(TypedDict, total=False):
+    """What a level says of itself beside its number, its vertices and its arrays; what is ``None`` is left out."""
+
+    object_sparsity: float | None
+    coarsening_method: str | None
+    parent_level: int | None
+    chunk_shape: Sequence[float] | None
+    preserves_object_ids: bool | None
+    inherited_num_objects: int | None
+    shared_fragments: bool | None
+    fragments_tile: bool | None
+
+
+def new_level(level: int, vertex_count: int, present: Sequence[str], **more: Unpack[LevelBlock]) -> dict[str, Any]:
     """The attributes of a level's group; of ``more``, what is ``None`` is left out."""
     block: dict[str, Any] = {
         "level": level,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -91,7 +92,7 @@ def load_cells(
     }
     if vertex_attributes is not None:
         per_row |= _chunk_attribute(level, keys, starts, vertex_attributes)
-    return content.changed(vertex_attributes=per_row, fragment_attributes=per_part)
+    return replace(content, vertex_attributes=per_row, fragment_attributes=per_part)
 
 
 def dtype_of(array: CellArray, default: str | None = None, *, text: bool = False) -> np.dtype[Any]:

@@ -126,7 +126,7 @@ def with_objects(
     fragments = np.where(known, content.fragments.before[cell] + numbers, -1)
     objects = Objects(manifests.ids, manifests.starts, fragments)
     columns = load_tables(level, "object_attributes", len(manifests.ids), attributes)
-    return content.changed(objects=replace(objects, attributes=columns))
+    return replace(content, objects=replace(objects, attributes=columns))
 
 
 def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> dict[str, Column]:

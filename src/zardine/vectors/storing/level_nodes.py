@@ -12,8 +12,17 @@ from zardine.vectors.storing.store import Level
 from zardine.vectors.storing.transactions import reopened
 
 _COLUMNS = ("vertex_attributes", "fragment_attributes", "object_attributes", "group_attributes")
+
 _SINGLE = ("vertices", "vertex_fragments", "link_fragments", "object_index", "groups")
+
 _OBJECT_INDEX = ("manifests", "object_ids")
+
+_NO_CELLS = ("object_index", "object_attributes", "groups", "group_attributes")
+
+_FAMILIES = (
+    *("vertices", "vertex_attributes", "vertex_fragments", "fragment_attributes"),
+    *("links", "link_attributes", "link_fragments", "cross_chunk_links", "cross_chunk_link_attributes"),
+)
 
 
 def nodes_below(level: Level, relative: str = "") -> list[str]:
@@ -78,15 +87,6 @@ def _is_part(path: str) -> bool:
     if parts[0] == "object_index":
         return len(parts) == 2 and parts[1] in _OBJECT_INDEX
     return links_between(path, 0)
-
-
-_NO_CELLS = ("object_index", "object_attributes", "groups", "group_attributes")
-
-
-_FAMILIES = (
-    *("vertices", "vertex_attributes", "vertex_fragments", "fragment_attributes"),
-    *("links", "link_attributes", "link_fragments", "cross_chunk_links", "cross_chunk_link_attributes"),
-)
 
 
 def cell_arrays(level: Level, below: str = "") -> Iterator[tuple[str, CellArray]]:

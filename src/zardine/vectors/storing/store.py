@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from zardine.engine.freshness import leave_to_owner
 from zardine.errors import CorruptionError, MetadataError, UnsupportedError, ZardineError
-from zardine.hierarchy.find import child_names, describe, document_key, find_node, parse_found
+from zardine.hierarchy.find import child_names, describe, document_key, find_node, load_group, parse_found
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
@@ -54,8 +54,6 @@ class VectorStore:
         Raises :class:`~zardine.errors.NodeNotFoundError` where nothing is, :class:`~zardine.errors.MetadataError` for
         what is no Zarr Vectors store or has a damaged root document.
         """
-        from zardine.hierarchy.find import load_group
-
         store, inner = find_place(path, mode="r+" if writable else None)
         group = load_group(store, inner, 3)
         root = _parsed(parse_root, group.attributes, describe(store, inner))
