@@ -16,6 +16,9 @@ The layout is that of Zarr Vectors 0.9.2. How a store is built:
 - :class:`~zardine.vectors.storing.cells.CellArray` reads and writes many cells with one call of a zardine array.
 - Nothing is changed in place. A new store counts once its root document is written; conversions and changes are stored
   beside what is there and take its place by one write (:mod:`~zardine.vectors.storing.transactions`).
+- Modules import only from their own floor and from those below it. From the ground up: ``format``, ``content``,
+  ``storing``, ``reading``, ``changing``; then ``validation``, ``sharding`` and ``repairing``; then the public functions
+  of each geometry, of pyramids and of what is in a store; on top ``exchange``.
 """
 
 from typing import TYPE_CHECKING
