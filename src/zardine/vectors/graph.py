@@ -9,19 +9,9 @@ import numpy.typing as npt
 
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import append_links
-from zardine.vectors.changing.creating import (
-    GivenObjects,
-    StoreOptions,
-    write_linked,
-)
+from zardine.vectors.changing.creating import GivenObjects, StoreOptions, write_linked
 from zardine.vectors.changing.one_writer import alone
-from zardine.vectors.content.arguments import (
-    Attributes,
-    Box,
-    GroupsLike,
-    checked_links,
-    one_of,
-)
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_links, one_of
 from zardine.vectors.reading.answer import check_geometry, ids_of_rows, links_between_rows, run_query, values_of
 from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily

@@ -22,20 +22,10 @@ from zardine.vectors.changing.creating import (
 )
 from zardine.vectors.changing.levels import load_whole, replace_level
 from zardine.vectors.changing.one_writer import alone
-from zardine.vectors.content.arguments import (
-    Attributes,
-    Box,
-    GroupsLike,
-    checked_ids,
-    checked_positions,
-    plain_array,
-)
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_ids, checked_positions, plain_array
 from zardine.vectors.content.changes import merge
 from zardine.vectors.content.columns import columns_of
-from zardine.vectors.content.run_content import (
-    parents_of,
-    skeleton_content,
-)
+from zardine.vectors.content.run_content import parents_of, skeleton_content
 from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, run_query, values_of
 from zardine.vectors.reading.loading_links import load_links
 from zardine.vectors.reading.query import ALL, Names, Query, Where

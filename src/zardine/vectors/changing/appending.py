@@ -21,9 +21,7 @@ from zardine.vectors.content.changes import LINES, merge
 from zardine.vectors.content.columns import columns_of
 from zardine.vectors.content.content import Content, Links, Objects
 from zardine.vectors.content.point_content import by_object
-from zardine.vectors.content.run_content import (
-    inverse,
-)
+from zardine.vectors.content.run_content import inverse
 from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.ragged import Ints, unique_rows
 from zardine.vectors.storing.store import Level
