@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PARTS: dict[str, tuple[str, str]] = {
     "locks": (
-        "**/file_lock.py **/keyed_lock.py stores/zip/lock.py stores/zip/sharing.py **/late_closing.py",
+        "**/file_lock.py **/keyed_lock.py stores/zip/lock.py stores/zip/archive.py **/late_closing.py",
         "stores/test_lo*.py stores/test_zip_processes.py stores/test_zip_threads.py engine/test_concurrency.py",
     ),
     "conditions": (

@@ -299,7 +299,7 @@ def test_what_is_left_of_others_is_neither_read_nor_removed(tmp_path, monkeypatc
             archive.writestr("ghost", b"boo")
             archive.writestr("k", b"0")
     (tmp_path / "a.zip.0123456789abcdef.part").write_bytes(b"half")
-    monkeypatch.setattr("zardine.stores.zip.compact._ABANDONED", 0)
+    monkeypatch.setattr("zardine.stores.zip.archive._ABANDONED", 0)
     store.compact()
     assert {key: store.get(key) for key in store.list()} == {"k": b"2"}
     assert sorted(os.listdir(tmp_path)) == sorted(["a.zip", *foreign])

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, MutableMapping
 from inspect import iscoroutinefunction
 from typing import Any, Final, Literal, TypeAlias
 
-from zardine.errors import StoreError
+from zardine.errors import StoreError, UnsupportedError
 from zardine.stores.base import Store
 from zardine.stores.file_uri import is_file_uri, path_of_uri
 from zardine.stores.local.store import LocalStore
 from zardine.stores.memory import ManagedMemoryStore, MemoryStore
 from zardine.stores.path import StorePath, normalize_path
+from zardine.stores.url_text import without_password
 
 StoreLike: TypeAlias = Store | StorePath | str | os.PathLike[str] | MutableMapping[str, Any] | None
 """What may stand for a store; see :func:`resolve_store`. So may obstore's stores, fsspec's mappers and filesystems."""
@@ -77,8 +79,6 @@ def resolve_store(
             "zardine.storage for the same place, or its path or URL"
         )
     elif is_foreign(store_like):
-        from zardine.stores.resolve_object import store_of_object
-
         store, path = store_of_object(store_like, path, read_only=read_only)
     elif isinstance(store_like, MutableMapping):
         store = MemoryStore(store_like)
@@ -97,16 +97,12 @@ def resolve_store(
 def _store_of_text(text: str, storage_options: Mapping[str, Any] | None, mode: Mode | None) -> tuple[Store, str]:
     inner = ""
     if "::" in text:
-        from zardine.stores.resolve_url import chain_and_node, chain_store
-
         chain = chain_and_node(text)
         if chain is not None:
             return chain_store(chain[0], storage_options), chain[1]
         text, _, inner = text.partition("::")
     scheme = "file" if is_file_uri(text) else _scheme_of(text)
     if scheme not in (None, "file", "memory", "zip"):
-        from zardine.stores.resolve_url import store_of_url
-
         return store_of_url(text, storage_options), inner
     path = inner
     if scheme == "memory":
@@ -125,8 +121,6 @@ def _store_of_text(text: str, storage_options: Mapping[str, Any] | None, mode: M
 def _scheme_of(text: str) -> str | None:
     if "://" not in text:
         return None
-    from zardine.stores.resolve_url import scheme_of
-
     return scheme_of(text)
 
 
@@ -168,4 +162,157 @@ def _refuse_options(storage_options: Mapping[str, Any], store: Store) -> None:
     raise TypeError(f"storage_options ({names}) have no meaning for {store}: they are for stores behind other URLs")
 
 
-__all__ = ["Mode", "StoreLike", "is_foreign", "resolve_store"]
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")  # two characters at least: c:// is a drive
+_CHAINED: Final = re.compile(r"[a-z][a-z0-9+.\-]+$")
+_ARCHIVES: Final = ("zip", "tar", "libarchive")
+_ENDINGS: Final = (".zip", ".tar")
+_OBJECT: Final = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss")
+
+
+def scheme_of(text: str) -> str | None:
+    """The scheme of a URL, in small letters; ``None`` for a path."""
+    found = _SCHEME.match(text)
+    return None if found is None else found[1].lower()
+
+
+def chain_and_node(text: str) -> tuple[str, str] | None:
+    """A chain of URLs as fsspec has them (``simplecache::s3://bucket/key``), and the path of a node after it.
+
+    ``None`` for what is no chain, as ``URL::path``. The path of a node is what follows the last URL, but for a path
+    that is itself the last link: what an archive in the chain lies in (``simplecache::zip://a.zarr::/data/a.zip``).
+    """
+    links = text.split("::")
+    urls = [place for place, link in enumerate(links) if "://" in link]
+    if urls in ([], [0]) and _is_archive_in(links[0], links[1] if len(links) > 1 else ""):
+        file = links[1]  # fsspec takes a plain word for a scheme
+        file = f"file://{os.path.abspath(file)}" if os.path.isfile(file) else file
+        return f"{links[0]}::{file}", "::".join(links[2:])
+    if not urls or urls[-1] == 0 or not all(map(_is_link, links[: urls[-1] + 1])):
+        return None
+    last = urls[-1]
+    if last + 1 < len(links) and links[last].partition("://")[0] in _ARCHIVES:
+        last += 1
+    return "::".join(links[: last + 1]), "::".join(links[last + 1 :])
+
+
+def _is_archive_in(link: str, file: str) -> bool:
+    """Whether the first two links, of which the second is no URL, are a path in an archive and the archive's file.
+
+    So fsspec writes ``zip://::data.zip``, ``zip::data.zip`` and ``zip://raw::data.zip``. The last two are also how we
+    write nodes, of the directory ``zip`` and of the archive ``raw``: that is meant if there is such a thing, or if
+    ``data.zip`` is neither a file nor the name of an archive.
+    """
+    kind, separator, inside = link.partition("://")
+    if kind.lower() not in _ARCHIVES or not file:
+        return False
+    if separator and (kind.lower() != "zip" or not inside.strip("/")):
+        return True
+    if os.path.exists(inside if separator else link):
+        return False
+    return file.lower().endswith(_ENDINGS) or os.path.isfile(file)
+
+
+def _is_link(link: str) -> bool:
+    return _SCHEME.match(link) is not None or _CHAINED.match(link) is not None
+
+
+def store_of_url(text: str, storage_options: Mapping[str, Any] | None) -> Store:
+    """The store of a URL whose scheme is not ``file`` or ``memory``. :class:`UnsupportedError` if nothing knows it."""
+    scheme = scheme_of(text)
+    assert scheme is not None
+    rest = text.partition("://")[2]
+    if rest.rstrip("/").lower().endswith(".zip") and scheme in (*_OBJECT, "http", "https"):
+        from zardine.stores.zip.store import ZipStore
+
+        folder, _, name = rest.rstrip("/").rpartition("/")
+        if scheme in ("http", "https"):
+            from urllib.parse import unquote  # slow to import
+
+            name = unquote(name)  # keys of object stores are written as they are
+        return ZipStore.inside(store_of_url(f"{scheme}://{folder}", storage_options), name)
+    if scheme in _OBJECT:
+        from zardine.stores.object.urls import object_store_of_url
+
+        return object_store_of_url(scheme, rest, storage_options)
+    if scheme in ("http", "https"):
+        from zardine.stores.http.store import HTTPStore
+
+        return HTTPStore(text, storage_options=storage_options)
+    return chain_store(text, storage_options)
+
+
+def chain_store(text: str, storage_options: Mapping[str, Any] | None) -> Store:
+    """The store of any URL that fsspec knows."""
+    from zardine.stores.fsspec.store import FsspecStore, known_scheme
+
+    if "::" not in text and not known_scheme(scheme_of(text) or ""):
+        raise UnsupportedError(
+            f"{without_password(text)!r}: there is no store for the URL scheme {scheme_of(text)!r}; known are file, "
+            "memory, zip, http, https, s3, gs, az, abfs, and those of the package fsspec"
+        )
+    return FsspecStore.from_url(text, storage_options=storage_options)
+
+
+def store_of_object(thing: Any, path: str = "", *, read_only: bool = False) -> tuple[Store, str]:
+    """The store that ``thing`` is, and what is left of ``path``, which leads further down.
+
+    A filesystem, of fsspec or of obstore, stands for all that it reaches: there ``path`` is the root of the store, as
+    that filesystem reads it. Without one :class:`StoreError` is raised, but where the store shall only be read.
+    """
+    mapping = sys.modules.get("fsspec.mapping")
+    if mapping is not None and isinstance(thing, mapping.FSMap):
+        return _of_filesystem(thing.fs, str(thing.root), read_only), path
+    filesystems = sys.modules.get("fsspec.spec")
+    if filesystems is not None and isinstance(thing, filesystems.AbstractFileSystem):
+        from zardine.stores.fsspec.filesystems import is_rooted, unwrapped
+
+        inner, root = unwrapped(thing, "")
+        if root or is_rooted(inner):
+            return _of_filesystem(inner, root, read_only), path
+        return _of_filesystem(inner, path, read_only), ""
+    return _of_obstore(thing, path, read_only)
+
+
+def _of_filesystem(fs: Any, path: str, read_only: bool) -> Store:
+    from zardine.stores.fsspec.filesystems import names_of
+    from zardine.stores.fsspec.store import FsspecStore
+
+    store = FsspecStore(fs, path, read_only=read_only)
+    if "file" not in names_of(store.fs):
+        return store
+    return LocalStore(store.path or "/", read_only=store.read_only)
+
+
+def _of_obstore(thing: Any, path: str, read_only: bool) -> tuple[Store, str]:
+    from zardine.stores.object.kinds import kind_of
+
+    kind = kind_of(thing)
+    if kind == "LocalStore":
+        if thing.prefix is not None:
+            return LocalStore(str(thing.prefix)), path
+        if not path and not read_only:
+            raise StoreError(
+                "obstore's LocalStore() stands for all files of this machine: name a directory, as in "
+                "open('/data/a.zarr')"
+            )
+        return LocalStore(f"/{path.strip('/')}", read_only=read_only), ""
+    if kind == "HTTPStore":
+        from zardine.stores.http.store import HTTPStore
+
+        return HTTPStore.of(thing), path
+    from zardine.stores.object.store import ObjectStore
+
+    return ObjectStore(thing), path
+
+
+__all__ = [
+    "Mode",
+    "StoreLike",
+    "chain_and_node",
+    "chain_store",
+    "is_foreign",
+    "resolve_store",
+    "scheme_of",
+    "store_of_object",
+    "store_of_url",
+]

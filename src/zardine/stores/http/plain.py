@@ -26,7 +26,7 @@ _PASSING: Final = (429, 500, 502, 503, 504)
 
 
 class PlainError(Exception):
-    """A request that failed; the text is such as :mod:`object_errors` understands.
+    """A request that failed; the text is such as :mod:`zardine.stores.object.errors` understands.
 
     ``passing``: whether the same request may well succeed if it is made again now.
     """

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, ClassVar, Final, NoReturn
 from urllib.parse import quote, unquote, urlsplit
 
@@ -16,12 +20,57 @@ from zardine.stores.base import WHOLE, ByteRange, Reading, Version, check_prefix
 from zardine.stores.extras import need
 from zardine.stores.http.client import HTTPClient
 from zardine.stores.http.plain import basic
-from zardine.stores.http.whole import WholeValue, WholeValues
 from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.object.client import RUNTIME
 from zardine.stores.object.options import object_options
-from zardine.stores.object.runtime import RUNTIME
 from zardine.stores.object.store import ObjectStore, cut
 from zardine.stores.url_text import without_password
+
+_KEPT: Final = 256 * 2**20
+"""Bytes that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeValue:
+    """A value as it was read, and when that was."""
+
+    reading: Reading
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def age(self) -> float:
+        """Seconds."""
+        return time.monotonic() - self.since
+
+
+class WholeValues:
+    """Values by their keys; those read longest ago go first."""
+
+    def __init__(self) -> None:
+        self.needed = False
+        self._lock = Lock()
+        self._values: OrderedDict[str, WholeValue] = OrderedDict()
+        self._size = 0
+
+    def get(self, key: str) -> WholeValue | None:
+        """The value of ``key`` if it is kept."""
+        with self._lock:
+            return self._values.get(key)
+
+    def put(self, key: str, reading: Reading) -> None:
+        """Keep a value that was read just now."""
+        with self._lock:
+            self._drop(key)
+            if reading.size <= _KEPT:
+                self._values[key] = WholeValue(reading)
+                self._size += reading.size
+            while self._size > _KEPT:
+                self._drop(next(iter(self._values)))
+
+    def _drop(self, key: str) -> None:
+        old = self._values.pop(key, None)
+        self._size -= 0 if old is None else old.reading.size
+
 
 _FRESH: Final = 60.0
 """Seconds for which a whole value is used again where the server cannot be asked whether it is still the same."""
@@ -169,4 +218,4 @@ def _encoded(path: str) -> str:
     return quote(whole, safe="/%:@!$&'()*+,;=~")
 
 
-__all__ = ["HTTPStore"]
+__all__ = ["HTTPStore", "WholeValue", "WholeValues"]

@@ -1,17 +1,60 @@
-"""The calls of an obstore store: each counted, and repeated where an answer was cut short."""
+"""The calls of an obstore store: each counted, and repeated where an answer was cut short; several at the same time."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zardine.buffers import BytesLike
+from zardine.errors import StoreError
 from zardine.stores.extras import need
 from zardine.stores.object.errors import GivenUp, is_passing, pause, repetitions
-from zardine.stores.object.runtime import RUNTIME
 from zardine.stores.object_meter import RequestMeter
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+
+class Runtime:
+    """``with RUNTIME:`` goes round every call of obstore; in a child that was forked after one it is an error.
+
+    Without it such a child would wait for ever. A panic of obstore (no ``Exception``) becomes an error of ours.
+    """
+
+    def __init__(self) -> None:
+        self._started = False
+        self._lost = False
+
+    def forked(self) -> None:
+        """To be called in a forked child."""
+        self._lost = self._lost or self._started
+
+    def __enter__(self) -> None:
+        if self._lost:
+            raise StoreError(
+                "this process was forked after an object store was used, and obstore does not work in it: start "
+                "processes with multiprocessing's 'spawn' or 'forkserver', or use no object store before the fork"
+            )
+        self._started = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and kind.__name__ == "PanicException":
+            raise StoreError(
+                f"obstore broke down ({error}): are the URL and the endpoint in storage_options right?"
+            ) from None
+
+
+RUNTIME: Final = Runtime()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=RUNTIME.forked)
+
 
 T = TypeVar("T")
 
@@ -178,4 +221,47 @@ class ObjectClient:
         self._obstore = need("obstore", "an object store")
 
 
-__all__ = ["ObjectClient"]
+R = TypeVar("R")
+
+_MOST = 64
+"""Threads; a request that waits for one costs little, since only calls with several ranges come here."""
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._lock = Lock()
+        self._executor: ThreadPoolExecutor | None = None
+
+    def executor(self) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(_MOST, thread_name_prefix="zardine-store")
+            return self._executor
+
+
+_pool = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.forget)
+
+
+def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """``work`` of each item, all at the same time, in their order; the first error is raised.
+
+    ``work`` must not call this function: it could wait for a thread that waits for it.
+    """
+    if len(items) <= 1:
+        return [work(item) for item in items]
+    try:
+        others = [_pool.executor().submit(work, item) for item in items[1:]]
+    except RuntimeError:  # the interpreter is shutting down
+        return [work(item) for item in items]
+    first = work(items[0])
+    return [first, *(other.result() for other in others)]
+
+
+__all__ = ["RUNTIME", "ObjectClient", "at_once"]

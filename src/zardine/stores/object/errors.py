@@ -5,13 +5,18 @@ obstore has a class for few of its errors, so the rest is told apart by the code
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import html
+import http.client
 import random
 import re
 import time
-from collections.abc import Callable
-from typing import Final
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
 
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
 
@@ -244,6 +249,26 @@ def reason_of(error: BaseException) -> str:
     return f"{code[1]}{f' (status {status})' if status else ''}{f': {said}' if said else ''}"[:400]
 
 
+_HEADER: Final = "x-amz-bucket-region"
+_PATIENCE: Final = 5.0
+"""Seconds that an error text may wait for the name of a region."""
+
+
+def region_of(config: Mapping[str, Any]) -> str:
+    """The region of the bucket of an ``S3Store`` of this ``config``; empty if the service does not say."""
+    service = str(config.get("endpoint") or "https://s3.amazonaws.com").rstrip("/")
+    request = urllib.request.Request(f"{service}/{quote(str(config.get('bucket', '')))}", method="HEAD")
+    found: str | None = None
+    with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
+        try:
+            with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
+                found = answer.headers.get(_HEADER)
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                found = refusal.headers.get(_HEADER)
+    return found or ""
+
+
 __all__ = [
     "GivenUp",
     "code_of",
@@ -259,6 +284,7 @@ __all__ = [
     "is_unsupported",
     "pause",
     "reason_of",
+    "region_of",
     "repetitions",
     "status_of",
     "translated",

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Final, NoReturn
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
 from zardine.public_names import public
-from zardine.stores.at_once import at_once
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -26,7 +25,7 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.keyed_lock import KeyedLock
-from zardine.stores.object.client import ObjectClient
+from zardine.stores.object.client import ObjectClient, at_once
 from zardine.stores.object.conditions import knows_conditions, put_conditionally
 from zardine.stores.object.errors import (
     GivenUp,
@@ -35,10 +34,10 @@ from zardine.stores.object.errors import (
     is_missing,
     is_out_of_range,
     is_unsupported,
+    region_of,
     translated,
 )
 from zardine.stores.object.kinds import SCHEMES, bucket_of, kind_of, origin_of
-from zardine.stores.object.regions import region_of
 from zardine.stores.object_meter import RequestMeter
 
 _REMOTE: Final = ReadCost(latency=0.03, bandwidth=5e7, requests=64)

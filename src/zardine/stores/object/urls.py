@@ -1,7 +1,8 @@
-"""Object stores by their URLs."""
+"""Object stores by their URLs, with the credentials that the clouds' own programs have left on the machine."""
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 from collections.abc import Mapping
@@ -9,12 +10,53 @@ from typing import Any, Final
 
 from zardine.errors import StoreError
 from zardine.stores.extras import need
-from zardine.stores.object.aws_profile import profile_options
+from zardine.stores.object.client import RUNTIME
 from zardine.stores.object.options import check_endpoint, connection_options, object_options
-from zardine.stores.object.runtime import RUNTIME
 from zardine.stores.object.store import ObjectStore
 from zardine.stores.path import normalize_path
 from zardine.stores.url_text import without_password
+
+_OPTIONS: Final[Mapping[str, str]] = {
+    "aws_access_key_id": "access_key_id",
+    "aws_secret_access_key": "secret_access_key",
+    "aws_session_token": "session_token",
+    "region": "region",
+    "endpoint_url": "endpoint",
+}
+
+
+def profile_options(profile: str | None, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of the wanted profile: ``profile``, or AWS_PROFILE, or ``default``; nothing where none is needed.
+
+    None is needed where ``config`` or the environment has keys already, or says that requests are not signed.
+    :class:`StoreError` for a profile that was asked for and is missing, or has no keys but a way to get some.
+    """
+    named = profile or os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
+    own = config.keys() & {"access_key_id", "skip_signature", "web_identity_token_file"}
+    if own or (profile is None and "AWS_ACCESS_KEY_ID" in os.environ):
+        return {}
+    found: dict[str, str] = {}
+    for variable, file, start in (
+        ("AWS_CONFIG_FILE", "~/.aws/config", "profile "),
+        ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", ""),
+    ):
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read(os.path.expanduser(os.environ.get(variable, file)), encoding="utf-8")
+        except (configparser.Error, UnicodeDecodeError) as error:
+            raise StoreError(f"{os.environ.get(variable, file)} cannot be read: {error}") from None
+        for section in {named or "default", f"{start}{named or 'default'}"}:
+            if parser.has_section(section):
+                found.update(parser.items(section))
+    if named and not found:
+        raise StoreError(f"there is no AWS profile {named!r} in ~/.aws/config or ~/.aws/credentials")
+    if named and "aws_access_key_id" not in found:
+        raise StoreError(
+            f"the AWS profile {named!r} has no keys of its own (but perhaps a role or a sign-on): make temporary ones, "
+            "for example by the command: aws configure export-credentials, and give them as key, secret and token"
+        )
+    return {own: found[name] for name, own in _OPTIONS.items() if name in found}
+
 
 _SERVICES: Final[Mapping[str, str]] = {
     "s3": "s3",
@@ -88,4 +130,4 @@ def _azure_environment(config: Mapping[str, Any]) -> dict[str, Any]:
     return connection_options(text) if text and "account_name" not in config else {}
 
 
-__all__ = ["OBJECT_SCHEMES", "object_store_of_url"]
+__all__ = ["OBJECT_SCHEMES", "object_store_of_url", "profile_options"]

@@ -1,24 +1,146 @@
-"""A zip archive in a local file, for all stores of this process that name the same file."""
+"""A zip archive in a local file, for all stores of this process that name the same file: what it holds, and writes."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import stat
 import threading
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, NoReturn, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, NoReturn, TypeAlias
+from weakref import WeakSet
 
 from zardine.buffers import BytesLike
-from zardine.errors import ConditionFailedError, StoreError
-from zardine.stores.base import Condition, Version
-from zardine.stores.zip.compact import compacted
+from zardine.errors import ConditionFailedError, StoreError, TornShardWarning
+from zardine.stores.base import WHOLE, Condition, Version
 from zardine.stores.zip.directory import ZipDirectory
-from zardine.stores.zip.file import FileBytes
-from zardine.stores.zip.lock import HeldError
-from zardine.stores.zip.state import ZipState, state_of
+from zardine.stores.zip.file import ArchiveBytes, FileBytes, identity_of
+from zardine.stores.zip.lock import HeldError, new_file, no_writer, remove_leftovers
 from zardine.stores.zip.writer import ZipWriter
 
-_ATTEMPTS: Final = 100
+_ATTEMPTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ZipState:
+    """A file as it was found."""
+
+    identity: tuple[int, ...]
+    """Tells whether it is still so. Empty if there was no file."""
+    directory: ZipDirectory | None
+    """``None`` if there is no file, or if a process writes to it that has never finished anything yet."""
+    is_settled: bool = True
+    """Whether the archive is whole, or nobody was writing to it."""
+
+    @property
+    def torn(self) -> str:
+        """What is wrong with the end of an archive that nobody writes to; empty if nothing is."""
+        directory = self.directory
+        return "" if directory is None or directory.is_whole or not self.is_settled else directory.torn
+
+
+def state_of(path: str, name: str, known: ZipState | None = None, *, locked: bool = False) -> ZipState:
+    """The archive at ``path`` now; ``known`` if that is still true. ``locked``: this process has the writer's lock.
+
+    An archive that does not end with a directory is read as it was when one was written last. If nobody writes to it,
+    so that this is what a killed writer or a cut has left, a warning says so. :class:`StoreError` if there is no
+    directory at all, or a damaged one.
+    """
+    for left in range(_ATTEMPTS, -1, -1):
+        try:
+            if known is not None and known.is_settled and identity_of(os.stat(path)) == known.identity:
+                return known
+            data = FileBytes(path)
+        except FileNotFoundError:
+            return ZipState((), None)
+        except StoreError:
+            raise
+        except OSError as error:
+            raise StoreError(f"cannot read {name}: {error.strerror}") from error
+        if locked and not data.size:
+            return ZipState(data.identity, ZipDirectory(data, name, None))  # new
+        directory = ZipDirectory.of(data, name)
+        if directory is not None and directory.is_whole:
+            break
+        if locked:
+            directory = as_left(directory, data, name)
+            break
+        with no_writer(data.fd) as is_settled:
+            if not is_settled:
+                return ZipState(data.identity, directory, is_settled=False)
+            if not left or _is_now(path, data):
+                directory = as_left(directory, data, name)
+                break
+    return ZipState(data.identity, directory)
+
+
+def as_left(directory: ZipDirectory | None, data: ArchiveBytes, name: str) -> ZipDirectory:
+    """The directory of an archive to which nobody writes: a warning or an error if it is not whole."""
+    if directory is None:
+        where = f"its {data.size} bytes"
+        if data.look_back < data.size:
+            where = f"the last {data.look_back} of {where}"
+        found = f"there is no directory of entries in {where}" if data.size else "it is empty"
+        raise StoreError(
+            f"{name} is not a zip archive, or not a whole one: {found}. If the program that began it was killed before "
+            "it finished, or it was cut short when it was copied, nothing in it can be read: put a whole copy in its "
+            "place, or remove it"
+        )
+    if not directory.is_whole:
+        warnings.warn(
+            f"{directory.torn}. It is read as it was before: what was written since, or lost by the cut, is missing. "
+            "The next write to it, compact() or zardine.repair puts it in order",
+            TornShardWarning,
+            stacklevel=2,
+        )
+    return directory
+
+
+def _is_now(path: str, data: FileBytes) -> bool:
+    try:
+        return identity_of(os.stat(path)) == data.identity
+    except OSError:
+        return False
+
+
+_ABANDONED = 60.0
+"""Seconds after which an unfinished file that nobody has locked is removed."""
+
+
+def compacted(writer: ZipWriter, directory: ZipDirectory, name: str) -> ZipState:
+    """Put an archive in its own place that has the same keys and nothing else; gives what is there then.
+
+    ``writer`` keeps other processes from writing until it is closed. The new file is locked from the first, so that
+    nobody writes to it before the old one is let go of. Raises ``OSError``, and :class:`StoreError` for damaged
+    entries; then all is as before.
+    """
+    remove_leftovers(writer.path, _ABANDONED)
+    file, temporary = new_file(writer.path)
+    new = ZipWriter(writer.path, file)
+    try:
+        data = FileBytes(temporary)
+        packed = ZipDirectory(data, name, None)
+        packed.comment = directory.comment
+        for key in directory.names():
+            packed.add(new.append(key, directory.read(key, directory.entries[key], (WHOLE,)).parts[0]))
+        with contextlib.suppress(OSError):
+            os.fchmod(file, stat.S_IMODE(os.fstat(writer.file).st_mode))
+        new.write_directory(packed)
+        if not writer.is_current():
+            raise StoreError(f"{name} was removed or replaced by another program while it was rewritten")
+        os.replace(temporary, writer.path)
+        data.size, data.identity = new.end, new.identity
+        return ZipState(data.identity, packed)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    finally:
+        new.close()
+
 
 Replaced: TypeAlias = Literal["nothing", "empty files", "all files"]
 
@@ -35,7 +157,7 @@ class ZipArchive:
         self.path = path
         self.lock = threading.RLock()
         self.users = 0
-        """How many stores there are; see ``zip_sharing``."""
+        """How many stores there are; see :class:`ArchiveUse`."""
         self.replaces: Replaced = "nothing"
         """Which files that are no archives count as none, since they are to be replaced."""
         self._state: ZipState | None = None
@@ -267,4 +389,79 @@ class ZipArchive:
         return f"zip://{self.path}"
 
 
-__all__ = ["Replaced", "ZipArchive"]
+_archives: dict[str, ZipArchive] = {}
+_all: WeakSet[ZipArchive] = WeakSet()
+"""Also those whose file was replaced while they wrote to it."""
+_guard = threading.RLock()
+"""Reentrant: the last store of an archive may be collected at any time, also by a thread that has this lock."""
+
+
+class ArchiveUse:
+    """What a store, and its read-only twins, hold: as long as there is one, the archive is the one of its path.
+
+    When the last is gone, what is not written yet is. Only then the archive is forgotten, so that nobody who opens the
+    path meanwhile reads what it was before.
+    """
+
+    __slots__ = ("archive",)
+
+    def __init__(self, path: str, replaces: Replaced = "nothing") -> None:
+        """``path`` without symbolic links; ``replaces`` as in :class:`ZipArchive`."""
+        with _guard:
+            archive = _archives.get(path)
+            if archive is None or archive.is_left_behind():
+                archive = ZipArchive(path)
+                _all.add(archive)
+            archive.users += 1
+            _archives[path] = archive
+            self.archive = archive
+            if replaces != "nothing":
+                archive.replaces = replaces
+        archive.load()
+
+    def is_current(self) -> bool:
+        """Whether the archive is still the one of its path, or has something to say about what became of it."""
+        return _archives.get(self.archive.path) is self.archive or self.archive.is_left_behind()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at the end of the program there may be nothing left to call
+            _leave(self.archive)
+
+
+def _leave(archive: ZipArchive) -> None:
+    with _guard:
+        archive.users -= 1
+        if archive.users:
+            return
+    _close(archive)
+    with _guard:
+        if not archive.users and _archives.get(archive.path) is archive:
+            del _archives[archive.path]
+
+
+def _close(archive: ZipArchive) -> None:
+    try:
+        archive.close()
+    except Exception as error:
+        archive.abandon()
+        warnings.warn(f"what was written to {archive} is lost: {error}", RuntimeWarning, stacklevel=2)
+
+
+@atexit.register
+def _close_all() -> None:
+    for archive in list(_all):
+        _close(archive)
+
+
+def _after_fork_in_child() -> None:
+    global _guard
+    _guard = threading.RLock()
+    for archive in list(_all):
+        archive.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+__all__ = ["ArchiveUse", "Replaced", "ZipArchive", "ZipState", "as_left", "compacted", "state_of"]

@@ -13,8 +13,8 @@ from typing import Final
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError
 from zardine.stores.base import ByteRange, Reading, is_key, resolve_range
-from zardine.stores.zip.end import END, DirectoryEnd, earlier_ends, end_of_archive
 from zardine.stores.zip.file import ArchiveBytes, AsFile
+from zardine.stores.zip.records import END, DirectoryEnd, earlier_ends, end_of_archive
 
 _LOCAL: Final = struct.Struct("<4s5H3I2H")
 _RATIO: Final = 1100

@@ -2,6 +2,8 @@
 
 A file is locked under whatever name it has; whoever gets the lock of a name looks whether the name still means the file
 that is locked. The kernel drops the lock of a process that dies. On file systems without ``flock`` nothing is excluded.
+
+An archive that is new, or rewritten, is an unfinished file beside its place first; a process that is killed leaves it.
 """
 
 from __future__ import annotations
@@ -9,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
+import stat
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -58,7 +62,7 @@ def open_locked(path: str) -> int:
 
 
 def new_file(path: str) -> tuple[int, str]:
-    """A new, locked file beside ``path``, as a descriptor and a name that nobody else has: see ``zip_leftovers``."""
+    """A new, locked file beside ``path``, as a descriptor and a name that nobody else has: see :func:`leftovers`."""
     name = f"{path}.{os.urandom(8).hex()}.part"
     file = os.open(name, _NEW, 0o666)
     try:
@@ -150,4 +154,49 @@ def _try(file: int, kind: int) -> bool:
     return True
 
 
-__all__ = ["HeldError", "new_file", "no_writer", "open_locked", "unlock"]
+_NAME: Final = re.compile(r"[0-9a-f]{16}\.part")
+_READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def leftovers(path: str, older_than: float) -> Iterator[str]:
+    """Paths of unfinished files of the archive at ``path`` that no process writes to.
+
+    Those that were changed in the last ``older_than`` seconds are left out: where there are no locks, somebody may be
+    writing to them.
+    """
+    folder, name = os.path.split(path)
+    latest = time.time() - older_than
+    try:
+        found = sorted(os.listdir(folder))
+    except OSError:
+        return
+    for each in found:
+        if each.startswith(f"{name}.") and _NAME.fullmatch(each, len(name) + 1):
+            there = os.path.join(folder, each)
+            with contextlib.suppress(OSError):
+                if os.lstat(there).st_ctime <= latest and _is_left(there):
+                    yield there
+
+
+def remove_leftovers(path: str, older_than: float) -> int:
+    """Remove the :func:`leftovers`; gives their number."""
+    count = 0
+    for each in leftovers(path, older_than):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(each)
+            count += 1
+    return count
+
+
+def _is_left(path: str) -> bool:
+    file = os.open(path, _READ)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return False
+        with no_writer(file) as free:
+            return free
+    finally:
+        os.close(file)
+
+
+__all__ = ["HeldError", "leftovers", "new_file", "no_writer", "open_locked", "remove_leftovers", "unlock"]

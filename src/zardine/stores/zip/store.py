@@ -24,12 +24,10 @@ from zardine.stores.base import (
 )
 from zardine.stores.keyed_lock import KeyedLock
 from zardine.stores.sorted_names import directly_below, names_below
-from zardine.stores.zip.archive import Replaced, ZipArchive
+from zardine.stores.zip.archive import ArchiveUse, Replaced, ZipArchive, as_left
 from zardine.stores.zip.directory import ZipDirectory
 from zardine.stores.zip.file import ValueBytes
-from zardine.stores.zip.leftovers import leftovers, remove_leftovers
-from zardine.stores.zip.sharing import ArchiveUse
-from zardine.stores.zip.state import as_left
+from zardine.stores.zip.lock import leftovers, remove_leftovers
 
 ZipMode: TypeAlias = Literal["r", "a", "w", "x"]
 
