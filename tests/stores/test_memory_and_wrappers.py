@@ -15,8 +15,16 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError
-from zardine.storage import CountingStore, LocalStore, ManagedMemoryStore, MemoryStore, PrefixStore, WrapperStore
+from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, StoreError
+from zardine.storage import (
+    CachedStore,
+    CountingStore,
+    LocalStore,
+    ManagedMemoryStore,
+    MemoryStore,
+    PrefixStore,
+    WrapperStore,
+)
 from zardine.stores import memory
 from zardine.stores.base import Condition
 
@@ -172,6 +180,25 @@ def test_wrappers_pass_on(tmp_path):
     with store:
         pass
     assert closed == [True]
+
+
+@pytest.mark.parametrize("kind", [WrapperStore, CountingStore, CachedStore])
+def test_what_a_store_tells_of_itself_comes_through_wrappers(kind, tmp_path):
+    inner = LocalStore(tmp_path)
+    inner.set("p/k", b"x")
+    (tmp_path / "p" / "link").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "p" / ".zardine-1.tmp").write_bytes(b"half")
+    store = kind(PrefixStore(inner, "p"))
+    assert [name for name, _ in store.left_out()] == ["link"]
+    assert [each.message for each in zardine.verify(store).faults if each.key == "link"] != []
+    assert list(store.leftovers(0)) == [str(tmp_path / "p" / ".zardine-1.tmp")]
+    with pytest.raises(ReadOnlyError):
+        store.with_read_only(True).remove_leftovers(0)
+    assert store.remove_leftovers(0) == 1
+    assert list(inner.leftovers(0)) == []
+    assert (store.meter, store.origin) == (None, None)
+    inner.faults = lambda: iter(["torn"])
+    assert list(store.faults()) == ["torn"]
 
 
 def test_counting():

@@ -97,13 +97,13 @@ def overlap(a: Store, path_a: str, b: Store, path_b: str) -> bool:
     """Whether two nodes are one, or one lies inside of the other, also by other paths or URLs of the same place."""
     (store_a, place_a), (store_b, place_b) = _base(a, path_a), _base(b, path_b)
     if not same_place(store_a, store_b):
-        if _are_apart(getattr(store_a, "origin", None), getattr(store_b, "origin", None)):
+        if _are_apart(store_a.origin, store_b.origin):
             return False
         place_a, place_b = describe(store_a, place_a).rstrip("/"), describe(store_b, place_b).rstrip("/")
     return is_within(place_a, place_b) or is_within(place_b, place_a)
 
 
-def _are_apart(a: object, b: object) -> bool:
+def _are_apart(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> bool:
     """Whether two stores are known to be at different services, or in different accounts of one."""
     return a is not None and b is not None and a != b
 

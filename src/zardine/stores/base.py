@@ -29,6 +29,7 @@ from zardine.public_names import public
 from zardine.stores.attempts import attempts
 from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
 from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.object_meter import RequestMeter
 from zardine.stores.open_files import EditableFile, FilePart, OpenFile
 
 
@@ -356,6 +357,39 @@ class Store(ABC):
     ) -> Version | None:
         """As :meth:`set`, with a value that consists of ``pieces``. Parts of files are copied within the kernel."""
         raise UnsupportedError(f"{self} does not keep values in local files")
+
+    # what only some stores can tell
+
+    @property
+    def origin(self) -> tuple[str, str, str] | None:
+        """Return where a store of buckets is: scheme, host of the service (empty for the cloud's own), and account.
+
+        ``None`` where there are no buckets. Stores of two origins that are known and differ share nothing.
+        """
+        return None
+
+    @property
+    def meter(self) -> RequestMeter | None:
+        """Return the count of the requests that this store, and those made of it, have sent; ``None``: none is kept."""
+        return None
+
+    def faults(self) -> Iterator[str]:
+        """Say what is wrong with the store as a whole, as opposed to single values; nothing where that is not known."""
+        return iter(())
+
+    def left_out(self, prefix: str = "") -> Iterator[tuple[str, str]]:
+        """Give what lies below ``prefix`` and no listing shows: its name, and in words what it is."""
+        check_prefix(prefix)
+        return iter(())
+
+    def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
+        """Name what writers that died have left in the whole store, and nobody changed for ``older_than`` seconds."""
+        return iter(())
+
+    def remove_leftovers(self, older_than: float = 3600.0) -> int:
+        """Remove the :meth:`leftovers`, or put them in order; give their number."""
+        self._check_writable("clean up")
+        return 0
 
     def close(self) -> None:  # noqa: B027 - a store that holds nothing has nothing to release
         """Release what the store holds; it may not be used afterwards."""

@@ -24,14 +24,4 @@ class RequestMeter:
         return RequestMeter, ()  # a copy in another process counts its own
 
 
-def meter_of(store: Any) -> RequestMeter | None:
-    """The meter of a store that sends requests, also of one beneath wrappers; ``None`` where there is none."""
-    while store is not None:
-        meter = getattr(store, "meter", None)
-        if isinstance(meter, RequestMeter):
-            return meter
-        store = getattr(store, "store", None)
-    return None
-
-
-__all__ = ["RequestMeter", "meter_of"]
+__all__ = ["RequestMeter"]

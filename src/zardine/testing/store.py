@@ -303,6 +303,26 @@ class StoreConformance:
         assert store.list_dir("a/b/") == ([], [])
         assert store.list_dir("e/") == ([], ["e/f/"])
 
+    def test_what_lies_beside_the_values(self) -> None:
+        """Of a store that nobody damaged nothing is told, by wrappers as little as by what they wrap."""
+        store = self.make_store()
+        store.set("a/k", b"x")
+        assert list(store.faults()) == []
+        assert list(store.left_out()) == list(store.left_out("a/")) == []
+        for prefix in BAD_PREFIXES:
+            with pytest.raises(InvalidKeyError):
+                list(store.left_out(prefix))
+        assert list(store.leftovers(0)) == []
+        assert store.remove_leftovers(0) == 0
+        with pytest.raises(ReadOnlyError):
+            store.with_read_only(True).remove_leftovers(0)
+        assert store.get("a/k") == b"x"
+        assert store.origin == store.with_read_only(True).origin
+        if store.meter is not None:
+            before = store.meter.sent
+            store.get("a/k")
+            assert store.meter.sent > before
+
     def test_unicode_keys(self) -> None:
         store = self.make_store()
         for number, key in enumerate(UNICODE_KEYS):

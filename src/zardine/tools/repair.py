@@ -81,7 +81,7 @@ def repair(
             except StoreError as error:
                 left.append(stored.fault(Flaw("store", str(error))))
     if leftovers and not dry_run:
-        found.remove_leftovers(older_than)  # type: ignore[attr-defined]
+        found.remove_leftovers(older_than)
     actions += leftovers
     return Repairs(sort_faults(actions), sort_faults(left), dry_run)
 
@@ -230,11 +230,8 @@ class _Repair:
 
 
 def _leftovers(store: Store, older_than: float) -> list[Fault]:
-    leftovers = getattr(store, "leftovers", None)
-    if leftovers is None:
-        return []
     message = "an unfinished file of a writer that died was removed"
-    return [action("/", each, kind="leftover", message=message) for each in leftovers(older_than)]
+    return [action("/", each, kind="leftover", message=message) for each in store.leftovers(older_than)]
 
 
 __all__ = ["repair"]

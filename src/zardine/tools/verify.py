@@ -72,17 +72,13 @@ def verify(
 
 def _store_faults(store: Store) -> list[Fault]:
     """What is wrong with the store as a whole, where it can tell."""
-    faults = getattr(store, "faults", None)
-    return [] if faults is None else [Fault("/", kind="torn", message=each) for each in faults()]
+    return [Fault("/", kind="torn", message=each) for each in store.faults()]
 
 
 def _leftovers(store: Store) -> list[Fault]:
     """What writers that died have left behind, where the store can tell."""
-    leftovers = getattr(store, "leftovers", None)
-    if leftovers is None:
-        return []
     message = "left behind by a writer that died: zardine.repair removes it"
-    return [note("/", each, kind="leftover", message=message) for each in leftovers()]
+    return [note("/", each, kind="leftover", message=message) for each in store.leftovers()]
 
 
 __all__ = ["Verification", "verify"]

@@ -12,7 +12,7 @@ from typing import Any
 from zardine.buffers import BytesLike
 from zardine.public_names import public
 from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, FilePart, Reading, Store, Version, flat_bytes
-from zardine.stores.object_meter import RequestMeter, meter_of
+from zardine.stores.object_meter import RequestMeter
 from zardine.stores.wrappers.wrapper import WrapperStore
 
 
@@ -61,7 +61,7 @@ class CountingStore(WrapperStore):
 
     def __init__(self, store: Store, *, read_only: bool = False) -> None:
         super().__init__(store, read_only=read_only)
-        self._shared = _Shared(meter_of(store))  # so that a read-only twin counts into the same
+        self._shared = _Shared(store.meter)  # so that a read-only twin counts into the same
 
     @property
     def counts(self) -> Counts:
@@ -176,7 +176,7 @@ class CountingStore(WrapperStore):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy counts for itself, from zero."""
         self.__dict__.update(state)
-        self._shared = _Shared(meter_of(self._store))
+        self._shared = _Shared(self._store.meter)
 
 
 class _CountedFile(EditableFile):

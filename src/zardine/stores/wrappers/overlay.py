@@ -71,6 +71,16 @@ class OverlayStore(Store):
         return True
 
     @property
+    def origin(self) -> tuple[str, str, str] | None:
+        return self._below.origin
+
+    def faults(self) -> Iterator[str]:
+        return self._below.faults()
+
+    def left_out(self, prefix: str = "") -> Iterator[tuple[str, str]]:
+        return self._below.left_out(prefix)
+
+    @property
     def cost(self) -> ReadCost:
         return self._below.cost
 

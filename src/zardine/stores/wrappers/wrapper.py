@@ -22,6 +22,7 @@ from zardine.stores.base import (
     check_key,
     check_prefix,
 )
+from zardine.stores.object_meter import RequestMeter
 
 
 @public("zardine.storage")
@@ -177,6 +178,27 @@ class WrapperStore(Store):
         inner = self._key(key)
         self._check_writable()
         return self._store.set_pieces(inner, pieces, condition=condition)
+
+    @property
+    def origin(self) -> tuple[str, str, str] | None:
+        return self._store.origin
+
+    @property
+    def meter(self) -> RequestMeter | None:
+        return self._store.meter
+
+    def faults(self) -> Iterator[str]:
+        return self._store.faults()
+
+    def left_out(self, prefix: str = "") -> Iterator[tuple[str, str]]:
+        return ((self._outward(name), what) for name, what in self._store.left_out(self._prefix(prefix)))
+
+    def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
+        return self._store.leftovers(older_than)
+
+    def remove_leftovers(self, older_than: float = 3600.0) -> int:
+        self._check_writable("clean up")
+        return self._store.remove_leftovers(older_than)
 
     def close(self) -> None:
         self._store.close()

@@ -16,11 +16,8 @@ from zardine.tools.report import Fault
 
 def check_left_out(store: Store, path: str, nodes: dict[str, list[NodeMetadata]]) -> list[Fault]:
     """A fault for each such thing at and below ``path``; of empty directories for those in the place of a chunk."""
-    left_out = getattr(store, "left_out", None)
-    if left_out is None:
-        return []
     faults = []
-    for name, what in left_out(f"{path}/" if path else ""):
+    for name, what in store.left_out(f"{path}/" if path else ""):
         here = max((each for each in nodes if is_within(name, each)), key=len, default=path)
         inner = name[len(here) + 1 :] if here else name
         if inner.startswith("__"):
