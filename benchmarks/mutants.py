@@ -38,8 +38,8 @@ PARTS: dict[str, tuple[str, str]] = {
         "stores/test_cloud.py stores/test_object*.py engine tools/test_compact.py tools/test_repair.py",
     ),
     "caches": (
-        "engine/index_cache.py engine/chunk_cache.py engine/source.py **/cached.py **/file_version.py",
-        "engine stores/test_cached*.py test_resize_and_append.py test_hierarchy.py",
+        "cache.py engine/index_cache.py engine/chunk_cache.py engine/source.py **/cached.py **/file_version.py",
+        "test_cache.py engine stores/test_cached*.py test_resize_and_append.py test_hierarchy.py",
     ),
     "recovery": (
         "stores/local/edit_record.py stores/open_files.py engine/file_edit.py engine/file_index.py sharding/layout.py "

@@ -13,7 +13,7 @@ import zardine
 SOURCE = Path(zardine.__file__).parent
 
 LAYERS = {
-    "base": ("errors", "buffers", "settings", "limits"),
+    "base": ("errors", "buffers", "settings", "limits", "cache"),
     "format": ("json_document", "registry_table", "data_types", "metadata"),
     "geometry": ("chunk_grids", "chunk_keys", "indexing"),
     "bytes": ("codecs", "sharding", "kernel", "_kernel"),
@@ -105,8 +105,8 @@ def test_modules_import_only_from_their_own_layer_and_lower_ones(layer: str) -> 
     assert wrong == []
 
 
-def test_stores_know_errors_and_buffers_only() -> None:
-    known = {"zardine.errors", "zardine.buffers", "zardine.limits", "zardine.stores"}
+def test_stores_know_errors_buffers_and_the_cache_only() -> None:
+    known = {"zardine.errors", "zardine.buffers", "zardine.limits", "zardine.cache", "zardine.stores"}
     for file in (SOURCE / "stores").rglob("*.py"):
         for name in imports(file):
             if name.startswith("zardine."):

@@ -57,15 +57,18 @@ def test_the_cache_stays_within_its_limit() -> None:
     with zardine.config.set({"cache.shard_index_bytes": 100_000}):
         for number in range(100):
             cache.put(0, f"small {number}", entry(1))
-            assert cache._nbytes <= 100_000
+            assert cache.nbytes <= 100_000
         for number in range(100):
             cache.put(0, f"large {number}", entry(5_000))
-            assert cache._nbytes <= 100_000
-            assert cache._nbytes == sum(each.nbytes for each in cache._entries.values())
+            assert cache.nbytes <= 100_000
         assert cache.get(0, "small 99") is None
         assert cache.get(0, "large 99") is not None
         cache.put(0, "too large", entry(100_000))
         assert cache.get(0, "too large") is None
+        assert cache.nbytes > 0
+        for number in range(100):
+            cache.drop(0, f"large {number}")
+        assert cache.nbytes == 0
 
 
 @pytest.mark.parametrize("strategy", ["append", "in_place"])

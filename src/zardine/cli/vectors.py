@@ -188,7 +188,7 @@ def reshard(
 
     SHAPE is the number of cells of a shard: 8, or 4,4,16; 'none' for no shards.
     """
-    _convert(path, None if shape == "none" else shape, storage_options, quiet, as_json)
+    _convert(path, None if isinstance(shape, str) else shape, storage_options, quiet, as_json)
 
 
 class _FactorType(click.FloatRange):
@@ -242,7 +242,7 @@ def pyramid(
 
 
 def _convert(
-    path: str, shape: int | tuple[int, ...] | str | None, storage_options: dict[str, Any], quiet: bool, as_json: bool
+    path: str, shape: int | tuple[int, ...] | None, storage_options: dict[str, Any], quiet: bool, as_json: bool
 ) -> None:
     from zardine.cli.output import print_json
     from zardine.cli.progress import progress

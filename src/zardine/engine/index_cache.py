@@ -6,14 +6,12 @@ throws the entry away and starts anew. Stores without versions are not cached.
 
 from __future__ import annotations
 
-import os
-from collections import OrderedDict
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 
+from zardine.cache import Cache
 from zardine.settings import config
 from zardine.sharding.index import ShardIndex
 from zardine.stores.base import Version
@@ -49,49 +47,33 @@ class KnownIndex:
 
 
 class IndexCache:
-    """Least recently used entries go first when ``cache.shard_index_bytes`` is reached."""
+    """Entries of at most ``cache.shard_index_bytes``, by space and key."""
 
     def __init__(self) -> None:
-        self.clear()
+        self._kept: Cache[tuple[int, str], KnownIndex] = Cache(0)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the entries kept now."""
+        return self._kept.nbytes
 
     def clear(self) -> None:
         """Forget everything."""
-        self._lock = Lock()
-        self._entries: OrderedDict[tuple[int, str], KnownIndex] = OrderedDict()
-        self._nbytes = 0
+        self._kept.clear()
 
     def get(self, space: int, key: str) -> KnownIndex | None:
-        """The entry of ``key``, or ``None``."""
-        with self._lock:
-            entry = self._entries.get((space, key))
-            if entry is not None:
-                self._entries.move_to_end((space, key))
-            return entry
+        """Return the entry of ``key``, or ``None``."""
+        return self._kept.get((space, key))
 
     def put(self, space: int, key: str, entry: KnownIndex) -> None:
         """Remember an entry, if it has a version and fits."""
-        cost = entry.nbytes
-        limit = int(config["cache.shard_index_bytes"] or 0)
-        if entry.version is None or cost > limit:
-            return
-        with self._lock:
-            self._remove(space, key)
-            self._entries[(space, key)] = entry
-            self._nbytes += cost
-            while self._nbytes > limit:
-                self._remove(*next(iter(self._entries)))
+        if entry.version is not None:
+            self._kept.limit = int(config["cache.shard_index_bytes"] or 0)
+            self._kept.put((space, key), entry, entry.nbytes)
 
     def drop(self, space: int, key: str) -> None:
         """Forget the entry of ``key``."""
-        with self._lock:
-            self._remove(space, key)
-
-    def _remove(self, space: int, key: str) -> None:
-        entry = self._entries.pop((space, key), None)
-        if entry is not None:
-            self._nbytes -= entry.nbytes
+        self._kept.drop((space, key))
 
 
 INDEXES = IndexCache()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=INDEXES.clear)

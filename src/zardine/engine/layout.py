@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.cache import Cache
 from zardine.chunk_grids import Axis, ChunkGrid, RegularGrid, parse_chunk_grid
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.codecs.base import ArrayArrayCodec, ChunkSpec, Codec
@@ -212,9 +213,7 @@ def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is inva
         return known if known.metadata is metadata else replace(known, metadata=metadata)
     layout = _work_out(metadata, subject)
     if metadata.document is not None:
-        if len(_layouts) >= _MOST_KNOWN:
-            _layouts.clear()
-        _layouts[metadata.document] = layout
+        _layouts.put(metadata.document, layout, len(metadata.document) + _WORKED_OUT)
     return layout
 
 
@@ -234,9 +233,12 @@ def _first_shape(axes: tuple[Axis, ...]) -> tuple[int, ...]:
     return tuple(axis.runs[0][0] if axis.runs else 1 for axis in axes)
 
 
-_layouts: dict[bytes, ArrayLayout] = {}
+_MOST_KNOWN = 4 * 2**20
+"""Bytes of the layouts, and of the encodings, that are remembered, about."""
+_WORKED_OUT = 12 * 2**10
+"""Bytes that one of them takes, about, beside what it is found by."""
+_layouts: Cache[bytes, ArrayLayout] = Cache(_MOST_KNOWN)
 """By document."""
-_MOST_KNOWN = 256
 
 
 def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
@@ -285,7 +287,7 @@ class _Encoding:
     shards: dict[tuple[int, ...], ShardLayout]
 
 
-_encodings: dict[object, _Encoding] = {}
+_encodings: Cache[object, _Encoding] = Cache(_MOST_KNOWN)
 
 
 def _encoding(metadata: ArrayMetadata, first: tuple[int, ...] | None, problems: Problems) -> _Encoding | None:
@@ -316,9 +318,7 @@ def _encoding(metadata: ArrayMetadata, first: tuple[int, ...] | None, problems: 
         assert prepared is not None  # the same call succeeded when the chain was built
         chains, shards = {sharding.chunk_shape: prepared.chain}, {first: prepared.layout}
         encoding = _Encoding(chain.codecs, sharding, make_pipeline(prepared.chain), chains, shards)
-    if len(_encodings) >= _MOST_KNOWN:
-        _encodings.clear()
-    _encodings[key] = encoding
+    _encodings.put(key, encoding, len(key[0]) + _WORKED_OUT)
     return encoding
 
 

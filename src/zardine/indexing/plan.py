@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zardine.cache import Cache
 from zardine.chunk_grids.axis import Axis
 from zardine.indexing.axis_plan import AxisPlan, combine, group_rows, plan_axis
 from zardine.indexing.block import BlockPlan
@@ -36,21 +37,24 @@ class TwoGrids:
 
     def __post_init__(self) -> None:
         if not self.seen:
-            object.__setattr__(self, "seen", tuple({} for _ in self.objects))
+            object.__setattr__(self, "seen", tuple(Cache(_MOST_SEEN) for _ in self.objects))
 
     def resized(self, objects: tuple[Axis, ...], chunks: tuple[Axis, ...]) -> TwoGrids:
         """Grids of as many axes, some of which have another length."""
         same = [a == b for a, b in zip(self.objects, objects, strict=True)]
-        return TwoGrids(
-            objects, chunks, tuple(seen if kept else {} for seen, kept in zip(self.seen, same, strict=True))
-        )
+        seen = (each if kept else Cache(_MOST_SEEN) for each, kept in zip(self.seen, same, strict=True))
+        return TwoGrids(objects, chunks, tuple(seen))
 
 
-_MOST_SEEN = 1024
+_MOST_SEEN = 4 * 2**20
+"""Bytes of the plans that are remembered for one axis, about."""
 _SHORT = 16
+"""Chunks of a plan that is worth remembering."""
+_OF_A_PLAN = 4096
+"""Bytes that one takes, about: a dozen short arrays."""
 
 
-_SeenPlans: TypeAlias = "dict[AxisSlice, tuple[AxisPlan, _AxisGroups]]"
+_SeenPlans: TypeAlias = "Cache[AxisSlice, tuple[AxisPlan, _AxisGroups]]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -325,9 +329,7 @@ def _plan_pair(grids: TwoGrids, number: int, selection: AxisSelection) -> tuple[
     plan = plan_axis(chunks, selection)
     pair = plan, _group_axis(plan.chunks, chunks, objects)
     if isinstance(selection, AxisSlice) and len(plan.chunks) <= _SHORT:
-        if len(seen) >= _MOST_SEEN:
-            seen.clear()
-        seen[selection] = pair
+        seen.put(selection, pair, _OF_A_PLAN)
     return pair
 
 

@@ -9,12 +9,16 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
+from zardine.cache import Cache
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 
 N = TypeVar("N", bound=ArrayMetadata | GroupMetadata)
 
-_MOST = 256
+_MOST = 4 * 2**20
+"""Bytes of all that is remembered, about."""
+_PARSED = 8 * 2**10
+"""Bytes that a document takes when it is parsed, about, beside its text."""
 _LONGEST = 16 * 2**10
 """Bytes of a document that is worth remembering."""
 
@@ -24,13 +28,13 @@ _NO_ATTRIBUTES: Mapping[str, JSON] = MappingProxyType({})
 Packed: TypeAlias = bytes | Mapping[str, JSON]
 """Attributes as :func:`_pack` leaves them."""
 
-_seen: dict[bytes, tuple[ArrayMetadata | GroupMetadata, Packed | None]] = {}
+_seen: Cache[bytes, tuple[ArrayMetadata | GroupMetadata, Packed | None]] = Cache(_MOST)
 """What documents were parsed to, without attributes, and these."""
 
 
 def recall(document: bytes) -> ArrayMetadata | GroupMetadata | None:
     """What these bytes were parsed to before, with attributes of its own."""
-    known, packed = _seen.get(document, (None, None))
+    known, packed = _seen.get(document) or (None, None)
     if known is None or packed is None:
         return known
     return _mark(replace(known, attributes=_unpack(packed)), document)
@@ -43,10 +47,9 @@ def remember(node: N, document: bytes) -> N:
     """
     if len(document) > _LONGEST or (isinstance(node, GroupMetadata) and node.consolidated_metadata is not None):
         return node
-    if len(_seen) >= _MOST:
-        _seen.clear()
     packed = _pack(node.attributes) if node.attributes or isinstance(node, GroupMetadata) else None
-    _seen[document] = _mark(replace(node, attributes=_NO_ATTRIBUTES), document), packed
+    kept = _mark(replace(node, attributes=_NO_ATTRIBUTES), document), packed
+    _seen.put(document, kept, len(document) + _PARSED)
     return _mark(node, document)
 
 

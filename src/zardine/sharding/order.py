@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from zardine.cache import Cache
+
 Ints = npt.NDArray[np.int64]
 
 
-@lru_cache(maxsize=16)
+_ranks_known: Cache[tuple[tuple[int, ...], tuple[int, ...], str], Ints] = Cache(64 * 2**20)
+
+
 def chunk_ranks(grid: tuple[int, ...], strides: tuple[int, ...], order: str) -> Ints:
     """For each row of the index of a shard of ``grid`` inner chunks, its place in ``order``: c, f or morton.
 
     ``strides`` tells how many rows lie between neighbours along each axis. Those worked out last are remembered.
     """
+    known = _ranks_known.get((grid, strides, order))
+    if known is not None:
+        return known
     ranks = _ranks(grid, strides, order)
     ranks.flags.writeable = False
+    _ranks_known.put((grid, strides, order), ranks, ranks.nbytes + 1024)
     return ranks
 
 

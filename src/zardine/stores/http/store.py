@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, ClassVar, Final, NoReturn
 from urllib.parse import quote, unquote, urlsplit
 
 from zardine.buffers import BytesLike
+from zardine.cache import Cache
 from zardine.errors import StoreError, UnsupportedError
 from zardine.limits import CHUNK, limit_of, too_large
 from zardine.public_names import public
@@ -27,7 +26,7 @@ from zardine.stores.object.store import ObjectStore, cut
 from zardine.stores.url_text import without_password
 
 _KEPT: Final = 256 * 2**20
-"""Bytes that are kept."""
+"""Bytes of whole values that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,35 +40,6 @@ class WholeValue:
     def age(self) -> float:
         """Seconds."""
         return time.monotonic() - self.since
-
-
-class WholeValues:
-    """Values by their keys; those read longest ago go first."""
-
-    def __init__(self) -> None:
-        self.needed = False
-        self._lock = Lock()
-        self._values: OrderedDict[str, WholeValue] = OrderedDict()
-        self._size = 0
-
-    def get(self, key: str) -> WholeValue | None:
-        """The value of ``key`` if it is kept."""
-        with self._lock:
-            return self._values.get(key)
-
-    def put(self, key: str, reading: Reading) -> None:
-        """Keep a value that was read just now."""
-        with self._lock:
-            self._drop(key)
-            if reading.size <= _KEPT:
-                self._values[key] = WholeValue(reading)
-                self._size += reading.size
-            while self._size > _KEPT:
-                self._drop(next(iter(self._values)))
-
-    def _drop(self, key: str) -> None:
-        old = self._values.pop(key, None)
-        self._size -= 0 if old is None else old.reading.size
 
 
 _FRESH: Final = 60.0
@@ -127,26 +97,27 @@ class HTTPStore(ObjectStore):
     def _open(self, inner: Any) -> None:
         super().__init__(inner, read_only=True)
         self._client = self._http = HTTPClient(inner)
-        self._whole = WholeValues()
+        self._reads_whole = False
+        self._whole: Cache[str, WholeValue] = Cache(_KEPT)
 
     def with_read_only(self, read_only: bool = False) -> HTTPStore:
         """Itself: there is no other kind."""
         return self
 
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
-        if self._whole.needed and any(each != (0, 0) for each in ranges):
+        if self._reads_whole and any(each != (0, 0) for each in ranges):
             return self._read_without_ranges(key, ranges)
         return super().read(key, ranges)
 
     def read_up_to(self, key: str, most: int) -> Reading | None:
-        if not self._whole.needed:
+        if not self._reads_whole:
             return super().read_up_to(key, most)
         reading = self._read_without_ranges(key, (WHOLE,))
         return reading if reading is None or reading.size <= most else Reading((), reading.version, reading.size)
 
     def _read_without_ranges(self, key: str, wanted: Sequence[ByteRange]) -> Reading | None:
-        if not self._whole.needed:
-            self._whole.needed = True
+        if not self._reads_whole:
+            self._reads_whole = True
             warnings.warn(
                 f"the server of {self} does not give byte ranges: whole objects are read for parts of them",
                 stacklevel=2,
@@ -159,7 +130,7 @@ class HTTPStore(ObjectStore):
             if reading is not None and not reading.parts:
                 raise too_large(f"the object at key {key!r}, of which {self} gives no parts,", reading.size, CHUNK)
             if reading is not None:
-                self._whole.put(key, reading)
+                self._whole.put(key, WholeValue(reading), reading.size)
         return cut(reading, wanted)
 
     def _is_current(self, key: str, known: WholeValue) -> bool:
@@ -205,11 +176,7 @@ class HTTPStore(ObjectStore):
         return without_password(str(self._inner.url))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_whole": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._whole = WholeValues()
+        return {**self.__dict__, "_reads_whole": False, "_whole": Cache(_KEPT)}
 
 
 def _encoded(path: str) -> str:
@@ -218,4 +185,4 @@ def _encoded(path: str) -> str:
     return quote(whole, safe="/%:@!$&'()*+,;=~")
 
 
-__all__ = ["HTTPStore", "WholeValue", "WholeValues"]
+__all__ = ["HTTPStore"]

@@ -9,10 +9,10 @@ import warnings
 import zlib
 from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
-from collections import OrderedDict
-from threading import Lock
+from collections.abc import Iterable
 
 from zardine.buffers import BytesLike
+from zardine.cache import GUARD, Cache
 
 Span = tuple[int, int]
 """Start and stop of a part, in bytes; stop exclusive."""
@@ -61,33 +61,31 @@ class _Kept:
 
 
 class CacheEntries(ABC):
-    """Parts of values, the keys used longest ago going first when they take more than ``limit`` bytes.
+    """Parts of values, the keys that were not used lately going first when they take more than ``limit`` bytes.
 
     What counts is the room that is taken, by Python's objects or by files, not only the bytes of the parts. Parts that
     cannot be stored are not kept: the first time a warning says why.
     """
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._lock = Lock()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: Cache[str, _Kept] = Cache(limit)
         self._warned = False
-        self.nbytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that are taken now."""
+        return self._kept.nbytes
 
     def get(self, key: str) -> tuple[str, int] | None:
-        """Version and size of the value of which parts are kept."""
-        with self._lock:
-            kept = self._kept.get(key)
-            if kept is None:
-                return None
-            self._kept.move_to_end(key)
-            return kept.version, kept.size
+        """Return version and size of the value of which parts are kept."""
+        kept = self._kept.get(key)
+        return None if kept is None else (kept.version, kept.size)
 
     def part(self, key: str, version: str, size: int, span: Span) -> BytesLike | None:
         """A part that is kept, or that lies within one; ``None`` if there is none, or of another version."""
         if span[0] == span[1]:
             return b""
-        with self._lock:
+        with GUARD:
             kept = self._kept.get(key)
             if kept is None or (kept.version, kept.size) != (version, size):
                 return None
@@ -101,27 +99,26 @@ class CacheEntries(ABC):
     def put(self, key: str, version: str, size: int, parts: dict[Span, BytesLike]) -> None:
         """Keep parts of a version; those of another version of the key go."""
         new = {span: bytes(part) for span, part in parts.items() if span[1] > span[0]}
-        if sum(map(self._cost, new)) + _OF_A_KEY > self._limit or not new:
+        if sum(map(self._cost, new)) + _OF_A_KEY > self._kept.limit or not new:
             return
         try:
             stored = {span: self._store(key, version, span, part) for span, part in new.items()}
         except OSError as error:
             self._warn(error)
             return
-        with self._lock:
-            kept = self._kept.get(key)
+        with GUARD:
+            kept, gone = self._kept.drop(key), []
             if kept is None or (kept.version, kept.size) != (version, size):
-                self._remove(key)
-                kept = self._kept[key] = _Kept(version, size)
-                self.nbytes += kept.nbytes
+                gone = [] if kept is None else [(key, kept)]
+                kept = _Kept(version, size)
             for span, part in stored.items():
                 if span not in kept.parts:
                     kept.add(span, part)
                     kept.nbytes += self._cost(span)
-                    self.nbytes += self._cost(span)
-            self._kept.move_to_end(key)
-            while self.nbytes > self._limit:
-                self._remove(next(iter(self._kept)))
+            gone += self._kept.put(key, kept, kept.nbytes)
+            if kept.nbytes > self._kept.limit:
+                gone.append((key, kept))
+        self._forget_all(gone)
 
     def _warn(self, error: OSError) -> None:
         if not self._warned:
@@ -130,19 +127,15 @@ class CacheEntries(ABC):
 
     def drop(self, key: str) -> None:
         """Forget a key."""
-        with self._lock:
-            self._remove(key)
+        kept = self._kept.drop(key)
+        self._forget_all([] if kept is None else [(key, kept)])
 
     def clear(self) -> None:
         """Forget all keys."""
-        with self._lock:
-            for key in list(self._kept):
-                self._remove(key)
+        self._forget_all(self._kept.clear())
 
-    def _remove(self, key: str) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self.nbytes -= kept.nbytes
+    def _forget_all(self, gone: Iterable[tuple[str, _Kept]]) -> None:
+        for key, kept in gone:
             for span in kept.parts:
                 self._forget(key, kept.version, span)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.cache import Cache
 from zardine.engine.freshness import leave_to_owner
 from zardine.errors import ContainsGroupError, CorruptionError, UnsupportedError
 from zardine.hierarchy.find import describe, find_node
@@ -21,8 +22,9 @@ from zardine.vectors.format.layouts import Layout
 from zardine.vectors.format.ragged import Ints, box_of
 from zardine.vectors.storing.cell_bytes import find_cells, read_files
 
-_MOST_PARSED = 16
-_parsed: dict[int, tuple[Any, int, Ints | None]] = {}
+_OF_A_KEY = 128
+"""Bytes that one chunk of a list takes in a document, about: a list of integers."""
+_parsed: Cache[int, tuple[Any, int, Ints | None]] = Cache(256 * 2**20)
 """Lists of chunks seen lately, by the identity of what a document says, which does not change: it is held here."""
 
 
@@ -76,9 +78,8 @@ class CellArray:
         found = parse_keys(keys, self.rank)
         if found is not None:
             found.flags.writeable = False
-        if len(_parsed) >= _MOST_PARSED:
-            _parsed.clear()
-        _parsed[id(keys)] = keys, self.rank, found
+        size = 0 if found is None else found.nbytes + len(found) * _OF_A_KEY
+        _parsed.put(id(keys), (keys, self.rank, found), 1024 + size)
         return found
 
     def found(self) -> Ints:
