@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import zardine
 from corrupt.specimens import CHAINS, CHUNK, CRC, LITTLE, ZSTD, Specimen, make, sharding
 from zardine.errors import ChecksumError, ConditionFailedError, CorruptionError, ShardIndexError
+from zardine.stores.attempts import WRITES
 
 
 def shard(name: str, location: str = "end", **more: Any) -> Specimen:
@@ -133,7 +135,7 @@ def test_a_failed_write_in_the_middle_leaves_what_was_there(tmp_path, monkeypatc
         raise ConditionFailedError("another writer was first, for ever")
 
     array = zardine.open_array(store, path="a", mode="r+")
-    monkeypatch.setattr("zardine.stores.attempts.PATIENCE", 0.0)
+    monkeypatch.setattr("zardine.stores.attempts.WRITES", replace(WRITES, seconds=0.0))
     monkeypatch.setattr(type(store), "set_pieces", refuse)
     with pytest.raises(ConditionFailedError):
         array[0, 0] = 1

@@ -1,5 +1,6 @@
 """What a write of part of a shard does to the rest of it, and what a failed write leaves."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from zardine.errors import ConditionFailedError, CorruptionError, EncodeError, S
 from zardine.json_document import Problems
 from zardine.sharding.layout import ShardLayout, c_strides
 from zardine.storage import Condition, MemoryStore, WrapperStore
+from zardine.stores.attempts import WRITES
 
 VALUES = np.arange(1, 17, dtype="i4").reshape(4, 4)
 
@@ -252,7 +254,7 @@ def test_conditions_that_never_hold_end_in_an_error(monkeypatch: pytest.MonkeyPa
                 return super().set(key, value, condition=condition)
             raise ConditionFailedError("never")
 
-    monkeypatch.setattr("zardine.stores.attempts.PATIENCE", 0.2)
+    monkeypatch.setattr("zardine.stores.attempts.WRITES", replace(WRITES, seconds=0.2))
     array = zardine.create_array(Stubborn(MemoryStore()), shape=(4,), dtype="i4", chunks=(2,), shards=(4,))
     with pytest.raises(ConditionFailedError, match="never"):
         array[0] = 1

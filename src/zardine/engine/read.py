@@ -22,7 +22,7 @@ from zardine.engine.freshness import check_fresh
 from zardine.engine.locate import FoundChunks, find_chunks
 from zardine.engine.read_ahead import ahead, batches
 from zardine.engine.source import ArraySource
-from zardine.engine.workers import for_each
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ChunkNotFoundError, CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 from zardine.limits import no_memory
@@ -69,7 +69,7 @@ def _read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> N
                 if not source.layout.is_checked:
                     _read_edited(source, fetched, out)
         return
-    requests = max(source.store.cost.requests, thread_count())
+    requests = most_requests(source.store)
     steps = batches(source, parts, max(requests, _MOST_OBJECTS))
     for _, fetched in ahead(lambda batch: _Fetched.bytes(source, batch, requests), steps):
         if source.store.has_cheap_looks or not all(each.unchanged for each in fetched.found):

@@ -12,6 +12,8 @@ from zardine.settings import thread_count
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+    from zardine.stores.base import Store
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -85,6 +87,14 @@ def for_each(work: Callable[[T], object], items: Iterable[T], count: int, thread
             future.result()
     if errors:
         raise errors[0]
+
+
+def most_requests(store: Store, threads: int | None = None) -> int:
+    """Return how many requests to ``store`` one call has under way: as many as are worth while there, by its cost.
+
+    No fewer than ``threads`` (without: as many as the settings say), where there is other work to do for each.
+    """
+    return max(thread_count() if threads is None else threads, store.cost.requests)
 
 
 def in_background(work: Callable[[T], R], item: T) -> Callable[[], R]:

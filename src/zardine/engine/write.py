@@ -24,7 +24,7 @@ from zardine.engine.read import row_batches
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.source import ArraySource
 from zardine.engine.update_shard import AnyChange, condition_of, update_shard
-from zardine.engine.workers import for_each
+from zardine.engine.workers import for_each, most_requests
 from zardine.engine.write_buffer import HeldChunk, WriteBuffer
 from zardine.errors import ConditionFailedError, CorruptionError, DataError, UnsupportedError
 from zardine.indexing.plan import ChunkPlan, ObjectPart
@@ -103,7 +103,7 @@ def _share_threads(source: ArraySource, objects: int) -> tuple[int, int]:
     if objects == 1:
         return 1, thread_count()
     fitting = window_bytes() // (_COPIES * max(1, source.layout.object_nbytes))
-    at_once = max(1, min(objects, fitting, max(thread_count(), source.store.cost.requests)))
+    at_once = max(1, min(objects, fitting, most_requests(source.store)))
     return at_once, max(1, thread_count() // at_once)
 
 

@@ -10,7 +10,7 @@ from errno import EACCES
 from zardine.buffers import BytesLike
 from zardine.engine.documents import get_document, read_document
 from zardine.engine.freshness import note_change, with_generation
-from zardine.engine.workers import for_each
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import (
     ArrayNotFoundError,
     ChunkTooLargeError,
@@ -192,7 +192,7 @@ def _answers(store: Store, keys: Sequence[str]) -> list[BytesLike | Exception | 
     def fetch(number: int) -> None:
         answers[number] = _answer(store, keys[number])
 
-    for_each(fetch, range(len(keys)), len(keys), max(1, store.cost.requests))
+    for_each(fetch, range(len(keys)), len(keys), most_requests(store, 1))
     return answers
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from zardine.creation.v3 import DEFAULT, as_written, parse_shape
 from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike
-from zardine.engine.workers import for_each
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import (
     ArrayNotFoundError,
     ContainsArrayError,
@@ -665,13 +665,14 @@ class Group:
                     yield relative, member
             return
         names = child_names(self._store, self._path, self._metadata.zarr_format)
-        while some := list(islice(names, max(1, self._store.cost.requests))):
+        most = most_requests(self._store, 1)
+        while some := list(islice(names, most)):
             found: dict[str, NodeMetadata | None] = {}
 
             def find(name: str, found: dict[str, NodeMetadata | None] = found) -> None:
                 found[name] = self._find(name)
 
-            for_each(find, some, len(some), self._store.cost.requests)
+            for_each(find, some, len(some), most)
             for name in some:
                 metadata = found[name]
                 if metadata is not None:

@@ -1,33 +1,76 @@
-"""Trying a conditional write again after another writer came first: bounded, with random waits that grow."""
+"""How often what came to nothing is tried again, and how long is waited before: decided here, for all of zardine.
+
+Writes that others overtake are tried for a minute (:data:`WRITES`), requests that break off a few times
+(:data:`REQUESTS`), with random waits that grow; values that change while they are looked at, and paths that others make
+and remove, a number of times without a wait (:data:`LOOKS`, :data:`RACES`). What is raised in the end is what the last
+attempt raised.
+"""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
 from typing import Final
 
-PATIENCE: Final = 60.0
-"""Seconds after which a writer that others always overtake gives up."""
 
-_FEWEST: Final = 10
-"""Attempts made in any case, however slow the store is."""
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """For how long to go on: ``fewest`` attempts in any case, then up to ``most`` of them within ``seconds``."""
 
-_LONGEST_WAIT: Final = 0.05
-"""Seconds."""
+    fewest: int = 1
+    most: float = inf
+    seconds: float = inf
+    first_wait: float = 0.0005
+    """Seconds, at most, before the second attempt; before each one after that up to twice as many."""
+    longest_wait: float = 0.05
 
 
-def attempts() -> Iterator[bool]:
-    """``for last in attempts():`` try; where another writer came first and it is not the ``last`` time, go on."""
-    end = time.monotonic() + PATIENCE
-    done = 0
+WRITES: Final = Patience(fewest=10, seconds=60.0)
+"""Of conditional writes: a writer whom others always overtake gives up after a minute, however slow the store is."""
+
+REQUESTS: Final = Patience(most=5, seconds=180.0, first_wait=0.15, longest_wait=1.2)
+"""Of requests to object stores and web servers that break off in the midst of the answer."""
+
+LOOKS: Final = 5
+"""How often a value is read that has changed when all of it was read."""
+
+RACES: Final = 100
+"""How often a file or a directory is opened that others make, replace and remove at the same time."""
+
+
+class Attempt:
+    """One of several attempts; true if it is the last one, should it come to nothing."""
+
+    __slots__ = ("_end", "_patience", "number")
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._end = time.monotonic() + patience.seconds
+        self.number = 1
+
+    def __bool__(self) -> bool:
+        patience = self._patience
+        tired = self.number >= patience.most or time.monotonic() >= self._end
+        return tired and self.number >= patience.fewest
+
+
+def attempts(patience: Patience | None = None) -> Iterator[Attempt]:
+    """Give one attempt after the other, with waits: as many as ``patience`` allows (without: :data:`WRITES`).
+
+    ``for last in attempts():`` try; where another writer came first and it is not the ``last`` time, go on.
+    """
+    patience = WRITES if patience is None else patience
+    attempt = Attempt(patience)
     while True:
-        last = done + 1 >= _FEWEST and time.monotonic() >= end
-        yield last
-        if last:
+        yield attempt
+        if attempt:
             return
-        time.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.0005 * 2 ** min(done, 10))))
-        done += 1
+        most = patience.first_wait * 2 ** min(attempt.number - 1, 30)
+        time.sleep(random.uniform(0, min(patience.longest_wait, most)))
+        attempt.number += 1
 
 
-__all__ = ["attempts"]
+__all__ = ["LOOKS", "RACES", "REQUESTS", "WRITES", "Attempt", "Patience", "attempts"]

@@ -55,21 +55,32 @@ class Reading:
     """Bytes of the whole value."""
 
 
+MOST_REQUESTS: Final = 64
+"""Requests to one store that are under way at the same time, where the store does not say otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadCost:
     """The cost model of a store: a request takes ``latency`` seconds, and then ``bandwidth`` bytes a second flow.
 
-    ``requests`` is how many of them at a time are worth while.
+    ``requests`` is how many of them at a time are worth while, which is how many are under way then.
     """
 
     latency: float = 0.02
     bandwidth: float = 1e8
-    requests: int = 64
+    requests: int = MOST_REQUESTS
 
     @property
     def gap(self) -> int:
         """Bytes that flow in the time of one request: unwanted ones up to here are worth reading along."""
         return int(self.latency * self.bandwidth)
+
+
+NEAR: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
+"""Of files of this machine."""
+
+FAR: Final = ReadCost(latency=0.03, bandwidth=5e7)
+"""Of object stores far away."""
 
 
 @public("zardine.storage")
@@ -488,6 +499,9 @@ def flat_bytes(value: object) -> BytesLike:
 
 
 __all__ = [
+    "FAR",
+    "MOST_REQUESTS",
+    "NEAR",
     "WHOLE",
     "ByteRange",
     "Condition",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zardine.creation.chunk_shapes import choose_grid
 from zardine.creation.v3 import parse_shape
 from zardine.data_types import data_type_for
-from zardine.stores.base import ReadCost, Store
+from zardine.stores.base import FAR, NEAR, ReadCost, Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.advice_costs import Access, Cost, Layout, cost_of, least_seconds
 from zardine.tools.arguments import place_of
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from zardine.nodes.array import Array
 
 COSTS: Mapping[str, ReadCost] = {
-    "local": ReadCost(latency=2e-5, bandwidth=2e9, requests=1),
-    "s3": ReadCost(latency=0.03, bandwidth=5e7, requests=64),
+    "local": NEAR,
+    "s3": FAR,
 }
 """What :class:`~zardine.storage.LocalStore` and stores of objects far away say that reading costs."""
 

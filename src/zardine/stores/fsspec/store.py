@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
 from zardine.public_names import public
+from zardine.stores.attempts import LOOKS
 from zardine.stores.base import (
     WHOLE,
     ByteRange,
@@ -54,7 +55,6 @@ _TEMPORARY: Final = ".zardine-unfinished-"
 _WRITES: Final = 100
 _SERVICES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
 _MISSING: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError, KeyError)
-_ATTEMPTS: Final = 5
 _TOKENS: Final = (
     "ETag",
     "etag",
@@ -153,7 +153,7 @@ class FsspecStore(Store):
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
         name = self._name(check_key(key))
         try:
-            for _ in range(_ATTEMPTS):
+            for _ in range(LOOKS):
                 info = self._info(name)
                 if info is None:
                     return None
@@ -177,7 +177,7 @@ class FsspecStore(Store):
             return None
         except Exception as error:
             self._fail("read", key, error)
-        raise StoreError(f"cannot read key {key!r} of {self}: it changed during each of {_ATTEMPTS} tries")
+        raise StoreError(f"cannot read key {key!r} of {self}: it changed during each of {LOOKS} tries")
 
     def _info(self, name: str) -> Mapping[str, Any] | None:
         try:

@@ -16,10 +16,10 @@ import sys
 from typing import Final
 
 from zardine.errors import InvalidKeyError, StoreError
+from zardine.stores.attempts import RACES
 
 DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
-_ATTEMPTS: Final = 100
 
 if sys.platform == "darwin":
     import fcntl
@@ -74,7 +74,7 @@ class BaseDirectory:
         file. ``durable`` means that new directories are synced to the disk.
         """
         path = self.path_of(name)
-        for _ in range(_ATTEMPTS):
+        for _ in range(RACES):
             try:
                 return self._open_checked(path)
             except FileNotFoundError:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from zardine.errors import InvalidKeyError
+from zardine.stores.attempts import RACES
 from zardine.stores.base import is_key
 from zardine.stores.local.base_directory import DIRECTORY, BaseDirectory
 from zardine.stores.local.temporary_names import edited_name, is_temporary, temporary_name
 
 _BELOW: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
-_ATTEMPTS: Final = 100
 
 EMPTY_DIRECTORY: Final = "an empty directory"
 
@@ -113,7 +113,7 @@ def remove(directory: int, name: str) -> None:
 
 
 def _remove_now(directory: int, name: str) -> None:
-    for _ in range(_ATTEMPTS):  # a writer may be at work in there
+    for _ in range(RACES):  # a writer may be at work in there
         try:
             below = os.open(name, _BELOW, dir_fd=directory)
         except OSError as error:

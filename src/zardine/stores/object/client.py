@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from math import inf
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError
+from zardine.stores.attempts import REQUESTS, attempts
+from zardine.stores.base import MOST_REQUESTS
 from zardine.stores.extras import need
-from zardine.stores.object.errors import GivenUp, is_passing, pause, repetitions
+from zardine.stores.object.errors import GivenUp, is_passing, repetitions
 from zardine.stores.object_meter import RequestMeter
 
 if TYPE_CHECKING:
@@ -58,16 +61,14 @@ if hasattr(os, "register_at_fork"):
 
 T = TypeVar("T")
 
-_TRIES: Final = 5
-_PATIENCE: Final = timedelta(seconds=180)
-
 _ONE_PUT: Final = 64 * 2**20
 """Bytes up to which a value is one request; longer ones go up in parts of :data:`_PART`, unless on a condition."""
 
 _PART: Final = 16 * 2**20
 
-_ERASED_AT_ONCE: Final = {"S3Store": 1000, "AzureStore": 256}
-_LISTED_AT_ONCE: Final = {"AzureStore": 5000}
+_MOST_ERASED: Final = {"S3Store": 1000, "AzureStore": 256}
+_MOST_LISTED: Final = {"AzureStore": 5000}
+"""Keys that one request erases, or lists."""
 
 
 class ObjectClient:
@@ -81,8 +82,10 @@ class ObjectClient:
         self._obstore = need("obstore", "an object store")
         self._inner, self.kind = inner, kind
         retry = getattr(inner, "retry_config", None) or {}
-        self.tries = min(_TRIES, int(retry.get("max_retries", _TRIES)) + 1)
-        self._patience: timedelta = retry.get("retry_timeout", _PATIENCE)
+        most = int(retry.get("max_retries", REQUESTS.most)) + 1
+        longest: timedelta | None = retry.get("retry_timeout")
+        seconds = REQUESTS.seconds if longest is None else longest.total_seconds()
+        self.patience = replace(REQUESTS, most=min(REQUESTS.most, most), seconds=seconds)
         self.meter = meter or RequestMeter()
 
     @property
@@ -142,22 +145,22 @@ class ObjectClient:
         return self._again(
             lambda: self._obstore.put(self._inner, key, data, **options),
             requests=requests,
-            tries=1 if mode is not None else None,
+            once=mode is not None,
         )
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove values."""
-        at_once = _ERASED_AT_ONCE.get(self.kind, 1)
+        most = _MOST_ERASED.get(self.kind, 1)
         self._again(
             lambda: self._obstore.delete(self._inner, list(keys) if len(keys) > 1 else keys[0]),
-            requests=-(-len(keys) // at_once),
+            requests=-(-len(keys) // most),
         )
 
     def names(self, prefix: str | None) -> Iterator[str]:
         """Names as they come, a page of the service at a time."""
         last: str | None = None
         count, page_size = 0, self._page()
-        for attempt in range(_TRIES):
+        for last_attempt in attempts(replace(self.patience, seconds=inf)):  # it may take long to go through the names
             try:
                 self.meter.add()
                 with RUNTIME:
@@ -174,9 +177,8 @@ class ObjectClient:
                         last = each["path"]
                         yield last
             except Exception as error:
-                if attempt + 1 >= self.tries or not is_passing(error):
+                if last_attempt or not is_passing(error):
                     raise
-                pause(attempt)
 
     def directory(self, prefix: str | None) -> tuple[list[str], list[str]]:
         """The values directly below a prefix, and the prefixes there."""
@@ -190,12 +192,11 @@ class ObjectClient:
         return keys, prefixes
 
     def _page(self) -> int:
-        return _LISTED_AT_ONCE.get(self.kind, 1000)
+        return _MOST_LISTED.get(self.kind, 1000)
 
-    def _again(self, call: Callable[[], T], *, requests: int = 1, tries: int | None = None) -> T:
-        end = time.monotonic() + self._patience.total_seconds()
-        most, made = tries or self.tries, 0
-        for attempt in range(most):
+    def _again(self, call: Callable[[], T], *, requests: int = 1, once: bool = False) -> T:
+        made = 0
+        for last in attempts(self.patience):
             try:
                 with RUNTIME:
                     result = call()
@@ -205,9 +206,8 @@ class ObjectClient:
                 made += sent
                 if not is_passing(error):
                     raise
-                if attempt + 1 == most or time.monotonic() >= end:
+                if once or last:
                     raise GivenUp(made) from error
-                pause(attempt)
             else:
                 self.meter.add(requests)
                 return result
@@ -223,9 +223,6 @@ class ObjectClient:
 
 R = TypeVar("R")
 
-_MOST = 64
-"""Threads; a request that waits for one costs little, since only calls with several ranges come here."""
-
 
 class _Pool:
     def __init__(self) -> None:
@@ -240,7 +237,7 @@ class _Pool:
 
         with self._lock:
             if self._executor is None:
-                self._executor = ThreadPoolExecutor(_MOST, thread_name_prefix="zardine-store")
+                self._executor = ThreadPoolExecutor(MOST_REQUESTS, thread_name_prefix="zardine-store")
             return self._executor
 
 
@@ -249,8 +246,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.forget)
 
 
-def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """``work`` of each item, all at the same time, in their order; the first error is raised.
+def concurrently(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Call ``work`` with each item, all at the same time; return the results in their order, or raise the first error.
 
     ``work`` must not call this function: it could wait for a thread that waits for it.
     """
@@ -264,4 +261,4 @@ def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     return [first, *(other.result() for other in others)]
 
 
-__all__ = ["RUNTIME", "ObjectClient", "at_once"]
+__all__ = ["RUNTIME", "ObjectClient", "concurrently"]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
+from math import inf
 from typing import Any, Final, TypeAlias
 
 from zardine.buffers import BytesLike
 from zardine.errors import UnsupportedError
+from zardine.stores.attempts import attempts
 from zardine.stores.object.client import ObjectClient
-from zardine.stores.object.errors import GivenUp, is_cut_short, is_lost, is_passing, is_repeated, is_unsupported, pause
+from zardine.stores.object.errors import GivenUp, is_cut_short, is_lost, is_passing, is_repeated, is_unsupported
 
 Bucket: TypeAlias = tuple[str, str, str, str]
 """Scheme, host of the service (empty for the cloud's own), account, and name of the bucket or container."""
@@ -38,12 +41,12 @@ def put_conditionally(client: ObjectClient, key: str, data: BytesLike, mode: Any
     by a request that obstore does not repeat. All else is raised as :class:`GivenUp`.
     """
     attributes = {_WRITE_ID: uuid.uuid4().hex} if client.keeps_attributes else {}
-    clients = [client] * (client.tries if attributes else 1)
+    clients = [client] * (int(client.patience.most) if attributes else 1)
     probe = client.without_repetitions() if knows_conditions(bucket) is None else None
     if probe is not None:
         clients.insert(0, probe)
     made, error = 0, None
-    for attempt, each in enumerate(clients):
+    for each, _ in zip(clients, attempts(replace(client.patience, most=len(clients), seconds=inf)), strict=True):
         try:
             result = each.put(key, data, mode, attributes)
         except GivenUp as given_up:
@@ -63,8 +66,6 @@ def put_conditionally(client: ObjectClient, key: str, data: BytesLike, mode: Any
                 return written
         if not (is_passing(error) or (each is probe and is_repeated(error))):
             break
-        if attempt + 1 < len(clients):
-            pause(attempt)
     raise GivenUp(made) from error
 
 

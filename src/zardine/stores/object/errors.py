@@ -9,9 +9,7 @@ import contextlib
 import errno
 import html
 import http.client
-import random
 import re
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -159,11 +157,6 @@ def is_repeated(error: BaseException) -> bool:
     return status == 429 or (status or 0) >= 500 or "error sending request" in str(error)
 
 
-def pause(attempt: int) -> None:
-    """Wait, longer each time, before what obstore gave up at once is tried again."""
-    time.sleep(random.uniform(0.05, 0.1) * 2**attempt)
-
-
 def translated(
     error: BaseException,
     what: str,
@@ -282,7 +275,6 @@ __all__ = [
     "is_passing",
     "is_repeated",
     "is_unsupported",
-    "pause",
     "reason_of",
     "region_of",
     "repetitions",

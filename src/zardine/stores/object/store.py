@@ -11,7 +11,9 @@ from typing import Any, ClassVar, Final, NoReturn
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, UnsupportedError
 from zardine.public_names import public
+from zardine.stores.attempts import LOOKS
 from zardine.stores.base import (
+    FAR,
     WHOLE,
     ByteRange,
     Condition,
@@ -25,7 +27,7 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.keyed_lock import KeyedLock
-from zardine.stores.object.client import ObjectClient, at_once
+from zardine.stores.object.client import ObjectClient, concurrently
 from zardine.stores.object.conditions import knows_conditions, put_conditionally
 from zardine.stores.object.errors import (
     GivenUp,
@@ -40,13 +42,13 @@ from zardine.stores.object.errors import (
 from zardine.stores.object.kinds import SCHEMES, bucket_of, kind_of, origin_of
 from zardine.stores.object_meter import RequestMeter
 
-_REMOTE: Final = ReadCost(latency=0.03, bandwidth=5e7, requests=64)
 _NEAR: Final = ReadCost(latency=5e-5, bandwidth=1e9, requests=2)
 _INSTEAD: Final = {
     "LocalStore": ": zardine.storage.LocalStore promises more",
     "HTTPStore": ": zardine.storage.HTTPStore.of makes a store of it",
 }
-_ERASED_AT_ONCE: Final = 1000
+_MOST_ERASED: Final = 1000
+"""Keys of one call; what of that one request takes, the client knows."""
 
 
 @public("zardine.storage")
@@ -74,7 +76,7 @@ class ObjectStore(Store):
             raise TypeError(f"obstore's {kind} is not supported" + _INSTEAD.get(kind, ""))
         self._inner, self._kind = store, kind
         self._client = ObjectClient(store, kind)
-        self._cost = cost or (_NEAR if kind == "MemoryStore" else _REMOTE)
+        self._cost = cost or (_NEAR if kind == "MemoryStore" else FAR)
         self._token = "version" if kind == "GCSStore" else "e_tag"  # what a conditional put there goes by
         self._bucket = (*origin_of(store, kind), bucket_of(store, kind))
         self._warned = False
@@ -150,7 +152,7 @@ class ObjectStore(Store):
 
     def _read_many(self, key: str, wanted: Sequence[ByteRange]) -> Reading | None:
         """A request for each range, all at once; if the value changed in between, again in one request."""
-        readings = at_once(lambda each: self._read_one(key, each), [each for each in wanted if each[1] != 0])
+        readings = concurrently(lambda each: self._read_one(key, each), [each for each in wanted if each[1] != 0])
         if all(reading is None for reading in readings):
             return None
         found = [reading for reading in readings if reading is not None]
@@ -164,7 +166,7 @@ class ObjectStore(Store):
 
     def _read_beyond(self, key: str, wanted: Sequence[ByteRange]) -> Reading | None:
         """Ranges that the service refuses as they are: by offsets within the size of the value, which is asked for."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(LOOKS):
             found = self._head(key)
             if found is None:
                 return None
@@ -259,8 +261,8 @@ class ObjectStore(Store):
     def erase_values(self, keys: Iterable[str]) -> None:
         self._check_writable("erase from")
         names = [check_key(key) for key in keys]
-        for start in range(0, len(names), _ERASED_AT_ONCE):
-            self._delete(names[start : start + _ERASED_AT_ONCE], "erase keys")
+        for start in range(0, len(names), _MOST_ERASED):
+            self._delete(names[start : start + _MOST_ERASED], "erase keys")
 
     def _delete(self, keys: list[str], what: str) -> None:
         try:
@@ -342,9 +344,6 @@ class ObjectStore(Store):
 
     def _region(self) -> str:
         return region_of(self._inner.config) if self._kind == "S3Store" else ""
-
-
-_ATTEMPTS: Final = 5
 
 
 class _NoRangesError(Exception):

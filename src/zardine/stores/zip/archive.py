@@ -15,13 +15,12 @@ from weakref import WeakSet
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, StoreError, TornShardWarning
+from zardine.stores.attempts import RACES
 from zardine.stores.base import WHOLE, Condition, Version
 from zardine.stores.zip.directory import ZipDirectory
 from zardine.stores.zip.file import ArchiveBytes, FileBytes, identity_of
 from zardine.stores.zip.lock import HeldError, new_file, no_writer, remove_leftovers
 from zardine.stores.zip.writer import ZipWriter
-
-_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def state_of(path: str, name: str, known: ZipState | None = None, *, locked: boo
     so that this is what a killed writer or a cut has left, a warning says so. :class:`StoreError` if there is no
     directory at all, or a damaged one.
     """
-    for left in range(_ATTEMPTS, -1, -1):
+    for left in range(RACES, -1, -1):
         try:
             if known is not None and known.is_settled and identity_of(os.stat(path)) == known.identity:
                 return known
@@ -338,7 +337,7 @@ class ZipArchive:
         return writer, state.directory
 
     def _start_writing(self) -> tuple[ZipWriter, ZipState]:
-        for _ in range(_ATTEMPTS):
+        for _ in range(RACES):
             writer = self._locked_writer()
             try:
                 # what another process wrote before we had the lock

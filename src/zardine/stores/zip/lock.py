@@ -18,6 +18,8 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from zardine.stores.attempts import RACES
+
 try:
     import fcntl
 except ImportError:  # there two processes can spoil an archive; the documentation says that one may write
@@ -29,7 +31,6 @@ _HELD: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 _PATIENCE: Final = 10.0
 """Seconds for readers that look whether somebody writes, which takes them as long as reading a directory."""
-_ATTEMPTS: Final = 1000
 
 
 class HeldError(Exception):
@@ -42,7 +43,7 @@ def open_locked(path: str) -> int:
     Raises :class:`HeldError` if somebody else does, ``OSError`` if the file cannot be opened or made.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    for _ in range(_ATTEMPTS):
+    for _ in range(RACES):
         try:
             file = os.open(path, _OPEN)
         except FileNotFoundError:

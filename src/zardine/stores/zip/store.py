@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from zardine.buffers import BytesLike
 from zardine.errors import NodeExistsError, ReadOnlyError, StoreError
 from zardine.public_names import public
 from zardine.stores.base import (
+    NEAR,
     WHOLE,
     ByteRange,
     Condition,
@@ -30,8 +31,6 @@ from zardine.stores.zip.file import ValueBytes
 from zardine.stores.zip.lock import leftovers, remove_leftovers
 
 ZipMode: TypeAlias = Literal["r", "a", "w", "x"]
-
-_COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 
 
 @public("zardine.storage")
@@ -134,7 +133,7 @@ class ZipStore(Store):
 
     @property
     def cost(self) -> ReadCost:
-        return _COST if self._remote is None else self._remote[0].cost
+        return NEAR if self._remote is None else self._remote[0].cost
 
     # writeable
 

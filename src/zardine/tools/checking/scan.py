@@ -34,6 +34,7 @@ from zardine.metadata.formats import (
     parse_documents,
 )
 from zardine.metadata.node_names import join_path
+from zardine.stores.attempts import LOOKS
 from zardine.stores.base import Store
 from zardine.tools import hidden_keys
 from zardine.tools.checking.left_out import check_left_out
@@ -42,7 +43,6 @@ from zardine.tools.report import Fault, note
 from zardine.tools.resharding.plan import KNOWN_ENCODINGS
 from zardine.tools.resharding.state import Journal, key_encodings, load_journal
 
-_ATTEMPTS = 5
 """How often an array is looked at that is resharded meanwhile."""
 
 
@@ -158,7 +158,7 @@ class _Documents:
 
 def _steady_array(store: Store, path: str, prefix: str, documents: _Documents, node: Scan) -> tuple[_Documents, Scan]:
     """What each key at and below an array is, by documents that were the same before and after the look."""
-    for _ in range(_ATTEMPTS):
+    for _ in range(LOOKS):
         _sort_keys(store, path, prefix, documents, node)
         if not any(_has_changed(source) for source in documents.sources):
             return documents, node

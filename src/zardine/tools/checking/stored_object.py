@@ -17,12 +17,13 @@ from zardine.engine.freshness import check_fresh
 from zardine.engine.locate import join_ranges, most_of_shard, read_index, recorded_index_of
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.source import ArraySource
-from zardine.engine.workers import for_each
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ArrayChangedError, CorruptionError, DataError, StoreError
 from zardine.settings import thread_count
 from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
+from zardine.stores.attempts import LOOKS
 from zardine.stores.base import Store, Version
 from zardine.tools.checking.beyond_shape import NOTE, has_values_beyond, reaches_beyond
 from zardine.tools.checking.chunk import check_chunk, flaw_of, is_seen
@@ -30,9 +31,6 @@ from zardine.tools.checking.index import check_entries, usable_rows
 from zardine.tools.progress import Progress, Steps
 from zardine.tools.report import Fault, Flaw
 from zardine.tools.salvage.older_index import last_index
-
-_ATTEMPTS = 5
-"""How often an object is looked at that others write meanwhile."""
 
 _MOST_GAP = 2**20
 _MOST_SEARCHED = 2**28
@@ -111,7 +109,7 @@ def check_objects(
 ) -> list[Checked]:
     """Look at many objects, several at a time; gives what was found in each."""
     threads = thread_count()
-    at_once = max(1, min(len(objects), max(threads, 1 if store.gives_files else store.cost.requests)))
+    at_once = max(1, min(len(objects), most_requests(store, threads)))
     most_bytes = max(2**20, window_bytes() // (2 * at_once))
     results: list[Checked] = [Checked()] * len(objects)
     advance = Steps(progress, len(objects))
@@ -131,7 +129,7 @@ def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: 
 
     An object that changes meanwhile is looked at again. One that is gone is no fault.
     """
-    for _ in range(_ATTEMPTS):
+    for _ in range(LOOKS):
         try:
             before = stored.source.store.version(stored.key)
             checked = _look(stored, deep=deep, most_bytes=most_bytes, threads=threads)

@@ -19,10 +19,9 @@ from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.engine.freshness import check_fresh
 from zardine.engine.locate import read_index, read_whole_shard
-from zardine.engine.workers import for_each
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
 from zardine.nodes.array import Array
-from zardine.settings import thread_count
 from zardine.sharding.index import ShardIndex
 from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
@@ -60,7 +59,7 @@ def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> No
     if can_write_files(store):
         write_files(store, values)
     else:
-        for_each(lambda pair: store.set(*pair), values, count, max(thread_count(), store.cost.requests))
+        for_each(lambda pair: store.set(*pair), values, count, most_requests(store))
 
 
 def read_files(array: Array, cells: Ints) -> list[bytes]:

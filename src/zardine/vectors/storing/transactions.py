@@ -28,14 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from zardine.engine.workers import for_each
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import StoreError
 from zardine.hierarchy.find import child_names, describe, erase_node, find_node
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
-from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node
 from zardine.vectors.storing.cell_bytes import can_write_files, stored_cells, write_files
@@ -229,7 +228,7 @@ def settle(store: Store, path: str, metadata: ArrayMetadata) -> None:
         if can_write_files(store):
             write_files(store, ((usual(key), store.get(key) or b"") for key in keys))
         else:
-            for_each(copy, keys, len(keys), max(thread_count(), store.cost.requests))
+            for_each(copy, keys, len(keys), most_requests(store))
         switch(store, path, metadata, with_separator(metadata, USUAL))
     stray = stray_objects(store, path)
     if stray:
