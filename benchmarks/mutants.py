@@ -38,7 +38,7 @@ PARTS: dict[str, tuple[str, str]] = {
         "stores/test_cloud.py stores/test_object*.py engine tools/test_compact.py tools/test_repair.py",
     ),
     "caches": (
-        "cache.py engine/index_cache.py engine/chunk_cache.py engine/source.py **/cached.py **/file_version.py",
+        "cache.py engine/index_cache.py engine/chunk_cache.py engine/source.py **/cached.py stores/open_files.py",
         "test_cache.py engine stores/test_cached*.py test_resize_and_append.py test_hierarchy.py",
     ),
     "recovery": (
@@ -48,8 +48,7 @@ PARTS: dict[str, tuple[str, str]] = {
         "tools/test_repair.py tools/test_salvage.py",
     ),
     "paths": (
-        "**/base_directory.py **/file_names.py **/temporary_names.py **/file_tree.py stores/**/path.py "
-        "stores/zip/directory.py",
+        "**/base_directory.py **/temporary_names.py **/file_tree.py stores/**/path.py stores/zip/directory.py",
         "stores/test_local*.py stores/test_conformance.py stores/test_zip*.py",
     ),
 }

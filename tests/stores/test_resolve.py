@@ -20,8 +20,8 @@ from zardine.storage import (
     StorePath,
     ZipStore,
 )
-from zardine.stores.file_uri import path_of_uri, uri_of_path
 from zardine.stores.resolve import resolve_store
+from zardine.stores.url_text import path_of_uri, uri_of_path
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
-"""Values of a store as open files: to read one version from, to change in place, to copy parts of."""
+"""Values of a store as open files: their versions; to read one from, to change in place, to copy parts of."""
 
 from __future__ import annotations
 
 import errno
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, NoReturn, Self
@@ -12,7 +13,6 @@ from typing import Final, NoReturn, Self
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
-from zardine.stores.file_version import version_of
 from zardine.stores.late_closing import made_room
 from zardine.stores.local.edit_record import VOID_BYTES, EditRecord, RecordFile, Table, record_of
 
@@ -25,6 +25,21 @@ owners: dict[tuple[int, int], int] = {}
 """Device and inode of each file that is locked in this process: the thread that holds it."""
 
 _MOST_PARTS: Final = 512
+
+
+def version_of(status: os.stat_result) -> Version:
+    """The token of a file in this state: its identity, size and times."""
+    return f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}"
+
+
+def stamp(file: int) -> None:
+    """Give an open file that was just written the present time to the nanosecond.
+
+    The times that the kernel sets move in steps of milliseconds, and inode numbers come back at once: without this,
+    two values written in one step could have the same token.
+    """
+    now = time.time_ns()
+    os.utime(file, ns=(now, now))
 
 
 class OpenFile:
@@ -279,4 +294,4 @@ def _copy_range(source: int, target: int, length: int, offset: int) -> int:
         raise
 
 
-__all__ = ["EditableFile", "FilePart", "OpenFile", "copy_part", "owners"]
+__all__ = ["EditableFile", "FilePart", "OpenFile", "copy_part", "owners", "stamp", "version_of"]

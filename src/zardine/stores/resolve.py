@@ -11,11 +11,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from zardine.errors import StoreError, UnsupportedError
 from zardine.stores.base import Store
-from zardine.stores.file_uri import is_file_uri, path_of_uri
 from zardine.stores.local.store import LocalStore
 from zardine.stores.memory import ManagedMemoryStore, MemoryStore
 from zardine.stores.path import StorePath, normalize_path
-from zardine.stores.url_text import without_password
+from zardine.stores.url_text import is_file_uri, path_of_uri, without_password
 
 StoreLike: TypeAlias = Store | StorePath | str | os.PathLike[str] | MutableMapping[str, Any] | None
 """What may stand for a store; see :func:`resolve_store`. So may obstore's stores, fsspec's mappers and filesystems."""

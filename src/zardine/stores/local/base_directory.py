@@ -5,6 +5,8 @@ directory is opened first and the kernel is asked afterwards where it lies (``/p
 cheap call, and nobody can exchange a part of the path between check and use. Links that stay inside are followed.
 Where the kernel cannot be asked, the path is resolved a second time; then the check can be raced by someone who
 exchanges directories for links at that moment. Nobody can see through hard links or mounts.
+
+Which keys can be names of files in it is told here, too.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from typing import Final
 
 from zardine.errors import InvalidKeyError, StoreError
 from zardine.stores.attempts import RACES
+from zardine.stores.base import check_key
+from zardine.stores.local.temporary_names import START, is_temporary
 
 DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
@@ -150,4 +154,17 @@ def _make_base(path: str, durable: bool) -> None:
                 os.close(directory)
 
 
-__all__ = ["DIRECTORY", "BaseDirectory"]
+_WINDOWS: Final = os.name == "nt"
+
+
+def check_file_key(key: str) -> str:
+    """``key`` if it is well formed and can name a file below the base directory, else ``InvalidKeyError``."""
+    check_key(key)
+    if START in key and any(map(is_temporary, key.split("/"))):
+        raise InvalidKeyError(f"invalid store key {key!r}: names {START}*.tmp are kept for unfinished writes")
+    if _WINDOWS and any(character in key for character in '\\:*?"<>|'):
+        raise InvalidKeyError(f"invalid store key {key!r}: not a file name on Windows")
+    return key
+
+
+__all__ = ["DIRECTORY", "BaseDirectory", "check_file_key"]

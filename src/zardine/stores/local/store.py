@@ -27,17 +27,15 @@ from zardine.stores.base import (
     flat_bytes,
     resolve_range,
 )
-from zardine.stores.file_uri import is_file_uri, path_of_uri, uri_of_path
-from zardine.stores.file_version import stamp, version_of
 from zardine.stores.late_closing import made_room
 from zardine.stores.local import file_tree
-from zardine.stores.local.base_directory import BaseDirectory
+from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.edit_record import RecordFile, forget_edit
 from zardine.stores.local.file_lock import FileLock
-from zardine.stores.local.file_names import check_file_key
 from zardine.stores.local.temporary_names import edit_record_name, temporary_name
 from zardine.stores.local.writers import DirectoryWriter, wait_for_writers
-from zardine.stores.open_files import EditableFile, FilePart, copy_part
+from zardine.stores.open_files import EditableFile, FilePart, copy_part, stamp, version_of
+from zardine.stores.url_text import is_file_uri, path_of_uri, uri_of_path
 
 if TYPE_CHECKING:
     from pathlib import Path
