@@ -13,7 +13,7 @@ import zardine
 SOURCE = Path(zardine.__file__).parent
 
 LAYERS = {
-    "base": ("errors", "buffers", "settings", "limits", "cache"),
+    "base": ("errors", "buffers", "settings", "limits", "cache", "public_names"),
     "format": ("json_document", "registry_table", "data_types", "metadata"),
     "geometry": ("chunk_grids", "chunk_keys", "indexing"),
     "bytes": ("codecs", "sharding", "kernel", "_kernel"),
@@ -106,7 +106,14 @@ def test_modules_import_only_from_their_own_layer_and_lower_ones(layer: str) -> 
 
 
 def test_stores_know_errors_buffers_and_the_cache_only() -> None:
-    known = {"zardine.errors", "zardine.buffers", "zardine.limits", "zardine.cache", "zardine.stores"}
+    known = {
+        "zardine.errors",
+        "zardine.buffers",
+        "zardine.limits",
+        "zardine.cache",
+        "zardine.public_names",
+        "zardine.stores",
+    }
     for file in (SOURCE / "stores").rglob("*.py"):
         for name in imports(file):
             if name.startswith("zardine."):

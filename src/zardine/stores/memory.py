@@ -8,6 +8,7 @@ import threading
 from collections import UserDict
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet, WeakValueDictionary
 
@@ -29,13 +30,60 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.keyed_lock import KeyedLock
-from zardine.stores.local.writers import Writers
 from zardine.stores.sorted_names import directly_below, names_below
 from zardine.stores.this_process import Ticket, check_own, process_name
 
 _COST = ReadCost(latency=2e-6, bandwidth=5e9, requests=1)
 
 _counter = itertools.count(1)  # one for the process: no token ever comes back, not even for a copied store
+
+
+class _Writers:
+    """Threads of this process that write below prefixes of one store."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside: dict[_Writer, None] = {}
+        self._waiting = 0
+
+    def enter(self, prefix: str) -> _Writer:
+        """The context of one of them."""
+        return _Writer(self, prefix)
+
+    def wait(self, prefix: str) -> bool:
+        """Wait for the other threads that are in the context now. False if this thread is in it, too."""
+        here = threading.get_ident()
+        with self._changed:
+            self._waiting += 1  # first, so that everyone who leaves from now on says so
+            try:
+                inside = [each for each in tuple(self._inside) if each.prefix == prefix]
+                others = [each for each in inside if each.thread != here]
+                self._changed.wait_for(lambda: self._inside.keys().isdisjoint(others))
+            finally:
+                self._waiting -= 1
+        return len(others) == len(inside)
+
+
+class _Writer:
+    __slots__ = ("_writers", "prefix", "thread")
+
+    def __init__(self, writers: _Writers, prefix: str) -> None:
+        self._writers = writers
+        self.prefix = prefix
+        self.thread = threading.get_ident()
+
+    def __enter__(self) -> bool:
+        self._writers._inside[self] = None
+        return True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        writers = self._writers
+        writers._inside.pop(self, None)  # it is gone where a child was forked inside
+        if writers._waiting:
+            with writers._changed:
+                writers._changed.notify_all()
 
 
 class _Backing:
@@ -50,7 +98,7 @@ class _Backing:
         self.number = next(_counter)
         self.lock = threading.RLock()
         self.sorted: list[str] | None = None
-        self.writers = Writers()
+        self.writers = _Writers()
         self._versions: dict[str, tuple[object, Version]] = {}
         _all.add(self)
 
@@ -117,7 +165,7 @@ def _after_fork_in_child() -> None:
     _pickled.clear()
     for backing in _all:
         backing.lock = threading.RLock()
-        backing.writers = Writers()
+        backing.writers = _Writers()
 
 
 if hasattr(os, "register_at_fork"):

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
 from zardine.public_names import public
+from zardine.stores.attempts import RACES
 from zardine.stores.base import (
+    NEAR,
     WHOLE,
     ByteRange,
     Condition,
@@ -48,8 +50,6 @@ _LONGEST_NAME: Final = 255
 """Bytes of a file name; a file whose record would need a longer one is not edited."""
 _SHORT_NAME: Final = 32
 """Characters of a name that leave enough room in any case."""
-_ATTEMPTS: Final = 100
-_COST: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
 
@@ -133,7 +133,7 @@ class LocalStore(Store):
 
     @property
     def cost(self) -> ReadCost:
-        return _COST
+        return NEAR
 
     @property
     def gives_files(self) -> bool:
@@ -188,7 +188,7 @@ class LocalStore(Store):
         self._check_writable()
         if condition is not None and self.version(key) != condition.version:
             self._lost(key)
-        for _ in range(_ATTEMPTS):
+        for _ in range(RACES):
             try:
                 return self._set(key, pieces, condition)
             except FileNotFoundError:  # the directory was erased while we wrote into it: again

@@ -1,7 +1,7 @@
-"""Who is writing below a prefix, so that one who is about to change what is there can wait for them.
+"""Who is writing into a directory, so that one who is about to change what is there can wait for them.
 
-In the memory of a process they are counted. For local files each holds a shared ``flock`` of the directory, which the
-kernel drops when the process dies; who waits asks for the exclusive one. Nothing is left in the directory.
+Each holds a shared ``flock`` of the directory, which the kernel drops when the process dies; who waits asks for the
+exclusive one. Nothing is left in the directory.
 """
 
 from __future__ import annotations
@@ -26,54 +26,6 @@ _held: dict[int, tuple[int, tuple[int, int]]] = {}
 
 _exclusive: dict[int, bool] = {}
 """Devices, and whether their directories can be locked by one alone."""
-
-
-class Writers:
-    """Threads of this process that write below prefixes of one store."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._inside: dict[_Writer, None] = {}
-        self._waiting = 0
-
-    def enter(self, prefix: str) -> _Writer:
-        """The context of one of them."""
-        return _Writer(self, prefix)
-
-    def wait(self, prefix: str) -> bool:
-        """Wait for the other threads that are in the context now. False if this thread is in it, too."""
-        here = threading.get_ident()
-        with self._changed:
-            self._waiting += 1  # first, so that everyone who leaves from now on says so
-            try:
-                inside = [each for each in tuple(self._inside) if each.prefix == prefix]
-                others = [each for each in inside if each.thread != here]
-                self._changed.wait_for(lambda: self._inside.keys().isdisjoint(others))
-            finally:
-                self._waiting -= 1
-        return len(others) == len(inside)
-
-
-class _Writer:
-    __slots__ = ("_writers", "prefix", "thread")
-
-    def __init__(self, writers: Writers, prefix: str) -> None:
-        self._writers = writers
-        self.prefix = prefix
-        self.thread = threading.get_ident()
-
-    def __enter__(self) -> bool:
-        self._writers._inside[self] = None
-        return True
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        writers = self._writers
-        writers._inside.pop(self, None)  # it is gone where a child was forked inside
-        if writers._waiting:
-            with writers._changed:
-                writers._changed.notify_all()
 
 
 class DirectoryWriter:
@@ -187,4 +139,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-__all__ = ["DirectoryWriter", "Writers", "wait_for_writers"]
+__all__ = ["DirectoryWriter", "wait_for_writers"]
