@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.engine.border import Settled
 from zardine.engine.chunk_stack import Encoded, Encoding, encode
 from zardine.engine.old_chunks import StoredRows
 from zardine.engine.read import decode_chunk
@@ -30,13 +31,17 @@ class Change:
     values: npt.NDArray[Any]
     fields: str | list[str] | None
     threads: int
+    settled: Settled | None = None
+    """Where what the object holds beyond the array is to give way to the fill value."""
 
     def covered(self) -> npt.NDArray[np.bool_]:
         """Which chunks need nothing of what is stored.
 
-        Not those that reach beyond the array: another writer may have made it longer, and have stored values there.
+        Not those that reach beyond the array, unless that is settled: another writer may have made it longer, and have
+        stored values there.
         """
-        whole = self.part.whole() if self.source.watched else self.part.covered()
+        keeps = self.source.watched and self.settled is None
+        whole = self.part.whole() if keeps else self.part.covered()
         return whole if self.fields is None else np.zeros_like(whole)
 
     def heals(self) -> npt.NDArray[np.bool_]:

@@ -52,7 +52,7 @@ _changed = 0
 class Watch:
     """What is known of the document of a handle: when it was last seen to be of the handle's generation."""
 
-    __slots__ = ("changed", "is_hearsay", "is_owned", "is_stored", "key", "seen", "version")
+    __slots__ = ("changed", "is_hearsay", "is_owned", "is_stored", "key", "seen", "shape", "version")
 
     def __init__(self, path: str, metadata: ArrayMetadata) -> None:
         self.key = join_path(path, document_names(metadata.zarr_format, "array")[0])
@@ -65,6 +65,8 @@ class Watch:
         """Whether somebody else looks after the documents, as vectors do: a look counts for a lease everywhere."""
         self.seen = -LEASE
         self.changed = -1
+        self.shape: tuple[Version | None, tuple[int, ...]] = None, ()
+        """A version of the document, and the shape that it gives the array."""
         if self.is_stored and not is_closing(metadata):
             self.note(None)
 
@@ -110,12 +112,14 @@ def is_closing(metadata: ArrayMetadata) -> bool:
 def note_fresh(source: ArraySource, version: Version | None = None) -> None:
     """The document of ``source`` has just been read, or stored as ``version``."""
     source.watch.note(version)
+    source.watch.shape = version, source.layout.metadata.shape
 
 
 def note_opened(source: ArraySource, seen: Mapping[str, Version | None]) -> None:
     """Versions of documents, by name, that were ``seen`` when the document of ``source`` was read."""
     if not is_closing(source.layout.metadata):
-        source.watch.version = seen.get(source.watch.key.rpartition("/")[2])
+        version = seen.get(source.watch.key.rpartition("/")[2])
+        source.watch.version, source.watch.shape = version, (version, source.layout.metadata.shape)
 
 
 def leave_to_owner(source: ArraySource) -> None:
@@ -141,16 +145,27 @@ def check_fresh(source: ArraySource, *, writing: bool = False, written: bool = F
     _look(source, writing=writing, written=written)
 
 
+def has_shape(source: ArraySource) -> bool:
+    """Whether the document says now that the array has the shape of its handle. Looks, and raises, as writing does."""
+    watch, store, shape = source.watch, source.store, source.layout.metadata.shape
+    version, known = watch.shape
+    if version is not None and store.has_cheap_looks and store.is_unchanged(watch.key, version):
+        return known == shape
+    return _look(source, writing=True, written=False) == shape
+
+
 class Writing:
     """A context in which chunks of an array may be written: the document is looked at before, and after.
 
-    Raises as :func:`check_fresh`. The store knows of it meanwhile, if it can, so that nobody changes the layout.
+    Raises as :func:`check_fresh`. The store knows of it meanwhile, if it can, so that nobody changes the layout. With
+    ``looked``, the document was looked at just now: where that is a request, it is not done again.
     """
 
-    __slots__ = ("_known", "_source", "_writer")
+    __slots__ = ("_known", "_looked", "_source", "_writer")
 
-    def __init__(self, source: ArraySource) -> None:
+    def __init__(self, source: ArraySource, *, looked: bool = False) -> None:
         self._source = source
+        self._looked = looked
 
     def __enter__(self) -> None:
         source = self._source
@@ -160,7 +175,7 @@ class Writing:
         surely = False
         if not (store.has_cheap_looks or watch.is_owned):
             just_now = time.monotonic() - watch.seen < store.cost.latency and watch.is_recent
-            surely = not just_now
+            surely = not (just_now or self._looked)
         self._writer = store.writer(f"{path}/" if path else "")
         self._known = self._writer.__enter__()
         try:
@@ -222,7 +237,8 @@ def _same_fill(a: ArrayMetadata, b: ArrayMetadata) -> bool:
     return a.fill.tobytes() == b.fill.tobytes()
 
 
-def _look(source: ArraySource, *, writing: bool, written: bool) -> None:
+def _look(source: ArraySource, *, writing: bool, written: bool) -> tuple[int, ...] | None:
+    """The shape that the document gives the array; ``None`` where none was stored yet."""
     watch, metadata = source.watch, source.layout.metadata
     when, changed = time.monotonic(), _changed
     reading = read_document(source.store, watch.key)
@@ -235,7 +251,7 @@ def _look(source: ArraySource, *, writing: bool, written: bool) -> None:
                 f"no array is stored at {str(source.store).rstrip('/')}/{source.path} ({watch.key} is missing), though "
                 "consolidated metadata tells of one: zardine.consolidate_metadata makes that true again"
             )
-        return
+        return None
     data = bytes(reading.parts[0])
     current = metadata if data == metadata.document else _parse(source, watch.key, data, lost)
     if current is not metadata and not is_same_generation(source.layout, current):
@@ -244,13 +260,15 @@ def _look(source: ArraySource, *, writing: bool, written: bool) -> None:
             f"was resharded or replaced since it was opened{lost}: open it again, or refresh() this handle (and if it "
             "was opened through consolidated metadata, consolidate that again first)",
         )
+    watch.shape = reading.version, current.shape
     if is_closing(current):
         if writing:
             refuse_closing(source, current, lost)
         watch.version, watch.seen, watch.is_stored = None, -LEASE, True
-        return
+        return current.shape
     watch.note(reading.version, when)
     watch.changed = changed
+    return current.shape
 
 
 def _parse(source: ArraySource, key: str, data: bytes, lost: str) -> ArrayMetadata:
@@ -280,6 +298,7 @@ __all__ = [
     "Writing",
     "check_fresh",
     "generation_of",
+    "has_shape",
     "is_closing",
     "is_same_generation",
     "leave_to_owner",

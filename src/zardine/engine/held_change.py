@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.engine.border import Settled
 from zardine.engine.chunk_stack import Encoded, Encoding, decode_stack, encode_stack
 from zardine.engine.layout import ArrayLayout
 from zardine.engine.old_chunks import StoredRows
@@ -54,10 +55,13 @@ class HeldChange:
     key: str
     layout: ShardLayout | None
     threads: int
+    settled: Settled | None = None
     fields: None = None
 
     def covered(self) -> npt.NDArray[np.bool_]:
-        """Which chunks need nothing of what is stored."""
+        """Which chunks need nothing of what is stored. As for :class:`~zardine.engine.change.Change`."""
+        if self.settled is not None:
+            return self.heals()
         return np.array([chunk.covers() for chunk in self.part.chunks], np.bool_)
 
     def heals(self) -> npt.NDArray[np.bool_]:

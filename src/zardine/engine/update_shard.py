@@ -12,10 +12,13 @@ Three ways, chosen at run time (sharding codec 1.0, "Binary shard format"):
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from zardine.codecs.chain import CodecChain
+from zardine.engine.border import Settled
 from zardine.engine.change import Change
 from zardine.engine.file_edit import Chunks, edit_file, plan_edit, wastes
 from zardine.engine.held_change import HeldChange
@@ -38,7 +41,7 @@ from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
-from zardine.stores.base import Condition, EditableFile, FilePart, Reading, Store
+from zardine.stores.base import Condition, EditableFile, FilePart, Reading, Store, Version
 
 Ints = npt.NDArray[np.int64]
 AnyChange = Change | HeldChange
@@ -67,6 +70,7 @@ def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged:
     index = empty_index(layout.count) if reading is None else reading.index
     old = OldChunks(index, None, b"" if reading is None else reading.data)
     _check_others(old.index, layout, chain, rows)
+    change = _if_still_settled(change, None if reading is None else reading.version)
     new = new_chunks(change, rows, old)
     condition = condition_of(reading, merged=merged)
     if _is_empty(old.index, new) and reading is None:
@@ -76,6 +80,11 @@ def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged:
         return  # elsewhere to erase cannot be made conditional: another writer's chunks could go with it
     shard = layout.merged(old.index, new, _order(change, layout, old.index))
     store.set(key, shard.joined(old.shard), condition=condition)
+
+
+def _if_still_settled(change: AnyChange, version: Version | None) -> AnyChange:
+    """What is beyond the array is kept if another version of the shard is stored than the one that was looked at."""
+    return change if change.settled in (None, Settled(version)) else replace(change, settled=None)
 
 
 def _whole(store: Store, key: str, layout: ShardLayout, chain: CodecChain) -> WholeShard | None:
@@ -134,7 +143,7 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
     source, key = change.source, change.key
     index, before = index_to_edit(source, layout, key, file)
     _check_others(index, layout, source.layout.chain_of(change.part.object), rows)
-    new = new_chunks(change, rows, OldChunks(index, file, b""))
+    new = new_chunks(_if_still_settled(change, file.version), rows, OldChunks(index, file, b""))
     strategy = source.config.write_strategy
     edit = None
     if strategy != "rewrite" and layout.has_checksum:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.engine.border import Settled, border_parts, chunks_in_array, settle
 from zardine.engine.change import Change
 from zardine.engine.freshness import Writing, check_fresh
 from zardine.engine.held_change import HeldChange, HeldPart
@@ -34,7 +35,7 @@ from zardine.sharding.index import MISSING, empty_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.attempts import attempts
-from zardine.stores.base import Reading
+from zardine.stores.base import Condition, Reading
 
 _COPIES = 2
 """An object is in memory that often while it is written, at most: as it is stored, and as it is to be."""
@@ -51,12 +52,18 @@ def write_plan(
     check_strategy(source)
     at_once, threads = _share_threads(source, plan.object_count)
 
-    def write(part: ObjectPart) -> None:
+    def change_of(part: ObjectPart) -> Change:
         layout = source.layout.shard(part.object)
-        _write(Change(source, plan, part, source.key(part.object), layout, values, fields, threads))
+        return Change(source, plan, part, source.key(part.object), layout, values, fields, threads)
+
+    settled = settle(source, map(change_of, border_parts(source, plan)))
+
+    def write(part: ObjectPart) -> None:
+        change = change_of(part)
+        _write(replace(change, settled=settled.get(change.key)) if settled else change)
 
     parts: Iterator[ObjectPart] = plan.parts()
-    with Writing(source):
+    with Writing(source, looked=bool(settled)):
         for_each(write, parts, plan.object_count, at_once)
 
 
@@ -68,17 +75,21 @@ def flush(source: ArraySource, buffer: WriteBuffer) -> None:
     count = len(buffer.objects)
     at_once, threads = _share_threads(source, count)
 
-    def write(item: tuple[tuple[int, ...], dict[int, HeldChunk]]) -> None:
+    def change_of(item: tuple[tuple[int, ...], dict[int, HeldChunk]]) -> HeldChange:
         coordinates, held = item
         rows = tuple(sorted(held))
         part = HeldPart(coordinates, rows, tuple(held[row] for row in rows))
-        layout = source.layout.shard(coordinates)
-        _write(HeldChange(source, part, source.key(coordinates), layout, threads))
-        buffer.forget(coordinates)
+        return HeldChange(source, part, source.key(coordinates), source.layout.shard(coordinates), threads)
 
+    def write(change: HeldChange) -> None:
+        _write(replace(change, settled=settled.get(change.key)))
+        buffer.forget(change.part.object)
+
+    changes = list(map(change_of, buffer.objects.items()))
+    settled = settle(source, changes)
     try:
-        with Writing(source):
-            for_each(write, list(buffer.objects.items()), count, at_once)
+        with Writing(source, looked=bool(settled)):
+            for_each(write, changes, count, at_once)
     finally:
         buffer.recount()
 
@@ -120,6 +131,7 @@ def _write(change: AnyChange) -> None:
         except ConditionFailedError:
             if last:
                 raise
+            change = replace(change, settled=None)
         except DataError as error:
             raise error.at(array=source.path, key=key) from None
         except MemoryError:
@@ -130,7 +142,7 @@ def _write(change: AnyChange) -> None:
 
 def _write_chunk(change: AnyChange) -> None:
     store, key = change.source.store, change.key
-    covered = bool(change.covered()[0])
+    settled, covered = change.settled, bool(change.covered()[0])
     with store.lock(key):
         old = None if covered else _old_chunk(change)
         merged = change.source.watched and not covered and not bool(change.heals()[0])
@@ -139,17 +151,25 @@ def _write_chunk(change: AnyChange) -> None:
             encoded: BytesLike | None = None if many.lengths[0] == MISSING else many.data
         else:
             encoded = change.encode(0, None if old is None else old.parts[0], covered)
+        there: Reading | Settled | None = old
+        condition = None if covered else condition_of(old, merged=merged)
+        if settled is not None:
+            there = settled if settled.version is not None else None
+            condition = Condition(settled.version)
         if encoded is not None:
-            store.set(key, encoded, condition=None if covered else condition_of(old, merged=merged))
-        elif covered:
+            store.set(key, encoded, condition=condition)
+        elif covered and settled is None:
             store.erase(key)
-        elif old is not None and store.lock_is_exclusive:
-            store.erase_version(key, old.version)
-        elif old is not None:  # to erase cannot be made conditional: another writer's values could go with it
+        elif there is None:
+            return
+        elif store.lock_is_exclusive:
+            store.erase_version(key, there.version)
+        else:  # to erase cannot be made conditional: another writer's values could go with it
             config = replace(change.source.config, write_empty_chunks=True)
-            kept = replace(change, source=change.source.with_config(config)).encode(0, old.parts[0], False)
-            assert kept is not None
-            store.set(key, kept, condition=condition_of(old, merged=merged))
+            kept = replace(change, source=change.source.with_config(config))
+            whole = kept.encode(0, None if old is None else old.parts[0], covered)
+            assert whole is not None
+            store.set(key, whole, condition=condition)
 
 
 def _old_chunk(change: AnyChange) -> Reading | None:
@@ -167,11 +187,12 @@ def _write_shard(change: AnyChange) -> None:
     layout = change.layout
     assert layout is not None
     rows = change.part.positions(layout.strides)
-    all_chunks = layout.count if change.source.watched else _chunks_in_array(change)
+    keeps = change.source.watched and change.settled is None
+    all_chunks = layout.count if keeps else chunks_in_array(change)
     if change.part.count == all_chunks and bool(change.covered().all()):
         _replace_shard(change, layout, rows)
         return
-    partial = change.part.count < _chunks_in_array(change) or not bool(change.heals().all())
+    partial = change.part.count < chunks_in_array(change) or not bool(change.heals().all())
     try:
         update_shard(change, layout, rows, merged=partial and change.source.watched)
     except CorruptionError:
@@ -182,7 +203,7 @@ def _write_shard(change: AnyChange) -> None:
 
 def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.int64]) -> None:
     """Write a shard of which nothing stored is kept."""
-    store, key = change.source.store, change.key
+    store, key, settled = change.source.store, change.key, change.settled
     head, tail = (layout.index_size, 0) if layout.index_at_start else (0, layout.index_size)
     jobs = np.arange(len(rows))
     order = change.source.config.chunk_order
@@ -212,20 +233,13 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
         places = None if ranks is None else np.argsort(ranks)
         shard = b"" if empty else layout.merged(empty_index(layout.count), chunks, places).joined(b"")
     with store.lock(key):
-        if empty:
+        if not empty:
+            store.set(key, shard, condition=None if settled is None else Condition(settled.version))
+        elif settled is None:
             store.erase(key)
-        else:
-            store.set(key, shard)
+        elif settled.version is not None and store.lock_is_exclusive:
+            store.erase_version(key, settled.version)
+        elif settled.version is not None:  # see _write_chunk
+            nothing = layout.merged(empty_index(layout.count), {}, None)
+            store.set(key, nothing.joined(b""), condition=Condition(settled.version))
     INDEXES.drop(change.source.cache_space, key)
-
-
-def _chunks_in_array(change: AnyChange) -> int:
-    """How many inner chunks of the object hold elements of the array."""
-    count = 1
-    grids = change.source.layout.grids
-    for coordinate, objects, chunks in zip(change.part.object, grids.objects, grids.chunks, strict=True):
-        start = objects.start(coordinate)
-        stop = min(start + objects.extent(coordinate), objects.length)
-        size = chunks.runs[0][0]
-        count *= -(-(stop - start) // size)
-    return count

@@ -7,7 +7,7 @@ object per chunk; only :class:`GridPart` and :class:`PointPart` (one per stored 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -90,7 +90,17 @@ class GridPlan:
 
     def parts(self) -> Iterator[GridPart]:
         """What lies in each object, objects in C order."""
-        for which in product(*(range(len(group.objects)) for group in self.groups)):
+        yield from self._parts([range(len(group.objects)) for group in self.groups])
+
+    def last_parts(self, axes: Iterable[int]) -> Iterator[GridPart]:
+        """What lies in each object that is the last one touched along some of ``axes``."""
+        ranges = [range(len(group.objects)) for group in self.groups]
+        for axis in axes:
+            yield from self._parts([*ranges[:axis], ranges[axis][-1:], *ranges[axis + 1 :]])
+            ranges[axis] = ranges[axis][:-1]
+
+    def _parts(self, ranges: list[range]) -> Iterator[GridPart]:
+        for which in product(*ranges):
             yield GridPart(
                 self,
                 tuple(int(group.objects[i]) for group, i in zip(self.groups, which, strict=True)),

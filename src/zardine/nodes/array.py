@@ -332,8 +332,9 @@ class Array(StoredFacts):
 
         Growing shows the fill value in the new region. Shrinking erases what falls outside: stored objects wholly
         beyond the new shape, and values beyond it in objects that it cuts, so that growing again never brings them
-        back. ``erase=False`` leaves both in the store, where they come back if the array grows again. If erasing fails
-        half-way the shape is changed already: the same call again erases the rest.
+        back. ``erase=False`` leaves both in the store, where they come back if the array grows again, unless a write
+        has replaced all that such an object holds of the array. If erasing fails half-way the shape is changed already:
+        the same call again erases the rest.
 
         On stores whose locks exclude all writers (local files, memory) nothing is lost that is appended meanwhile; on
         others a block that another process appends while the array shrinks may be erased.

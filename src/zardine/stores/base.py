@@ -351,6 +351,13 @@ class Store(ABC):
         """Whether :meth:`lock` excludes all writers of this store, those of other processes too."""
         return False
 
+    def is_locked(self, key: str) -> bool:
+        """Whether another thread or process holds :meth:`lock` of ``key`` now. Does not wait.
+
+        For stores with :attr:`lock_is_exclusive`. True where that cannot be told, as with this fallback.
+        """
+        return True
+
     @property
     def edits_files(self) -> bool:
         """Whether values can be changed in place (:meth:`edit_file`) and made of file parts (:meth:`set_pieces`)."""

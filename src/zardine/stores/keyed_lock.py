@@ -54,6 +54,16 @@ class KeyedLock:
         self._entry.lock.release()
         self._leave()
 
+    def is_held_by_others(self) -> bool:
+        """Whether another thread holds it now."""
+        entry = _entries.get(self._name)
+        if entry is None:
+            return False
+        if not entry.lock.acquire(blocking=False):
+            return True
+        entry.lock.release()
+        return False
+
     def _leave(self) -> None:
         with _guard:
             self._entry.users -= 1

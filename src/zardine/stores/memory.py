@@ -275,6 +275,9 @@ class MemoryStore(Store):
         """Excludes threads that lock the same key of any store over this mapping."""
         return KeyedLock((id(self._backing), check_key(key)))
 
+    def is_locked(self, key: str) -> bool:
+        return KeyedLock((id(self._backing), check_key(key))).is_held_by_others()
+
     def _remove(self, keys: Sequence[str]) -> None:
         backing = self._backing
         with backing.lock:

@@ -160,4 +160,26 @@ class FileLock(KeyedLock):
         close_late(file)
 
 
-__all__ = ["FileLock"]
+def is_locked(path: str) -> bool:
+    """Whether another thread or process holds the :class:`FileLock` of a file now; true where that cannot be told."""
+    if fcntl is None:
+        return True
+    try:
+        file = os.open(path, _OPEN | os.O_RDONLY)
+    except OSError:
+        return True
+    try:
+        held = os.fstat(file)
+        owner = owners.get((held.st_dev, held.st_ino))
+        if owner is not None:
+            return owner != threading.get_ident()
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+
+
+__all__ = ["FileLock", "is_locked"]

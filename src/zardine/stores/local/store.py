@@ -33,7 +33,7 @@ from zardine.stores.late_closing import made_room
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
 from zardine.stores.local.edit_record import RecordFile, forget_edit
-from zardine.stores.local.file_lock import FileLock
+from zardine.stores.local.file_lock import FileLock, is_locked
 from zardine.stores.local.temporary_names import edit_record_name, temporary_name
 from zardine.stores.local.writers import DirectoryWriter, wait_for_writers
 from zardine.stores.open_files import EditableFile, FilePart, copy_part, stamp, version_of
@@ -285,6 +285,10 @@ class LocalStore(Store):
     @property
     def lock_is_exclusive(self) -> bool:
         return True
+
+    def is_locked(self, key: str) -> bool:
+        check_file_key(key)
+        return is_locked(self._base.path_of(key))
 
     def writer(self, prefix: str) -> AbstractContextManager[bool]:
         """Holds between threads and processes of one machine, by a shared ``flock`` of the directory."""

@@ -70,6 +70,9 @@ class OverlayStore(Store):
     def lock_is_exclusive(self) -> bool:
         return True
 
+    def is_locked(self, key: str) -> bool:
+        return self._changed.is_locked(key)
+
     @property
     def origin(self) -> tuple[str, str, str] | None:
         return self._below.origin

@@ -163,6 +163,9 @@ class WrapperStore(Store):
     def lock_is_exclusive(self) -> bool:
         return self._store.lock_is_exclusive
 
+    def is_locked(self, key: str) -> bool:
+        return self._store.is_locked(self._key(key))
+
     @property
     def edits_files(self) -> bool:
         return self._store.edits_files

@@ -1,0 +1,106 @@
+"""Objects that the end of the array cuts: when what they hold beyond it may give way to the fill value.
+
+The specification recommends the fill value there (core 3.1, "Regular grids"). But another writer may have stored what
+it appends already: before the document grows where locks are exclusive, and after it elsewhere, unseen by an older
+handle. So a write that covers all of such an object that lies in the array
+
+1. notes which version of the object is stored,
+2. sees that nobody holds the lock of the document, as who appends does meanwhile (where locks are exclusive),
+3. sees that the document has the shape of the handle,
+4. replaces the object if it is of that version still.
+
+What is stored in step 1 then holds nothing beyond the shape that counts, and who appends later reads what step 4 wrote
+or makes it fail. Where any of that is not so, what lies beyond is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zardine.chunk_grids import Axis
+from zardine.engine.freshness import has_shape
+from zardine.engine.source import ArraySource
+from zardine.engine.workers import for_each
+from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan
+from zardine.settings import thread_count
+from zardine.stores.base import Version
+
+if TYPE_CHECKING:
+    from zardine.engine.change import Change
+    from zardine.engine.held_change import HeldChange
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The ``version`` of an object of which nothing beyond the array counts; ``None``: it is not stored."""
+
+    version: Version | None
+
+
+def settle(source: ArraySource, changes: Iterable[Change | HeldChange]) -> dict[str, Settled]:
+    """Those of ``changes`` which may put the fill value beyond the array, by key.
+
+    Empty, or the document has been looked at. Raises :class:`~zardine.errors.ArrayChangedError` as that does.
+    """
+    store = source.store
+    if not source.watched or source.watch.is_owned:
+        return {}
+    fitting = [change for change in changes if _may_settle(change)]
+    if not fitting or (store.has_cheap_looks and not has_shape(source)):
+        return {}
+    settled = {}
+
+    def note(change: Change | HeldChange) -> None:
+        reading = store.read(change.key, ((0, 0),))
+        if reading is None or reading.version is not None:
+            settled[change.key] = Settled(None if reading is None else reading.version)
+
+    for_each(note, fitting, len(fitting), 1 if store.has_cheap_looks else max(thread_count(), store.cost.requests))
+    if not settled or (store.lock_is_exclusive and store.is_locked(source.watch.key)) or not has_shape(source):
+        return {}
+    return settled
+
+
+def border_parts(source: ArraySource, plan: ChunkPlan) -> Iterator[GridPart]:
+    """Where a plan takes all that lies in the array of the last chunks of an axis, and these reach beyond it."""
+    if not isinstance(plan, GridPlan):
+        return iter(())
+    axes = zip(source.layout.grids.objects, plan.axes, plan.groups, strict=True)
+    cut = [
+        number
+        for number, (axis, planned, group) in enumerate(axes)
+        if len(group.objects) and planned.covered[-1] and _is_cut(axis, int(group.objects[-1]))
+    ]
+    return plan.last_parts(cut) if cut else iter(())
+
+
+def chunks_in_array(change: Change | HeldChange) -> int:
+    """How many (inner) chunks of the object hold elements of the array."""
+    count = 1
+    grids = change.source.layout.grids
+    for coordinate, objects, chunks in zip(change.part.object, grids.objects, grids.chunks, strict=True):
+        start = objects.start(coordinate)
+        stop = min(start + objects.extent(coordinate), objects.length)
+        size = objects.extent(coordinate) if change.layout is None else chunks.runs[0][0]
+        count *= -(-(stop - start) // size)
+    return count
+
+
+def _may_settle(change: Change | HeldChange) -> bool:
+    """Whether it would be of use: no stored chunk had to be read, or (where a look is cheap) not all of them."""
+    axes = zip(change.source.layout.grids.objects, change.part.object, strict=True)
+    if not any(_is_cut(axis, coordinate) for axis, coordinate in axes):
+        return False
+    heals = change.heals()
+    if bool(heals.all()) and len(heals) == chunks_in_array(change):
+        return True
+    return change.source.store.has_cheap_looks and bool((heals & ~change.covered()).any())
+
+
+def _is_cut(axis: Axis, coordinate: int) -> bool:
+    return axis.start(coordinate) + axis.extent(coordinate) > axis.length
+
+
+__all__ = ["Settled", "border_parts", "chunks_in_array", "settle"]
