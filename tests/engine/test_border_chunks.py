@@ -282,6 +282,20 @@ def test_an_append_between_any_two_steps_stays(exclusive: bool, shards: Any, val
 
 
 @pytest.mark.parametrize("shards", [None, (4,), (12,)], ids=["chunks", "shards", "one shard"])
+@pytest.mark.parametrize("exclusive", [True, False])
+@pytest.mark.parametrize("value", [5, 0])
+def test_a_handle_of_the_shorter_array_keeps_what_was_appended(exclusive: bool, shards: Any, value: int) -> None:
+    inner = MemoryStore()
+    chunks = (4,) if shards is None else (2,)
+    zardine.create_array(inner, shape=(10,), dtype="i4", chunks=chunks, shards=shards)[...] = 1
+    array = zardine.open_array(Seen(inner, exclusive=exclusive), mode="r+")
+    for number in range(1, 4):
+        zardine.open_array(inner, mode="r+").append([7])
+        array[...] = value
+        assert zardine.open_array(inner)[...].tolist() == [value] * 10 + [7] * number
+
+
+@pytest.mark.parametrize("shards", [None, (4,), (12,)], ids=["chunks", "shards", "one shard"])
 @pytest.mark.parametrize("kind", ["memory", "local"])
 @pytest.mark.parametrize("buffered", [False, True])
 def test_a_full_write_while_an_append_has_stored_its_values(
