@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from vectors.geometry_samples import links, rows, values
 from zardine import vectors
 from zardine.errors import DataError
 from zardine.storage import MemoryStore
+from zardine.vectors.format.layouts import ASKED
 
 POINTS = np.random.default_rng(0).uniform(0, 80, (500, 3))
 
@@ -47,9 +49,101 @@ def test_a_small_grid_does_not_keep_a_store_from_growing() -> None:
 def test_a_grid_that_grows_by_much() -> None:
     store = MemoryStore()
     vectors.write_points(store, POINTS, chunk_shape=10, shard_shape=32)
+    assert shapes(store) == {(8, 8, 8)}
     vectors.append_points(store, [[300.0, 300, 300]])
-    assert vectors.shard_store(store, 32)["arrays_sharded"] == 2
     assert shapes(store) == {(31, 31, 31)}
+    assert vectors.shard_store(store, 32)["arrays_sharded"] == 0
+    vectors.append_points(store, [[500.0, 300, 300]])
+    assert shapes(store) == {(32, 31, 31)}
+    assert len(vectors.read_points(store)) == 502
+    assert ASKED in vectors_document(store)
+    vectors.append_points(store, [[320.0, 320, 320]])
+    assert ASKED not in vectors_document(store)  # nothing is cut any more
+    assert shapes(store) == {(32, 32, 32)}
+
+
+def vectors_document(store: Any, name: str = "0/vertices") -> dict[str, Any]:
+    """The attributes of an array."""
+    found: dict[str, Any] = json.loads(bytes(store.get(f"{name}/zarr.json")))["attributes"]
+    return found
+
+
+def test_appends_in_all_directions_keep_the_shape_that_was_asked_for() -> None:
+    asked = (16, 4, 32)
+    store = MemoryStore()
+    vectors.write_points(store, POINTS, chunk_shape=10, shard_shape=asked, vertex_attributes={"a": POINTS[:, 0]})
+    assert shapes(store) == {(8, 4, 8)}
+    low, high = np.zeros(3, int), np.full(3, 8)
+    extra = [[155, 5, 5], [5, 255, 5], [-205, 5, 5], [5, -15, 5], [5, 5, -95], [5, 5, 205], [-405, -405, -405]]
+    for number, point in enumerate(extra):
+        vectors.append_points(store, [point], vertex_attributes={"a": [number]})
+        cell = np.floor(np.array(point) / 10).astype(int)
+        low, high = np.minimum(low, cell), np.maximum(high, cell + 1)
+        assert shapes(store) == {
+            tuple(min(each, size) for each, size in zip(asked, (high - low).tolist(), strict=True))
+        }
+    assert shapes(store) == {asked}
+    assert rows(vectors.read_points(store).positions) == rows([*POINTS, *extra])
+    assert not [finding for finding in vectors.validate(store).findings if finding.severity == "error"]
+
+
+@pytest.mark.parametrize("asked", [32, None, 4, (8, 8, 8)])
+def test_conversions_change_what_appends_use(asked: Any) -> None:
+    store = MemoryStore()
+    vectors.write_points(store, POINTS, chunk_shape=10, shard_shape=20)
+    assert vectors_document(store)[ASKED] == [20, 20, 20]
+    vectors.reshard(store, asked)
+    before = values(store)
+    vectors.reshard(store, asked)
+    assert values(store) == before
+    assert (ASKED in vectors_document(store)) == (asked == 32)
+    vectors.append_points(store, [[390, 390, 390]])
+    assert shapes(store) == {32: {(32, 32, 32)}, None: {None}, 4: {(4, 4, 4)}, (8, 8, 8): {(8, 8, 8)}}[asked]
+    assert len(vectors.read_points(store)) == 501
+
+
+def test_edits_and_levels_use_the_shape_that_was_asked_for() -> None:
+    store = MemoryStore()
+    lines = [POINTS[:20], POINTS[20:60]]
+    vectors.write_polylines(store, lines, chunk_shape=10, shard_shape=16)
+    vectors.append_polylines(store, [[[5, 5, 5], [155, 155, 155]]])
+    assert shapes(store) == {(16, 16, 16)}
+    vectors.build_pyramid(store, factors=[(4, 1)])
+    found = {name: info["shard_shape"] for name, info in vectors.get_shard_info(store).items() if name[0] == "1"}
+    assert set(found.values()) <= {(8, 8, 8), (16, 16, 16)}
+    vectors.append_polylines(store, [[[5, 5, 5], [-155, 5, 5]]])
+    assert shapes(store) == {(16, 16, 16)}
+    assert len(vectors.read_polylines(store)) == 4
+
+
+def test_shards_that_would_get_too_large_stay_as_they_are() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, POINTS, chunk_shape=10, shard_shape=1000)
+    vectors.append_points(store, [[3000, 3000, 3000]])
+    assert shapes(store) == {(8, 8, 8)}
+    assert ASKED not in vectors_document(store)
+    vectors.append_points(store, [[3010, 3000, 3000]])
+    assert len(vectors.read_points(store)) == 502
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *(None, "888", 8, [], [20], [20, 20, 20, 20], [20, 20, "20"], [20, 20, 20.0], [0, 0, 0], [-1, 20, 20]),
+        *([4, 20, 20], [True, True, True], {"a": 3}, [10**40, 20, 20]),
+    ],
+    ids=str,
+)
+def test_a_shape_in_the_document_that_does_not_fit_what_is_stored(asked: Any) -> None:
+    store = MemoryStore()
+    vectors.write_points(store, POINTS, chunk_shape=10, shard_shape=8)
+    for name in ("vertices", "vertex_fragments"):
+        document = json.loads(bytes(store.get(f"0/{name}/zarr.json") or b""))
+        document["attributes"][ASKED] = asked
+        store.set(f"0/{name}/zarr.json", json.dumps(document).encode())
+    assert len(vectors.read_points(store)) == 500
+    vectors.append_points(store, [[155, 155, 155]])
+    assert shapes(store) == {(16, 16, 16) if asked == [10**40, 20, 20] else (8, 8, 8)}
     assert len(vectors.read_points(store)) == 501
 
 

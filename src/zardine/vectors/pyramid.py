@@ -218,6 +218,7 @@ def _store_level(
     vertices = owner.level(0).cells("vertices")
     assert vertices is not None
     grid = grid_of(content, owner.root.bounds, chunk_shape.tolist(), vertices.layout)
+    grid = replace(grid, layout=vertices.layout_for(grid.shape))
     nodes = list(plan_level(content, grid, always_links=False))
     has_objects = content.objects is not None
     more: LevelBlock = {

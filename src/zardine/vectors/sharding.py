@@ -11,11 +11,11 @@ import numpy as np
 from zardine.errors import DataError
 from zardine.hierarchy.find import load_group
 from zardine.hierarchy.update import update_node
-from zardine.metadata.documents import GroupMetadata
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
-from zardine.vectors.format.layouts import SHARDED_NOTE, Shards, cells_metadata, fitting_shards, shards_from
+from zardine.vectors.format.layouts import ASKED, SHARDED_NOTE, Shards, cells_metadata, fitting_shards, shards_from
 from zardine.vectors.reading.presence import check_whole
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.level_nodes import cell_arrays
@@ -35,8 +35,9 @@ def shard_store(
     """Pack the cells of a store into shards of ``shard_shape`` cells (a number, or one for each axis).
 
     Every array with one cell for each chunk, on every level; with ``arrays``, those at these paths below their level.
-    Along an axis a shard has no more cells than the grid, or 8 where the grid has fewer, so that stores can grow. What
-    is stored so already stays untouched; ``(1, 1, 1)`` is the same as :func:`unshard_store`. Compression and everything
+    Along an axis a shard has no more cells than the grid, or 8 where the grid has fewer, so that stores can grow; an
+    append that makes the grid larger uses as much of ``shard_shape`` as fits then. What is stored so already stays
+    untouched; ``(1, 1, 1)`` is the same as :func:`unshard_store`. Compression and everything
     else of the documents stay as they are. Gives ``arrays_sharded``, ``chunks_packed`` and ``shard_shape``.
 
     Whoever is killed in the middle leaves a store that reads complete; the next call goes on. Nobody else may write
@@ -100,7 +101,7 @@ def _convert(
     for level in levels:
         finish(level)
     there = [
-        (name, array, fitting_shards(shape, array.array.shape))
+        (name, array, shape)
         for level, shape in zip(map(owner.level, owner.level_numbers()), wanted, strict=True)
         for name, array in cell_arrays(level)
     ]
@@ -111,7 +112,7 @@ def _convert(
         raise DataError(f"{owner.name} has no array {unknown[0]!r} to shard; there are {known}")
     work = [each for each in there if names is None or each[0] in names]
     for _, array, shape in work:
-        if array.array.shards != shape:
+        if array.array.shards != fitting_shards(shape, array.array.shape):
             check_whole(array)
     if shard_shape is not None and any(wanted):
         _set_note(owner, SHARDED_NOTE)
@@ -134,24 +135,32 @@ def _names(arrays: Any) -> set[Any] | None:
 
 
 def convert_array(array: CellArray, shard_shape: tuple[int, ...] | None) -> int | None:
-    """Store an array with other shards, as :func:`fitting_shards` gives them.
+    """Store an array with other shards, of ``shard_shape`` as :func:`fitting_shards` cuts it.
 
-    Gives how many cells it has; ``None`` if it was stored so.
+    Gives how many cells it has; ``None`` if it was stored so: then its document says what was asked for at most.
     """
     store, path = array.array.store, array.array.path
     metadata = array.array.metadata
-    if array.array.shards == shard_shape:
-        settle(store, path, metadata)
-        return None
     fresh = cells_metadata(array.array.shape, array.layout.with_shards(shard_shape), {})
-    like = replace(metadata, chunk_grid=fresh.chunk_grid, codecs=fresh.codecs)
+    if array.array.shards == fitting_shards(shard_shape, array.array.shape):
+        settle(store, path, metadata)
+        if metadata.attributes.get(ASKED) != fresh.attributes.get(ASKED):
+            update_node(store, path, metadata, lambda old: _asking(old, fresh))
+        return None
+    like = _asking(replace(metadata, chunk_grid=fresh.chunk_grid, codecs=fresh.codecs), fresh)
     node = cells_node(array, like)
     assert node.chunks is not None
     names = key_texts(node.chunks)
     if metadata.attributes.get(NONEMPTY) != names:
-        node = replace(node, metadata=like.with_attributes({**metadata.attributes, NONEMPTY: names}))
+        node = replace(node, metadata=like.with_attributes({**like.attributes, NONEMPTY: names}))
     rebuild(store, path, metadata, node)
     return len(np.asarray(node.chunks))
+
+
+def _asking(metadata: ArrayMetadata, fresh: ArrayMetadata) -> ArrayMetadata:
+    """A document that says as ``fresh`` does which shards were asked for."""
+    others = {name: value for name, value in metadata.attributes.items() if name != ASKED}
+    return metadata.with_attributes({**others, **fresh.attributes})
 
 
 def _set_note(owner: VectorStore, note: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from operator import index as as_index
@@ -27,7 +28,10 @@ CodecsLike: TypeAlias = str | Mapping[str, Any] | Codec | Sequence[str | Mapping
 
 ALWAYS = 8
 """Cells along an axis that a shard may have however small the grid is: stores grow."""
+ASKED = "zardine_shard_shape"
+"""Attribute of an array of cells: the shape asked for its shards, where the grid was too small for that."""
 _SHARDING = "sharding_indexed"
+_LARGEST = 2**53
 _MOST_CELLS = 2**20
 """Of a shard. Its index has 16 bytes for each, and is read as a whole."""
 
@@ -122,13 +126,30 @@ def fitting_shards(shard_shape: tuple[int, ...] | None, grid: Sequence[int]) -> 
     return shape
 
 
+def asked_shards(
+    shards: tuple[int, ...] | None, grid: Sequence[int], attributes: Mapping[str, Any]
+) -> tuple[int, ...] | None:
+    """The shape that was asked for ``shards``; these, where the document does not tell another that fits them."""
+    asked = attributes.get(ASKED)
+    if shards is None or not isinstance(asked, Sequence) or not len(asked) == len(shards) == len(grid):
+        return shards
+    wanted = tuple(each for each in asked if type(each) is int)
+    with suppress(DataError):
+        if len(wanted) == len(asked) and fitting_shards(wanted, grid) == shards:
+            return wanted
+    return shards
+
+
 def cells_metadata(shape: Sequence[int], layout: Layout, attributes: Mapping[str, Any]) -> ArrayMetadata:
     """The document of an array with one cell of bytes for each chunk; shards as :func:`fitting_shards` says."""
+    shards = fitting_shards(layout.shard_shape, shape)
+    if layout.shard_shape is not None and layout.shard_shape != shards:
+        attributes = {**attributes, ASKED: [min(each, _LARGEST) for each in layout.shard_shape]}
     return new_array_metadata(
         shape=tuple(shape),
         dtype="variable_length_bytes",
         chunks=(1,) * len(shape),
-        shards=fitting_shards(layout.shard_shape, shape),
+        shards=shards,
         compressors=list(layout.compressors) or None,
         checksum=False,
         fill_value=b"",

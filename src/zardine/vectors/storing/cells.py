@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from zardine.cache import Cache
 from zardine.engine.freshness import leave_to_owner
-from zardine.errors import ContainsGroupError, CorruptionError, UnsupportedError
+from zardine.errors import ContainsGroupError, CorruptionError, DataError, UnsupportedError
 from zardine.hierarchy.find import describe, find_node
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.vectors.format.cell_documents import NONEMPTY, origin_of, parse_keys
-from zardine.vectors.format.layouts import Layout
+from zardine.vectors.format.layouts import Layout, asked_shards, fitting_shards
 from zardine.vectors.format.ragged import Ints, box_of
 from zardine.vectors.storing.cell_bytes import find_cells, read_files
 
@@ -61,8 +61,21 @@ class CellArray:
 
     @property
     def layout(self) -> Layout:
-        """How it is stored."""
-        return Layout(self.array.shards, tuple(self.array.compressors))
+        """How it is stored; with the shards that were asked for, of which a small grid has smaller ones."""
+        asked = asked_shards(self.array.shards, self.array.shape, self.attributes)
+        return Layout(asked, tuple(self.array.compressors))
+
+    def layout_for(self, grid: Sequence[int]) -> Layout:
+        """How it is to be stored when the grid has this shape.
+
+        Where the shards that were asked for would have too many cells in it, that is with those that there are.
+        """
+        layout = self.layout
+        try:
+            fitting_shards(layout.shard_shape, grid)
+        except DataError:
+            return layout.with_shards(self.array.shards)
+        return layout
 
     @property
     def rank(self) -> int:
