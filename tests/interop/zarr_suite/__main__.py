@@ -1,4 +1,4 @@
-"""Run zarr-python's own tests with zardine in its place, and print what came of them, file by file.
+"""Run zarr-python's own tests with zardine in its place, and print what came of them, as tables of Markdown.
 
 ::
 
@@ -10,7 +10,7 @@ moto, s3fs, tomlkit, and hatchling with hatch-vcs to fetch it.
 
 Each file runs twice: zarr-python by itself, and zardine under the shim (``shim.py``). Of what passes by itself two
 kinds of tests are not counted: those in which no code of zardine runs (they test zarr-python's helpers), and those that
-cannot be had without zarr-python's inside, listed in ``reasons.py``. Where an error has other words than there, or a
+cannot be had without zarr-python's inside, listed in ``reasons.toml``. Where an error has other words than there, or a
 test of something else waits for a warning that zardine does not give, that alone is no failure. ``--all`` lists every
 failure with its message.
 """
@@ -24,14 +24,15 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-from reasons import INSIDE, ON_PURPOSE  # noqa: E402
+REASONS = tomllib.loads((HERE / "reasons.toml").read_text(encoding="utf-8"))
+TITLES = {"inside": "Not counted: the test", "on_purpose": "Fails on purpose:", "open": "Open:"}
 
 PARTS = {
     "indexing": ["tests/test_indexing.py"],
@@ -72,10 +73,10 @@ def run(source: Path, paths: list[str], plain: bool) -> dict[str, dict[str, Any]
 
 def reason_of(test: str, why: str) -> tuple[str, str]:
     """Which kind of reason a failure has, and which one."""
-    for kind, reasons in (("inside", INSIDE), ("on purpose", ON_PURPOSE)):
-        for text, patterns in reasons.items():
-            if any(re.search(pattern, f"{test} {why}", re.DOTALL) for pattern in patterns):
-                return kind, text
+    for kind, reasons in REASONS.items():
+        for each in reasons:
+            if any(re.search(pattern, f"{test} {why}", re.DOTALL) for pattern in each["patterns"]):
+                return kind, each["reason"]
     return "open", re.sub(r"0x[0-9a-f]+|\d{5,}", "#", why.strip().replace("\n", " "))[:100]
 
 
@@ -86,8 +87,7 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(given[0]).resolve() if given else fetch(Path(folder))
         print(f"zarr-python {version('zarr')}, Python {sys.version.split()[0]}\n")
-        head = ("part", "by itself", "not counted", "counted", "pass", "share", "other words")
-        print("{:<12} {:>10} {:>12} {:>8} {:>6} {:>7} {:>12}".format(*head))
+        print("| | pass by themselves | counted | pass with zardine | | with other words |\n|---|---|---|---|---|---|")
         reasons: Counter[tuple[str, str]] = Counter()
         failures: list[str] = []
         sums: Counter[str] = Counter()
@@ -115,22 +115,18 @@ def main(arguments: list[str]) -> None:
             sums.update(alone=len(names), counted=counted, passed=passed, words=words)
             print_row(part, len(names), counted, passed, words)
         print_row("all", sums["alone"], sums["counted"], sums["passed"], sums["words"])
-        for kind, title in (
-            ("inside", "Not counted: needs the inside of zarr-python"),
-            ("on purpose", "Different on purpose"),
-            ("open", "Open"),
-        ):
-            print(f"\n{title}:")
+        for kind, title in TITLES.items():
+            print(f"\n| {title} | |\n|---|---|")
             for (each, reason), number in reasons.most_common():
                 if each == kind:
-                    print(f"{number:>6}  {reason}")
+                    print(f"| {reason} | {number} |")
         if failures:
             print("\nFailures:", *failures, sep="\n  ")
 
 
 def print_row(part: str, alone: int, counted: int, passed: int, words: int) -> None:
     share = f"{100 * passed / counted:.1f} %" if counted else ""
-    print(f"{part:<12} {alone:>10} {alone - counted:>12} {counted:>8} {passed:>6} {share:>7} {words:>12}", flush=True)
+    print(f"| {part} | {alone:,} | {counted:,} | {passed:,} | {share} | {words:,} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -169,6 +169,12 @@ def give_helpers(copies: dict[str, ModuleType]) -> None:
         async for each in asynchronous.create_hierarchy(store=store, nodes=nodes, overwrite=True):
             yield each
 
+    async def create_rooted_hierarchy_later(**kwargs: Any) -> Any:
+        from zardine.async_nodes import as_async
+
+        return as_async(create_rooted_hierarchy(**kwargs))
+
+    copies["zarr.core.group"].create_rooted_hierarchy = create_rooted_hierarchy_later
     copies["zarr.core.sync_group"].create_nodes = create_nodes
     copies["zarr.core.sync_group"].create_rooted_hierarchy = create_rooted_hierarchy
     copies["zarr.core.group"].create_nodes = create_nodes_later
