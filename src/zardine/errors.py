@@ -38,8 +38,8 @@ was before.
 
 ``BaseZarrError``, ``MetadataValidationError``, ``DataTypeValidationError``, ``NodeTypeValidationError``,
 ``UnknownCodecError`` and ``ArrayIndexError`` are the names that zarr-python has for what is above. Its warnings are
-here too, for code that filters them; of these zardine gives only ``ZarrUserWarning``, where a node is stored in two
-versions of Zarr.
+here too, for code that filters them; of these zardine gives ``ZarrUserWarning``, where a node is stored in two versions
+of Zarr, and ``ZarrRuntimeWarning``, where an argument has no effect or a newer name.
 
 Errors carry what they are about as attributes (``array``, ``key``, ``chunk``, ``codec``, ``byte_range``), and their
 text names the same things, so that a person and a program can both act on them.
@@ -352,7 +352,7 @@ class ZarrUserWarning(UserWarning):
 
 
 class ZarrRuntimeWarning(RuntimeWarning):
-    """Never given; see above."""
+    """An argument has no effect, or a newer name."""
 
 
 def __dir__() -> list[str]:

@@ -224,7 +224,7 @@ def check_setting(name: str, value: Any, called: str | None = None) -> None:
             raise ValueError(f"{called} is {text}, not {value!r}")
     elif name in _FLAGS:
         if type(value).__name__ not in ("bool", "bool_") and not (isinstance(value, int) and value in (0, 1)):
-            raise TypeError(f"{called} is True or False, not {value!r}")
+            raise ValueError(f"{called} is True or False, not {value!r}")
     elif name in _SIZES:
         try:
             parse_bytes(value)

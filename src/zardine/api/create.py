@@ -21,9 +21,11 @@ from zardine.nodes.create_array import (
     dtype_of,
     from_array,
     in_order_of,
+    order_of_chunks,
     store_new_array,
 )
 from zardine.nodes.create_like import plain_fill
+from zardine.nodes.ignored_arguments import warn_of_ignored, warn_of_write_empty_chunks
 from zardine.stores.resolve import Mode, StoreLike
 
 
@@ -68,8 +70,13 @@ def create(
 
     ``codecs`` is the whole codec chain. ``compressor`` counts as ``compressors``. Arguments that only Zarr v2 has
     (``dimension_separator``, ``object_codec``) are refused without ``zarr_format=2``; ``synchronizer``,
-    ``cache_metadata``, ``cache_attrs`` and ``meta_array`` have no effect. ``read_only`` gives an array that refuses
+    ``cache_metadata``, ``cache_attrs`` and ``meta_array`` have no effect, and a warning says so. ``write_empty_chunks``
+    is better given in ``config``. ``read_only`` gives an array that refuses
     writes, after ``data`` is written.
+
+    The ``dtype`` is ``float64`` if it is left out, as in zarr-python, also with ``data`` (:func:`array` takes the dtype
+    of its data, as :func:`create_array` does); raises ``ValueError`` for integers that ``float64`` would round. Data
+    that are no real numbers keep their dtype.
     """
     if not _is_auto(compressor):
         if not _is_auto(compressors):
@@ -94,16 +101,20 @@ def create(
     if data is not None:
         data = as_values(data)
         shape = data.shape if shape is None else shape
-        dtype = dtype_of(data) if dtype is None else dtype
+        dtype = _dtype_for(data) if dtype is None else dtype
         if parse_shape(shape) != tuple(data.shape):
             raise ValueError(f"data has shape {tuple(data.shape)}, and shape={shape} was asked for: leave out shape")
     if shape is None:
         raise ValueError("shape is missing: an array needs a shape, or data that has one")
     if chunks is not None and chunk_shape is not None:
         raise ValueError("give either chunks or chunk_shape, not both")
+    warn_of_ignored(
+        synchronizer=synchronizer, cache_metadata=cache_metadata, cache_attrs=cache_attrs, meta_array=meta_array
+    )
     settings = parse_array_config(config)
-    changes = {"write_empty_chunks": write_empty_chunks, "order": None if older else order}
-    settings = settings.changed({name: value for name, value in changes.items() if value is not None})
+    if write_empty_chunks is not None:
+        warn_of_write_empty_chunks()
+        settings = settings.changed({"write_empty_chunks": write_empty_chunks})
     codecs = list(codecs) if isinstance(codecs, Iterable) and not isinstance(codecs, str) else codecs
     for codec in (serializer, *(codecs if isinstance(codecs, list) else ())):
         settings = in_order_of(codec, settings)
@@ -121,7 +132,7 @@ def create(
         chunk_key_encoding=chunk_key_encoding,
         dimension_names=dimension_names,
         checksum=checksum,
-        order=order,
+        order=order_of_chunks(order, settings, format_of_new(zarr_format)),
         zarr_format=zarr_format,
     )
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=metadata.zarr_format)
@@ -140,6 +151,9 @@ def array(data: Any, **kwargs: Any) -> Array:
         return from_array(
             kwargs.get("store"), data=data, name=kwargs.get("path"), overwrite=kwargs.get("overwrite", False)
         )
+    if data is not None:
+        data = as_values(data)
+        kwargs = {**kwargs, "dtype": dtype_of(data) if kwargs.get("dtype") is None else kwargs["dtype"]}
     return create(data=data, **kwargs)
 
 
@@ -161,6 +175,25 @@ def ones(shape: Any, **kwargs: Any) -> Array:
 def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
     """Create an array of ``fill_value``."""
     return create(shape, fill_value=fill_value, **kwargs)
+
+
+def _dtype_for(data: Any) -> Any:
+    """The dtype of an array made by :func:`create` for ``data`` alone."""
+    kind, size = getattr(data.dtype, "kind", "V"), getattr(data.dtype, "itemsize", 16)
+    if kind not in "biuf" or size > 8:
+        return dtype_of(data)
+    if kind in "iu" and size == 8:
+        values = np.asarray(data)
+        if values.size and not -_EXACT <= int(values.min()) <= int(values.max()) <= _EXACT:
+            raise ValueError(
+                "dtype is float64 where none is given, and that would round integers beyond 2^53: give "
+                f"dtype={values.dtype.name!r}"
+            )
+    return "float64"
+
+
+_EXACT = 2**53
+"""Integers up to this are the same in ``float64``."""
 
 
 def _is_auto(value: Any) -> bool:

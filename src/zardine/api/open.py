@@ -27,11 +27,12 @@ from zardine.hierarchy.find import (
 )
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata
-from zardine.metadata.formats import NodeMetadata, check_format
+from zardine.metadata.formats import NodeMetadata, check_format, format_of_new
 from zardine.nodes.argument_hints import unknown_argument
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import create_like
 from zardine.nodes.group import Group, create_group
+from zardine.nodes.ignored_arguments import warn_of_ignored
 from zardine.stores.base import Store, Version
 from zardine.stores.resolve import Mode, StoreLike
 
@@ -140,6 +141,7 @@ def open_group(
     it and looks at each node; ``None`` uses it where it is.
     """
     check_format(zarr_format)
+    warn_of_ignored(cache_attrs=cache_attrs, synchronizer=synchronizer, meta_array=meta_array)
     if chunk_store is not None:
         raise UnsupportedError("chunk_store is not supported: documents and chunks are in one store; use store")
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
@@ -200,7 +202,8 @@ def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: An
     """Open the array at ``path``, or create it there like ``a``.
 
     ``path`` is a path in ``store`` if that is given, else a store itself. ``mode`` is that of :func:`open_array`, by
-    default ``"a"``; the other ``kwargs`` are those of :func:`create_array`.
+    default ``"a"``; the other ``kwargs`` are those of :func:`create_array`. ``zarr_format`` is that of what is opened
+    or created: if it is left out, any is opened, and the default one (see ``default_zarr_format``) created.
     """
     mode = kwargs.pop("mode", None)
     store, inner = kwargs.pop("store", None), path
@@ -208,13 +211,13 @@ def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: An
         store, inner = path, ""
     if mode not in ("w", "w-"):
         try:
-            return open_array(store, path=inner, mode=mode)
+            return open_array(store, path=inner, mode=mode, zarr_format=zarr_format)
         except ArrayNotFoundError:
             if mode in ("r", "r+"):
                 raise
     if mode in ("w", "w-"):
         kwargs["overwrite"] = mode == "w"
-    return create_like(store, a, name=inner, zarr_format=zarr_format, **kwargs)
+    return create_like(store, a, name=inner, zarr_format=format_of_new(zarr_format), **kwargs)
 
 
 def group(
@@ -232,8 +235,9 @@ def group(
 ) -> Group:
     """Open the group at ``store``, or create it there; with ``overwrite`` what is there is erased.
 
-    ``cache_attrs``, ``synchronizer`` and ``meta_array`` have no effect.
+    ``cache_attrs``, ``synchronizer`` and ``meta_array`` have no effect, and a warning says so.
     """
+    warn_of_ignored(cache_attrs=cache_attrs, synchronizer=synchronizer, meta_array=meta_array)
     return open_group(
         store,
         mode="w" if overwrite else "a",

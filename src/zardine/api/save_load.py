@@ -9,7 +9,7 @@ from zardine.api.open import open
 from zardine.hierarchy.place import find_place
 from zardine.metadata.formats import check_format
 from zardine.nodes.array import Array
-from zardine.nodes.create_array import check_source_stays, create_array
+from zardine.nodes.create_array import as_values, check_source_stays, create_array
 from zardine.nodes.group import Group, create_group
 from zardine.stores.resolve import StoreLike
 
@@ -55,6 +55,7 @@ def save_group(
             raise TypeError(
                 f"{name}: save_group takes arrays, not {type(value).__name__}: make it one with numpy.asarray"
             )
+        as_values(value)
     found, inner = find_place(store, path, storage_options=storage_options)
     for value in named.values():
         check_source_stays(value, found, inner)

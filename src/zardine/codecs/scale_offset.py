@@ -49,6 +49,12 @@ class ScaleOffset(Configured, ArrayArrayCodec):
     name: ClassVar[str] = "scale_offset"
     MEMBERS: ClassVar[Mapping[str, Check]] = {"offset": _scalar, "scale": _scalar}
 
+    def __post_init__(self) -> None:
+        for name in self.MEMBERS:
+            if not isinstance(value := getattr(self, name), (int, float, str, np.generic)):
+                raise TypeError(f"{name} is a number, or a string that stands for one, not {value!r}")
+        super(ScaleOffset, self).__post_init__()
+
     def configuration(self) -> dict[str, JSON] | None:
         """What differs from 0 and 1, which not every data type can spell."""
         document: dict[str, JSON] = {}

@@ -45,7 +45,8 @@ class Integer(DataType):
         value = unwrap(value)
         number = real_number(value)
         if number is None:
-            raise TypeError(refusal(value, self.name, "expected a whole number"))
+            kind = ValueError if isinstance(value, str) else TypeError  # as for int(value)
+            raise kind(refusal(value, self.name, "expected a whole number"))
         if isinstance(number, float):
             if not number.is_integer():
                 raise ValueError(refusal(value, self.name, "expected a whole number"))

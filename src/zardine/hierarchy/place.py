@@ -164,19 +164,29 @@ def parents_first(nodes: Mapping[str, NodeMetadata]) -> Iterator[tuple[str, Node
     """Yield the path and metadata of each of ``nodes``, and of the groups above that are not among them (``False``).
 
     Parents come before their children. Raises ``TypeError`` for what is no metadata, ``ValueError`` for a node below an
-    array, both before anything is given.
+    array and for nodes of several versions of Zarr (groups above arrays of v1 are of v2), before anything is given.
     """
     for path, node in nodes.items():
         if not isinstance(node, (ArrayMetadata, GroupMetadata)):
             raise TypeError(f"{path!r}: a node is made from ArrayMetadata or GroupMetadata, not {type(node).__name__}")
+    versions = {_version_of_group(node): path for path, node in nodes.items()}
+    if len(versions) > 1:
+        raise ValueError(
+            f"a hierarchy is of one version of Zarr: {versions[2]!r} is to be of v2, and {versions[3]!r} of v3"
+        )
     wanted = {normalize_path(path, node.zarr_format): node for path, node in nodes.items()}
     given = frozenset(wanted)
     for path in tuple(wanted):
         parts = path.split("/") if path else []
         for depth in range(len(parts)):
             parent = "/".join(parts[:depth])
-            group = GroupMetadata(zarr_format=max(2, wanted[path].zarr_format))
+            group = GroupMetadata(zarr_format=_version_of_group(wanted[path]))
             if isinstance(wanted.setdefault(parent, group), ArrayMetadata):
                 raise ValueError(f"{path!r} cannot be below {parent!r}, which is to be an array")
     for path in sorted(wanted):
         yield path, wanted[path], path in given
+
+
+def _version_of_group(node: NodeMetadata) -> int:
+    """The version of Zarr of a group that ``node`` may be in: v1 has none."""
+    return max(2, node.zarr_format)

@@ -438,11 +438,7 @@ class Array(StoredFacts):
         return hash((Array, self.path))
 
     def __repr__(self) -> str:
-        place = describe(self.store, self.path)
-        shape = self._source.layout.object_shape
-        objects = "rectilinear" if shape is None else shape
-        how = f"chunks={objects}" if self._source.layout.sharding is None else f"chunks={self.chunks} shards={objects}"
-        return f"<Array {place} shape={self.shape} dtype={self.dtype} {how}>"
+        return f"<Array {describe(self.store, self.path)} shape={self.shape} dtype={self.dtype}>"
 
     def _repr_html_(self) -> str:
         return array_html(self)

@@ -19,6 +19,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import format_of_new
 from zardine.nodes.argument_hints import with_hints
 from zardine.nodes.array import Array
+from zardine.nodes.ignored_arguments import warn_of_order
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 
@@ -58,8 +59,9 @@ def create_array(
     - ``filters``, ``serializer``, ``compressors``: codecs before, at and after the step from array to bytes.
     - ``checksum``: whether every chunk ends with a crc32c, so that damage is noticed (default: yes).
     - ``fill_value``: what elements read as that were never written (default: zero, false or empty).
-    - ``order``: memory layout of arrays that reading returns, ``"C"`` or ``"F"``; with ``zarr_format=2``, the order of
-      elements in stored chunks.
+    - ``order``: with ``zarr_format=2`` the order of elements in stored chunks, ``"C"`` or ``"F"`` (default: that of
+      ``config``). It has no effect on arrays of v3, and a warning says so: ``config={"order": "F"}`` chooses the memory
+      layout of arrays that reading returns.
     - ``zarr_format``: 3, or 2 or 1 for programs that cannot read better. There ``filters`` and ``compressors`` are
       codecs of numcodecs, and ``fill_value=None`` leaves what was never written undefined.
     - ``overwrite``: erase what is stored at this place first.
@@ -77,6 +79,7 @@ def create_array(
     if shape is None or dtype is None:
         missing = "shape" if shape is None else "dtype"
         raise ValueError(f"{missing} is missing: an array needs a shape and a dtype, or data that has both")
+    settings = in_order_of(serializer, parse_array_config(config))
     metadata = new_array_metadata(
         shape=shape,
         dtype=dtype,
@@ -90,14 +93,11 @@ def create_array(
         chunk_key_encoding=chunk_key_encoding,
         dimension_names=dimension_names,
         checksum=checksum,
-        order=order,
+        order=order_of_chunks(order, settings, version),
         zarr_format=zarr_format,
     )
     if overwrite and write_data:
         check_source_stays(data, found, path)
-    settings = in_order_of(serializer, parse_array_config(config))
-    if order is not None and metadata.zarr_format == 3:
-        settings = settings.changed({"order": order})
     array = store_new_array(found, path, metadata, settings, overwrite=overwrite)
     if data is not None and write_data:
         copy_values(data, array)
@@ -186,7 +186,8 @@ def from_array(
 def as_values(data: Any) -> Any:
     """A user's ``data``: an :class:`Array`, or something with a shape, a dtype and square brackets.
 
-    Raises ``TypeError`` for groups and mappings, of which NumPy would make an array of objects.
+    Raises ``TypeError`` for groups and mappings, of which NumPy would make an array of objects, and ``ValueError`` for
+    arrays of objects.
     """
     if isinstance(data, Array):
         return data
@@ -196,7 +197,7 @@ def as_values(data: Any) -> Any:
     ready = hasattr(data, "__array__") and hasattr(data, "shape") and hasattr(data, "dtype")
     values = data if ready else np.asarray(data)
     if getattr(values.dtype, "kind", "") == "O":
-        raise TypeError(
+        raise ValueError(
             "data of dtype object can hold anything: make it text with data.astype(numpy.dtypes.StringDType()), or "
             "create the array with dtype='string' or dtype='bytes' and assign the data to it"
         )
@@ -204,15 +205,23 @@ def as_values(data: Any) -> Any:
 
 
 def create_like(store: StoreLike, like: Any, *, name: str | None = None, **kwargs: Any) -> Array:
-    """Create an array that agrees with ``like`` in all that ``kwargs`` do not say."""
+    """Create an array that agrees with ``like`` in all that ``kwargs`` do not say.
+
+    Codecs are those of ``like`` where both are of one version of Zarr, else what new arrays have.
+    """
     if isinstance(like, Array):
         arguments = like_arguments(like._source.layout, kwargs.get("zarr_format"))
         kwargs["zarr_format"] = arguments["zarr_format"]
+        if (arguments["zarr_format"] == 3) != (like.metadata.zarr_format == 3):
+            arguments = {name: value for name, value in arguments.items() if name not in _OF_ONE_VERSION}
     else:
         like = as_values(like)
         arguments = {"chunks": getattr(like, "chunks", None) or "auto"}
     arguments = {"shape": like.shape, "dtype": dtype_of(like), **arguments}
     return create_array(store, name=name, **{**arguments, **kwargs})
+
+
+_OF_ONE_VERSION = frozenset({"filters", "serializer", "compressors", "order", "checksum"})
 
 
 def copy_values(source: Any, target: Array) -> None:
@@ -238,6 +247,20 @@ def check_source_stays(source: Any, store: Store, path: str) -> None:
             f"{describe(store, path)} cannot be replaced by a copy of {source.name!r}, which would be erased first; "
             "read it into memory (array[...]), or copy it to another place"
         )
+
+
+def order_of_chunks(order: str | None, settings: ArrayConfig, zarr_format: int) -> str | None:
+    """The order of elements in the chunks of an array of Zarr v2 or v1; those of v3 have codecs for that.
+
+    Raises ``ValueError`` for what is no order, and warns of one that is given in vain.
+    """
+    if order not in (None, "C", "F"):
+        raise ValueError(f"order is 'C' or 'F', not {order!r}")
+    if zarr_format != 3:
+        return settings.order if order is None else order
+    if order is not None:
+        warn_of_order()
+    return None
 
 
 def in_order_of(codec: object, settings: ArrayConfig) -> ArrayConfig:

@@ -19,8 +19,8 @@ from zardine.nodes.create_array import (
 def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
     """Create an array of the default fill value like ``a`` in shape, dtype, chunks and shards.
 
-    As all of the ``_like`` functions it makes one of the version of Zarr that ``a`` has, unless ``zarr_format`` says
-    another; what that has no form for is chosen anew, and shards become their inner chunks.
+    As all of the ``_like`` functions it makes one of the version of Zarr that ``a`` has, with its codecs, unless
+    ``zarr_format`` says another: then codecs are chosen anew, and shards become their inner chunks.
     """
     return _like(a, zarr_format, kwargs)
 

@@ -439,11 +439,19 @@ class Group:
     def create_hierarchy(
         self, nodes: Mapping[str, NodeMetadata], *, overwrite: bool = False
     ) -> Iterator[tuple[str, Array | Group]]:
-        """Create several nodes from their metadata, by path relative to this group."""
+        """Create several nodes from their metadata, by path relative to this group; see :func:`create_hierarchy`.
+
+        Raises ``ValueError`` for a node of another version of Zarr than the group's, and for one in its own place.
+        """
         self._check_writable()
-        absolute = {
-            join_path(self._path, self._relative_path(path, node.zarr_format)): node for path, node in nodes.items()
-        }
+        absolute = {}
+        for path, metadata in nodes.items():
+            if max(2, metadata.zarr_format) != self._metadata.zarr_format:
+                raise ValueError(
+                    f"{path!r} is to be of Zarr v{metadata.zarr_format}, in a group of v{self._metadata.zarr_format}: "
+                    "a hierarchy is of one version"
+                )
+            absolute[join_path(self._path, self._member_name(path, metadata.zarr_format))] = metadata
         made: list[str] = []
         try:
             for path, node in create_hierarchy(store=self._store, nodes=absolute, overwrite=overwrite):
@@ -728,6 +736,9 @@ def create_hierarchy(
     """Create several nodes from their metadata, by path; gives each path and node once it is stored.
 
     Groups above the named nodes are created too, and given out. Parents come before their children.
+    Raises ``ValueError`` where nodes are of several versions of Zarr (groups above arrays of v1 are of v2), or below
+    an array, and :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` for a place
+    that is taken, unless ``overwrite``.
     """
     found, root = find_place(store, storage_options=storage_options)
     for path, node, is_given in parents_first(nodes):
