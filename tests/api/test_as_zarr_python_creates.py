@@ -62,7 +62,7 @@ def test_order(make: Any, order: Any, chosen: Any) -> None:
     if order is None:
         new = make(**where)
     else:
-        with pytest.warns(ZarrRuntimeWarning, match="order has no effect") as found:
+        with pytest.warns(ZarrRuntimeWarning, match="^The `order` keyword argument has no effect") as found:
             new = make(**where, order=order)
         assert found[0].filename == __file__
     assert new.order == (chosen or "C")
@@ -79,7 +79,8 @@ def test_arguments_without_effect_give_a_warning(name: str, tmp_path: Path) -> N
         calls += [zardine.group, zardine.open_group]
     for number, call in enumerate(calls):
         what = {"store": tmp_path / str(number), **({} if number > 1 else {"shape": 1})}
-        with pytest.warns(ZarrRuntimeWarning, match=f"^{name} ") as found:
+        text = f"^The `{name}`" if name == "write_empty_chunks" else f"^{name} is not yet implemented"
+        with pytest.warns(ZarrRuntimeWarning, match=text) as found:
             call(**what, **{name: True})
         assert [warning.filename for warning in found] == [__file__]
         with warnings.catch_warnings():

@@ -154,8 +154,10 @@ def install() -> None:
 
 
 def give_helpers(copies: dict[str, ModuleType]) -> None:
-    """Private functions that tests build their hierarchies with, made of the public one."""
-    from zardine.api import asynchronous
+    from zardine.api.open import open as open_node
+    from zardine.metadata.formats import to_documents
+    from zardine.metadata.node_names import join_path
+    from zardine.nodes.asynchronous import as_async
     from zardine.nodes.group import create_hierarchy
 
     def create_rooted_hierarchy(*, store: Any, nodes: Any, overwrite: bool = False) -> Any:
@@ -163,15 +165,17 @@ def give_helpers(copies: dict[str, ModuleType]) -> None:
         return made[min(nodes, key=len)]
 
     def create_nodes(*, store: Any, nodes: Any) -> Any:
-        return create_hierarchy(store=store, nodes=nodes, overwrite=True)
+        for path, node in nodes.items():  # and none above them
+            for name, document in to_documents(node).items():
+                if document is not None:
+                    _plain(store, "set")(join_path(path, name), document)
+            yield path, open_node(store, path=path, mode="r+")
 
     async def create_nodes_later(*, store: Any, nodes: Any) -> Any:
-        async for each in asynchronous.create_hierarchy(store=store, nodes=nodes, overwrite=True):
-            yield each
+        for path, node in create_nodes(store=store, nodes=nodes):
+            yield path, as_async(node)
 
     async def create_rooted_hierarchy_later(**kwargs: Any) -> Any:
-        from zardine.async_nodes import as_async
-
         return as_async(create_rooted_hierarchy(**kwargs))
 
     copies["zarr.core.group"].create_rooted_hierarchy = create_rooted_hierarchy_later
