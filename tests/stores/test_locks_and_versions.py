@@ -11,15 +11,17 @@ from zardine.storage import LocalStore, ObjectStore
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
-def test_a_fork_keeps_no_descriptor_of_a_lock(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["a/k", "a"])
+def test_a_fork_keeps_no_descriptor_of_a_lock(tmp_path: Path, what: str) -> None:
+    """Neither of a file that is locked, nor of a directory that is written in."""
     store = LocalStore(tmp_path)
     store.set("a/k", b"x")
 
     def held() -> list[str]:
         links = [f"/proc/self/fd/{each}" for each in os.listdir("/proc/self/fd")]
-        return [link for link in links if os.path.exists(link) and os.path.samefile(link, tmp_path / "a/k")]
+        return [link for link in links if os.path.exists(link) and os.path.samefile(link, tmp_path / what)]
 
-    with store.lock("a/k"):
+    with store.lock("a/k") if what == "a/k" else store.writer("a/"):
         assert len(held()) == 1
         child = os.fork()
         if child == 0:

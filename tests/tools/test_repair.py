@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import zardine
+from engine.test_writers_that_meet import Meeting
 from zardine.errors import CorruptionError, StoreError
 from zardine.sharding.index import encode_index
+from zardine.storage import MemoryStore
 
 VALUES = np.arange(400, dtype="i4").reshape(20, 20)
 
@@ -172,6 +174,36 @@ def test_leftovers_are_removed(tmp_path: Path) -> None:
     done = zardine.repair(str(path), older_than=0)
     assert [action.kind for action in done.actions] == ["leftover"]
     assert not (path / "c/.zardine-1.tmp").exists()
+
+
+@pytest.mark.parametrize("exclusive", [True, False], ids=["locks", "conditions"])
+@pytest.mark.parametrize("damage", ["a chunk", "a shard", "two chunks of a shard"])
+def test_what_others_write_meanwhile_stays(damage: str, exclusive: bool) -> None:
+    """A program that takes no locks puts sound values there after the damaged object was read."""
+    inner = MemoryStore()
+    how: dict[str, Any] = {"chunks": 8} if damage == "a chunk" else {"chunks": 2, "shards": 8}
+    array = zardine.create_array(inner, shape=8, dtype="i4", **how)
+    array[...] = np.arange(1, 9)
+    data = bytearray(inner.get("c/0") or b"")
+    if damage == "two chunks of a shard":
+        layout = array._source.layout.uniform_shard
+        assert layout is not None
+        for offset in layout.index_of(data).offsets[1:3].tolist():
+            data[offset + 2] ^= 255
+    else:
+        data = bytearray(b"nothing that can be read " * 8)
+    inner.set("c/0", bytes(data))
+    store = Meeting(inner, exclusive=exclusive)
+    store.plan("after set", "damaged/c/0", lambda: zardine.open_array(inner).__setitem__(..., 9))
+    done = zardine.repair(store, drop_unreadable=True)
+    assert store.between is None
+    assert [action.kind for action in done.actions if action.kind != "kept"] == []
+    assert done.left == ()
+    assert zardine.open_array(inner)[...].tolist() == [9] * 8
+    inner.set("c/0", bytes(data))
+    assert "dropped" in {action.kind for action in zardine.repair(store, drop_unreadable=True).actions}
+    kept = [1, 2, 0, 0, 0, 0, 7, 8] if damage == "two chunks of a shard" else [0] * 8
+    assert zardine.open_array(inner)[...].tolist() == kept
 
 
 def test_command(run: Any, tmp_path: Path) -> None:
