@@ -111,6 +111,7 @@ bench: ## measure zardine beside its peers; BENCH=--quick for a short look
 
 soak: $(VENV)/.stamp-test ## campaigns in full, then again with new seeds, and a mutation run, for SOAK_MINUTES each
 	@$(BIN)/python benchmarks/soak.py --minutes $(SOAK_MINUTES) --jobs $(JOBS)
+	@$(BIN)/python benchmarks/known_mutants.py --jobs $(JOBS)
 	@$(BIN)/python benchmarks/mutants.py --minutes $(SOAK_MINUTES) --jobs $(JOBS)
 
 mutants: $(VENV)/.stamp-test ## put faults into the code and print those that no test finds; MUTANTS="--help" for more

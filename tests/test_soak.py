@@ -56,6 +56,21 @@ def test_parts_of_the_mutation_run() -> None:
         assert mutants.tests_of(part)
 
 
+def test_known_faults_fit_the_code() -> None:
+    """What each of them replaces is there once, and its tests are, too."""
+    script("mutants")
+    known = script("known_mutants")
+    cases = list(known.chosen([]))
+    assert len(cases) == len({mutant.what for mutant, _ in cases}) > 50
+    for mutant, tests in cases:
+        assert mutant.source != mutant.file.read_text()
+        compile(mutant.source, str(mutant.file), "exec")
+        assert tests
+    gone = known.FAULTS[0]._replace(old="what is nowhere")
+    with pytest.raises(SystemExit, match=r"0 times in stores/local/base_directory\.py, not once"):
+        known.mutant_of(gone)
+
+
 def test_a_fault_is_found_or_told(tmp_path: Path) -> None:
     """In a repository of one function and one test, which says nothing of a second condition."""
     for folder in ("src/zardine", "tests", "benchmarks"):

@@ -66,6 +66,37 @@ def test_compact_packs_no_data_with_the_index_of_other_ones(when: str, order: st
     assert report.faults == report.notes == ()
 
 
+@pytest.mark.parametrize("location", ["start", "end"])
+@pytest.mark.parametrize("reads", [1, 2, 3])
+@pytest.mark.parametrize("tool", ["write", "compact"])
+def test_a_shard_that_is_read_by_pieces_is_of_one_version(tool: str, reads: int, location: str) -> None:
+    """One with much unused space is: what another writer puts there between index and chunks is no damage."""
+    inner = MemoryStore()
+    where: Any = {"shape": (8,), "index_location": location}
+    array = zardine.create_array(inner, shape=(8,), chunks=(2,), shards=where, dtype="i4", compressors=None)
+    array[...] = np.arange(1, 9)
+    data = bytes(inner.get("c/0") or b"")
+    gap = bytes(2000)
+    inner.set("c/0", data[:-68] + gap + data[-68:] if location == "end" else data + gap)
+    store = Meeting(inner)
+    opened = zardine.open_array(store)
+
+    def write() -> None:
+        zardine.open_array(inner)[...] = [0, 0, 0, 0, 5, 6, 0, 0]
+
+    def after(reads: int) -> None:
+        store.plan("read", "c/0", write if reads == 1 else lambda: after(reads - 1))
+
+    with zardine.config.set({"limits.unused_bytes": 0}):
+        after(reads)
+        if tool == "write":
+            opened[2] = 77
+        else:
+            zardine.compact(store)
+    assert store.between is None
+    assert zardine.open_array(inner)[...].tolist() == [0, 0, 77 if tool == "write" else 0, 0, 5, 6, 0, 0]
+
+
 def test_of_two_conversions_that_begin_at_once_one_is_refused() -> None:
     source = zardine.create_array(None, shape=(4,), dtype="i4", chunks=(2,))
     source[...] = 5

@@ -15,8 +15,9 @@ import zarr
 
 import zardine
 from crash.torn import killed_states, put_state
+from zardine.engine.file_edit import plan_edit
 from zardine.errors import ShardIndexError, TornShardWarning, UnsupportedError
-from zardine.sharding.index import encode_index
+from zardine.sharding.index import ShardIndex, encode_index
 from zardine.sharding.order import chunk_ranks
 from zardine.storage import LocalStore, MemoryStore
 
@@ -125,6 +126,16 @@ def test_bytes_that_chunks_share_are_not_written_over(location: str, tmp_path: P
         array[place] = expected[place] = 100 + column
         np.testing.assert_array_equal(zarr.open_array(tmp_path, mode="r")[...], expected)
         np.testing.assert_array_equal(zardine.open_array(tmp_path)[...], expected)
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_bytes_of_a_chunk_that_reaches_beyond_the_next_ones(row: int) -> None:
+    """Its bytes are those of all that begin before it ends; only the last one here has bytes of its own."""
+    before = ShardIndex(np.array([0, 10, 50, 100], np.uint64), np.array([100, 5, 5, 5], np.uint64))
+    edit = plan_edit(before, {row: b"new"}, 200, in_place=True)
+    assert edit.placed == ([(100, b"new")] if row == 3 else [])
+    assert edit.appended == ([] if row == 3 else [b"new"])
+    assert edit.index.offsets[row] == (100 if row == 3 else 200)
 
 
 def test_a_chunk_without_checksum_that_is_just_being_written_over(tmp_path: Path) -> None:

@@ -1,0 +1,494 @@
+"""Put faults into a copy of the code that no test once found, one at a time, and print which test finds each now.
+
+Part of ``make soak``. These are faults that a user would feel: a case was tested in one form only (sharded and not
+unsharded, local and not without versions, one damaged chunk and not two). Ends with an error if one is not found, and
+before anything is run where the text that a fault replaces is not in its file, once: the code has changed, and the
+fault has to be put into what is there now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from mutants import ROOT, Mutant, places
+
+
+class Fault(NamedTuple):
+    """One way to get something wrong."""
+
+    about: str
+    file: str
+    """Below ``src/zardine``."""
+    old: str
+    new: str
+    tests: str
+    """Files and folders below ``tests``."""
+
+
+FAULTS = (
+    # paths
+    Fault(
+        "a link leads to a neighbour whose name begins like that of the store",
+        "stores/local/base_directory.py",
+        'self._real.rstrip("/") + "/"',
+        'self._real.rstrip("/")',
+        "stores/test_local_safety.py",
+    ),
+    Fault(
+        "a shard that is a link is edited through it",
+        "stores/local/store.py",
+        '_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)',
+        '_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0)',
+        "stores/test_local_safety.py",
+    ),
+    # conditions and locks
+    Fault(
+        "a part of a chunk is written over what came meanwhile",
+        "engine/write.py",
+        "store.set(key, encoded, condition=None if covered else condition_of(old, merged=merged))",
+        "store.set(key, encoded)",
+        "engine/test_conditions.py",
+    ),
+    Fault(
+        "a chunk that is emptied takes what came meanwhile with it",
+        "engine/write.py",
+        "store.erase_version(key, old.version)",
+        "store.erase(key)",
+        "engine/test_meeting_writers_of_any_form.py",
+    ),
+    Fault(
+        "a chunk that is emptied is written over what came meanwhile",
+        "engine/write.py",
+        "store.set(key, kept, condition=condition_of(old, merged=merged))",
+        "store.set(key, kept)",
+        "engine/test_meeting_writers_of_any_form.py",
+    ),
+    Fault(
+        "repair writes over what came meanwhile",
+        "tools/repair.py",
+        "store.set(key, data, condition=condition_of(old, merged=True))",
+        "store.set(key, data)",
+        "tools/test_repair.py",
+    ),
+    Fault(
+        "repair drops all chunks of a shard, and what came meanwhile",
+        "tools/repair.py",
+        "store.set(key, layout.assemble([None] * layout.count), condition=condition_of(old, merged=True))",
+        "store.set(key, layout.assemble([None] * layout.count))",
+        "tools/test_repair.py",
+    ),
+    Fault(
+        "repair erases what came meanwhile",
+        "tools/repair.py",
+        "store.erase_version(key, old.version)",
+        "store.erase(key)",
+        "tools/test_repair.py",
+    ),
+    Fault(
+        "compact writes over what came meanwhile",
+        "tools/compact.py",
+        "store.set(key, shard, condition=condition_of(whole, merged=True))",
+        "store.set(key, shard)",
+        "engine/test_conditions.py",
+    ),
+    Fault(
+        "compact judges by an index that counts no more",
+        "tools/compact.py",
+        "if whole is None or whole.version != found.version:",
+        "if whole is None:",
+        "engine/test_conditions.py",
+    ),
+    Fault(
+        "what is carried over of a shard with unused space is of two versions of it",
+        "engine/locate.py",
+        "if rest is None or rest.version != stored.version:",
+        "if rest is None:",
+        "engine/test_conditions.py",
+    ),
+    Fault(
+        "two conversions begin at the same place",
+        "tools/converting/state.py",
+        "json.dumps(document, indent=2).encode(), condition=Condition(None))",
+        "json.dumps(document, indent=2).encode())",
+        "engine/test_conditions.py",
+    ),
+    Fault(
+        "resharding ends though the array has grown meanwhile",
+        "tools/resharding/in_place.py",
+        "                and now.shape == old.shape  # else there are chunks that were not copied\n",
+        "",
+        "engine/test_generations.py",
+    ),
+    Fault(
+        "a level of vectors is replaced though somebody else has changed it",
+        "vectors/storing/transactions.py",
+        "if dict(old.attributes) != dict(expected):",
+        "if False:",
+        "vectors/test_writers_that_meet.py",
+    ),
+    Fault(
+        "an array of vectors is replaced though somebody else has changed it",
+        "vectors/storing/rebuilding.py",
+        "if current != old:",
+        "if False:",
+        "vectors/test_writers_that_meet.py",
+    ),
+    Fault(
+        "a fork keeps descriptors of locked files",
+        "stores/keyed_lock.py",
+        "            os.close(file)\n        entry.files = []",
+        "            pass\n        entry.files = []",
+        "stores/test_locks_and_versions.py",
+    ),
+    Fault(
+        "a fork keeps descriptors of directories that its parent writes in",
+        "stores/local/writers.py",
+        "    for file in _held:\n        os.close(file)",
+        "    for file in _held:\n        pass",
+        "stores/test_locks_and_versions.py engine/test_generations.py",
+    ),
+    Fault(
+        "who has looked while an array was about to change is not refused later",
+        "engine/freshness.py",
+        "        watch.version, watch.seen, watch.is_stored = None, -LEASE, True\n        return\n",
+        "",
+        "engine/test_generations.py",
+    ),
+    Fault(
+        "who has opened an array that is about to change is not refused",
+        "engine/freshness.py",
+        "if not is_closing(source.layout.metadata):",
+        "if True:",
+        "engine/test_generations.py",
+    ),
+    Fault(
+        "writing is not refused while an array is about to change",
+        "engine/freshness.py",
+        "        if writing:\n            refuse_closing(source, current, lost)",
+        "        if False:\n            refuse_closing(source, current, lost)",
+        "engine/test_generations.py",
+    ),
+    # caches
+    Fault(
+        "indexes are remembered where nobody can tell whether they still count",
+        "engine/index_cache.py",
+        "if entry.version is None or cost > limit:",
+        "if cost > limit:",
+        "engine/test_indexes_that_are_remembered.py",
+    ),
+    Fault(
+        "the cache of indexes grows beyond its limit",
+        "engine/index_cache.py",
+        "while self._nbytes > limit:",
+        "if self._nbytes > limit:",
+        "engine/test_indexes_that_are_remembered.py",
+    ),
+    Fault(
+        "plans of a shorter array are kept",
+        "indexing/plan.py",
+        "tuple(seen if kept else {} for seen, kept in zip(self.seen, same, strict=True))",
+        "self.seen",
+        "test_resize_and_append.py",
+    ),
+    Fault(
+        "a file that was changed and given its old time is taken for the one before",
+        "stores/file_version.py",
+        "-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}",
+        "-{status.st_mtime_ns:x}",
+        "engine/test_indexes_that_are_remembered.py",
+    ),
+    # shards
+    Fault(
+        "bytes that chunks share are written over",
+        "engine/file_edit.py",
+        "    alone[:-1] &= ~shared\n    alone[1:] &= ~shared\n",
+        "",
+        "engine/test_strategies.py",
+    ),
+    Fault(
+        "bytes that a later chunk shares are written over",
+        "engine/file_edit.py",
+        "    alone[:-1] &= ~shared\n",
+        "",
+        "engine/test_strategies.py",
+    ),
+    Fault(
+        "bytes that an earlier chunk shares are written over",
+        "engine/file_edit.py",
+        "    alone[1:] &= ~shared\n",
+        "",
+        "engine/test_strategies.py",
+    ),
+    Fault(
+        "bytes that a chunk before the one before shares are written over",
+        "engine/file_edit.py",
+        "np.maximum.accumulate(offsets + lengths) if len(order) else offsets",
+        "offsets + lengths",
+        "engine/test_strategies.py",
+    ),
+    Fault(
+        "shards of which chunks become empty keep all of their bytes",
+        "engine/file_edit.py",
+        "bool(edit.appended or edit.moved)",
+        "bool(edit.appended)",
+        "engine/test_strategies.py",
+    ),
+    Fault(
+        "the index of a shard in a shard is not checked",
+        "codecs/sharding_indexed.py",
+        "index = prepared.layout.checked_index_of(data)",
+        "index = prepared.layout.index_of(data)",
+        "crash/test_what_says_it_was_cut_off.py",
+    ),
+    Fault(
+        "the index of a shard in a shard is taken for that of the one around",
+        "sharding/layout.py",
+        "if self.is_chunk is not None and not",
+        "if False and not",
+        "crash/test_what_says_it_was_cut_off.py",
+    ),
+    Fault(
+        "entries of an index that cannot be its shard's are believed: files",
+        "engine/locate.py",
+        "    layout.check(index, file.size, file.read)\n    return index, encoded",
+        "    return index, encoded",
+        "engine/test_partial_writes.py crash/test_what_says_it_was_cut_off.py",
+    ),
+    Fault(
+        "entries of an index that cannot be its shard's are believed: other stores",
+        "engine/locate.py",
+        "            layout.check(index, reading.size, _Parts(store, key, reading.version).read)",
+        "            pass",
+        "crash/test_what_says_it_was_cut_off.py",
+    ),
+    Fault(
+        "entries of an index that cannot be its shard's are believed: verify",
+        "tools/checking/object_check.py",
+        "            layout.check(index, size, partial(_part, stored, version))",
+        "            pass",
+        "crash/test_what_says_it_was_cut_off.py",
+    ),
+    Fault(
+        "ranges that reach beyond the next ones are cut short",
+        "engine/locate.py",
+        "np.maximum.accumulate(sorted_starts + sizes[order])",
+        "sorted_starts + sizes[order]",
+        "engine/test_indexes_that_are_remembered.py",
+    ),
+    Fault(
+        "a chunk that overlaps one before the one before is not told of",
+        "tools/checking/index_check.py",
+        "reach = np.maximum.accumulate(ends)",
+        "reach = ends",
+        "engine/test_indexes_that_are_remembered.py",
+    ),
+    Fault(
+        "bytes that two chunks share count as unused",
+        "tools/checking/index_check.py",
+        "np.maximum.accumulate(ends)[:-1]",
+        "ends[:-1]",
+        "engine/test_indexes_that_are_remembered.py",
+    ),
+    Fault(
+        "chunks without checksums are read while they are written over",
+        "engine/read.py",
+        "if not source.layout.is_checked:",
+        "if False:",
+        "engine/test_strategies.py",
+    ),
+    Fault(
+        "a block of a chunk without checksum is read while it is written over",
+        "engine/read_block.py",
+        "(layout.is_checked or file.is_settled())",
+        "True",
+        "engine/test_strategies.py",
+    ),
+    Fault(
+        "ranges beyond the end are of two versions of a value",
+        "stores/object/store.py",
+        "if (reading.version, reading.size) == (version, size):",
+        "if reading.size == size:",
+        "stores/test_locks_and_versions.py",
+    ),
+    Fault(
+        "a chunk of the wrong length is found by decoding it only",
+        "tools/checking/chunk_check.py",
+        "if chain.encoded_size is not None and",
+        "if deep and chain.encoded_size is not None and",
+        "tools/test_verify_many_chunks.py",
+    ),
+    Fault(
+        "an inner chunk of the wrong length is found by decoding it only",
+        "tools/checking/object_check.py",
+        "        if chain.encoded_size is not None:",
+        "        if False:",
+        "tools/test_verify_many_chunks.py",
+    ),
+    # tools
+    Fault(
+        "repair that is to change nothing removes leftovers",
+        "tools/repair.py",
+        "if leftovers and not dry_run:",
+        "if leftovers:",
+        "crash/test_what_says_it_was_cut_off.py",
+    ),
+    Fault(
+        "verify does not tell of leftovers",
+        "tools/verify.py",
+        " + _leftovers(found)",
+        "",
+        "crash/test_what_says_it_was_cut_off.py",
+    ),
+    # values and documents
+    Fault(
+        "the sign of a zero is lost",
+        "codecs/chain.py",
+        'if array.dtype.kind in "OT":',
+        'if array.dtype.kind in "OTfc":',
+        "codecs/test_equals_fill.py",
+    ),
+    Fault(
+        "members of consolidated metadata have slashes around their paths: v3",
+        "metadata/v3.py",
+        'found = {path.strip("/"): node',
+        "found = {path: node",
+        "metadata/test_consolidated.py",
+    ),
+    Fault(
+        "members of consolidated metadata have slashes around their paths: v2",
+        "metadata/v2.py",
+        '{key.strip("/"): document',
+        "{key: document",
+        "metadata/test_consolidated.py",
+    ),
+    Fault(
+        "fill values of v1 are read as UTF-8",
+        "metadata/v1.py",
+        'fill_value.encode("latin-1", "replace")',
+        "fill_value.encode()",
+        "test_older_formats.py",
+    ),
+    Fault(
+        "fill values of v1 are written as UTF-8",
+        "metadata/v1.py",
+        '.decode("latin-1")',
+        '.decode("utf-8", "replace")',
+        "test_older_formats.py",
+    ),
+    Fault(
+        "text with NULs at its end equals no fill value",
+        "codecs/chain.py",
+        "corner: Any = (*(0,) * array.ndim, ...)",
+        "corner: Any = (0,) * array.ndim",
+        "codecs/test_equals_fill.py",
+    ),
+    Fault(
+        "bytes with NULs at their end are no fill value",
+        "data_types/raw_bytes.py",
+        "if len(data) > self.length:\n            problems.add",
+        "if len(data.rstrip(b'\\0')) != len(data) or len(data) > self.length:\n            problems.add",
+        "test_older_formats.py",
+    ),
+    Fault(
+        "of two faults one is an extension, and only that is told",
+        "json_document.py",
+        "self.unknown_extension and len(self.found) == 1",
+        "self.unknown_extension",
+        "metadata/test_documents.py",
+    ),
+    Fault(
+        "an entry of an archive reaches into the directory",
+        "stores/zip/directory.py",
+        "if stop > end:",
+        "if False:",
+        "stores/test_zip_records.py",
+    ),
+    Fault(
+        "a fragment lists the row behind the last one of its cell",
+        "vectors/format/fragment_index.py",
+        "listed.max() >= row_count",
+        "listed.max() > row_count",
+        "vectors/test_writers_that_meet.py",
+    ),
+    Fault(
+        "boxes read the cells around them",
+        "vectors/reading/answer.py",
+        "slack = 1e-6 if",
+        "slack = 0.3 if",
+        "vectors/test_writers_that_meet.py",
+    ),
+)
+
+
+def mutant_of(fault: Fault) -> Mutant:
+    """The fault in its file; raises where what it replaces is not there, once."""
+    file = ROOT / "src/zardine" / fault.file
+    text = file.read_text() if file.exists() else ""
+    if text.count(fault.old) != 1:
+        sys.exit(
+            f"known_mutants: {fault.old!r} is {text.count(fault.old)} times in {fault.file}, not once: "
+            f"put this fault into the code as it is now ({fault.about})"
+        )
+    line = text[: text.index(fault.old)].count("\n") + 1
+    return Mutant("known", file, line, fault.about, text.replace(fault.old, fault.new))
+
+
+def tests_of(fault: Fault) -> list[str]:
+    """The tests, as pytest has them."""
+    tests = [f"tests/{each}" for each in fault.tests.split()]
+    for each in tests:
+        if not (ROOT / each).exists():
+            sys.exit(f"known_mutants: {each} is not there any more; name the tests that find this: {fault.about}")
+    return tests
+
+
+def chosen(words: list[str]) -> Iterator[tuple[Mutant, list[str]]]:
+    """The faults in whose file or text one of the words is; all without words."""
+    for fault in FAULTS:
+        mutant, tests = mutant_of(fault), tests_of(fault)
+        if not words or any(word in f"{mutant}" for word in words):
+            yield mutant, tests
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("words", nargs="*", help="only faults in whose file or text one of these words is")
+    options = parser.parse_args()
+    faults = list(chosen(options.words))
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(options.jobs) as pool:
+        free = places(Path(folder), options.jobs)
+        place = free.get()
+        reason = place.failure(sorted({each for _, tests in faults for each in tests}), 1800)
+        if reason is not None:
+            print(f"known_mutants: the tests fail as the code is: {reason}")
+            return 1
+        free.put(place)
+        limit = 60 + 4 * (time.monotonic() - begin)
+
+        def attempt(case: tuple[Mutant, list[str]]) -> bool:
+            mutant, tests = case
+            place = free.get()
+            try:
+                finder = place.finder(mutant, tests, limit)
+            finally:
+                free.put(place)
+            told = "NOT FOUND" if finder is None else "found"
+            print(f"{told}: {mutant}\n    {finder or ' '.join(tests)}", flush=True)
+            return finder is not None
+
+        found = list(pool.map(attempt, faults))
+    print(f"known_mutants: {len(found)} tried, {found.count(False)} not found, {time.monotonic() - begin:.0f} s")
+    return int(not all(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
