@@ -138,8 +138,9 @@ def test_bytes_of_a_chunk_that_reaches_beyond_the_next_ones(row: int) -> None:
     assert edit.index.offsets[row] == (100 if row == 3 else 200)
 
 
-def test_a_chunk_without_checksum_that_is_just_being_written_over(tmp_path: Path) -> None:
-    """Who reads meanwhile reads again when it is whole; nothing else could tell."""
+@pytest.mark.parametrize("stop", [3000, 1024, 500])
+def test_a_chunk_without_checksum_that_is_just_being_written_over(stop: int, tmp_path: Path) -> None:
+    """Who reads meanwhile, it alone or with others, reads again when it is whole; nothing else could tell."""
     array = zardine.create_array(
         tmp_path,
         shape=(4096,),
@@ -165,7 +166,7 @@ def test_a_chunk_without_checksum_that_is_just_being_written_over(tmp_path: Path
 
     def read() -> None:
         half.wait(10)
-        found.append(zardine.open_array(tmp_path, mode="r")[:3000])
+        found.append(zardine.open_array(tmp_path, mode="r")[:stop])
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -174,6 +175,7 @@ def test_a_chunk_without_checksum_that_is_just_being_written_over(tmp_path: Path
         array[:1024] = 2
     reader.join()
     assert half.is_set()
+    assert len(found[0]) == stop
     assert np.unique(found[0][:1024]).tolist() in ([1], [2])
     assert (found[0][1024:] == 1).all()
 

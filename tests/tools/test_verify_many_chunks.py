@@ -90,6 +90,23 @@ def test_a_chunk_of_the_wrong_length_without_a_checksum() -> None:
             assert "4" in found[0].message
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.parametrize("damaged", [[0], [0, 2]])
+def test_objects_of_the_wrong_length_without_a_checksum(damaged: list[int], deep: bool, zarr_format: int) -> None:
+    """Chunks that are objects by themselves."""
+    store = MemoryStore()
+    array = zardine.create_array(
+        store, shape=(6,), chunks=(2,), dtype="u2", compressors=None, checksum=False, zarr_format=zarr_format
+    )
+    array[...] = [1, 2, 3, 4, 5, 6]
+    for stored in (b"", b"123", b"12345"):
+        for number in damaged:
+            store.set(f"c/{number}" if zarr_format == 3 else f"{number}", stored)
+        found = zardine.verify(store, deep=deep).faults
+        assert [(each.kind, each.chunk) for each in found] == [("chunk", (number,)) for number in damaged]
+
+
 def _index_bytes(index: Any, layout: Any) -> bytes:
     from zardine.sharding.index import encode_index
 
