@@ -154,6 +154,7 @@ def install() -> None:
 
 
 def give_helpers(copies: dict[str, ModuleType]) -> None:
+    """Private functions that tests build their hierarchies with, made of the public one and of documents."""
     from zardine.api.open import open as open_node
     from zardine.metadata.formats import to_documents
     from zardine.metadata.node_names import join_path
