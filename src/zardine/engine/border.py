@@ -23,7 +23,8 @@ from zardine.chunk_grids import Axis
 from zardine.engine.freshness import has_shape
 from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each
-from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan
+from zardine.indexing.block import BlockPlan
+from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 from zardine.settings import thread_count
 from zardine.stores.base import Version
 
@@ -63,10 +64,12 @@ def settle(source: ArraySource, changes: Iterable[Change | HeldChange]) -> dict[
     return settled
 
 
-def border_parts(source: ArraySource, plan: ChunkPlan) -> Iterator[GridPart]:
+def border_parts(source: ArraySource, plan: ChunkPlan) -> Iterator[ObjectPart]:
     """Where a plan takes all that lies in the array of the last chunks of an axis, and these reach beyond it."""
-    if not isinstance(plan, GridPlan):
+    if isinstance(plan, PointPlan):
         return iter(())
+    if isinstance(plan, BlockPlan):
+        return plan.parts() if plan.counts == plan.valid != plan.extents else iter(())
     axes = zip(source.layout.grids.objects, plan.axes, plan.groups, strict=True)
     cut = [
         number

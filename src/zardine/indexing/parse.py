@@ -156,16 +156,17 @@ def parse_vindex(selection: object, shape: tuple[int, ...]) -> PointSelection:
 
 
 def parse_block_of_elements(selection: object, shape: tuple[int, ...]) -> Block | None:
-    """Return the block that a tuple of Python integers and slices of step 1 means, one for each axis.
+    """Return the block that Python integers and slices of step 1 mean, one for each axis.
 
     ``None`` for all else, also for what is empty or out of bounds: :func:`parse_any` takes that, or says what is wrong.
     """
-    if type(selection) is not tuple or len(selection) != len(shape):
+    items = selection if type(selection) is tuple else (selection,)
+    if len(items) != len(shape):
         return None
     starts: list[int] = []
     counts: list[int] = []
     dropped: list[slice | int] | None = None if shape else []
-    for axis, (item, length) in enumerate(zip(selection, shape, strict=True)):
+    for axis, (item, length) in enumerate(zip(items, shape, strict=True)):
         if type(item) is slice:
             try:
                 start, stop, step = item.indices(length)
