@@ -14,6 +14,7 @@ from types import GenericAlias, ModuleType
 from typing import Any
 
 import zardine
+from zardine.creation import options
 
 _TABLE = Path(__file__).with_name("signatures.txt")
 _MODULES = ("zardine", "zardine.storage", "zardine.codecs", "zardine.registry", "zardine.vectors")
@@ -86,6 +87,27 @@ def _default(value: Any) -> str:
 
 def test_public_interface() -> None:
     assert list(public_interface()) == _TABLE.read_text().splitlines()
+
+
+def test_options_that_are_handed_on_are_those_of_the_function_that_gets_them() -> None:
+    def names(function: Any) -> set[str]:
+        return set(inspect.signature(function).parameters)
+
+    assert names(zardine.create_array) - {"store", "name"} == options.ArrayOptions.__optional_keys__
+    for kind, function in (
+        (options.GroupArrayOptions, zardine.Group.create_array),
+        (options.RequiredOptions, zardine.create_array),
+        (options.FilledOptions, zardine.Group.create_array),
+        (options.LikeInGroupOptions, zardine.create_array),
+        (options.CopyOptions, zardine.from_array),
+        (options.CreateAnywhereOptions, zardine.create),
+        (options.ArrayOfDataOptions, zardine.create),
+        (options.OpenArrayOptions, zardine.create),
+        (options.GroupOptions, zardine.create_group),
+        (options.OpenGroupOptions, zardine.open_group),
+    ):
+        assert kind.__optional_keys__ <= names(function), kind
+    assert names(zardine.Group.create_array) - {"self", "name"} == options.GroupArrayOptions.__optional_keys__
 
 
 def test_every_public_name_of_zarr_python_is_here() -> None:

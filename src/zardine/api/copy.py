@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
+from zardine.creation.options import CopyOptions
 from zardine.errors import ContainsArrayError, ContainsGroupError
 from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import find_place, is_within, read_value, same_place
@@ -27,7 +28,7 @@ def copy(
     log: Log = None,
     if_exists: str = "raise",
     dry_run: bool = False,
-    **create_kwargs: Any,
+    **create_kwargs: Unpack[CopyOptions],
 ) -> tuple[int, int, int]:
     """Copy an array, or a group and all below it, into the group ``dest``.
 
@@ -64,7 +65,16 @@ def copy(
     return totals[0], totals[1], totals[2]
 
 
-def copy_all(source: Any, dest: Group, shallow: bool = False, **kwargs: Any) -> tuple[int, int, int]:
+class CopyAllOptions(CopyOptions, total=False):
+    """What :func:`copy_all` passes to :func:`copy`."""
+
+    without_attrs: bool
+    log: Log
+    if_exists: str
+    dry_run: bool
+
+
+def copy_all(source: Any, dest: Group, shallow: bool = False, **kwargs: Unpack[CopyAllOptions]) -> tuple[int, int, int]:
     """Copy all members of the group ``source`` into the group ``dest``; takes what :func:`copy` takes."""
     _check_group(source, "source")
     _check_group(dest, "dest")

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
+from zardine.creation.options import (
+    ArrayOfDataOptions,
+    ChunksLike,
+    CodecLike,
+    CodecsLike,
+    CreateAnywhereOptions,
+    DTypeLike,
+    KeyEncodingLike,
+    ShapeLike,
+    ShardsLike,
+)
 from zardine.creation.v3 import DEFAULT, new_array_metadata, parse_shape
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.errors import UnsupportedError
@@ -31,39 +43,39 @@ from zardine.stores.resolve import Mode, StoreLike
 
 @with_hints
 def create(
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     *,
-    chunks: Any = None,
-    dtype: Any = None,
-    compressor: Any = "auto",
-    fill_value: Any = DEFAULT,
+    chunks: ChunksLike = None,
+    dtype: DTypeLike | None = None,
+    compressor: CodecsLike = "auto",
+    fill_value: object = DEFAULT,
     order: str | None = None,
     store: StoreLike = None,
-    synchronizer: Any = None,
+    synchronizer: object = None,
     overwrite: bool = False,
     path: str | None = None,
     chunk_store: StoreLike = None,
-    filters: Any = None,
+    filters: CodecsLike = None,
     cache_metadata: bool | None = None,
     cache_attrs: bool | None = None,
     read_only: bool | None = None,
-    object_codec: Any = None,
+    object_codec: CodecLike | None = None,
     dimension_separator: str | None = None,
     write_empty_chunks: bool | None = None,
     zarr_format: int | None = None,
-    meta_array: Any = None,
+    meta_array: object = None,
     attributes: Mapping[str, Any] | None = None,
-    chunk_shape: Any = None,
-    chunk_key_encoding: Any = None,
-    codecs: Iterable[Any] | None = None,
+    chunk_shape: ChunksLike = None,
+    chunk_key_encoding: KeyEncodingLike = None,
+    codecs: Iterable[CodecLike] | None = None,
     dimension_names: Iterable[str | None] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     config: ArrayConfigLike = None,
     mode: Mode | None = None,
-    data: Any = None,
-    shards: Any = None,
-    compressors: Any = "auto",
-    serializer: Any = "auto",
+    data: npt.ArrayLike | None = None,
+    shards: ShardsLike = None,
+    compressors: CodecsLike = "auto",
+    serializer: CodecLike = "auto",
     checksum: bool | None = None,
 ) -> Array:
     """Create an array; :func:`create_array` says the same in fewer words.
@@ -98,12 +110,12 @@ def create(
         chunk_key_encoding = ("v2", dimension_separator)
     if object_codec is not None:
         filters = [object_codec, *([] if filters is None else filters if isinstance(filters, Iterable) else [filters])]
-    if data is not None:
-        data = as_values(data)
-        shape = data.shape if shape is None else shape
-        dtype = _dtype_for(data) if dtype is None else dtype
-        if parse_shape(shape) != tuple(data.shape):
-            raise ValueError(f"data has shape {tuple(data.shape)}, and shape={shape} was asked for: leave out shape")
+    values = None if data is None else as_values(data)
+    if values is not None:
+        shape = values.shape if shape is None else shape
+        dtype = _dtype_for(values) if dtype is None else dtype
+        if parse_shape(shape) != tuple(values.shape):
+            raise ValueError(f"data has shape {tuple(values.shape)}, and shape={shape} was asked for: leave out shape")
     if shape is None:
         raise ValueError("shape is missing: an array needs a shape, or data that has one")
     if chunks is not None and chunk_shape is not None:
@@ -138,14 +150,14 @@ def create(
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=metadata.zarr_format)
     overwrite = mode == "w" or (overwrite and mode != "w-")  # "w-" is never talked out of keeping what is there
     if overwrite:
-        check_source_stays(data, found, inner)
+        check_source_stays(values, found, inner)
     made = store_new_array(found, inner, metadata, settings, overwrite=overwrite)
-    if data is not None:
-        copy_values(data, made)
+    if values is not None:
+        copy_values(values, made)
     return Array(found.with_read_only(True), inner, metadata, settings) if read_only else made
 
 
-def array(data: Any, **kwargs: Any) -> Array:
+def array(data: npt.ArrayLike, **kwargs: Unpack[ArrayOfDataOptions]) -> Array:
     """Create an array that holds ``data``; ``kwargs`` are those of :func:`create`."""
     if isinstance(data, Array) and not kwargs.keys() - {"store", "path", "overwrite"}:
         return from_array(
@@ -157,22 +169,22 @@ def array(data: Any, **kwargs: Any) -> Array:
     return create(data=data, **kwargs)
 
 
-def empty(shape: Any, **kwargs: Any) -> Array:
+def empty(shape: ShapeLike, **kwargs: Unpack[CreateAnywhereOptions]) -> Array:
     """Create an array of the default fill value."""
     return create(shape, **kwargs)
 
 
-def zeros(shape: Any, **kwargs: Any) -> Array:
+def zeros(shape: ShapeLike, **kwargs: Unpack[CreateAnywhereOptions]) -> Array:
     """Create an array of fill value 0, or what ``numpy.zeros`` holds for the dtype: false, the empty string."""
     return create(shape, fill_value=plain_fill(np.zeros, kwargs.get("dtype")), **kwargs)
 
 
-def ones(shape: Any, **kwargs: Any) -> Array:
+def ones(shape: ShapeLike, **kwargs: Unpack[CreateAnywhereOptions]) -> Array:
     """Create an array of fill value 1, or what ``numpy.ones`` holds for the dtype."""
     return create(shape, fill_value=plain_fill(np.ones, kwargs.get("dtype")), **kwargs)
 
 
-def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
+def full(shape: Any, fill_value: object, **kwargs: Unpack[CreateAnywhereOptions]) -> Array:
     """Create an array of ``fill_value``."""
     return create(shape, fill_value=fill_value, **kwargs)
 

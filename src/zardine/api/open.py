@@ -9,9 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any
+from typing import Any, Unpack
+
+import numpy.typing as npt
 
 from zardine.api.create import create
+from zardine.creation.options import OpenArrayOptions, OpenGroupOptions, OpenLikeOptions, OpenOptions
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_opened
 from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError, ZarrUserWarning
@@ -45,7 +48,7 @@ def open(
     path: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     config: ArrayConfigLike = None,
-    **kwargs: Any,
+    **kwargs: Unpack[OpenOptions],
 ) -> Array | Group:
     """Open the array or group at ``store`` (and ``path`` in it).
 
@@ -56,22 +59,23 @@ def open(
     """
     check_format(zarr_format)
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
-    if "shape" in kwargs or kwargs.get("data") is not None:
-        return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **kwargs)
+    options: dict[str, Any] = dict(kwargs)
+    if "shape" in options or options.get("data") is not None:
+        return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **options)
     seen: dict[str, Version | None] = {}
-    wanted = kwargs.get("use_consolidated") is not False
+    wanted = options.get("use_consolidated") is not False
     node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format, seen=seen, consolidated=wanted)
     if isinstance(node, ArrayMetadata):
-        _check_arguments(kwargs, open_array)
+        _check_arguments(options, open_array)
         _warn_of_two(found, inner, node, zarr_format)
         return _opened(Array(found, inner, node, parse_array_config(config)), seen)
     if config is not None:
         raise TypeError(f"config says how an array is read and written, and {describe(found, inner)} is a group")
     try:
         if mode in ("w", "w-"):
-            return open_group(found, path=inner, mode=mode, zarr_format=zarr_format, **kwargs)
-        _check_arguments(kwargs, open_group)
-        how = {name: kwargs.get(name) for name in ("attributes", "use_consolidated")}
+            return open_group(found, path=inner, mode=mode, zarr_format=zarr_format, **options)
+        _check_arguments(options, open_group)
+        how: dict[str, Any] = {name: options.get(name) for name in ("attributes", "use_consolidated")}
         creating = store is None or how["attributes"] is not None
         return _open_found_group(found, inner, node, mode or ("a" if creating else "r+"), zarr_format, **how)
     except GroupNotFoundError as error:
@@ -89,7 +93,7 @@ def open_array(
     storage_options: Mapping[str, Any] | None = None,
     config: ArrayConfigLike = None,
     mode: Mode | None = None,
-    **kwargs: Any,
+    **kwargs: Unpack[OpenArrayOptions],
 ) -> Array:
     """Open an array; with ``mode`` ``"a"`` (the default), ``"w"`` or ``"w-"`` and a ``shape``, create it.
 
@@ -104,8 +108,8 @@ def open_array(
     if mode in ("w", "w-"):
         if not creating:
             raise TypeError(f"mode {mode!r} creates an array: give its shape and dtype, or data")
-        kwargs = {**kwargs, "overwrite": mode == "w", "zarr_format": zarr_format}
-        return create(store=found, path=inner, config=settings, **kwargs)
+        kwargs["overwrite"] = mode == "w"
+        return create(store=found, path=inner, config=settings, zarr_format=zarr_format, **kwargs)
     seen: dict[str, Version | None] = {}
     node = find_node(found, inner, zarr_format, expected="array", seen=seen)
     if isinstance(node, ArrayMetadata) and not kwargs.get("overwrite"):
@@ -126,12 +130,12 @@ def open_group(
     *,
     mode: Mode | None = "a",
     cache_attrs: bool | None = None,
-    synchronizer: Any = None,
+    synchronizer: object = None,
     path: str | None = None,
     chunk_store: StoreLike = None,
     storage_options: Mapping[str, Any] | None = None,
     zarr_format: int | None = None,
-    meta_array: Any = None,
+    meta_array: object = None,
     attributes: Mapping[str, Any] | None = None,
     use_consolidated: bool | None = None,
 ) -> Group:
@@ -191,22 +195,27 @@ def _open_found_group(
     return Group(found, inner, metadata)
 
 
-def open_consolidated(store: StoreLike, *, use_consolidated: bool = True, mode: Mode = "r+", **kwargs: Any) -> Group:
+def open_consolidated(
+    store: StoreLike, *, use_consolidated: bool = True, mode: Mode = "r+", **kwargs: Unpack[OpenGroupOptions]
+) -> Group:
     """Open a group whose metadata is consolidated. Raises ``ValueError`` where it is not."""
     if use_consolidated is not True:
         raise TypeError("open_consolidated is for use_consolidated=True; use open_group for anything else")
     return open_group(store, mode=mode, use_consolidated=True, **kwargs)
 
 
-def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+def open_like(
+    a: npt.ArrayLike, path: str, *, zarr_format: int | None = None, **kwargs: Unpack[OpenLikeOptions]
+) -> Array:
     """Open the array at ``path``, or create it there like ``a``.
 
     ``path`` is a path in ``store`` if that is given, else a store itself. ``mode`` is that of :func:`open_array`, by
     default ``"a"``; the other ``kwargs`` are those of :func:`create_array`. ``zarr_format`` is that of what is opened
     or created: if it is left out, any is opened, and the default one (see ``default_zarr_format``) created.
     """
-    mode = kwargs.pop("mode", None)
-    store, inner = kwargs.pop("store", None), path
+    options: dict[str, Any] = dict(kwargs)
+    mode = options.pop("mode", None)
+    store, inner = options.pop("store", None), path
     if store is None:
         store, inner = path, ""
     if mode not in ("w", "w-"):
@@ -216,8 +225,8 @@ def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: An
             if mode in ("r", "r+"):
                 raise
     if mode in ("w", "w-"):
-        kwargs["overwrite"] = mode == "w"
-    return create_like(store, a, name=inner, zarr_format=format_of_new(zarr_format), **kwargs)
+        options["overwrite"] = mode == "w"
+    return create_like(store, a, name=inner, zarr_format=format_of_new(zarr_format), **options)
 
 
 def group(
@@ -226,10 +235,10 @@ def group(
     overwrite: bool = False,
     chunk_store: StoreLike = None,
     cache_attrs: bool | None = None,
-    synchronizer: Any = None,
+    synchronizer: object = None,
     path: str | None = None,
     zarr_format: int | None = None,
-    meta_array: Any = None,
+    meta_array: object = None,
     attributes: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Group:

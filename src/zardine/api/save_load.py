@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
+
+import numpy.typing as npt
 
 from zardine.api.open import open
+from zardine.creation.options import SaveOptions
 from zardine.hierarchy.place import find_place
 from zardine.metadata.formats import check_format
 from zardine.nodes.array import Array
@@ -16,12 +19,12 @@ from zardine.stores.resolve import StoreLike
 
 def save_array(
     store: StoreLike,
-    arr: Any,
+    arr: npt.ArrayLike,
     *,
     zarr_format: int | None = None,
     path: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    **kwargs: Any,
+    **kwargs: Unpack[SaveOptions],
 ) -> None:
     """Store ``arr`` as an array; ``kwargs`` are those of :func:`zardine.create_array`.
 
@@ -29,19 +32,20 @@ def save_array(
     """
     if not hasattr(arr, "__array__"):
         raise TypeError(f"save_array takes an array, not {type(arr).__name__}: make it one with numpy.asarray")
-    mode = kwargs.pop("mode", None)
+    options: dict[str, Any] = dict(kwargs)
+    mode = options.pop("mode", None)
     if mode in ("w", "w-"):
-        kwargs["overwrite"] = mode == "w"
-    create_array(store, name=path, data=arr, zarr_format=zarr_format, storage_options=storage_options, **kwargs)
+        options["overwrite"] = mode == "w"
+    create_array(store, name=path, data=arr, zarr_format=zarr_format, storage_options=storage_options, **options)
 
 
 def save_group(
     store: StoreLike,
-    *args: Any,
+    *args: npt.ArrayLike,
     zarr_format: int | None = None,
     path: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    **kwargs: Any,
+    **kwargs: npt.ArrayLike,
 ) -> None:
     """Store several arrays in a group, replacing what is there.
 
@@ -66,11 +70,11 @@ def save_group(
 
 def save(
     store: StoreLike,
-    *args: Any,
+    *args: npt.ArrayLike,
     zarr_format: int | None = None,
     path: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    **kwargs: Any,
+    **kwargs: npt.ArrayLike,
 ) -> None:
     """Store one array as an array, several as a group; see :func:`save_array` and :func:`save_group`."""
     if len(args) == 1 and not kwargs:

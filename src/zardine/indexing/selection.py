@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Ints: TypeAlias = npt.NDArray[np.int64]
+
+AxisLike: TypeAlias = slice | EllipsisType | npt.ArrayLike
+"""What users write between square brackets for one axis: an integer, a slice, ``...``, a list, a mask, a field name."""
+
+SelectionLike: TypeAlias = AxisLike | tuple[AxisLike, ...]
+"""What users write between square brackets."""
 
 
 @dataclass(frozen=True, slots=True)

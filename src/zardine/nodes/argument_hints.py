@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -36,3 +36,21 @@ def with_hints(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return call
+
+
+def with_options_of(other: Callable[..., object]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let the signature of a function name the options of ``other``, to which it hands on its ``**options``.
+
+    Editors that read types see them in the ``Unpack[...]`` of these, all others, and ``help()``, in the signature.
+    """
+    options = [each for each in signature(other).parameters.values() if each.kind is Parameter.KEYWORD_ONLY]
+
+    def describe(function: Callable[P, R]) -> Callable[P, R]:
+        own = signature(function)
+        kept = [each for each in own.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        first = [each for each in kept if each.kind is not Parameter.KEYWORD_ONLY]
+        handed_on = [each for each in options if each.name not in own.parameters]
+        function.__signature__ = own.replace(parameters=[*first, *handed_on, *kept[len(first) :]])  # type: ignore[attr-defined]
+        return function
+
+    return describe

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.creation.attribute_conventions import MISSING, warn_of_missing_value
+from zardine.creation.options import ShapeLike
 from zardine.creation.v3 import parse_shape
 from zardine.data_types.numpy_types import AnyObject
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
@@ -38,7 +39,7 @@ from zardine.indexing.parse import (
     parse_vindex,
 )
 from zardine.indexing.plan import make_plan
-from zardine.indexing.selection import GridSelection, Selection
+from zardine.indexing.selection import GridSelection, Selection, SelectionLike
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.v2 import in_words_of_the_document
 from zardine.nodes.array_base import StoredFacts
@@ -150,13 +151,13 @@ class Array(StoredFacts):
     def _async_array(self) -> AsyncArray:  # xarray takes this way
         return self.async_array
 
-    def __class_getitem__(cls, item: Any) -> GenericAlias:
+    def __class_getitem__(cls, item: object) -> GenericAlias:
         """Return the class with parameters, for annotations."""
         return GenericAlias(cls, item)
 
     # reading
 
-    def __getitem__(self, selection: Any) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Any:
         source = self._source
         block = parse_block_of_elements(selection, source.layout.metadata.shape) if source.buffer is None else None
         found = None if block is None else read_block(source, block)
@@ -167,7 +168,7 @@ class Array(StoredFacts):
 
     def get_basic_selection(
         self,
-        selection: Any = ...,
+        selection: SelectionLike = ...,
         *,
         out: npt.NDArray[Any] | None = None,
         prototype: object = None,
@@ -177,30 +178,50 @@ class Array(StoredFacts):
         return self._get(parse_basic(selection, self.shape), out, fields)
 
     def get_orthogonal_selection(
-        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: Fields = None,
+        prototype: object = None,
     ) -> Any:
         """Elements at all combinations of integers, slices, lists and masks, one for each axis."""
         return self._get(parse_orthogonal(selection, self.shape), out, fields)
 
     def get_coordinate_selection(
-        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: Fields = None,
+        prototype: object = None,
     ) -> Any:
         """Elements at points: an integer array for each axis. The result has the shape of the coordinates."""
         return self._get(parse_coordinates(selection, self.shape), out, fields)
 
     def get_mask_selection(
-        self, mask: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+        self,
+        mask: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: Fields = None,
+        prototype: object = None,
     ) -> Any:
         """Elements where ``mask`` (of the array's shape) is true, in C order."""
         return self._get(parse_mask(mask, self.shape), out, fields)
 
     def get_block_selection(
-        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: Fields = None,
+        prototype: object = None,
     ) -> Any:
         """Whole stored objects (shards, or chunks) by their grid coordinates."""
         return self._get(parse_block(selection, self._source.layout.grids.objects), out, fields)
 
-    def get_point_selection(self, selection: Any, *, fields: Fields = None) -> Any:
+    def get_point_selection(self, selection: SelectionLike, *, fields: Fields = None) -> Any:
         """What :attr:`vindex` takes: points or a mask."""
         return self._get(parse_vindex(selection, self.shape), None, fields)
 
@@ -260,7 +281,7 @@ class Array(StoredFacts):
 
     # writing
 
-    def __setitem__(self, selection: Any, value: Any) -> None:
+    def __setitem__(self, selection: SelectionLike, value: object) -> None:
         source = self._source
         layout = source.layout
         chunks, shape = layout.blocks, layout.metadata.shape
@@ -275,34 +296,36 @@ class Array(StoredFacts):
         self._set(parse_any(selection, self.shape), value, fields)
 
     def set_basic_selection(
-        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write ``value`` (broadcast) to integers and slices."""
         self._set(parse_basic(selection, self.shape), value, fields)
 
     def set_orthogonal_selection(
-        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write ``value`` to all combinations of integers, slices, lists and masks, one for each axis."""
         self._set(parse_orthogonal(selection, self.shape), value, fields)
 
     def set_coordinate_selection(
-        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write ``value`` to points; of a point that is named twice, the last value stays."""
         self._set(parse_coordinates(selection, self.shape), value, fields)
 
-    def set_mask_selection(self, mask: Any, value: Any, *, fields: Fields = None, prototype: object = None) -> None:
+    def set_mask_selection(
+        self, mask: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
+    ) -> None:
         """Write ``value`` where ``mask`` is true."""
         self._set(parse_mask(mask, self.shape), value, fields)
 
     def set_block_selection(
-        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write whole stored objects (shards, or chunks)."""
         self._set(parse_block(selection, self._source.layout.grids.objects), value, fields)
 
-    def set_point_selection(self, selection: Any, value: Any, *, fields: Fields = None) -> None:
+    def set_point_selection(self, selection: SelectionLike, value: object, *, fields: Fields = None) -> None:
         """What :attr:`vindex` takes: points or a mask."""
         self._set(parse_vindex(selection, self.shape), value, fields)
 
@@ -327,7 +350,7 @@ class Array(StoredFacts):
 
     # changing
 
-    def resize(self, new_shape: int | tuple[int, ...], *, erase: bool = True) -> None:
+    def resize(self, new_shape: ShapeLike, *, erase: bool = True) -> None:
         """Change the shape; the number of axes stays.
 
         Growing shows the fill value in the new region. Shrinking erases what falls outside: stored objects wholly

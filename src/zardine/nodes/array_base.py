@@ -12,6 +12,7 @@ import numpy as np
 from zardine.codecs.base import ArrayBytesCodec, Codec
 from zardine.codecs.chain import ChainParts, split_chain
 from zardine.codecs.sharding_indexed import ShardingCodec
+from zardine.creation.options import ShapeLike
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.source import ArraySource
 from zardine.engine.stored import count_stored_chunks, stored_keys
@@ -225,11 +226,11 @@ class StoredFacts(ArrayFacts, ABC):
         return self.metadata.shape
 
     @shape.setter
-    def shape(self, value: tuple[int, ...]) -> None:
+    def shape(self, value: ShapeLike) -> None:
         self.resize(value)
 
     @abstractmethod
-    def resize(self, new_shape: int | tuple[int, ...], *, erase: bool = True) -> None:
+    def resize(self, new_shape: ShapeLike, *, erase: bool = True) -> None:
         """Change the shape."""
 
     @property

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from types import GenericAlias, TracebackType
-from typing import Any, Literal, ParamSpec, Self, TypeVar
+from typing import Any, Literal, ParamSpec, Self, TypeVar, Unpack
 
 import numpy.typing as npt
 
+from zardine.creation.options import (
+    FilledOptions,
+    GroupArrayOptions,
+    GroupOptions,
+    LikeInGroupOptions,
+    RequireArrayOptions,
+    ShapeLike,
+)
 from zardine.engine.array_config import ArrayConfigLike
 from zardine.engine.source import ArraySource
+from zardine.indexing.selection import SelectionLike
 from zardine.json_document import JSON
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import NodeMetadata
@@ -26,6 +35,7 @@ from zardine.nodes.group import Group
 from zardine.public_names import public
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
+from zardine.stores.resolve import StoreLike
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -48,12 +58,12 @@ class AsyncArray(ArrayFacts):
     def __init__(self, array: Array) -> None:
         self._array = array
 
-    def __class_getitem__(cls, item: Any) -> GenericAlias:
+    def __class_getitem__(cls, item: object) -> GenericAlias:
         """Return the class with parameters, for annotations."""
         return GenericAlias(cls, item)
 
     @classmethod
-    async def open(cls, store: Any, **kwargs: Any) -> AsyncArray:
+    async def open(cls, store: StoreLike, **kwargs: Any) -> AsyncArray:
         """Open a stored array."""
         return cls(await in_thread(Array.open, store, **kwargs))
 
@@ -109,13 +119,13 @@ class AsyncArray(ArrayFacts):
 
     # reading
 
-    async def getitem(self, selection: Any, *, prototype: object = None) -> Any:
+    async def getitem(self, selection: SelectionLike, *, prototype: object = None) -> Any:
         """Read what ``array[selection]`` gives."""
         return await in_thread(self._array.__getitem__, selection)
 
     async def get_basic_selection(
         self,
-        selection: Any = ...,
+        selection: SelectionLike = ...,
         *,
         out: npt.NDArray[Any] | None = None,
         prototype: object = None,
@@ -125,70 +135,90 @@ class AsyncArray(ArrayFacts):
         return await in_thread(self._array.get_basic_selection, selection, out=out, fields=fields)
 
     async def get_orthogonal_selection(
-        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: Fields = None,
+        prototype: object = None,
     ) -> Any:
         """See :meth:`zardine.Array.get_orthogonal_selection`."""
         return await in_thread(self._array.get_orthogonal_selection, selection, out=out, fields=fields)
 
     async def get_coordinate_selection(
-        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: Fields = None,
+        prototype: object = None,
     ) -> Any:
         """See :meth:`zardine.Array.get_coordinate_selection`."""
         return await in_thread(self._array.get_coordinate_selection, selection, out=out, fields=fields)
 
     async def get_mask_selection(
-        self, mask: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+        self,
+        mask: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: Fields = None,
+        prototype: object = None,
     ) -> Any:
         """See :meth:`zardine.Array.get_mask_selection`."""
         return await in_thread(self._array.get_mask_selection, mask, out=out, fields=fields)
 
     async def get_block_selection(
-        self, selection: Any, *, out: npt.NDArray[Any] | None = None, fields: Fields = None, prototype: object = None
+        self,
+        selection: SelectionLike,
+        *,
+        out: npt.NDArray[Any] | None = None,
+        fields: Fields = None,
+        prototype: object = None,
     ) -> Any:
         """See :meth:`zardine.Array.get_block_selection`."""
         return await in_thread(self._array.get_block_selection, selection, out=out, fields=fields)
 
-    async def get_point_selection(self, selection: Any, *, fields: Fields = None) -> Any:
+    async def get_point_selection(self, selection: SelectionLike, *, fields: Fields = None) -> Any:
         """See :meth:`zardine.Array.get_point_selection`."""
         return await in_thread(self._array.get_point_selection, selection, fields=fields)
 
     # writing
 
-    async def setitem(self, selection: Any, value: Any, prototype: object = None) -> None:
+    async def setitem(self, selection: SelectionLike, value: object, prototype: object = None) -> None:
         """Write as ``array[selection] = value`` does."""
         await in_thread(self._array.__setitem__, selection, value)
 
     async def set_basic_selection(
-        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """See :meth:`zardine.Array.set_basic_selection`."""
         await in_thread(self._array.set_basic_selection, selection, value, fields=fields)
 
     async def set_orthogonal_selection(
-        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """See :meth:`zardine.Array.set_orthogonal_selection`."""
         await in_thread(self._array.set_orthogonal_selection, selection, value, fields=fields)
 
     async def set_coordinate_selection(
-        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """See :meth:`zardine.Array.set_coordinate_selection`."""
         await in_thread(self._array.set_coordinate_selection, selection, value, fields=fields)
 
     async def set_mask_selection(
-        self, mask: Any, value: Any, *, fields: Fields = None, prototype: object = None
+        self, mask: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """See :meth:`zardine.Array.set_mask_selection`."""
         await in_thread(self._array.set_mask_selection, mask, value, fields=fields)
 
     async def set_block_selection(
-        self, selection: Any, value: Any, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """See :meth:`zardine.Array.set_block_selection`."""
         await in_thread(self._array.set_block_selection, selection, value, fields=fields)
 
-    async def set_point_selection(self, selection: Any, value: Any, *, fields: Fields = None) -> None:
+    async def set_point_selection(self, selection: SelectionLike, value: object, *, fields: Fields = None) -> None:
         """See :meth:`zardine.Array.set_point_selection`."""
         await in_thread(self._array.set_point_selection, selection, value, fields=fields)
 
@@ -198,7 +228,7 @@ class AsyncArray(ArrayFacts):
 
     # changing
 
-    async def resize(self, new_shape: int | tuple[int, ...], delete_outside_chunks: bool = True) -> None:
+    async def resize(self, new_shape: ShapeLike, delete_outside_chunks: bool = True) -> None:
         """See :meth:`zardine.Array.resize`, whose ``erase`` is ``delete_outside_chunks``."""
         await in_thread(self._array.resize, new_shape, erase=delete_outside_chunks)
 
@@ -250,11 +280,11 @@ class AsyncOIndex:
 
     array: AsyncArray
 
-    async def getitem(self, selection: Any) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Any:
         """Read what ``array.oindex[selection]`` gives."""
         return await in_thread(self.array._array.oindex.__getitem__, selection)
 
-    async def setitem(self, selection: Any, value: Any) -> None:
+    async def setitem(self, selection: SelectionLike, value: object) -> None:
         """Write as ``array.oindex[selection] = value`` does."""
         await in_thread(self.array._array.oindex.__setitem__, selection, value)
 
@@ -265,11 +295,11 @@ class AsyncVIndex:
 
     array: AsyncArray
 
-    async def getitem(self, selection: Any) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Any:
         """Read what ``array.vindex[selection]`` gives."""
         return await in_thread(self.array._array.vindex.__getitem__, selection)
 
-    async def setitem(self, selection: Any, value: Any) -> None:
+    async def setitem(self, selection: SelectionLike, value: object) -> None:
         """Write as ``array.vindex[selection] = value`` does."""
         await in_thread(self.array._array.vindex.__setitem__, selection, value)
 
@@ -280,11 +310,11 @@ class AsyncBlockIndex:
 
     array: AsyncArray
 
-    async def getitem(self, selection: Any) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Any:
         """Read what ``array.blocks[selection]`` gives."""
         return await in_thread(self.array._array.blocks.__getitem__, selection)
 
-    async def setitem(self, selection: Any, value: Any) -> None:
+    async def setitem(self, selection: SelectionLike, value: object) -> None:
         """Write as ``array.blocks[selection] = value`` does."""
         await in_thread(self.array._array.blocks.__setitem__, selection, value)
 
@@ -329,12 +359,12 @@ class AsyncGroup:
         self._group = group
 
     @classmethod
-    async def open(cls, store: Any, zarr_format: int | None = None, **kwargs: Any) -> AsyncGroup:
+    async def open(cls, store: StoreLike, zarr_format: int | None = None, **kwargs: Any) -> AsyncGroup:
         """Open a stored group."""
         return cls(await in_thread(Group.open, store, zarr_format, **kwargs))
 
     @classmethod
-    async def from_store(cls, store: Any, **kwargs: Any) -> AsyncGroup:
+    async def from_store(cls, store: StoreLike, **kwargs: Any) -> AsyncGroup:
         """Create a group at ``store``; takes what :meth:`zardine.Group.from_store` takes."""
         return cls(await in_thread(Group.from_store, store, **kwargs))
 
@@ -401,7 +431,7 @@ class AsyncGroup:
         """Return what ``group[path]`` gives."""
         return as_async(await in_thread(self._group.__getitem__, path))
 
-    async def get(self, path: str, default: Any = None) -> Any:
+    async def get(self, path: str, default: object = None) -> Any:
         """Return what ``group.get(path, default)`` gives."""
         node = await in_thread(self._group.get, path, default)
         return as_async(node) if isinstance(node, (Array, Group)) else node
@@ -491,7 +521,7 @@ class AsyncGroup:
 
     # changing
 
-    async def setitem(self, key: str, value: Any) -> None:
+    async def setitem(self, key: str, value: npt.ArrayLike) -> None:
         """Store as ``group[key] = value`` does."""
         await in_thread(self._group.__setitem__, key, value)
 
@@ -499,20 +529,20 @@ class AsyncGroup:
         """Erase as ``del group[key]`` does."""
         await in_thread(self._group.__delitem__, key)
 
-    async def create_array(self, name: str, **kwargs: Any) -> AsyncArray:
+    async def create_array(self, name: str, **kwargs: Unpack[GroupArrayOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.create_array`."""
         return AsyncArray(await in_thread(self._group.create_array, name, **kwargs))
 
     create = create_array
     create_dataset = create_array
 
-    async def require_array(self, name: str, *, shape: Any, **kwargs: Any) -> AsyncArray:
+    async def require_array(self, name: str, *, shape: ShapeLike, **kwargs: Unpack[RequireArrayOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.require_array`."""
         return AsyncArray(await in_thread(self._group.require_array, name, shape=shape, **kwargs))
 
     require_dataset = require_array
 
-    async def create_group(self, name: str, **kwargs: Any) -> AsyncGroup:
+    async def create_group(self, name: str, **kwargs: Unpack[GroupOptions]) -> AsyncGroup:
         """See :meth:`zardine.Group.create_group`."""
         return AsyncGroup(await in_thread(self._group.create_group, name, **kwargs))
 
@@ -531,35 +561,35 @@ class AsyncGroup:
         for path, node in await in_thread(lambda: list(self._group.create_hierarchy(nodes, overwrite=overwrite))):
             yield path, as_async(node)
 
-    async def zeros(self, *, name: str, shape: Any, **kwargs: Any) -> AsyncArray:
+    async def zeros(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.zeros`."""
         return AsyncArray(await in_thread(self._group.zeros, name=name, shape=shape, **kwargs))
 
-    async def ones(self, *, name: str, shape: Any, **kwargs: Any) -> AsyncArray:
+    async def ones(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.ones`."""
         return AsyncArray(await in_thread(self._group.ones, name=name, shape=shape, **kwargs))
 
-    async def empty(self, *, name: str, shape: Any, **kwargs: Any) -> AsyncArray:
+    async def empty(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.empty`."""
         return AsyncArray(await in_thread(self._group.empty, name=name, shape=shape, **kwargs))
 
-    async def full(self, *, name: str, shape: Any, fill_value: Any, **kwargs: Any) -> AsyncArray:
+    async def full(self, *, name: str, shape: Any, fill_value: object, **kwargs: Any) -> AsyncArray:
         """See :meth:`zardine.Group.full`."""
         return AsyncArray(await in_thread(self._group.full, name=name, shape=shape, fill_value=fill_value, **kwargs))
 
-    async def zeros_like(self, *, name: str, data: Any, **kwargs: Any) -> AsyncArray:
+    async def zeros_like(self, *, name: str, data: object, **kwargs: Unpack[LikeInGroupOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.zeros_like`."""
         return AsyncArray(await in_thread(self._group.zeros_like, name=name, data=as_sync(data), **kwargs))
 
-    async def ones_like(self, *, name: str, data: Any, **kwargs: Any) -> AsyncArray:
+    async def ones_like(self, *, name: str, data: object, **kwargs: Unpack[LikeInGroupOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.ones_like`."""
         return AsyncArray(await in_thread(self._group.ones_like, name=name, data=as_sync(data), **kwargs))
 
-    async def empty_like(self, *, name: str, data: Any, **kwargs: Any) -> AsyncArray:
+    async def empty_like(self, *, name: str, data: object, **kwargs: Unpack[LikeInGroupOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.empty_like`."""
         return AsyncArray(await in_thread(self._group.empty_like, name=name, data=as_sync(data), **kwargs))
 
-    async def full_like(self, *, name: str, data: Any, **kwargs: Any) -> AsyncArray:
+    async def full_like(self, *, name: str, data: object, **kwargs: Unpack[LikeInGroupOptions]) -> AsyncArray:
         """See :meth:`zardine.Group.full_like`."""
         return AsyncArray(await in_thread(self._group.full_like, name=name, data=as_sync(data), **kwargs))
 
@@ -587,7 +617,7 @@ def as_async(node: Array | Group) -> AsyncArray | AsyncGroup:
     return AsyncArray(node) if isinstance(node, Array) else AsyncGroup(node)
 
 
-def as_sync(thing: Any) -> Any:
+def as_sync(thing: object) -> Any:
     """Return the array or group of an awaitable face; anything else as it is."""
     if isinstance(thing, AsyncArray):
         return thing._array

@@ -6,9 +6,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from zardine.codecs.sharding_indexed import CHUNK_ORDERS, ShardingCodec
 from zardine.creation.likeness import like_arguments, like_attributes
+from zardine.creation.options import (
+    ChunksLike,
+    CodecLike,
+    CodecsLike,
+    DTypeLike,
+    KeyEncodingLike,
+    ShapeLike,
+    ShardsLike,
+)
 from zardine.creation.v3 import DEFAULT, new_array_metadata
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_fresh
@@ -29,19 +39,19 @@ def create_array(
     store: StoreLike,
     *,
     name: str | None = None,
-    shape: Any = None,
-    dtype: Any = None,
-    data: Any = None,
-    chunks: Any = "auto",
-    shards: Any = None,
-    filters: Any = "auto",
-    compressors: Any = "auto",
-    serializer: Any = "auto",
-    fill_value: Any = DEFAULT,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    data: npt.ArrayLike | None = None,
+    chunks: ChunksLike = "auto",
+    shards: ShardsLike = None,
+    filters: CodecsLike = "auto",
+    compressors: CodecsLike = "auto",
+    serializer: CodecLike = "auto",
+    fill_value: object = DEFAULT,
     order: str | None = None,
     zarr_format: int | None = None,
     attributes: Mapping[str, Any] | None = None,
-    chunk_key_encoding: Any = None,
+    chunk_key_encoding: KeyEncodingLike = None,
     dimension_names: Iterable[str | None] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
@@ -71,11 +81,11 @@ def create_array(
     """
     version = format_of_new(zarr_format)
     found, path = find_place(store, name, storage_options=storage_options, zarr_format=version)
-    if data is not None:
-        data = as_values(data)
+    values = None if data is None else as_values(data)
+    if values is not None:
         if shape is not None or dtype is not None:
             raise ValueError("give either data, or shape and dtype; for another dtype, data=np.asarray(data, dtype)")
-        shape, dtype = data.shape, dtype_of(data)
+        shape, dtype = values.shape, dtype_of(values)
     if shape is None or dtype is None:
         missing = "shape" if shape is None else "dtype"
         raise ValueError(f"{missing} is missing: an array needs a shape and a dtype, or data that has both")
@@ -97,10 +107,10 @@ def create_array(
         zarr_format=zarr_format,
     )
     if overwrite and write_data:
-        check_source_stays(data, found, path)
+        check_source_stays(values, found, path)
     array = store_new_array(found, path, metadata, settings, overwrite=overwrite)
-    if data is not None and write_data:
-        copy_values(data, array)
+    if values is not None and write_data:
+        copy_values(values, array)
     return array
 
 
@@ -108,19 +118,19 @@ def create_array(
 def from_array(
     store: StoreLike,
     *,
-    data: Any,
+    data: npt.ArrayLike,
     write_data: bool = True,
     name: str | None = None,
-    chunks: Any = "keep",
-    shards: Any = "keep",
-    filters: Any = "keep",
-    compressors: Any = "keep",
-    serializer: Any = "keep",
-    fill_value: Any = DEFAULT,
+    chunks: ChunksLike = "keep",
+    shards: ShardsLike = "keep",
+    filters: CodecsLike = "keep",
+    compressors: CodecsLike = "keep",
+    serializer: CodecLike = "keep",
+    fill_value: object = DEFAULT,
     order: str | None = None,
     zarr_format: int | None = None,
     attributes: Mapping[str, Any] | None = None,
-    chunk_key_encoding: Any = None,
+    chunk_key_encoding: KeyEncodingLike = None,
     dimension_names: Iterable[str | None] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
@@ -133,8 +143,8 @@ def from_array(
     them as :func:`create_array` does where it is not. So is ``zarr_format``, if it is left out; in another version what
     that has no form for is chosen anew, and shards become their inner chunks.
     """
-    data = as_values(data)
-    source = data if isinstance(data, Array) else None
+    values = as_values(data)
+    source = values if isinstance(values, Array) else None
     automatic: dict[str, Any] = {
         "chunks": "auto",
         "shards": None,
@@ -143,7 +153,7 @@ def from_array(
         "compressors": "auto",
     }
     kept = automatic if source is None else {**automatic, **like_arguments(source._source.layout, zarr_format)}
-    given = {
+    given: dict[str, Any] = {
         "chunks": chunks,
         "shards": shards,
         "filters": filters,
@@ -160,12 +170,12 @@ def from_array(
         attributes = known if attributes is None else attributes
         dimension_names = names if dimension_names is None else dimension_names
     if overwrite and write_data:
-        check_source_stays(data, *find_place(store, name, storage_options=storage_options, zarr_format=zarr_format))
+        check_source_stays(values, *find_place(store, name, storage_options=storage_options, zarr_format=zarr_format))
     array = create_array(
         store,
         name=name,
-        shape=data.shape,
-        dtype=kept.get("dtype", dtype_of(data)),
+        shape=values.shape,
+        dtype=kept.get("dtype", dtype_of(values)),
         **{key: kept[key] if _is_keep(value) else value for key, value in given.items()},
         fill_value=fill_value,
         order=order,
@@ -179,11 +189,11 @@ def from_array(
         checksum=checksum,
     )
     if write_data:
-        copy_values(data, array)
+        copy_values(values, array)
     return array
 
 
-def as_values(data: Any) -> Any:
+def as_values(data: object) -> Any:
     """A user's ``data``: an :class:`Array`, or something with a shape, a dtype and square brackets.
 
     Raises ``TypeError`` for groups and mappings, of which NumPy would make an array of objects, and ``ValueError`` for
@@ -195,7 +205,7 @@ def as_values(data: Any) -> Any:
         shown = "None" if data is None else f"a {type(data).__name__}"
         raise TypeError(f"{shown} is not an array; give an array or a (nested) list of numbers")
     ready = hasattr(data, "__array__") and hasattr(data, "shape") and hasattr(data, "dtype")
-    values = data if ready else np.asarray(data)
+    values: Any = data if ready else np.asarray(data)
     if getattr(values.dtype, "kind", "") == "O":
         raise ValueError(
             "data of dtype object can hold anything: make it text with data.astype(numpy.dtypes.StringDType()), or "
@@ -204,7 +214,7 @@ def as_values(data: Any) -> Any:
     return values
 
 
-def create_like(store: StoreLike, like: Any, *, name: str | None = None, **kwargs: Any) -> Array:
+def create_like(store: StoreLike, like: npt.ArrayLike, *, name: str | None = None, **kwargs: Any) -> Array:
     """Create an array that agrees with ``like`` in all that ``kwargs`` do not say.
 
     Codecs are those of ``like`` where both are of one version of Zarr, else what new arrays have.
@@ -215,9 +225,9 @@ def create_like(store: StoreLike, like: Any, *, name: str | None = None, **kwarg
         if (arguments["zarr_format"] == 3) != (like.metadata.zarr_format == 3):
             arguments = {name: value for name, value in arguments.items() if name not in _OF_ONE_VERSION}
     else:
-        like = as_values(like)
-        arguments = {"chunks": getattr(like, "chunks", None) or "auto"}
-    arguments = {"shape": like.shape, "dtype": dtype_of(like), **arguments}
+        arguments = {"chunks": getattr(as_values(like), "chunks", None) or "auto"}
+    values = as_values(like)
+    arguments = {"shape": values.shape, "dtype": dtype_of(values), **arguments}
     return create_array(store, name=name, **{**arguments, **kwargs})
 
 

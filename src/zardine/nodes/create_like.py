@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
+from zardine.creation.options import LikeAnywhereOptions
 from zardine.data_types import data_type_for
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import (
@@ -16,7 +18,7 @@ from zardine.nodes.create_array import (
 )
 
 
-def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+def empty_like(a: npt.ArrayLike, *, zarr_format: int | None = None, **kwargs: Unpack[LikeAnywhereOptions]) -> Array:
     """Create an array of the default fill value like ``a`` in shape, dtype, chunks and shards.
 
     As all of the ``_like`` functions it makes one of the version of Zarr that ``a`` has, with its codecs, unless
@@ -25,17 +27,17 @@ def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Arra
     return _like(a, zarr_format, kwargs)
 
 
-def zeros_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+def zeros_like(a: npt.ArrayLike, *, zarr_format: int | None = None, **kwargs: Unpack[LikeAnywhereOptions]) -> Array:
     """Create an array of fill value 0 (see :func:`zeros`) like ``a`` in shape, dtype, chunks and shards."""
     return _like(a, zarr_format, {**kwargs, "fill_value": like_fill(np.zeros, a, kwargs)})
 
 
-def ones_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+def ones_like(a: npt.ArrayLike, *, zarr_format: int | None = None, **kwargs: Unpack[LikeAnywhereOptions]) -> Array:
     """Create an array of fill value 1 (see :func:`ones`) like ``a`` in shape, dtype, chunks and shards."""
     return _like(a, zarr_format, {**kwargs, "fill_value": like_fill(np.ones, a, kwargs)})
 
 
-def full_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+def full_like(a: npt.ArrayLike, *, zarr_format: int | None = None, **kwargs: Unpack[LikeAnywhereOptions]) -> Array:
     """Create an array of ``fill_value`` like ``a`` in shape, dtype, chunks and shards.
 
     ``fill_value`` may be left out where ``a`` is an :class:`Array`: the new one has the same.
@@ -53,13 +55,13 @@ def plain_fill(make: Any, dtype: Any) -> Any:
     return make((), wanted)[()]
 
 
-def like_fill(make: Any, a: Any, kwargs: Mapping[str, Any]) -> Any:
+def like_fill(make: Any, a: npt.ArrayLike, kwargs: Mapping[str, Any]) -> Any:
     """As :func:`plain_fill`, for the dtype among ``kwargs``, or that of ``a``."""
     dtype = kwargs.get("dtype")
     return plain_fill(make, dtype_of(as_values(a)) if dtype is None else dtype)
 
 
-def _like(a: Any, zarr_format: int | None, kwargs: Mapping[str, Any]) -> Array:
+def _like(a: npt.ArrayLike, zarr_format: int | None, kwargs: Mapping[str, Any]) -> Array:
     arguments = dict(kwargs)
     store, path = arguments.pop("store", None), arguments.pop("path", None)
     return create_like(store, a, name=path, zarr_format=zarr_format, **arguments)

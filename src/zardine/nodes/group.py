@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack, overload
 
 import numpy as np
+import numpy.typing as npt
 
-from zardine.creation.v3 import DEFAULT, as_written, parse_shape
+from zardine.creation.options import (
+    ArrayOptions,
+    CodecsLike,
+    DTypeLike,
+    FilledOptions,
+    GroupOptions,
+    LikeInGroupOptions,
+    RequiredOptions,
+    ShapeLike,
+)
+from zardine.creation.v3 import as_written, parse_shape
 from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike
 from zardine.engine.workers import for_each, most_requests
@@ -37,7 +48,7 @@ from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, format_of_new, parse_node_json
 from zardine.metadata.node_names import can_be_named, join_path, normalize_path
-from zardine.nodes.argument_hints import with_hints
+from zardine.nodes.argument_hints import with_hints, with_options_of
 from zardine.nodes.array import Array
 from zardine.nodes.attributes import Attributes
 from zardine.nodes.create_array import create_array, from_array, store_new_array
@@ -202,7 +213,7 @@ class Group:
         relative = self._relative_path(path)
         return self._node(relative, self._member(relative)) if relative else self
 
-    def get(self, path: str, default: Any = None) -> Any:
+    def get(self, path: str, default: object = None) -> Any:
         """The member at ``path``, or ``default``, also where no member can have such a name."""
         try:
             relative = self._relative_path(path)
@@ -320,64 +331,21 @@ class Group:
     # changing
 
     @with_hints
-    def create_array(
-        self,
-        name: str,
-        *,
-        shape: Any = None,
-        dtype: Any = None,
-        data: Any = None,
-        chunks: Any = "auto",
-        shards: Any = None,
-        filters: Any = "auto",
-        compressors: Any = "auto",
-        compressor: Any = "auto",
-        serializer: Any = "auto",
-        fill_value: Any = DEFAULT,
-        order: str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        chunk_key_encoding: Any = None,
-        dimension_names: Iterable[str | None] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        overwrite: bool = False,
-        config: ArrayConfigLike = None,
-        write_data: bool = True,
-        zarr_format: int | None = None,
-        checksum: bool | None = None,
-    ) -> Array:
+    @with_options_of(create_array)
+    def create_array(self, name: str, *, compressor: CodecsLike = "auto", **options: Unpack[ArrayOptions]) -> Array:
         """Create an array below this group; see :func:`zardine.create_array`.
 
         ``name`` may be a path; groups on the way are created. ``compressor`` is another name for ``compressors``.
         """
         self._check_writable()
-        if not (isinstance(compressor, str) and compressor == "auto"):
-            if not (isinstance(compressors, str) and compressors == "auto"):
+        if not _is_auto(compressor):
+            if not _is_auto(options.get("compressors", "auto")):
                 raise ValueError("give either compressor or compressors, not both")
-            compressors = compressor
-        made = create_array(
-            self.store_path,
-            name=self._member_name(name, zarr_format),
-            shape=shape,
-            dtype=dtype,
-            data=data,
-            chunks=chunks,
-            shards=shards,
-            filters=filters,
-            compressors=compressors,
-            serializer=serializer,
-            fill_value=fill_value,
-            order=order,
-            zarr_format=self._metadata.zarr_format if zarr_format is None else zarr_format,
-            attributes=attributes,
-            chunk_key_encoding=chunk_key_encoding,
-            dimension_names=dimension_names,
-            storage_options=storage_options,
-            overwrite=overwrite,
-            config=config,
-            write_data=write_data,
-            checksum=checksum,
-        )
-        return self._made(made)
+            options["compressors"] = compressor
+        path = self._member_name(name, options.get("zarr_format"))
+        if options.get("zarr_format") is None:
+            options["zarr_format"] = self._metadata.zarr_format
+        return self._made(create_array(self.store_path, name=path, **options))
 
     create = create_array
     create_dataset = create_array
@@ -386,13 +354,13 @@ class Group:
         self,
         name: str,
         *,
-        shape: Any,
-        dtype: Any = None,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = None,
         exact: bool = False,
         config: ArrayConfigLike = None,
-        **kwargs: Any,
+        **kwargs: Unpack[RequiredOptions],
     ) -> Array:
-        """The array ``name``, created if it is not there; ``kwargs`` are those of :meth:`create_array`.
+        """Return the array ``name``, created if it is not there; ``kwargs`` are those of :meth:`create_array`.
 
         Raises ``TypeError`` if a group is there, or the array with another shape, or with a dtype that cannot be safely
         cast to ``dtype``
@@ -414,10 +382,10 @@ class Group:
 
     require_dataset = require_array
 
-    def create_group(self, name: str, **kwargs: Any) -> Group:
+    def create_group(self, name: str, **kwargs: Unpack[GroupOptions]) -> Group:
         """Create a group below this one; takes what :func:`zardine.create_group` takes."""
         self._check_writable()
-        kwargs = {"zarr_format": self._metadata.zarr_format, **kwargs}
+        kwargs.setdefault("zarr_format", self._metadata.zarr_format)
         made = create_group(self.store_path, path=self._member_name(name, kwargs["zarr_format"]), **kwargs)
         return self._made(made, emptied=bool(kwargs.get("overwrite")))
 
@@ -466,7 +434,7 @@ class Group:
             if made:
                 self._keep_true(made, emptied=made if overwrite else ())
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: npt.ArrayLike) -> None:
         """Store ``value`` (anything NumPy takes for an array) as the array ``key``, replacing what is there."""
         self._check_writable()
         name = self._member_name(key)
@@ -501,39 +469,41 @@ class Group:
         await self.async_group.update_attributes(dict(new_attributes))
         return self
 
-    def zeros(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+    def zeros(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array of fill value 0."""
         return self.create_array(name, shape=shape, **_with_fill("zeros", kwargs))
 
-    def ones(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+    def ones(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array of fill value 1."""
         return self.create_array(name, shape=shape, **_with_fill("ones", kwargs))
 
-    def empty(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+    def empty(self, *, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array of the default fill value."""
         return self.create_array(name, shape=shape, **_with_dtype(kwargs))
 
-    def full(self, *, name: str, shape: Any, fill_value: Any, **kwargs: Any) -> Array:
+    def full(self, *, name: str, shape: Any, fill_value: object, **kwargs: Any) -> Array:
         """Create an array of the given fill value."""
         return self.create_array(name, shape=shape, fill_value=fill_value, **_with_dtype(kwargs))
 
-    def zeros_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+    def zeros_like(self, *, name: str, data: npt.ArrayLike, **kwargs: Unpack[LikeInGroupOptions]) -> Array:
         """Create an array of fill value 0 like ``data`` in shape, dtype, chunks and shards."""
         return self._make_like(zeros_like, name, data, kwargs)
 
-    def ones_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+    def ones_like(self, *, name: str, data: npt.ArrayLike, **kwargs: Unpack[LikeInGroupOptions]) -> Array:
         """Create an array of fill value 1 like ``data`` in shape, dtype, chunks and shards."""
         return self._make_like(ones_like, name, data, kwargs)
 
-    def empty_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+    def empty_like(self, *, name: str, data: npt.ArrayLike, **kwargs: Unpack[LikeInGroupOptions]) -> Array:
         """Create an array of the default fill value like ``data`` in shape, dtype, chunks and shards."""
         return self._make_like(empty_like, name, data, kwargs)
 
-    def full_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+    def full_like(self, *, name: str, data: npt.ArrayLike, **kwargs: Unpack[LikeInGroupOptions]) -> Array:
         """Create an array of the given ``fill_value`` like ``data`` in shape, dtype, chunks and shards."""
         return self._make_like(full_like, name, data, kwargs)
 
-    def _make_like(self, make: Callable[..., Array], name: str, data: Any, kwargs: Mapping[str, Any]) -> Array:
+    def _make_like(
+        self, make: Callable[..., Array], name: str, data: npt.ArrayLike, kwargs: Mapping[str, Any]
+    ) -> Array:
         self._check_writable()
         kwargs = {"zarr_format": self._metadata.zarr_format, **kwargs}
         path = self._member_name(name, kwargs["zarr_format"])
@@ -753,10 +723,14 @@ def create_hierarchy(
             yield path, Group(found, place, node)
 
 
-def _with_dtype(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _with_dtype(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {"dtype": "float64", **kwargs}
 
 
-def _with_fill(what: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+def _with_fill(what: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     kwargs = _with_dtype(kwargs)
     return {**kwargs, "fill_value": plain_fill(getattr(np, what), kwargs["dtype"])}

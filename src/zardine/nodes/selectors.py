@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zardine.indexing.parse import is_plain
+from zardine.indexing.selection import SelectionLike
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
@@ -17,11 +18,11 @@ class OIndex:
 
     array: Array
 
-    def __getitem__(self, selection: Any) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Any:
         fields, selection = split_fields(selection)
         return self.array.get_orthogonal_selection(selection, fields=fields)
 
-    def __setitem__(self, selection: Any, value: Any) -> None:
+    def __setitem__(self, selection: SelectionLike, value: object) -> None:
         fields, selection = split_fields(selection)
         self.array.set_orthogonal_selection(selection, value, fields=fields)
 
@@ -32,11 +33,11 @@ class VIndex:
 
     array: Array
 
-    def __getitem__(self, selection: Any) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Any:
         fields, selection = split_fields(selection)
         return self.array.get_point_selection(selection, fields=fields)
 
-    def __setitem__(self, selection: Any, value: Any) -> None:
+    def __setitem__(self, selection: SelectionLike, value: object) -> None:
         fields, selection = split_fields(selection)
         self.array.set_point_selection(selection, value, fields=fields)
 
@@ -47,11 +48,11 @@ class BlockIndex:
 
     array: Array
 
-    def __getitem__(self, selection: Any) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Any:
         fields, selection = split_fields(selection)
         return self.array.get_block_selection(selection, fields=fields)
 
-    def __setitem__(self, selection: Any, value: Any) -> None:
+    def __setitem__(self, selection: SelectionLike, value: object) -> None:
         fields, selection = split_fields(selection)
         self.array.set_block_selection(selection, value, fields=fields)
 
