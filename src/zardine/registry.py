@@ -22,7 +22,7 @@ def register_codec(key: str, codec_cls: type[Codec], *, qualname: str | None = N
 
 
 def get_codec_class(key: str, reload_config: bool = False) -> type[Codec]:
-    """The class that implements the codec ``key``. Raises :class:`~zardine.errors.UnknownExtensionError`."""
+    """Return the class that implements the codec ``key``. Raises :class:`~zardine.errors.UnknownExtensionError`."""
     found = codec_registry.codec_class(key)
     if found is None:
         raise UnknownExtensionError(codec_registry.CODECS.explain_unknown(key))
@@ -35,7 +35,10 @@ def register_chunk_key_encoding(key: str, cls: type[ChunkKeyEncoding]) -> None:
 
 
 def get_chunk_key_encoding_class(key: str) -> type[ChunkKeyEncoding]:
-    """The class for chunk key encodings called ``key``. Raises :class:`~zardine.errors.UnknownExtensionError`."""
+    """Return the class for chunk key encodings called ``key``.
+
+    Raises :class:`~zardine.errors.UnknownExtensionError`.
+    """
     found = CHUNK_KEY_ENCODINGS.get(key)
     if found is None:
         raise UnknownExtensionError(CHUNK_KEY_ENCODINGS.explain_unknown(key))

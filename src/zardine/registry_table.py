@@ -39,7 +39,7 @@ class ExtensionTable(Generic[T]):
         self._ready[name] = implementation
 
     def get(self, name: str) -> T | None:
-        """What implements ``name``, or ``None``."""
+        """Return what implements ``name``, or ``None``."""
         found = self._ready.get(name)
         if found is None:
             target = self._lazy.get(name)
@@ -56,7 +56,7 @@ class ExtensionTable(Generic[T]):
         return iter(sorted({*self._lazy, *self._ready}))
 
     def explain_unknown(self, name: str, more: Iterable[str] = ()) -> str:
-        """Why ``name`` cannot be used, with the nearest of the names in the table and of ``more``."""
+        """Return why ``name`` cannot be used, with the nearest of the names in the table and of ``more``."""
         from difflib import get_close_matches
 
         if name in self._broken:

@@ -18,6 +18,7 @@ from zardine.creation.options import (
     KeyEncodingLike,
     ShapeLike,
     ShardsLike,
+    is_word,
 )
 from zardine.creation.v3 import DEFAULT, new_array_metadata, parse_shape
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
@@ -90,8 +91,8 @@ def create(
     of its data, as :func:`create_array` does); raises ``ValueError`` for integers that ``float64`` would round. Data
     that are no real numbers keep their dtype.
     """
-    if not _is_auto(compressor):
-        if not _is_auto(compressors):
+    if not is_word(compressor, "auto"):
+        if not is_word(compressors, "auto"):
             raise ValueError("give either compressor or compressors, not both")
         compressors = compressor
     older = format_of_new(zarr_format) != 3
@@ -190,7 +191,7 @@ def full(shape: Any, fill_value: object, **kwargs: Unpack[CreateAnywhereOptions]
 
 
 def _dtype_for(data: Any) -> Any:
-    """The dtype of an array made by :func:`create` for ``data`` alone."""
+    """Return the dtype of an array made by :func:`create` for ``data`` alone."""
     kind, size = getattr(data.dtype, "kind", "V"), getattr(data.dtype, "itemsize", 16)
     if kind not in "biuf" or size > 8:
         return dtype_of(data)
@@ -206,10 +207,6 @@ def _dtype_for(data: Any) -> Any:
 
 _EXACT = 2**53
 """Integers up to this are the same in ``float64``."""
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
 
 
 def _first(*values: Any) -> Any:

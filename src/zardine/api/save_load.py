@@ -90,7 +90,7 @@ def load(
     *,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """The values of a stored array; for a group, a dictionary of those of its arrays, groups within groups.
+    """Return the values of a stored array; for a group, a dictionary of those of its arrays, groups within groups.
 
     An array without dimensions gives a scalar.
     """

@@ -29,7 +29,7 @@ MISSING = "_FillValue"
 
 
 def strict_attributes(attributes: Mapping[str, JSON]) -> tuple[dict[str, JSON], list[str]]:
-    """The attributes as JSON that every program reads, and a remark for each that had to change.
+    """Return the attributes as JSON that every program reads, and a remark for each that had to change.
 
     Older documents may hold bare NaN and infinities, which JSON has not; they become the texts that Zarr has for them.
     """
@@ -41,7 +41,7 @@ def strict_attributes(attributes: Mapping[str, JSON]) -> tuple[dict[str, JSON], 
 def names_to_member(
     attributes: Mapping[str, JSON], source: ArrayMetadata
 ) -> tuple[dict[str, JSON], tuple[str | None, ...] | None]:
-    """Attributes for v3, and the dimension names, out of attributes for v2."""
+    """Return attributes for v3, and the dimension names, out of attributes for v2."""
     kept = dict(attributes)
     names = kept.get(DIMENSIONS)
     if not isinstance(names, (list, tuple)) or len(names) != source.ndim:
@@ -57,7 +57,10 @@ def names_to_member(
 
 
 def names_to_attribute(source: ArrayMetadata) -> tuple[dict[str, JSON], list[str]]:
-    """Attributes for v2 out of those of a v3 array and its dimension names; and why that cannot be, if it cannot."""
+    """Return attributes for v2 out of those of a v3 array and its dimension names.
+
+    The list says why that cannot be, if it cannot.
+    """
     kept, names = dict(source.attributes), source.axis_names
     if names is None:
         return kept, []
@@ -74,7 +77,7 @@ def names_to_attribute(source: ArrayMetadata) -> tuple[dict[str, JSON], list[str
 
 
 def reads_fill_as_missing(source: ArrayMetadata) -> bool:
-    """Whether xarray takes no element of a v3 array for missing, but those that equal the fill value once it is v2.
+    """Return whether xarray takes no element of a v3 array for missing, but in v2 would take those that equal the fill.
 
     What is no number (NaN, NaT) counts as missing either way. A fill value that v2 leaves undefined (``null``) marks
     nothing.
@@ -110,7 +113,7 @@ def _strict(value: JSON, place: str, remarks: list[str]) -> JSON:
 
 
 def _number(value: JSON, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-    """An attribute ``_FillValue`` as an element, where it is a plain number that a v3 attribute would not hold so."""
+    """Return an attribute ``_FillValue`` as an element, if it is a plain number, which one of v3 would not be."""
     words = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
     number = words.get(value, value) if isinstance(value, str) else value
     if dtype.kind != "f" or isinstance(number, (str, bool)) or not isinstance(number, (int, float)):
@@ -119,7 +122,7 @@ def _number(value: JSON, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
 
 
 def _encode_missing(value: npt.NDArray[Any]) -> JSON:
-    """An element as xarray stores it in the attribute; ``None`` for types that it has no form for."""
+    """Return an element as xarray stores it in the attribute; ``None`` for types that it has no form for."""
     kind = value.dtype.kind
     if kind == "b" or kind in "iu":
         return value.item()

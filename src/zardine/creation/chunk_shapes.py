@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from zardine.chunk_grids import ChunkGrid, RectilinearGrid, RegularGrid
+from zardine.creation.options import is_word
 
 _CHUNK_BYTES = 2**20
 _INNER_CHUNK_BYTES = 2**17
@@ -19,7 +20,7 @@ _SHARD_BYTES = 2**26
 def choose_grid(
     shape: tuple[int, ...], item_size: int, chunks: Any, shards: Any
 ) -> tuple[ChunkGrid, tuple[int, ...] | None]:
-    """The grid of stored objects, and the inner chunk shape where these are shards.
+    """Return the grid of stored objects, and the inner chunk shape where these are shards.
 
     ``chunks`` is ``"auto"`` or ``None``, a length for all axes, a length for each axis (``-1``: the whole axis),
     ``False`` (one chunk for the whole array), or lists of lengths for a rectilinear grid. ``shards`` is ``None``,
@@ -41,7 +42,7 @@ def choose_grid(
         return grid, inner
     if shards is None:
         return RegularGrid(_chunk_shape(chunks, shape, item_size, None)), None
-    if _is_auto(shards):
+    if is_word(shards, "auto"):
         inner = _chunk_shape(chunks, shape, item_size, None, _INNER_CHUNK_BYTES)
         return RegularGrid(_auto_shards(shape, inner, item_size)), inner
     outer = _lengths(shards, shape, "shards")
@@ -64,7 +65,7 @@ def _check_division(
 
 
 def auto_chunks(shape: tuple[int, ...], item_size: int, target: int = _CHUNK_BYTES) -> tuple[int, ...]:
-    """A chunk shape of at most about ``target`` bytes: the longest axis is halved until it fits."""
+    """Return a chunk shape of at most about ``target`` bytes: the longest axis is halved until it fits."""
     chunks = [max(length, 1) for length in shape]
     while prod(chunks) * item_size > target and max(chunks) > 1:
         axis = chunks.index(max(chunks))
@@ -73,7 +74,7 @@ def auto_chunks(shape: tuple[int, ...], item_size: int, target: int = _CHUNK_BYT
 
 
 def _auto_shards(shape: tuple[int, ...], inner: tuple[int, ...], item_size: int) -> tuple[int, ...]:
-    """Whole multiples of ``inner``: no more than the array needs, and no more than about 64 MiB."""
+    """Return whole multiples of ``inner``: no more than the array needs, and no more than about 64 MiB."""
     most = [max(1, ceil(length / size)) for length, size in zip(shape, inner, strict=True)]
     counts = [1] * len(inner)
     while True:
@@ -89,7 +90,7 @@ def _auto_shards(shape: tuple[int, ...], inner: tuple[int, ...], item_size: int)
 def _chunk_shape(
     chunks: Any, shape: tuple[int, ...], item_size: int, within: list[int] | None, target: int = _CHUNK_BYTES
 ) -> tuple[int, ...]:
-    if not _is_auto(chunks):
+    if not _is_left_to_us(chunks):
         return _lengths(chunks, shape, "chunks")
     if within is None:
         return auto_chunks(shape, item_size, target)
@@ -158,8 +159,8 @@ def _smallest_factor(number: int) -> int:
     return next((n for n in range(2, int(number**0.5) + 1) if number % n == 0), number)
 
 
-def _is_auto(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and value == "auto")
+def _is_left_to_us(value: Any) -> bool:
+    return value is None or is_word(value, "auto")
 
 
 def _has_lists(value: Any) -> bool:
@@ -171,7 +172,7 @@ def _has_lists(value: Any) -> bool:
 
 
 def shards_shape(shards: Any) -> tuple[Any, str]:
-    """A user's ``shards=`` as its shape and the index location; a mapping may name both."""
+    """Return a user's ``shards=`` as its shape and the index location; a mapping may name both."""
     if isinstance(shards, Mapping):
         if "shape" not in shards or shards.keys() - {"shape", "index_location"}:
             raise ValueError(f"shards as a mapping have the members 'shape' and 'index_location', found {dict(shards)}")

@@ -63,6 +63,11 @@ KeyEncodingLike: TypeAlias = ChunkKeyEncoding | Mapping[str, Any] | str | tuple[
 """A chunk key encoding, its name or JSON object, or a pair of name and separator."""
 
 
+def is_word(value: object, *words: str) -> bool:
+    """Return whether an option is one of these words, such as ``"auto"``; other values may not compare at all."""
+    return isinstance(value, str) and value in words
+
+
 class StoringOptions(TypedDict, total=False):
     """How a new array is stored."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from zardine.chunk_grids.regular import RegularGrid
 from zardine.codecs.base import Codec
 from zardine.codecs.registry import codec_from
 from zardine.creation.chunk_shapes import choose_grid
+from zardine.creation.options import is_word
 from zardine.data_types import DataType, data_type_for
 from zardine.json_document import JSON, Extension, Problems
 from zardine.metadata import v1
@@ -24,7 +25,11 @@ from zardine.metadata.v2_fill_values import fill_to_json
 from zardine.settings import config
 
 _OBJECT_CODECS = {"string": "vlen-utf8", "bytes": "vlen-bytes"}
-_DEFAULT = {2: {"id": "zstd", "level": 0}, 1: {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}}
+DEFAULT_COMPRESSORS: Final[Mapping[int, Mapping[str, JSON]]] = {
+    2: {"id": "zstd", "level": 0},
+    1: {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1},
+}
+"""What chunks of new arrays of v2 and v1 are compressed with, by version."""
 
 
 def new_older_metadata(
@@ -46,11 +51,13 @@ def new_older_metadata(
     Raises ``ValueError`` or ``TypeError`` for arguments that do not fit together.
     """
     listed = (
-        [] if _is_auto(filters) or filters is None else [numcodecs_json(each, "filters") for each in _many(filters)]
+        []
+        if is_word(filters, "auto") or filters is None
+        else [numcodecs_json(each, "filters") for each in _many(filters)]
     )
     stored, listed = _stored_dtype(dtype, listed)
-    if _is_auto(compressors):
-        compressor: Mapping[str, JSON] | None = _DEFAULT[zarr_format]
+    if is_word(compressors, "auto"):
+        compressor: Mapping[str, JSON] | None = DEFAULT_COMPRESSORS[zarr_format]
     else:
         chosen = [] if compressors is None else [numcodecs_json(each, "compressors") for each in _many(compressors)]
         if len(chosen) > 1:
@@ -90,7 +97,7 @@ def new_older_metadata(
 
 
 def numcodecs_json(value: Any, what: str) -> Mapping[str, JSON]:
-    """The configuration, with its ``id``, of a codec that a user gave in the argument ``what``."""
+    """Return the configuration, with its ``id``, of a codec that a user gave in the argument ``what``."""
     if isinstance(getattr(value, "codec_id", None), str):
         configuration = value.get_config()
     elif isinstance(value, Mapping) and "id" in value:
@@ -119,7 +126,7 @@ def _plain(value: Any) -> JSON:
 
 
 def _stored_dtype(dtype: Any, filters: list[Mapping[str, JSON]]) -> tuple[np.dtype[Any], list[Mapping[str, JSON]]]:
-    """The dtype as stored, byte order included, and the filters with the object codec that it needs."""
+    """Return the dtype as stored, byte order included, and the filters with the object codec that it needs."""
     if isinstance(dtype, list):
         dtype = np.dtype(dtype)
     if isinstance(dtype, np.dtype) and dtype.kind != "T" and dtype.kind in "biufcmMSUVO":
@@ -142,7 +149,7 @@ def _stored_dtype(dtype: Any, filters: list[Mapping[str, JSON]]) -> tuple[np.dty
 
 
 def _elements(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
-    """A dtype, or those of its fields."""
+    """Return a dtype, or those of its fields."""
     if dtype.fields is None:
         return [dtype.base]
     return [element for field in dtype.fields.values() for element in _elements(field[0])]
@@ -167,7 +174,3 @@ def _many(value: Any) -> list[Any]:
     if isinstance(value, (Codec, str, Mapping)) or not isinstance(value, Iterable):
         return [value]
     return list(value)
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"

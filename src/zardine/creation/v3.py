@@ -29,6 +29,7 @@ from zardine.codecs.registry import codec_from, parse_codec
 from zardine.codecs.sharding_indexed import in_current_form
 from zardine.creation.attribute_conventions import warn_of_missing_value
 from zardine.creation.chunk_shapes import choose_grid, shards_shape
+from zardine.creation.options import is_word
 from zardine.data_types import DataType, data_type_for
 from zardine.errors import MetadataError
 from zardine.json_document import Extension, Problems, parse_extension
@@ -46,6 +47,10 @@ class _Default:
 
 
 DEFAULT: Final = _Default()
+
+DEFAULT_COMPRESSOR: Final = ZstdCodec()
+"""What chunks of new arrays of v3 are compressed with. Before it are the default serializer of the data type and no
+filters, behind it a crc32c (the setting ``array.checksum``)."""
 
 
 def new_array_metadata(
@@ -78,7 +83,7 @@ def new_array_metadata(
     if version != 3:
         wrong = {"shards": shards, "codecs": codecs, "serializer": serializer, "dimension_names": dimension_names}
         for name, value in wrong.items():
-            if value is not None and not _is_auto(value):
+            if value is not None and not is_word(value, "auto"):
                 raise ValueError(f"{name} needs zarr_format=3; Zarr v{version} has none")
         if checksum:
             raise ValueError(f"checksum needs zarr_format=3; filters=[numcodecs.CRC32C()] does that in Zarr v{version}")
@@ -105,7 +110,7 @@ def new_array_metadata(
     if codecs is not None:
         parts = {"shards": shards, "filters": filters, "serializer": serializer, "compressors": compressors}
         for name, part in parts.items():
-            if part is not None and not _is_auto(part):
+            if part is not None and not is_word(part, "auto"):
                 raise ValueError(f"give either codecs, which is the whole chain, or {name}, not both")
         if isinstance(codecs, (str, Mapping, Codec)):
             raise TypeError(f"codecs is a list of codecs, not {codecs!r}")
@@ -138,7 +143,7 @@ def new_array_metadata(
 
 
 def as_written(metadata: ArrayMetadata) -> ArrayMetadata:
-    """``metadata`` for a new array: without codecs in the dialect of the sharding draft, which is only read."""
+    """Return ``metadata`` for a new array: without codecs in the dialect of the sharding draft, which is only read."""
     codecs = [parse_codec(each.to_json(), "codecs", Problems()) for each in metadata.codecs]
     known = [codec for codec in codecs if codec is not None]
     written = list(map(in_current_form, known))
@@ -148,7 +153,7 @@ def as_written(metadata: ArrayMetadata) -> ArrayMetadata:
 
 
 def parse_shape(shape: Any) -> tuple[int, ...]:
-    """A user's ``shape=``: one length or several."""
+    """Return a user's ``shape=``: one length or several."""
     if isinstance(shape, (int, np.integer)) and not isinstance(shape, bool):
         shape = (shape,)
     try:
@@ -163,7 +168,7 @@ def parse_shape(shape: Any) -> tuple[int, ...]:
 
 
 def parse_key_encoding(value: Any) -> Extension:
-    """A user's ``chunk_key_encoding=``: an encoding, its JSON, a pair of name and separator, or ``None``."""
+    """Return a user's ``chunk_key_encoding=``: an encoding, its JSON, a pair of name and separator, or ``None``."""
     if value is None:
         return DefaultChunkKeyEncoding().to_extension()
     if isinstance(value, ChunkKeyEncoding):
@@ -185,7 +190,7 @@ def parse_key_encoding(value: Any) -> Extension:
 
 
 def parse_dimension_names(names: Iterable[str | None] | None, ndim: int) -> tuple[str | None, ...] | None:
-    """A user's ``dimension_names=``."""
+    """Return a user's ``dimension_names=``."""
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
@@ -200,12 +205,12 @@ def parse_dimension_names(names: Iterable[str | None] | None, ndim: int) -> tupl
 
 def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any, checksum: bool | None) -> list[Codec]:
     chain = _codec_list(filters, [], ArrayArrayCodec, "filters")
-    if _is_auto(serializer):
+    if is_word(serializer, "auto"):
         chain.append(_default_serializer(data_type, bool(chain)))
     else:
         chain.append(_of_kind(_codec(serializer, "serializer"), ArrayBytesCodec, "serializer"))
-    given = _codec_list(compressors, [ZstdCodec()], BytesBytesCodec, "compressors")
-    if isinstance(chain[-1], ShardingCodec) and _is_auto(compressors):
+    given = _codec_list(compressors, [DEFAULT_COMPRESSOR], BytesBytesCodec, "compressors")
+    if isinstance(chain[-1], ShardingCodec) and is_word(compressors, "auto"):
         return chain  # the inner chunks have their own
     wanted = config["array.checksum"] if checksum is None else checksum
     if wanted and not isinstance(chain[-1], ShardingCodec) and not any(c.name == "crc32c" for c in given):
@@ -220,7 +225,7 @@ def _default_serializer(data_type: DataType, filtered: bool) -> Codec:
 
 
 def _codec_list(value: Any, default: list[Codec], kind: Any, what: str) -> list[Codec]:
-    if _is_auto(value):
+    if is_word(value, "auto"):
         return list(default)
     if value is None:
         return []
@@ -230,7 +235,7 @@ def _codec_list(value: Any, default: list[Codec], kind: Any, what: str) -> list[
 
 
 def _codec(value: Any, what: str) -> Codec:
-    """The codec that a user gave as, or in, the argument ``what``."""
+    """Return the codec that a user gave as, or in, the argument ``what``."""
     try:
         return codec_from(value)
     except MetadataError as error:
@@ -253,7 +258,3 @@ def _of_kind(codec: Codec, kind: Any, what: str) -> Codec:
         )
         raise TypeError(f"{what} takes {kind.kind} codecs, not {codec.name}, which belongs in {belongs}")
     return codec
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"

@@ -36,14 +36,14 @@ class Consolidated:
         self._names: tuple[int, dict[str, list[str]]] | None = None
 
     def below(self, path: str) -> dict[str, Mapping[str, JSON]]:
-        """The documents of the nodes below one of them, by path relative to that."""
+        """Return the documents of the nodes below one of them, by path relative to that."""
         if not path:
             return dict(self.nodes)
         prefix = f"{path}/"
         return {each[len(prefix) :]: node for each, node in list(self.nodes.items()) if each.startswith(prefix)}
 
     def names(self, path: str) -> list[str]:
-        """Names of the nodes directly below one of them, sorted; without those that no path can have."""
+        """Return the names of the nodes directly below one of them, sorted; without those that no path can have."""
         changes = self.changes
         if self._names is None or self._names[0] != changes:
             names: dict[str, list[str]] = {}
@@ -82,7 +82,10 @@ class Consolidated:
         return [*(each for each in above if each not in self.nodes), path]
 
     def _change(self, taken: tuple[str, ...], gone: tuple[str, ...], emptied: tuple[str, ...]) -> None:
-        """One conditional write. The documents are read in it, so that of two writers none stores an older one."""
+        """Change what is stored by one conditional write.
+
+        The documents are read in it, so that of two writers none stores an older one.
+        """
         found: dict[str, Mapping[str, JSON] | None] = {}
 
         def changed(nodes: Documents) -> dict[str, Mapping[str, JSON]]:
@@ -120,7 +123,7 @@ class Consolidated:
 
 
 def as_entry(node: NodeMetadata) -> dict[str, Any]:
-    """A node's document as consolidated metadata holds it: without what it says of nodes below."""
+    """Return a node's document as consolidated metadata holds it: without what it says of nodes below."""
     if isinstance(node, ArrayMetadata):
         return node.to_dict()
     return node.with_consolidated({} if node.zarr_format == 3 else None).to_dict()

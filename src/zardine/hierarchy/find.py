@@ -46,18 +46,18 @@ UNFINISHED = "zardine-conversion.json"
 
 
 def document_key(path: str, metadata: NodeMetadata | None = None) -> str:
-    """The key of a node's (first) metadata document; of one of Zarr v3 without ``metadata``."""
+    """Return the key of a node's (first) metadata document; of one of Zarr v3 without ``metadata``."""
     name = DOCUMENT_NAME if metadata is None else names_of(metadata)[0]
     return join_path(path, name)
 
 
 def names_of(metadata: NodeMetadata) -> tuple[str, ...]:
-    """Names of the documents that a node may have."""
+    """Return the names of the documents that a node may have."""
     return document_names(metadata.zarr_format, metadata.node_type)
 
 
 def describe(store: Store, path: str) -> str:
-    """A node's place for an error text."""
+    """Return a node's place for an error text."""
     return f"{str(store).rstrip('/')}/{path}" if path else str(store)
 
 
@@ -71,7 +71,7 @@ def find_node(
     seen: dict[str, Version | None] | None = None,
     consolidated: bool = True,
 ) -> NodeMetadata | None:
-    """The metadata of the node at ``path``; ``None`` where there is none.
+    """Return the metadata of the node at ``path``; ``None`` where there is none.
 
     It is looked for in all versions of Zarr, beginning with ``first``, or only in ``zarr_format``. ``expected``, which
     is ``"array"`` or ``"group"``, says what a slow store is asked for first. ``seen`` gets the version of the document
@@ -114,7 +114,7 @@ _SLOW = 0.005
 def _find_in_rounds(
     store: Store, path: str, versions: Sequence[int], expected: str | None, consolidated: bool
 ) -> NodeMetadata | None:
-    """:func:`find_node` in a store that answers slowly: the documents of a round are asked for at the same time.
+    """Find a node in a store that answers slowly: the documents of a round are asked for at the same time.
 
     A failure matters only if the document is needed to tell what the node is.
     """
@@ -141,7 +141,10 @@ def _find_in_rounds(
 
 
 def _refusal(error: Exception) -> StoreError:
-    """The error of a document that may not be there, since the server says no more than "forbidden"; raises others."""
+    """Return the error of a document that may not be there, since the server says no more than "forbidden".
+
+    Raises others.
+    """
     if isinstance(error, StoreError) and error.errno == EACCES:
         return error
     raise error
@@ -154,7 +157,7 @@ def _value(answer: BytesLike | Exception | None) -> BytesLike | None:
 
 
 def _answer(store: Store, key: str) -> BytesLike | Exception | None:
-    """The value of a key, or the error that came in its place."""
+    """Return the value of a key, or the error that came in its place."""
     try:
         return get_document(store, key)
     except Exception as error:
@@ -162,7 +165,7 @@ def _answer(store: Store, key: str) -> BytesLike | Exception | None:
 
 
 def _rounds(versions: Sequence[int], expected: str | None) -> Iterator[list[str]]:
-    """Names of documents to ask for together.
+    """Yield the names of documents to ask for together.
 
     An array takes three requests at most, and one round if that is what is expected; a group of Zarr v3 takes one.
     """
@@ -181,12 +184,12 @@ def _rounds(versions: Sequence[int], expected: str | None) -> Iterator[list[str]
 
 
 def gather(store: Store, keys: Sequence[str]) -> list[BytesLike | None]:
-    """The values of some keys, asked for at the same time."""
+    """Return the values of some keys, asked for at the same time."""
     return [_value(each) for each in _answers(store, keys)]
 
 
 def _answers(store: Store, keys: Sequence[str]) -> list[BytesLike | Exception | None]:
-    """The values of some keys, or the errors that came in their place, asked for at the same time."""
+    """Return the values of some keys, or the errors that came in their place, asked for at the same time."""
     answers: list[BytesLike | Exception | None] = [None] * len(keys)
 
     def fetch(number: int) -> None:
@@ -197,7 +200,7 @@ def _answers(store: Store, keys: Sequence[str]) -> list[BytesLike | Exception | 
 
 
 def _beside(version: int, name: str, consolidated: bool) -> tuple[str, ...]:
-    """Names of the documents that belong to the one called ``name``, if it is there."""
+    """Return the names of the documents that belong to the one called ``name``, if it is there."""
     names = document_names(version, "array" if (version, name) in _ARRAYS else "group")[1:]
     return names if consolidated else tuple(each for each in names if each != CONSOLIDATED)
 
@@ -206,7 +209,7 @@ _ARRAYS = {(version, document_names(version, "array")[0]) for version in (2, 1)}
 
 
 def _is_v1(data: BytesLike) -> bool:
-    """Whether a value called ``meta``, which anything may be called, looks like a document of Zarr v1."""
+    """Return whether a value called ``meta``, which anything may be called, looks like a document of Zarr v1."""
     return bytes(data[:1]).strip() in (b"", b"{") and b'"zarr_format"' in bytes(data)
 
 
@@ -225,7 +228,7 @@ def parse_found(name: str, documents: Mapping[str, BytesLike | None], store: Sto
 
 
 def load_node(store: Store, path: str, zarr_format: int | None = None) -> NodeMetadata:
-    """The metadata of the node at ``path``, which must be there."""
+    """Return the metadata of the node at ``path``. Raises :class:`~zardine.errors.NodeNotFoundError` where none is."""
     node = find_node(store, path, zarr_format)
     if node is None:
         raise not_found(store, path, zarr_format, NodeNotFoundError, "array or group")
@@ -233,12 +236,16 @@ def load_node(store: Store, path: str, zarr_format: int | None = None) -> NodeMe
 
 
 def load_array(store: Store, path: str, zarr_format: int | None = None) -> ArrayMetadata:
-    """The metadata of the array at ``path``, which must be one."""
+    """Return the metadata of the array at ``path``. Raises as :func:`as_array`."""
     return as_array(find_node(store, path, zarr_format, expected="array"), store, path, zarr_format)
 
 
 def as_array(node: NodeMetadata | None, store: Store, path: str, zarr_format: int | None = None) -> ArrayMetadata:
-    """What :func:`load_array` makes of the node that was found at ``path``."""
+    """Return ``node``, which was found at ``path``, if it is an array.
+
+    Raises :class:`~zardine.errors.ContainsGroupError` for a group, :class:`~zardine.errors.ArrayNotFoundError` for
+    ``None``.
+    """
     if isinstance(node, ArrayMetadata):
         return node
     if node is not None:
@@ -247,12 +254,19 @@ def as_array(node: NodeMetadata | None, store: Store, path: str, zarr_format: in
 
 
 def load_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata:
-    """The metadata of the group at ``path``; a path above stored nodes is an (implied) group without a document."""
+    """Return the metadata of the group at ``path``.
+
+    A path above stored nodes is an (implied) group without a document.
+    """
     return as_group(find_node(store, path, zarr_format, expected="group"), store, path, zarr_format)
 
 
 def as_group(node: NodeMetadata | None, store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata:
-    """What :func:`load_group` makes of the node that was found at ``path``."""
+    """Return ``node``, which was found at ``path``, if it is a group; for ``None`` the implied group there, if any.
+
+    Raises :class:`~zardine.errors.ContainsArrayError` for an array, :class:`~zardine.errors.GroupNotFoundError` where
+    there is nothing.
+    """
     if isinstance(node, GroupMetadata):
         return node
     if node is not None:
@@ -264,7 +278,7 @@ def as_group(node: NodeMetadata | None, store: Store, path: str, zarr_format: in
 
 
 def implied_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata | None:
-    """A group without a document: one below which nodes are stored (core 3.1, "Discover children of a group").
+    """Return a group without a document: one below which nodes are stored (core 3.1, "Discover children of a group").
 
     The nearest nodes are found first, and the search ends after some thousand folders, so that a wrong path above very
     many files is found to be wrong in time.
@@ -337,7 +351,7 @@ def _clear(store: Store, path: str) -> bool:
 
 
 def older_document(store: Store, path: str) -> str | None:
-    """The name of a document of Zarr v2 that is stored at ``path``, if there is one."""
+    """Return the name of a document of Zarr v2 that is stored at ``path``, if there is one."""
     return next((name for name in main_names(2) if store.exists(join_path(path, name))), None)
 
 
@@ -376,7 +390,7 @@ def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
 
 
 def _is_seen(store: Store, key: str) -> bool:
-    """Whether a key is there; not if the server says no more than "forbidden"."""
+    """Return whether a key is there; not if the server says no more than "forbidden"."""
     try:
         return store.exists(key)
     except StoreError as error:
@@ -393,7 +407,7 @@ def _check_finished(store: Store, path: str) -> None:
 
 
 def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayError | ContainsGroupError:
-    """The error for a place that holds ``node`` already."""
+    """Return the error for a place that holds ``node`` already."""
     place = describe(store, path)
     if isinstance(node, ArrayMetadata):
         return ContainsArrayError(f"an array is already stored at {place}; overwrite=True or mode='w' replaces it")
@@ -417,7 +431,7 @@ def erase_node(store: Store, path: str) -> None:
 
 
 def child_names(store: Store, path: str, zarr_format: int = 3) -> Iterator[str]:
-    """Names of what may be nodes directly below the group of that version at ``path``, sorted."""
+    """Yield the names of what may be nodes directly below the group of that version at ``path``, sorted."""
     prefix = f"{path}/" if path else ""
     _, prefixes = store.list_dir(prefix)
     for each in prefixes:
@@ -460,7 +474,7 @@ def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> No
 def not_found(
     store: Store, path: str, zarr_format: int | None, kind: type[NodeNotFoundError], what: str
 ) -> NodeNotFoundError:
-    """The error for a place where no node is; it lists what was looked for."""
+    """Return the error for a place where no node is; it lists what was looked for."""
     versions = FORMATS if zarr_format is None else (zarr_format,)
     keys = [join_path(path, name) for version in versions for name in main_names(version)]
     text = f"no {what} is stored at {describe(store, path)}: looked for {', '.join(keys)}"

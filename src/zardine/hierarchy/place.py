@@ -30,7 +30,7 @@ def find_place(
     why: str | None = None,
     zarr_format: int | None = None,
 ) -> tuple[Store, str]:
-    """The store and the path in it that a user means.
+    """Return the store and the path in it that a user means.
 
     What a backslash in the path stands for depends on the version of Zarr: of the node that is wanted if
     ``zarr_format`` tells, else of what is stored there.
@@ -56,7 +56,7 @@ def find_place(
 
 
 def _settle(store: Store, path: str, zarr_format: int | None) -> str:
-    """The path of a node, in which each backslash that stands for ``/`` has become one.
+    """Return the path of a node, in which each backslash that stands for ``/`` has become one.
 
     It does not in the names of nodes of v3 that are stored, and in those of new ones.
     """
@@ -89,12 +89,12 @@ def _text(path: str | bytes | PurePath | None) -> str:
 
 
 def is_within(path: str, parent: str) -> bool:
-    """Whether the node at ``path`` is the one at ``parent`` or lies below it."""
+    """Return whether the node at ``path`` is the one at ``parent`` or lies below it."""
     return not parent or path == parent or path.startswith(f"{parent}/")
 
 
 def overlap(a: Store, path_a: str, b: Store, path_b: str) -> bool:
-    """Whether two nodes are one, or one lies inside of the other, also by other paths or URLs of the same place."""
+    """Return whether two nodes are one, or one lies inside of the other, also by other paths or URLs of one place."""
     (store_a, place_a), (store_b, place_b) = _base(a, path_a), _base(b, path_b)
     if not same_place(store_a, store_b):
         if _are_apart(store_a.origin, store_b.origin):
@@ -104,12 +104,12 @@ def overlap(a: Store, path_a: str, b: Store, path_b: str) -> bool:
 
 
 def _are_apart(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> bool:
-    """Whether two stores are known to be at different services, or in different accounts of one."""
+    """Return whether two stores are known to be at different services, or in different accounts of one."""
     return a is not None and b is not None and a != b
 
 
 def _base(store: Store, path: str) -> tuple[Store, str]:
-    """The store beneath all wrappers, and the path in it; of local files the root of the file system."""
+    """Return the store beneath all wrappers, and the path in it; of local files the root of the file system."""
     from zardine.stores.zip.store import ZipStore
 
     while isinstance(store, WrapperStore):
@@ -124,7 +124,7 @@ def _base(store: Store, path: str) -> tuple[Store, str]:
 
 
 def same_place(a: Store, b: Store) -> bool:
-    """Whether two stores hold the same values; one of them may refuse writes."""
+    """Return whether two stores hold the same values; one of them may refuse writes."""
     return a == b or (type(a) is type(b) and a.with_read_only(True) == b.with_read_only(True))
 
 

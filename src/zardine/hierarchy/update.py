@@ -54,7 +54,7 @@ class StoredNode(Generic[M]):
 
 
 def stored_node(store: Store, path: str, metadata: M) -> StoredNode[M]:
-    """The node at ``path`` as it is stored now; for a group without a document, ``metadata``."""
+    """Return the node at ``path`` as it is stored now; for a group without a document, ``metadata``."""
     names = names_of(metadata)
     readings = {name: read_document(store, join_path(path, name)) for name in names}
     current: Any = metadata

@@ -14,7 +14,7 @@ FOR_XARRAY = "xarray.backends.zarr.FillValueCoder.encode"
 
 
 def attributes_to_json(attributes: Mapping[str, object]) -> dict[str, JSON]:
-    """``attributes`` as plain JSON values; NumPy scalars and arrays become numbers and lists.
+    """Return ``attributes`` as plain JSON values; NumPy scalars and arrays become numbers and lists.
 
     Raises ``TypeError`` for names that are not strings and values that JSON has no form for, ``ValueError`` for NaN and
     infinities, which would make the document unreadable for strict JSON parsers; both name the place.

@@ -179,11 +179,11 @@ class ArrayMetadata:
         return {**document, **self.unknown}
 
     def with_shape(self, shape: tuple[int, ...]) -> ArrayMetadata:
-        """The same array with another shape."""
+        """Return the same array with another shape."""
         return replace(self, shape=shape)
 
     def with_attributes(self, attributes: Mapping[str, JSON]) -> ArrayMetadata:
-        """The same array with other attributes."""
+        """Return the same array with other attributes."""
         return replace(self, attributes=attributes)
 
     def __eq__(self, other: object) -> bool:
@@ -288,11 +288,11 @@ class GroupMetadata:
         return {**document, **self.unknown}
 
     def with_attributes(self, attributes: Mapping[str, JSON]) -> GroupMetadata:
-        """The same group with other attributes."""
+        """Return the same group with other attributes."""
         return replace(self, attributes=attributes)
 
     def with_consolidated(self, consolidated: Mapping[str, Mapping[str, JSON]] | None) -> GroupMetadata:
-        """The same group with other consolidated metadata, or none."""
+        """Return the same group with other consolidated metadata, or none."""
         return replace(self, consolidated_metadata=consolidated)
 
     def __hash__(self) -> int:

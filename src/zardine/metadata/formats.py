@@ -45,18 +45,18 @@ def format_of_new(zarr_format: int | None) -> int:
 
 
 def document_names(zarr_format: int, node_type: str) -> tuple[str, ...]:
-    """Names of the documents of a node, the first of which makes it one."""
+    """Return the names of the documents of a node, the first of which makes it one."""
     return _NAMES[zarr_format, node_type]
 
 
 @cache
 def main_names(zarr_format: int) -> tuple[str, ...]:
-    """Names of documents one of which a node of that version must have."""
+    """Return the names of documents one of which a node of that version must have."""
     return tuple(dict.fromkeys(names[0] for (version, _), names in _NAMES.items() if version == zarr_format))
 
 
 def parse_documents(name: str, documents: Mapping[str, BytesLike | None], subject: str) -> NodeMetadata:
-    """The node whose first document is called ``name``; ``documents`` by name, ``None`` for those that are absent.
+    """Return the node whose first document is called ``name``; ``documents`` are by name, ``None`` if absent.
 
     Raises :class:`~zardine.errors.MetadataError`, which lists every problem; its text starts with ``subject``.
     """
@@ -68,7 +68,7 @@ def parse_documents(name: str, documents: Mapping[str, BytesLike | None], subjec
 
 
 def note_documents(name: str, documents: Mapping[str, BytesLike | None]) -> list[Problem]:
-    """What is read of documents that :func:`parse_documents` takes, although the specification has it otherwise."""
+    """Return what is taken by :func:`parse_documents` although the specification has it otherwise."""
     problems = Problems(with_notes=True)
     first = documents[name]
     assert first is not None
@@ -122,7 +122,10 @@ def parse_words_of_v2(
 
 
 def parse_node_json(document: Mapping[str, JSON], subject: str) -> NodeMetadata:
-    """The node that one JSON object describes, as ``to_dict`` of metadata gives it. Raises as `parse_documents`."""
+    """Return the node that one JSON object describes, as ``to_dict`` of metadata gives it.
+
+    Raises as `parse_documents`.
+    """
     version = document.get("zarr_format")
     if version not in (1, 2) or isinstance(version, bool):
         return v3.parse_node_json(document, subject)
@@ -143,7 +146,7 @@ def parse_node_json(document: Mapping[str, JSON], subject: str) -> NodeMetadata:
 
 
 def to_documents(metadata: NodeMetadata) -> dict[str, bytes | None]:
-    """The documents of a node by name; ``None`` for those that need not be there."""
+    """Return the documents of a node by name; ``None`` for those that need not be there."""
     if metadata.zarr_format == 3:
         return {v3.DOCUMENT_NAME: v3.serialize(metadata)}
     names = document_names(metadata.zarr_format, metadata.node_type)
@@ -164,7 +167,7 @@ def _first_json(metadata: NodeMetadata) -> dict[str, JSON]:
 
 
 def _dump(document: JSON) -> bytes:
-    """As zarr-python 2 writes documents."""
+    """Return a document as zarr-python 2 writes it."""
     return json.dumps(document, indent=4, sort_keys=True, ensure_ascii=True).encode("ascii")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def normalize_path(path: object, zarr_format: int | None = None) -> str:
-    """A user's path as the key prefix of a node without its final ``/``: ``"/a//b/"`` gives ``"a/b"``, the root ``""``.
+    """Return a path of a user as a key prefix without the final ``/``: ``"a/b"`` for ``"/a//b/"``, ``""`` for the root.
 
     A backslash stands for ``/`` in Zarr v2 and v1; in v3, and without a version, it is a character as any other.
 
@@ -24,7 +24,7 @@ def normalize_path(path: object, zarr_format: int | None = None) -> str:
 
 
 def explain_bad_name(name: str, zarr_format: int | None = None) -> str | None:
-    """Why ``name`` cannot name a node of a version of Zarr, or of any; ``None`` if it can."""
+    """Return why ``name`` cannot name a node of a version of Zarr, or of any; ``None`` if it can."""
     if not name:
         return "a name must not be empty"
     if "/" in name:
@@ -39,15 +39,15 @@ def explain_bad_name(name: str, zarr_format: int | None = None) -> str | None:
 
 
 def is_key(path: str) -> bool:
-    """Whether a store can have anything at ``path``."""
+    """Return whether a store can have anything at ``path``."""
     return "\0" not in path and not any(part in ("", ".", "..") for part in path.split("/"))
 
 
 def can_be_named(name: str, zarr_format: int) -> bool:
-    """Whether a node of that version can be opened by ``name``, in which there is no ``/``."""
+    """Return whether a node of that version can be opened by ``name``, in which there is no ``/``."""
     return zarr_format == 3 or "\\" not in name
 
 
 def join_path(parent: str, child: str) -> str:
-    """The path of ``child`` (itself a normalized path) below ``parent``."""
+    """Return the path of ``child`` (itself a normalized path) below ``parent``."""
     return f"{parent}/{child}" if parent and child else parent or child

@@ -36,7 +36,7 @@ class UnsafeCodecError(UnsupportedError):
 
 
 def build_codec(configuration: Mapping[str, JSON]) -> Any:
-    """The codec object of numcodecs for a configuration with its ``id``.
+    """Return the codec object of numcodecs for a configuration with its ``id``.
 
     Raises :class:`UnsafeCodecError` for one that can run programs, unless a setting allows it, and whatever numcodecs
     raises.
@@ -68,7 +68,7 @@ class RefusedCodec:
         self._configuration = dict(configuration)
 
     def get_config(self) -> dict[str, JSON]:
-        """What the document says."""
+        """Return what the document says."""
         return dict(self._configuration)
 
     def encode(self, buf: Any) -> Any:
@@ -84,7 +84,7 @@ class RefusedCodec:
 
 
 def shown_codec(configuration: Mapping[str, JSON]) -> Any:
-    """As :func:`build_codec`; for one that is not allowed, what stands for it."""
+    """Return the codec object as :func:`build_codec` does; for one that is not allowed, what stands for it."""
     try:
         return build_codec(configuration)
     except UnsafeCodecError:
@@ -92,7 +92,10 @@ def shown_codec(configuration: Mapping[str, JSON]) -> Any:
 
 
 def unsafe_codec(configuration: JSON) -> str | None:
-    """The name of the first codec in a configuration, however deep, that can run programs; ``None``: there is none."""
+    """Return the name of the first codec in a configuration, however deep, that can run programs.
+
+    ``None``: there is none.
+    """
     waiting: list[tuple[JSON, bool]] = [(configuration, False)]
     while waiting:
         value, is_foreign = waiting.pop()
@@ -124,7 +127,7 @@ def _plain(name: str) -> str:
 
 
 def _class_of(name: str) -> Any:
-    """The class that numcodecs makes for a name; ``None`` where it has none."""
+    """Return the class that numcodecs makes for a name; ``None`` where it has none."""
     from numcodecs import registry
 
     found: Any = registry.codec_registry.get(name)
@@ -152,7 +155,7 @@ def _is_foreign(name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _class_runs_code(kind: type) -> bool:
-    """Whether a class, or one of those that it is made from, reads pickles or runs text, as far as can be seen."""
+    """Return whether a class, or one that it is made from, reads pickles or runs text, as far as can be seen."""
     for base in kind.__mro__:
         if base.__module__ == "numcodecs.pickles":
             return True
@@ -164,7 +167,7 @@ def _class_runs_code(kind: type) -> bool:
 
 
 def _runs(value: Any, names: Mapping[str, Any], seen: set[int]) -> bool:
-    """Whether a function or class, or what it calls of its own module, does."""
+    """Return whether a function or class, or what it calls of its own module, does."""
     if id(value) in seen:
         return False
     seen.add(id(value))
@@ -195,7 +198,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _parts(codec: Any) -> Iterator[Any]:
-    """A codec object and those that it holds."""
+    """Yield a codec object and those that it holds."""
     from numcodecs.abc import Codec
 
     waiting, seen = [codec], set()

@@ -33,7 +33,7 @@ _seen: Cache[bytes, tuple[ArrayMetadata | GroupMetadata, Packed | None]] = Cache
 
 
 def recall(document: bytes) -> ArrayMetadata | GroupMetadata | None:
-    """What these bytes were parsed to before, with attributes of its own."""
+    """Return what these bytes were parsed to before, with attributes of its own."""
     known, packed = _seen.get(document) or (None, None)
     if known is None or packed is None:
         return known
@@ -60,7 +60,7 @@ def _mark(node: N, document: bytes) -> N:
 
 
 def _pack(attributes: Mapping[str, JSON]) -> Packed:
-    """Attributes in a form that nobody changes: as bytes, of which a copy is made much faster than by hand."""
+    """Return attributes in a form that nobody changes: as bytes, of which a copy is made much faster than by hand."""
     try:
         return marshal.dumps(dict(attributes))
     except ValueError:  # numbers and strings of the user's own classes

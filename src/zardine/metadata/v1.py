@@ -46,7 +46,7 @@ class FormOfV1(OlderForm):
 
 
 def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
-    """The array that ``meta`` and ``attrs`` describe; notes every problem."""
+    """Return the array that ``meta`` and ``attrs`` describe; notes every problem."""
     for member in _REQUIRED:
         if member not in document:
             problems.add(member, "the member is missing; it is required")
@@ -78,7 +78,7 @@ def _in_words_of_v1(problem: Problem) -> Problem:
 
 
 def explain_unfit(metadata: ArrayMetadata) -> list[str]:
-    """Why a document in the words of v2 cannot be one of v1; nothing if it can."""
+    """Return why a document in the words of v2 cannot be one of v1; nothing if it can."""
     older = metadata.older
     assert older is not None
     reasons = []
@@ -94,7 +94,7 @@ def explain_unfit(metadata: ArrayMetadata) -> list[str]:
 
 
 def has_compression(compressor: Mapping[str, JSON] | None) -> bool:
-    """Whether v1 has such a compression."""
+    """Return whether v1 has such a compression."""
     return _compression(compressor) != ("", None)
 
 
@@ -120,7 +120,7 @@ def _compressor(name: JSON, options: JSON, problems: Problems) -> dict[str, JSON
 
 
 def _compression(compressor: Mapping[str, JSON] | None) -> tuple[str, JSON]:
-    """``compression`` and ``compression_opts``; the first is empty if v1 has no such compression."""
+    """Return ``compression`` and ``compression_opts``; the first is empty if v1 has no such compression."""
     if compressor is None:
         return "none", None
     options = {name: value for name, value in compressor.items() if name != "id"}
@@ -134,6 +134,6 @@ def _compression(compressor: Mapping[str, JSON] | None) -> tuple[str, JSON]:
 
 
 def _bare(value: JSON) -> JSON:
-    """NaN and infinities as v1 has them, which its text leaves to Python's JSON."""
+    """Return NaN and infinities as v1 has them, which its text leaves to Python's JSON."""
     known = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
     return known.get(value, value) if isinstance(value, str) else value

@@ -57,7 +57,7 @@ class FormOfV2(OlderForm):
 
 
 def parse_array(document: Mapping[str, JSON], attributes: JSON, problems: Problems) -> ArrayMetadata | None:
-    """The array that ``.zarray`` and ``.zattrs`` describe; notes every problem.
+    """Return the array that ``.zarray`` and ``.zattrs`` describe; notes every problem.
 
     More is read than the specification allows, as by zarr-python: without ``compressor`` or ``filters`` there are none.
     """
@@ -135,7 +135,10 @@ def parse_common(
 def parse_group(
     document: Mapping[str, JSON], attributes: JSON, consolidated: Mapping[str, JSON] | None, problems: Problems
 ) -> GroupMetadata | None:
-    """The group that ``.zgroup``, ``.zattrs`` and, if it is there, ``.zmetadata`` describe; notes every problem."""
+    """Return the group that ``.zgroup``, ``.zattrs`` and, if it is there, ``.zmetadata`` describe.
+
+    Notes every problem.
+    """
     if "zarr_format" not in document:
         problems.add("zarr_format", "the member is missing; it is required")
     check_format(document, 2, problems)
@@ -150,7 +153,7 @@ def parse_group(
 
 
 def _plain_fill(value: JSON, fill: npt.NDArray[Any], data_type: DataType, dtype: np.dtype[Any]) -> JSON:
-    """``value``, or where its text says more than the nearest float, the fill value that came of it."""
+    """Return ``value``, or where its text says more than the nearest float, the fill value that came of it."""
     parts = value if isinstance(value, (list, tuple)) else (value,)
     return fill_to_json(fill, data_type, dtype) if any(isinstance(part, Number) for part in parts) else value
 
@@ -163,7 +166,7 @@ def check_format(document: Mapping[str, JSON], zarr_format: int, problems: Probl
 
 
 def parse_attributes(value: JSON, problems: Problems) -> Mapping[str, JSON]:
-    """User attributes (``.zattrs``); ``None``: the document is absent."""
+    """Return user attributes (``.zattrs``); ``None``: the document is absent."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -173,12 +176,12 @@ def parse_attributes(value: JSON, problems: Problems) -> Mapping[str, JSON]:
 
 
 def group_to_json(metadata: GroupMetadata) -> dict[str, JSON]:
-    """``.zgroup``."""
+    """Return ``.zgroup``."""
     return {"zarr_format": 2, **metadata.unknown}
 
 
 def consolidated_to_json(metadata: GroupMetadata) -> dict[str, JSON] | None:
-    """``.zmetadata``, which holds the documents of the group itself, too."""
+    """Return ``.zmetadata``, which holds the documents of the group itself, too."""
     if metadata.consolidated_metadata is None:
         return None
     documents: dict[str, JSON] = {GROUP: group_to_json(metadata)}
@@ -193,14 +196,14 @@ def consolidated_to_json(metadata: GroupMetadata) -> dict[str, JSON] | None:
 
 
 def chunk_shape(metadata: ArrayMetadata) -> list[int]:
-    """The member ``chunks``."""
+    """Return the member ``chunks``."""
     configuration = metadata.chunk_grid.configuration
     assert configuration is not None
     return list(configuration["chunk_shape"])
 
 
 def in_words_of_the_document(metadata: ArrayMetadata, problems: Sequence[Problem]) -> list[Problem]:
-    """Problems of codecs, with the members of the document that these stand for as places."""
+    """Return problems of codecs with the members of the document that these stand for as places."""
     older = metadata.older
     assert older is not None
     storage = Storage(stored_dtype(metadata), older.order, older.filters or (), older.compressor)
@@ -215,7 +218,7 @@ def in_words_of_the_document(metadata: ArrayMetadata, problems: Sequence[Problem
 
 
 def stored_dtype(metadata: ArrayMetadata) -> np.dtype[Any]:
-    """The NumPy dtype of stored elements, with their byte order."""
+    """Return the NumPy dtype of stored elements, with their byte order."""
     assert metadata.older is not None
     dtype = parse_dtype(metadata.older.dtype, "dtype", Problems())
     assert dtype is not None  # it was parsed before
@@ -253,7 +256,7 @@ def _parse_filters(value: JSON, problems: Problems) -> tuple[Mapping[str, JSON],
 
 
 def _parse_consolidated(value: Mapping[str, JSON], problems: Problems) -> dict[str, Mapping[str, JSON]]:
-    """Documents of the nodes below by path, each with its attributes as the member ``attributes``."""
+    """Return the documents of the nodes below by path, each with its attributes as the member ``attributes``."""
     version = value.get("zarr_consolidated_format", MISSING)
     if version != 1:
         problems.expected(f"{CONSOLIDATED}: zarr_consolidated_format", "1", version)

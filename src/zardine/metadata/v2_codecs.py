@@ -56,7 +56,10 @@ class Storage:
 
 
 def to_codecs(storage: Storage) -> tuple[DataType, tuple[Extension, ...]]:
-    """The data type in memory, and the codecs that mean the same. Raises ``TypeError`` for types without a length."""
+    """Return the data type in memory, and the codecs that mean the same.
+
+    Raises ``TypeError`` for types without a length.
+    """
     if storage.dtype.kind == "O":
         return _of_objects(storage)
     data_type = data_type_of(storage.dtype)
@@ -67,13 +70,13 @@ def to_codecs(storage: Storage) -> tuple[DataType, tuple[Extension, ...]]:
 
 
 def object_codec(storage: Storage) -> str | None:
-    """The id of the codec that turns objects into bytes, if there can be one."""
+    """Return the id of the codec that turns objects into bytes, if there can be one."""
     identifier = storage.filters[0].get("id") if storage.filters else None
     return None if identifier is None or identifier in (*_OF_NUMBERS, *_OF_BYTES) else str(identifier)
 
 
 def codec_places(storage: Storage, codecs: Sequence[Extension], zarr_format: int) -> list[str]:
-    """Which member of the document each of the codecs in ``codecs`` stands for."""
+    """Return which member of the document each of the codecs in ``codecs`` stands for."""
     compressor = "compression_opts" if zarr_format == 1 else "compressor"
     places: list[str] = []
     filters = 0
@@ -168,7 +171,7 @@ def _generic(storage: Storage) -> Extension:
 
 
 def _compressor(configuration: Mapping[str, JSON] | None, size: int) -> list[Extension]:
-    """A compressor, or filter of bytes, of elements of ``size`` bytes."""
+    """Return a compressor, or filter of bytes, of elements of ``size`` bytes."""
     if configuration is None:
         return []
     identifier = configuration.get("id")
@@ -199,7 +202,10 @@ def _named(configuration: Mapping[str, JSON]) -> Extension:
 def from_codecs(
     codecs: Sequence[Mapping[str, JSON]], data_type: DataType, ndim: int
 ) -> tuple[Storage | None, list[str]]:
-    """What a Zarr v2 document has to say for these codecs (as JSON); else ``None`` and every reason why it cannot."""
+    """Return what a Zarr v2 document has to say for these codecs (as JSON).
+
+    Else ``None`` and every reason why it cannot.
+    """
     reasons: list[str] = []
     filters: list[Mapping[str, JSON]] = []
     after: list[Mapping[str, JSON]] = []

@@ -18,7 +18,7 @@ _OBJECT = "|O"
 
 
 def parse_dtype(value: JSON, place: str, problems: Problems) -> np.dtype[Any] | None:
-    """The NumPy dtype of stored elements, with their byte order; ``object`` for ``"|O"``."""
+    """Return the NumPy dtype of stored elements, with their byte order; ``object`` for ``"|O"``."""
     if isinstance(value, str):
         return _parse_simple(value, place, problems)
     if not isinstance(value, (list, tuple)) or not value:
@@ -39,7 +39,7 @@ def parse_dtype(value: JSON, place: str, problems: Problems) -> np.dtype[Any] | 
 
 
 def dtype_to_json(dtype: np.dtype[Any]) -> JSON:
-    """The member ``dtype`` of stored elements of that type."""
+    """Return the member ``dtype`` of stored elements of that type."""
     if dtype.kind == "O":
         return _OBJECT
     if dtype.fields is None or dtype.names is None:
@@ -56,7 +56,7 @@ def dtype_to_json(dtype: np.dtype[Any]) -> JSON:
 
 
 def data_type_of(dtype: np.dtype[Any]) -> DataType:
-    """The data type in memory of elements stored as ``dtype``, which is not ``object``.
+    """Return the data type in memory of elements stored as ``dtype``, which is not ``object``.
 
     Raises ``TypeError`` for elements without length.
     """
@@ -69,7 +69,7 @@ def data_type_of(dtype: np.dtype[Any]) -> DataType:
 
 
 def byte_orders(dtype: np.dtype[Any]) -> set[str]:
-    """The byte orders (``"little"``, ``"big"``) that occur in a stored element; empty for single bytes."""
+    """Return the byte orders (``"little"``, ``"big"``) that occur in a stored element; empty for single bytes."""
     if dtype.subdtype is not None:
         return byte_orders(dtype.subdtype[0])
     if dtype.fields is not None and dtype.names is not None:
@@ -79,7 +79,7 @@ def byte_orders(dtype: np.dtype[Any]) -> set[str]:
 
 
 def with_byte_order(dtype: np.dtype[Any], byte_order: str | None) -> np.dtype[Any]:
-    """``dtype`` as it is stored in that byte order."""
+    """Return ``dtype`` as it is stored in that byte order."""
     return dtype if byte_order is None else dtype.newbyteorder("<" if byte_order == "little" else ">")
 
 

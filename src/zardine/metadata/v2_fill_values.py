@@ -18,7 +18,7 @@ from zardine.json_document import JSON, Problems
 def parse_fill(
     value: JSON, data_type: DataType, stored: np.dtype[Any], place: str, problems: Problems
 ) -> npt.NDArray[Any] | None:
-    """The fill value of a document; ``null``, which leaves it undefined, gives the default of the data type."""
+    """Return the fill value of a document; ``null``, which leaves it undefined, gives the default of the data type."""
     if value is None:
         return data_type.default_fill()
     if isinstance(data_type, AnyObject):
@@ -50,7 +50,7 @@ def parse_fill(
 
 
 def fill_to_json(fill: npt.NDArray[Any], data_type: DataType, stored: np.dtype[Any]) -> JSON:
-    """The member ``fill_value`` for a fill value in memory."""
+    """Return the member ``fill_value`` for a fill value in memory."""
     kind = stored.kind
     if kind == "O":
         return data_type.fill_to_json(fill)
@@ -69,7 +69,7 @@ def fill_to_json(fill: npt.NDArray[Any], data_type: DataType, stored: np.dtype[A
 
 
 def _number(value: JSON) -> JSON:
-    """A float of a document in the form that v3 documents have: there are no bare NaN and infinities."""
+    """Return a float of a document in the form that v3 documents have: there are no bare NaN and infinities."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, float) and not isfinite(value):

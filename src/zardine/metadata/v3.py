@@ -35,7 +35,7 @@ _GROUP_MEMBERS = frozenset(("zarr_format", "node_type", "attributes", "consolida
 
 
 def parse_node(data: BytesLike, subject: str = "the document is invalid") -> ArrayMetadata | GroupMetadata:
-    """The node that the bytes of a ``zarr.json`` describe.
+    """Return the node that the bytes of a ``zarr.json`` describe.
 
     Raises :class:`~zardine.errors.MetadataError`, which lists every problem; its text starts with ``subject``.
     """
@@ -47,7 +47,7 @@ def parse_node(data: BytesLike, subject: str = "the document is invalid") -> Arr
 
 
 def parse_node_json(document: Mapping[str, JSON], subject: str) -> ArrayMetadata | GroupMetadata:
-    """The node that a parsed ``zarr.json`` describes. Raises as :func:`parse_node`."""
+    """Return the node that a parsed ``zarr.json`` describes. Raises as :func:`parse_node`."""
     problems = Problems()
     node: ArrayMetadata | GroupMetadata | None = None
     kind = document.get("node_type", MISSING)
@@ -66,7 +66,7 @@ def parse_node_json(document: Mapping[str, JSON], subject: str) -> ArrayMetadata
 
 
 def parse_array(document: Mapping[str, JSON], problems: Problems) -> ArrayMetadata | None:
-    """An array document; notes every problem. Extensions are checked here only in form, not in meaning."""
+    """Return an array document; notes every problem. Extensions are checked here only in form, not in meaning."""
     for member in _ARRAY_REQUIRED:
         if member not in document:
             problems.add(member, "the member is missing; it is required")
@@ -111,7 +111,7 @@ def parse_array(document: Mapping[str, JSON], problems: Problems) -> ArrayMetada
 
 
 def _with_others(value: JSON, data_type: DataType) -> tuple[DataType, JSON] | None:
-    """A data type beside what the document has, where that has members which are passed over, so that they are kept."""
+    """Return a data type beside what the document has, to keep what that has of members that are passed over."""
     return (data_type, value) if _has_others(value) else None
 
 
@@ -122,7 +122,7 @@ def _has_others(value: JSON) -> bool:
 
 
 def parse_group(document: Mapping[str, JSON], problems: Problems) -> GroupMetadata | None:
-    """A group document; notes every problem."""
+    """Return a group document; notes every problem."""
     attributes = _parse_attributes(document, problems)
     if document.get("consolidated_metadata", ()) is None:
         problems.note("consolidated_metadata", "null is no consolidated metadata: leave the member out")
@@ -134,7 +134,7 @@ def parse_group(document: Mapping[str, JSON], problems: Problems) -> GroupMetada
 
 
 def parse_extensions(value: JSON, place: str, problems: Problems) -> tuple[Extension, ...] | None:
-    """An array of extension objects or short-hand names."""
+    """Return an array of extension objects or short-hand names."""
     if not isinstance(value, (list, tuple)):
         problems.expected(place, "an array of codecs", value)
         return None
@@ -146,7 +146,7 @@ def parse_extensions(value: JSON, place: str, problems: Problems) -> tuple[Exten
 
 
 def serialize(metadata: ArrayMetadata | GroupMetadata) -> bytes:
-    """The bytes of ``zarr.json``: UTF-8, indented by two, so that people can read and compare it."""
+    """Return the bytes of ``zarr.json``: UTF-8, indented by two, so that people can read and compare it."""
     document = metadata.to_dict()
     try:
         return _encoded(document)
@@ -162,7 +162,7 @@ def _encoded(document: Mapping[str, JSON]) -> bytes:
 
 
 def _without_non_numbers(value: Any) -> Any:
-    """``value`` with the words that fill values have for NaN and infinities, which are no JSON."""
+    """Return ``value`` with the words that fill values have for NaN and infinities, which are no JSON."""
     if isinstance(value, Mapping):
         return {name: _without_non_numbers(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -173,7 +173,7 @@ def _without_non_numbers(value: Any) -> Any:
 
 
 def _indented(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
-    """``json.dumps(document, indent=2)``, which is slow, so that members which stay as they were are remembered."""
+    """Return ``json.dumps(document, indent=2)``, which is slow, so that members which stay are remembered."""
     members = []
     for name, value in document.items():
         compact = _compact_encoders[ascii_only].encode({name: value})
@@ -184,7 +184,7 @@ def _indented(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
 
 @lru_cache(maxsize=512)
 def _indent_member(compact: str, ascii_only: bool) -> str:
-    """The one member of the object ``compact``, as a line or more of an indented document."""
+    """Return the one member of the object ``compact``, as a line or more of an indented document."""
     return json.dumps(json.loads(compact), indent=2, ensure_ascii=ascii_only)[2:-2]
 
 

@@ -16,7 +16,7 @@ _OTHERS = {"compression": "compressors", "compressor": "compressors", "compressi
 
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeError:
-    """The error for an argument ``name`` that ``function`` does not have."""
+    """Return the error for an argument ``name`` that ``function`` does not have."""
     meant = _OTHERS.get(name)
     if meant not in known:
         meant = next(iter(get_close_matches(name, known, n=1)), None)
@@ -25,7 +25,7 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeEr
 
 
 def with_hints(function: Callable[P, R]) -> Callable[P, R]:
-    """``function``, whose errors of unknown arguments say which one may be meant."""
+    """Return ``function``, whose errors of unknown arguments say which one may be meant."""
     known = frozenset(signature(function).parameters)
 
     @wraps(function)

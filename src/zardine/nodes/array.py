@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from operator import index as as_index
 from types import GenericAlias
@@ -17,7 +17,7 @@ from zardine.creation.options import ShapeLike
 from zardine.creation.v3 import parse_shape
 from zardine.data_types.numpy_types import AnyObject
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
-from zardine.engine.freshness import Writing, check_fresh, generation_of, refuse_closing
+from zardine.engine.freshness import Writing, check_fresh, is_same_generation, refuse_closing
 from zardine.engine.layout import prepare_layout
 from zardine.engine.read_block import read_block
 from zardine.engine.source import ArraySource
@@ -120,7 +120,7 @@ class Array(StoredFacts):
 
     @classmethod
     def from_dict(cls, store_path: StorePath, data: Mapping[str, Any]) -> Array:
-        """An array with the metadata document ``data``, which is not stored."""
+        """Return an array with the metadata document ``data``, which is not stored."""
         return cls(store_path.store, store_path.path, ArrayMetadata.from_dict(data))
 
     @property
@@ -129,7 +129,7 @@ class Array(StoredFacts):
         return Attributes(lambda: self.metadata.attributes, self._change_attributes)
 
     def with_config(self, config: ArrayConfigLike) -> Array:
-        """The same array, read and written in another way (see :class:`zardine.ArrayConfig`)."""
+        """Return the same array, read and written in another way (see :class:`zardine.ArrayConfig`)."""
         changed = config if isinstance(config, ArrayConfig) else self.config.changed(config or {})
         return self._with_source(self._source.with_config(changed))
 
@@ -139,7 +139,7 @@ class Array(StoredFacts):
         return describe_array(self)
 
     def info_complete(self) -> ArrayInfo:
-        """A readable description with what is stored; looks at every stored object."""
+        """Return a readable description with what is stored; looks at every stored object."""
         return describe_array(self, complete=True)
 
     @property
@@ -174,7 +174,10 @@ class Array(StoredFacts):
         prototype: object = None,
         fields: Fields = None,
     ) -> Any:
-        """Elements at integers and slices. ``out`` has the shape of the result and is filled and returned."""
+        """Return the elements at integers and slices.
+
+        ``out`` has the shape of the result and is filled and returned.
+        """
         return self._get(parse_basic(selection, self.shape), out, fields)
 
     def get_orthogonal_selection(
@@ -185,7 +188,7 @@ class Array(StoredFacts):
         fields: Fields = None,
         prototype: object = None,
     ) -> Any:
-        """Elements at all combinations of integers, slices, lists and masks, one for each axis."""
+        """Return the elements at all combinations of integers, slices, lists and masks, one for each axis."""
         return self._get(parse_orthogonal(selection, self.shape), out, fields)
 
     def get_coordinate_selection(
@@ -196,7 +199,10 @@ class Array(StoredFacts):
         fields: Fields = None,
         prototype: object = None,
     ) -> Any:
-        """Elements at points: an integer array for each axis. The result has the shape of the coordinates."""
+        """Return the elements at points: an integer array for each axis.
+
+        The result has the shape of the coordinates.
+        """
         return self._get(parse_coordinates(selection, self.shape), out, fields)
 
     def get_mask_selection(
@@ -207,7 +213,7 @@ class Array(StoredFacts):
         fields: Fields = None,
         prototype: object = None,
     ) -> Any:
-        """Elements where ``mask`` (of the array's shape) is true, in C order."""
+        """Return the elements where ``mask`` (of the array's shape) is true, in C order."""
         return self._get(parse_mask(mask, self.shape), out, fields)
 
     def get_block_selection(
@@ -218,11 +224,11 @@ class Array(StoredFacts):
         fields: Fields = None,
         prototype: object = None,
     ) -> Any:
-        """Whole stored objects (shards, or chunks) by their grid coordinates."""
+        """Return whole stored objects (shards, or chunks) by their grid coordinates."""
         return self._get(parse_block(selection, self._source.layout.grids.objects), out, fields)
 
     def get_point_selection(self, selection: SelectionLike, *, fields: Fields = None) -> Any:
-        """What :attr:`vindex` takes: points or a mask."""
+        """Return the elements at what :attr:`vindex` takes: points or a mask."""
         return self._get(parse_vindex(selection, self.shape), None, fields)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -326,17 +332,18 @@ class Array(StoredFacts):
         self._set(parse_block(selection, self._source.layout.grids.objects), value, fields)
 
     def set_point_selection(self, selection: SelectionLike, value: object, *, fields: Fields = None) -> None:
-        """What :attr:`vindex` takes: points or a mask."""
+        """Write ``value`` to what :attr:`vindex` takes: points or a mask."""
         self._set(parse_vindex(selection, self.shape), value, fields)
 
     def buffered(
         self, limit: int | str = "256 MiB", *, on_error: Literal["keep", "discard"] = "keep"
     ) -> BufferedWrites:
-        """``with array.buffered():`` collects writes in memory and writes each touched shard once.
+        """Collect writes in memory and store each touched shard once: ``with array.buffered():``.
 
-        That is when the block ends, when more than ``limit`` bytes of chunks wait, and on :meth:`flush`. Reads through
-        this array see what waits; other programs do not. When the block ends by an exception, what waits is stored
-        (``on_error="keep"``) or forgotten (``"discard"``). Forked children collect nothing and store what they write.
+        They are stored when the block ends, when more than ``limit`` bytes of chunks wait, and on :meth:`flush`. Reads
+        through this array see what waits; other programs do not. When the block ends by an exception, what waits is
+        stored (``on_error="keep"``) or forgotten (``"discard"``). Forked children collect nothing and store what they
+        write.
 
         If storing fails, the error is raised and what could not be stored waits still: :meth:`flush` tries again, as
         any later write does before it stores anything itself. Raises :class:`~zardine.errors.ArrayChangedError` if the
@@ -447,7 +454,7 @@ class Array(StoredFacts):
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Nothing to do: every write is stored when its call returns."""
+        """Do nothing: every write is stored when its call returns."""
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -595,7 +602,7 @@ class Array(StoredFacts):
         old = self.metadata
         if metadata is old or (metadata.document is not None and metadata.document == old.document):
             return
-        if _differ_in_shape_only(metadata, old):
+        if self._is_same_but_for_shape(metadata):
             source = self._source.with_shape(metadata)
         elif metadata.to_dict() != old.to_dict():
             source = self._source.with_layout(Array(self.store, self.path, metadata)._source.layout)
@@ -604,8 +611,14 @@ class Array(StoredFacts):
         move_buffer(source)
         self._source = source
 
+    def _is_same_but_for_shape(self, metadata: ArrayMetadata) -> bool:
+        """Return whether one layout serves both documents, which may differ in shape, attributes and names."""
+        with suppress(MetadataError):  # which is raised once the layout is made
+            return is_same_generation(self._source.layout, metadata) and metadata.older == self.metadata.older
+        return False
+
     def _stored(self) -> StoredNode[ArrayMetadata]:
-        """What the document says now, after taking that over."""
+        """Return what the document says now, after taking that over."""
         stored = stored_node(self.store, self.path, self.metadata)
         self._adopt(stored.metadata)
         return stored
@@ -630,15 +643,3 @@ class Array(StoredFacts):
         if self._entry is not None:
             consolidated, path = self._entry
             consolidated.keep_true([path])
-
-
-def _differ_in_shape_only(a: ArrayMetadata, b: ArrayMetadata) -> bool:
-    """Whether two documents mean the same but for shape, attributes and names, so that one layout serves both."""
-    return (
-        (a.chunk_grid, a.chunk_key_encoding, a.codecs) == (b.chunk_grid, b.chunk_key_encoding, b.codecs)
-        and (a.data_type, a.zarr_format, a.older) == (b.data_type, b.zarr_format, b.older)
-        and a.data_type.item_size is not None
-        and a.fill.tobytes() == b.fill.tobytes()
-        and a.ndim == b.ndim
-        and generation_of(a) == generation_of(b)
-    )

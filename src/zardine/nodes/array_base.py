@@ -244,7 +244,7 @@ class StoredFacts(ArrayFacts, ABC):
         return len(stored_keys(self._source))
 
     def nbytes_stored(self) -> int:
-        """Bytes of all stored objects of this array, its metadata document included."""
+        """Return bytes of all stored objects of this array, its metadata document included."""
         store = self.store
         documents = [join_path(self.path, name) for name in names_of(self.metadata)]
         keys = [*documents, *stored_keys(self._source)]
@@ -252,5 +252,5 @@ class StoredFacts(ArrayFacts, ABC):
 
 
 def is_draft(codecs: Iterable[Codec]) -> bool:
-    """Whether one of ``codecs`` makes shards in the dialect of the draft of March 2023."""
+    """Return whether one of ``codecs`` makes shards in the dialect of the draft of March 2023."""
     return any(isinstance(codec, ShardingCodec) and (codec.draft or is_draft(codec.codecs)) for codec in codecs)

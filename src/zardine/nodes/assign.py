@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """``value`` as an array of ``dtype``, converted as NumPy converts on assignment.
+    """Return ``value`` as an array of ``dtype``, converted as NumPy converts on assignment.
 
     Python integers out of range raise ``OverflowError``. Variable-length types take strings (or bytes) only:
     ``TypeError`` for anything else.
@@ -31,7 +31,7 @@ def cast_values(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def broadcast_values(values: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """``values`` as a read-only view of ``shape``; leading axes of length 1 may be too many, as in NumPy."""
+    """Return ``values`` as a read-only view of ``shape``; leading axes of length 1 may be too many, as in NumPy."""
     if values.shape == shape:  # the usual case, and a tenth of the time
         view = values.view(np.ndarray)
         view.flags.writeable = False

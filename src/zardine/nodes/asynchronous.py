@@ -463,49 +463,49 @@ class AsyncGroup:
             yield path, as_async(node)
 
     async def keys(self) -> AsyncIterator[str]:
-        """Names of the members directly below, sorted."""
+        """Yield the names of the members directly below, sorted."""
         for name in await in_thread(lambda: list(self._group.keys())):
             yield name
 
     async def values(self) -> AsyncIterator[AsyncArray | AsyncGroup]:
-        """The members directly below."""
+        """Yield the members directly below."""
         async for _, node in self.members():
             yield node
 
     async def items(self) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
-        """Names and members directly below."""
+        """Yield the names and members directly below."""
         async for name, node in self.members():
             yield name, node
 
     async def arrays(self) -> AsyncIterator[tuple[str, AsyncArray]]:
-        """Names and arrays directly below."""
+        """Yield the names and arrays directly below."""
         async for name, node in self.members():
             if isinstance(node, AsyncArray):
                 yield name, node
 
     async def array_keys(self) -> AsyncIterator[str]:
-        """Names of the arrays directly below."""
+        """Yield the names of the arrays directly below."""
         async for name, _ in self.arrays():
             yield name
 
     async def array_values(self) -> AsyncIterator[AsyncArray]:
-        """The arrays directly below."""
+        """Yield the arrays directly below."""
         async for _, array in self.arrays():
             yield array
 
     async def groups(self) -> AsyncIterator[tuple[str, AsyncGroup]]:
-        """Names and groups directly below."""
+        """Yield the names and groups directly below."""
         async for name, node in self.members():
             if isinstance(node, AsyncGroup):
                 yield name, node
 
     async def group_keys(self) -> AsyncIterator[str]:
-        """Names of the groups directly below."""
+        """Yield the names of the groups directly below."""
         async for name, _ in self.groups():
             yield name
 
     async def group_values(self) -> AsyncIterator[AsyncGroup]:
-        """The groups directly below."""
+        """Yield the groups directly below."""
         async for _, group in self.groups():
             yield group
 

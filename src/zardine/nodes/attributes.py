@@ -23,7 +23,7 @@ class Attributes(MutableMapping[str, Any]):
         self._change = change
 
     def asdict(self) -> dict[str, Any]:
-        """A copy of all attributes."""
+        """Return a copy of all attributes."""
         return dict(self._read())
 
     def put(self, d: Mapping[str, Any]) -> None:
@@ -41,7 +41,7 @@ class Attributes(MutableMapping[str, Any]):
         self._change(lambda old: {**old, **new})
 
     def refresh(self) -> None:
-        """Kept for code written for Zarr v2; attributes are read when they are looked at."""
+        """Do nothing: attributes are read when they are looked at. Kept for code written for Zarr v2."""
 
     def __getitem__(self, name: str) -> Any:
         return self._read()[name]

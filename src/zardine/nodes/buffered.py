@@ -87,7 +87,7 @@ class BufferedWrites:
 
 
 def is_buffered(source: ArraySource) -> bool:
-    """Whether values may wait in memory."""
+    """Return whether values may wait in memory."""
     return source.buffer is not None and not source.buffer.closed
 
 
@@ -149,7 +149,7 @@ def flush_buffer(source: ArraySource) -> None:
 
 
 def move_buffer(source: ArraySource) -> None:
-    """The array of ``source`` has this layout from now on: what waits moves to where it belongs by it.
+    """Return the array of ``source`` has this layout from now on: what waits moves to where it belongs by it.
 
     What lies beyond its shape is forgotten. Raises :class:`~zardine.errors.ArrayChangedError`, so that nothing changes,
     where it cannot hold the values.
@@ -227,7 +227,7 @@ def _store_others(source: ArraySource, buffer: WriteBuffer) -> None:
 
 
 def _stored_layout(source: ArraySource, buffer: WriteBuffer) -> ArrayLayout:
-    """The layout of the array as it is stored now; the one that is known where that does not tell."""
+    """Return the layout of the array as it is stored now; the one that is known where that does not tell."""
     known = buffer.layout.metadata
     try:
         now = stored_node(source.store, source.path, known).metadata

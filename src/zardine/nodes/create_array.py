@@ -18,6 +18,7 @@ from zardine.creation.options import (
     KeyEncodingLike,
     ShapeLike,
     ShardsLike,
+    is_word,
 )
 from zardine.creation.v3 import DEFAULT, new_array_metadata
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
@@ -165,7 +166,7 @@ def from_array(
         fill_value = kept["fill_value"] if fill_value is DEFAULT else fill_value
         chunk_key_encoding = kept.get("chunk_key_encoding") if chunk_key_encoding is None else chunk_key_encoding
         order = kept.get("order") if order is None else order
-        checksum = kept.get("checksum") if checksum is None and _is_keep(compressors) else checksum
+        checksum = kept.get("checksum") if checksum is None and is_word(compressors, "keep") else checksum
         known, names = like_attributes(source._source.layout, zarr_format)
         attributes = known if attributes is None else attributes
         dimension_names = names if dimension_names is None else dimension_names
@@ -176,7 +177,7 @@ def from_array(
         name=name,
         shape=values.shape,
         dtype=kept.get("dtype", dtype_of(values)),
-        **{key: kept[key] if _is_keep(value) else value for key, value in given.items()},
+        **{key: kept[key] if is_word(value, "keep") else value for key, value in given.items()},
         fill_value=fill_value,
         order=order,
         zarr_format=zarr_format,
@@ -194,7 +195,7 @@ def from_array(
 
 
 def as_values(data: object) -> Any:
-    """A user's ``data``: an :class:`Array`, or something with a shape, a dtype and square brackets.
+    """Return a user's ``data``: an :class:`Array`, or something with a shape, a dtype and square brackets.
 
     Raises ``TypeError`` for groups and mappings, of which NumPy would make an array of objects, and ``ValueError`` for
     arrays of objects.
@@ -274,7 +275,7 @@ def order_of_chunks(order: str | None, settings: ArrayConfig, zarr_format: int) 
 
 
 def in_order_of(codec: object, settings: ArrayConfig) -> ArrayConfig:
-    """``settings`` with the order of inner chunks that a codec of the user asks for, if nothing else does."""
+    """Return ``settings`` with the order of inner chunks that a codec of the user asks for, if nothing else does."""
     order = codec.subchunk_write_order if isinstance(codec, ShardingCodec) else None
     if order is None or settings.chunk_order != "as_written":
         return settings
@@ -298,9 +299,5 @@ def store_new_array(
 
 
 def dtype_of(data: Any) -> Any:
-    """The data type of an :class:`Array`, or the dtype of another array."""
+    """Return the data type of an :class:`Array`, or the dtype of another array."""
     return data.metadata.data_type if isinstance(data, Array) else data.dtype
-
-
-def _is_keep(value: Any) -> bool:
-    return isinstance(value, str) and value == "keep"

@@ -48,7 +48,7 @@ def full_like(a: npt.ArrayLike, *, zarr_format: int | None = None, **kwargs: Unp
 
 
 def plain_fill(make: Any, dtype: Any) -> Any:
-    """What ``numpy.zeros`` or ``numpy.ones`` fills an array of a user's ``dtype`` with."""
+    """Return what ``numpy.zeros`` or ``numpy.ones`` fills an array of a user's ``dtype`` with."""
     wanted = data_type_for("float64" if dtype is None else dtype).dtype
     if wanted.kind == "O":  # bytes of varying length, where NumPy would put numbers
         return b"" if make is np.zeros else b"1"
@@ -56,7 +56,7 @@ def plain_fill(make: Any, dtype: Any) -> Any:
 
 
 def like_fill(make: Any, a: npt.ArrayLike, kwargs: Mapping[str, Any]) -> Any:
-    """As :func:`plain_fill`, for the dtype among ``kwargs``, or that of ``a``."""
+    """Return what :func:`plain_fill` does for the dtype among ``kwargs``, or that of ``a``."""
     dtype = kwargs.get("dtype")
     return plain_fill(make, dtype_of(as_values(a)) if dtype is None else dtype)
 

@@ -53,7 +53,7 @@ class ArrayInfo:
 
 
 def describe_array(array: StoredFacts, *, complete: bool = False) -> ArrayInfo:
-    """The facts of an array; ``complete`` adds what is stored, which looks at every stored object."""
+    """Return the facts of an array; ``complete`` adds what is stored, which looks at every stored object."""
     source = array._source
     grids = source.layout.grids
     objects = prod(axis.count for axis in grids.objects)
@@ -117,7 +117,7 @@ def describe_array(array: StoredFacts, *, complete: bool = False) -> ArrayInfo:
 
 
 def describe_group(group: Group, *, complete: bool = False) -> ArrayInfo:
-    """The facts of a group; ``complete`` adds how many nodes are below it."""
+    """Return the facts of a group; ``complete`` adds how many nodes are below it."""
     items = [
         ("Type", "Group"),
         ("Path", group.name),
@@ -147,7 +147,7 @@ def describe_group(group: Group, *, complete: bool = False) -> ArrayInfo:
 
 
 def named_shape(shape: tuple[int, ...], names: tuple[str | None, ...] | None) -> str:
-    """``(10, 20)``, or with the names of the axes ``(y: 10, x: 20)``."""
+    """Return ``(10, 20)``, or with the names of the axes ``(y: 10, x: 20)``."""
     if names is None or not any(names):
         return str(shape)
     return (
@@ -156,13 +156,13 @@ def named_shape(shape: tuple[int, ...], names: tuple[str | None, ...] | None) ->
 
 
 def inner_count(array: StoredFacts) -> int:
-    """How many inner chunks a shard has room for."""
+    """Return how many inner chunks a shard has room for."""
     shards = array.shards or array.chunks
     return prod(outer // inner for outer, inner in zip(shards, array.chunks, strict=True))
 
 
 def codec_text(codec: Codec) -> str:
-    """A codec on one line: its name and what it is set to."""
+    """Return a codec on one line: its name and what it is set to."""
     configuration = codec.configuration()
     if not configuration:
         return codec.name
@@ -170,12 +170,12 @@ def codec_text(codec: Codec) -> str:
 
 
 def has_checksum(array: StoredFacts) -> bool:
-    """Whether every chunk ends with a crc32c."""
+    """Return whether every chunk ends with a crc32c."""
     return any(codec.name == "crc32c" for codec in array._inner_codecs())
 
 
 def byte_text(count: int) -> str:
-    """A number of bytes for a person: ``1,234 (1.2 KiB)``."""
+    """Return a number of bytes for a person: ``1,234 (1.2 KiB)``."""
     size = float(count)
     for unit in ("", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if size < 1024 or unit == "PiB":
@@ -185,7 +185,7 @@ def byte_text(count: int) -> str:
 
 
 def array_html(array: StoredFacts) -> str:
-    """A table beside a drawing of the array's last two axes."""
+    """Return a table beside a drawing of the array's last two axes."""
     table = describe_array(array)._repr_html_()
     drawing = grid_svg(array)
     return (
@@ -195,7 +195,7 @@ def array_html(array: StoredFacts) -> str:
 
 
 def grid_svg(array: StoredFacts) -> str:
-    """The last two axes as a picture: thick lines around shards (or chunks), thin ones around inner chunks."""
+    """Return the last two axes as a picture: thick lines around shards (or chunks), thin ones around inner chunks."""
     grids = array._source.layout.grids
     if array.ndim == 0 or array.size == 0:
         return ""
@@ -276,7 +276,7 @@ def _facts(metadata: NodeMetadata) -> str:
 
 
 def tree(grp: Group, expand: bool | None = None, level: int | None = None) -> TreeView:
-    """The hierarchy below a group as a drawing; ``level`` limits its depth."""
+    """Return the hierarchy below a group as a drawing; ``level`` limits its depth."""
     if not hasattr(grp, "tree"):
         raise TypeError(f"tree takes a group, not {type(grp).__name__}: open it first, with open_group")
     return grp.tree(expand, level)

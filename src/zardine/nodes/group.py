@@ -18,6 +18,7 @@ from zardine.creation.options import (
     LikeInGroupOptions,
     RequiredOptions,
     ShapeLike,
+    is_word,
 )
 from zardine.creation.v3 import as_written, parse_shape
 from zardine.data_types import data_type_for
@@ -188,13 +189,13 @@ class Group:
         return describe_group(self)
 
     def info_complete(self) -> ArrayInfo:
-        """A readable description that counts the nodes below."""
+        """Return a readable description that counts the nodes below."""
         return describe_group(self, complete=True)
 
     def tree(
         self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False
     ) -> TreeView:
-        """The hierarchy below as a drawing; ``level`` limits its depth, ``max_nodes`` its length."""
+        """Return the hierarchy below as a drawing; ``level`` limits its depth, ``max_nodes`` its length."""
         return TreeView(self, level, max_nodes)
 
     @property
@@ -209,12 +210,12 @@ class Group:
     # members
 
     def __getitem__(self, path: str) -> Array | Group:
-        """The member at ``path`` (``"a"`` or ``"a/b"``). Raises ``KeyError`` where there is none."""
+        """Return the member at ``path`` (``"a"`` or ``"a/b"``). Raises ``KeyError`` where there is none."""
         relative = self._relative_path(path)
         return self._node(relative, self._member(relative)) if relative else self
 
     def get(self, path: str, default: object = None) -> Any:
-        """The member at ``path``, or ``default``, also where no member can have such a name."""
+        """Return the member at ``path``, or ``default``, also where no member can have such a name."""
         try:
             relative = self._relative_path(path)
         except ValueError:
@@ -225,7 +226,7 @@ class Group:
             return default
 
     def get_array(self, path: str) -> Array:
-        """The array at ``path``. Raises where there is none, or where a group is."""
+        """Return the array at ``path``. Raises where there is none, or where a group is."""
         try:
             node = self[path]
         except NodeNotFoundError as error:
@@ -235,7 +236,7 @@ class Group:
         return node
 
     def get_group(self, path: str) -> Group:
-        """The group at ``path``. Raises where there is none, or where an array is."""
+        """Return the group at ``path``. Raises where there is none, or where an array is."""
         try:
             node = self[path]
         except NodeNotFoundError as error:
@@ -267,24 +268,24 @@ class Group:
         return self.nmembers()
 
     def keys(self) -> Iterator[str]:
-        """Names of the members directly below, sorted."""
+        """Yield the names of the members directly below, sorted."""
         for name, _ in self._children():
             yield name
 
     def values(self) -> Iterator[Array | Group]:
-        """The members directly below."""
+        """Yield the members directly below."""
         for name, metadata in self._children():
             yield self._node(name, metadata)
 
     def items(self) -> Iterator[tuple[str, Array | Group]]:
-        """Names and members directly below."""
+        """Yield the names and members directly below."""
         for name, metadata in self._children():
             yield name, self._node(name, metadata)
 
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> tuple[tuple[str, Array | Group], ...]:
-        """Relative paths and nodes, ``max_depth`` levels below the direct members (``None``: all levels).
+        """Return relative paths and nodes, ``max_depth`` levels below the direct members (``None``: all levels).
 
         ``use_consolidated_for_children=False`` passes over consolidated metadata that groups below have of their own.
         """
@@ -293,39 +294,39 @@ class Group:
         return tuple(self._walk(max_depth, use_consolidated_for_children))
 
     def nmembers(self, max_depth: int | None = 0) -> int:
-        """How many members there are, ``max_depth`` levels below the direct ones (``None``: all levels)."""
+        """Return how many members there are, ``max_depth`` levels below the direct ones (``None``: all levels)."""
         if max_depth == 0:
             return sum(1 for _ in self._children())
         return len(self.members(max_depth))
 
     def groups(self) -> Iterator[tuple[str, Group]]:
-        """Names and groups directly below."""
+        """Yield the names and groups directly below."""
         for name, metadata in self._children():
             node = self._node(name, metadata) if isinstance(metadata, GroupMetadata) else None
             if isinstance(node, Group):
                 yield name, node
 
     def group_keys(self) -> Iterator[str]:
-        """Names of the groups directly below."""
+        """Return the names of the groups directly below."""
         return (name for name, metadata in self._children() if isinstance(metadata, GroupMetadata))
 
     def group_values(self) -> Iterator[Group]:
-        """The groups directly below."""
+        """Return the groups directly below."""
         return (group for _, group in self.groups())
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        """Names and arrays directly below."""
+        """Yield the names and arrays directly below."""
         for name, metadata in self._children():
             node = self._node(name, metadata) if isinstance(metadata, ArrayMetadata) else None
             if isinstance(node, Array):
                 yield name, node
 
     def array_keys(self) -> Iterator[str]:
-        """Names of the arrays directly below."""
+        """Return the names of the arrays directly below."""
         return (name for name, metadata in self._children() if isinstance(metadata, ArrayMetadata))
 
     def array_values(self) -> Iterator[Array]:
-        """The arrays directly below."""
+        """Return the arrays directly below."""
         return (array for _, array in self.arrays())
 
     # changing
@@ -338,8 +339,8 @@ class Group:
         ``name`` may be a path; groups on the way are created. ``compressor`` is another name for ``compressors``.
         """
         self._check_writable()
-        if not _is_auto(compressor):
-            if not _is_auto(options.get("compressors", "auto")):
+        if not is_word(compressor, "auto"):
+            if not is_word(options.get("compressors", "auto"), "auto"):
                 raise ValueError("give either compressor or compressors, not both")
             options["compressors"] = compressor
         path = self._member_name(name, options.get("zarr_format"))
@@ -390,7 +391,7 @@ class Group:
         return self._made(made, emptied=bool(kwargs.get("overwrite")))
 
     def require_group(self, name: str, overwrite: bool = False) -> Group:
-        """The group ``name``, created if it is not there. Raises ``TypeError`` where an array is."""
+        """Return the group ``name``, created if it is not there. Raises ``TypeError`` where an array is."""
         if not overwrite:
             try:
                 return self.get_group(name)
@@ -401,7 +402,7 @@ class Group:
         return self.create_group(name, overwrite=overwrite)
 
     def require_groups(self, *names: str) -> tuple[Group, ...]:
-        """Several groups, each created if it is not there."""
+        """Return several groups, each created if it is not there."""
         return tuple(self.require_group(name) for name in names)
 
     def create_hierarchy(
@@ -465,7 +466,7 @@ class Group:
         return self
 
     async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
-        """:meth:`update_attributes` for code that runs in an event loop."""
+        """Do as :meth:`update_attributes` does, for code that runs in an event loop."""
         await self.async_group.update_attributes(dict(new_attributes))
         return self
 
@@ -515,7 +516,7 @@ class Group:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Nothing to do: every write is stored when its call returns."""
+        """Do nothing: every write is stored when its call returns."""
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -548,7 +549,10 @@ class Group:
             self._consolidated.keep_true([self._above])
 
     def _relative_path(self, path: str, zarr_format: int | None = None) -> str:
-        """A user's path below this group; a backslash in it is one of the version of the group, or of a new node."""
+        """Return a user's path below this group.
+
+        A backslash in it is one of the version of the group, or of a new node.
+        """
         if not isinstance(path, str):
             raise TypeError(f"members of a group are named by strings, not {path!r} ({type(path).__name__})")
         return normalize_path(path, self._metadata.zarr_format if zarr_format is None else zarr_format)
@@ -576,7 +580,7 @@ class Group:
             self._shown = None
 
     def _made(self, node: N, *, emptied: bool = False) -> N:
-        """A node that was made below this group, with which consolidated metadata is kept true.
+        """Return a node that was made below this group, with which consolidated metadata is kept true.
 
         ``emptied``: what was below it before is gone.
         """
@@ -604,11 +608,11 @@ class Group:
             self._keep_true([relative, *(join_path(relative, path) for path, _ in below)], emptied=[relative])
 
     def _past_consolidated(self) -> Group:
-        """This group, without regard to consolidated metadata."""
+        """Return this group, without regard to consolidated metadata."""
         return Group(self._store, self._path, self._metadata)
 
     def _member(self, relative: str) -> NodeMetadata:
-        """The metadata of the member at a normalized relative path. Raises ``KeyError`` where there is none."""
+        """Return the metadata of the member at a normalized relative path. Raises ``KeyError`` where there is none."""
         if self._consolidated is not None:
             if not relative:
                 return self.metadata
@@ -632,7 +636,7 @@ class Group:
         return metadata if metadata is None or self._can_be_named(relative, metadata) else None
 
     def _can_be_named(self, relative: str, metadata: NodeMetadata) -> bool:
-        """Whether a node can be opened by this path: no backslash is in names of Zarr v2, nor below its groups."""
+        """Return whether a node can be opened by a path: no backslash is in names of Zarr v2, nor below its groups."""
         return can_be_named(relative.rpartition("/")[2], min(metadata.zarr_format, self._metadata.zarr_format))
 
     def _children(self) -> Iterator[tuple[str, NodeMetadata]]:
@@ -721,10 +725,6 @@ def create_hierarchy(
         else:
             create_node(found, place, node, overwrite=overwrite and is_given)
             yield path, Group(found, place, node)
-
-
-def _is_auto(value: object) -> bool:
-    return isinstance(value, str) and value == "auto"
 
 
 def _with_dtype(kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,10 @@ from zardine.metadata.documents import ArrayMetadata
 
 
 def grown_for_append(shape: tuple[int, ...], data: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    """The shape after appending data of shape ``data`` along ``axis``. Raises ``ValueError`` where they do not fit."""
+    """Return the shape after appending data of shape ``data`` along ``axis``.
+
+    Raises ``ValueError`` where they do not fit.
+    """
     if not -len(shape) <= axis < len(shape):
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {len(shape)}")
     axis %= len(shape)
@@ -35,7 +38,7 @@ def grown_for_append(shape: tuple[int, ...], data: tuple[int, ...], axis: int) -
 
 
 def with_shape(metadata: ArrayMetadata, grid: ChunkGrid, shape: tuple[int, ...]) -> ArrayMetadata:
-    """The document of an array with chunk grid ``grid`` after a change of its shape."""
+    """Return the document of an array with chunk grid ``grid`` after a change of its shape."""
     resized = replace(metadata.chunk_grid, configuration=grid.resized(shape).configuration())
     return replace(metadata, shape=shape, chunk_grid=resized)
 
@@ -74,7 +77,7 @@ def put_fill(source: ArraySource, box: GridSelection) -> None:
 
 
 def _has_values(source: ArraySource, box: GridSelection) -> bool:
-    """Whether there is something else than the fill value, or something that cannot be read."""
+    """Return whether there is something else than the fill value, or something that cannot be read."""
     fill = source.layout.metadata.fill
     values = np.empty(box.shape, fill.dtype)
     try:

@@ -58,7 +58,7 @@ class BlockIndex:
 
 
 def split_fields(selection: Any) -> tuple[str | list[str] | None, Any]:
-    """Struct field names (``a["x"]``, ``a["x", 2:5]``, ``a[["x", "y"]]``) apart from the rest of a selection."""
+    """Return the field names in a selection (``a["x"]``, ``a["x", 2:5]``, ``a[["x", "y"]]``), and its other parts."""
     if is_plain(selection):
         return None, selection
     if isinstance(selection, str):

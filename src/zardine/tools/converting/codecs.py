@@ -10,11 +10,12 @@ from typing import Any
 from zardine.codecs import BloscCodec, BytesCodec, Crc32cCodec, ShardingCodec, TransposeCodec
 from zardine.codecs.base import Codec
 from zardine.codecs.v2_filters import V2Compressor, V2Filters
+from zardine.creation.options import is_word
 from zardine.json_document import JSON
 from zardine.metadata.documents import OlderForm
 from zardine.metadata.v2_dtypes import dtype_to_json
 from zardine.nodes.array import Array
-from zardine.tools.converting.options import ConvertOptions, is_word
+from zardine.tools.converting.options import ConvertOptions
 
 _CORE = ("blosc", "gzip", "zstd")
 """Compressors that every program for Zarr v3 has."""

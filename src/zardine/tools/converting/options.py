@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zardine.creation.options import is_word
 from zardine.metadata.formats import check_format
 
 
@@ -82,11 +83,6 @@ def is_for(sizes: Any, ndim: int) -> bool:
     if isinstance(sizes, Mapping):
         sizes = sizes.get("shape")
     return not isinstance(sizes, (Sequence, np.ndarray)) or isinstance(sizes, str) or len(sizes) == ndim
-
-
-def is_word(value: Any, *words: str) -> bool:
-    """Whether an option is one of these words."""
-    return isinstance(value, str) and value in words
 
 
 def _same(a: Any, b: Any) -> bool:

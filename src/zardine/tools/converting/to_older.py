@@ -14,6 +14,7 @@ from zardine.codecs.chain import equals_fill
 from zardine.creation.attribute_conventions import names_to_attribute, reads_fill_as_missing, strict_attributes
 from zardine.creation.chunk_shapes import choose_grid
 from zardine.creation.likeness import without_checksum
+from zardine.creation.options import is_word
 from zardine.creation.v2 import numcodecs_json
 from zardine.creation.v3 import parse_key_encoding
 from zardine.data_types import DataType
@@ -29,7 +30,7 @@ from zardine.metadata.v2_fill_values import fill_to_json
 from zardine.nodes.array import Array
 from zardine.stores.memory import MemoryStore
 from zardine.tools.converting.codecs import has_shards, is_exact
-from zardine.tools.converting.options import ConvertOptions, is_word
+from zardine.tools.converting.options import ConvertOptions
 from zardine.tools.converting.plan import NodePlan, Planned, bits, other_members
 
 

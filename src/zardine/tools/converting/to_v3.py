@@ -11,6 +11,7 @@ from zardine.chunk_grids.regular import RegularGrid
 from zardine.codecs import codec_from
 from zardine.creation.attribute_conventions import names_to_member, strict_attributes
 from zardine.creation.chunk_shapes import choose_grid
+from zardine.creation.options import is_word
 from zardine.creation.v3 import new_array_metadata
 from zardine.data_types import DataType, data_type_for
 from zardine.data_types.numpy_types import AnyObject, NumpyType
@@ -21,7 +22,7 @@ from zardine.nodes.array import Array
 from zardine.stores.memory import MemoryStore
 from zardine.tools.converting.chunks import inner_chunks, shard_shape
 from zardine.tools.converting.codecs import chosen_codecs, has_shards, is_exact, rewritten
-from zardine.tools.converting.options import ConvertOptions, is_word
+from zardine.tools.converting.options import ConvertOptions
 from zardine.tools.converting.plan import NodePlan, Planned, other_members, remark_on_fill
 
 _TEXT = "string"
