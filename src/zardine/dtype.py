@@ -7,9 +7,12 @@ type is of that kind. The byte order is no part of a data type here, so ``endian
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from zardine.data_types import DataType, data_type_for, register_data_type
+
+if TYPE_CHECKING:
+    from zardine.creation.options import DTypeLike
 
 ZDType = DataType
 """What all data types have in common."""
@@ -194,7 +197,7 @@ class Struct(metaclass=_Kind):
 Structured = Struct
 
 
-def parse_dtype(dtype_spec: Any, *, zarr_format: int = 3) -> DataType:
+def parse_dtype(dtype_spec: DTypeLike, *, zarr_format: int = 3) -> DataType:
     """Return the data type for whatever ``dtype=`` takes."""
     return data_type_for(dtype_spec)
 

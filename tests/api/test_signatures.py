@@ -110,6 +110,21 @@ def test_options_that_are_handed_on_are_those_of_the_function_that_gets_them() -
     assert names(zardine.Group.create_array) - {"self", "name"} == options.GroupArrayOptions.__optional_keys__
 
 
+def test_parameters_say_what_they_take() -> None:
+    """None is a bare ``Any``, which tells neither people nor editors anything; ``object`` takes whatever there is."""
+    untold = []
+    for name in zardine.__all__:
+        thing = getattr(zardine, name)
+        members = vars(thing).items() if isinstance(thing, type) else [("", thing)]
+        for member, value in members:
+            function = getattr(value, "__func__", value)
+            if inspect.isfunction(function) and (not member.startswith("_") or member in _OPERATORS):
+                for parameter, annotation in function.__annotations__.items():
+                    if parameter != "return" and annotation in ("Any", "Any | None"):
+                        untold.append(f"{name}.{member}: {parameter}")
+    assert untold == []
+
+
 def test_every_public_name_of_zarr_python_is_here() -> None:
     import zarr
 

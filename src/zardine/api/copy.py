@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 from zardine.creation.options import CopyOptions
@@ -20,7 +21,7 @@ Log = Callable[[str], object] | None
 
 
 def copy(
-    source: Any,
+    source: object,
     dest: Group,
     name: str | None = None,
     shallow: bool = False,
@@ -43,26 +44,17 @@ def copy(
     _check_group(dest, "dest")
     if not hasattr(source, "attrs"):
         raise TypeError(f"source is an array or a group, not {type(source).__name__}: open it first")
-    name = name if name is not None else normalize_path(getattr(source, "basename", source.name.rpartition("/")[2]))
+    node: Any = source
+    name = name if name is not None else normalize_path(getattr(node, "basename", node.name.rpartition("/")[2]))
     if not name:
         raise ValueError("the root of a store has no name: give one for the copy")
-    totals = [0, 0, 0]
-    stored = dest._past_consolidated()
-    _copy_node(
-        source,
-        stored,
-        name,
-        shallow,
-        without_attrs,
-        log or (lambda line: None),
-        if_exists,
-        dry_run,
-        {"zarr_format": dest.metadata.zarr_format, **create_kwargs},
-        totals,
-    )
-    if not dry_run and totals[0]:
+    say = log or (lambda line: None)
+    options: dict[str, Any] = {"zarr_format": dest.metadata.zarr_format, **create_kwargs}
+    copying = _Copying(shallow, without_attrs, say, if_exists, dry_run, options)
+    copying.copy_node(node, dest._past_consolidated(), name)
+    if not dry_run and copying.copied:
         dest._take_over(normalize_path(name, dest.metadata.zarr_format))
-    return totals[0], totals[1], totals[2]
+    return copying.copied, copying.skipped, copying.nbytes
 
 
 class CopyAllOptions(CopyOptions, total=False):
@@ -74,16 +66,19 @@ class CopyAllOptions(CopyOptions, total=False):
     dry_run: bool
 
 
-def copy_all(source: Any, dest: Group, shallow: bool = False, **kwargs: Unpack[CopyAllOptions]) -> tuple[int, int, int]:
+def copy_all(
+    source: object, dest: Group, shallow: bool = False, **kwargs: Unpack[CopyAllOptions]
+) -> tuple[int, int, int]:
     """Copy all members of the group ``source`` into the group ``dest``; takes what :func:`copy` takes."""
     _check_group(source, "source")
     _check_group(dest, "dest")
+    group: Any = source
     totals = (0, 0, 0)
-    for name in list(source):
-        part = copy(source[name], dest, name=name, shallow=shallow, **kwargs)
+    for name in list(group):
+        part = copy(group[name], dest, name=name, shallow=shallow, **kwargs)
         totals = (totals[0] + part[0], totals[1] + part[1], totals[2] + part[2])
     if not kwargs.get("dry_run") and not kwargs.get("without_attrs"):
-        dest.attrs.update(dict(source.attrs))
+        dest.attrs.update(dict(group.attrs))
     return totals
 
 
@@ -144,80 +139,84 @@ def copy_store(
     return copied, skipped, nbytes
 
 
-def _copy_node(
-    source: Any,
-    dest: Group,
-    name: str,
-    shallow: bool,
-    without_attrs: bool,
-    say: Callable[[str], object],
-    if_exists: str,
-    dry_run: bool,
-    create_kwargs: dict[str, Any],
-    totals: list[int],
-) -> None:
-    attributes = {} if without_attrs else dict(source.attrs)
-    old = dest.get(name)
-    place = join_path(dest.path, name)
-    if hasattr(source, "shape"):
-        if old is not None:
-            skip = if_exists == "skip" or (
-                if_exists == "skip_initialized" and isinstance(old, Array) and old.nchunks == old.nchunks_initialized
-            )
-            if skip:
-                say(f"skip /{place}")
-                totals[1] += 1
-                return
-            if if_exists == "raise":
-                kind = ContainsArrayError if isinstance(old, Array) else ContainsGroupError
-                raise kind(f"{describe(dest.store, place)} is there already; see if_exists")
-        say(f"copy /{place} {source.shape} {source.dtype}")
-        check_source_stays(source, dest.store, place)
-        if not dry_run:
-            array = from_array(
-                dest.store_path,
-                data=source,
-                name=name,
-                attributes=None if isinstance(source, Array) and not without_attrs else attributes,
-                overwrite=True,
-                write_data=False,
-                **create_kwargs,
-            )
-            copy_values(source if isinstance(source, Array) else source[...], array)
-            totals[2] += array.nbytes
-        totals[0] += 1
-        return
-    if isinstance(source, Group) and same_place(source.store, dest.store) and is_within(place, source.path):
-        raise ValueError(f"cannot copy the group {source.name!r} into itself, to '/{place}'")
-    if isinstance(old, Array):
-        if if_exists == "raise":
-            raise ContainsArrayError(f"{describe(dest.store, place)} is an array already; see if_exists")
-        if if_exists != "replace":
-            totals[1] += 1
+@dataclass
+class _Copying:
+    """What :func:`copy` was asked for, and what it did so far."""
+
+    shallow: bool
+    without_attrs: bool
+    say: Callable[[str], object]
+    if_exists: str
+    dry_run: bool
+    create_kwargs: Mapping[str, Any]
+    copied: int = 0
+    skipped: int = 0
+    nbytes: int = 0
+
+    def copy_node(self, source: Any, dest: Group, name: str) -> None:
+        """Copy a node, and all below it, as the member ``name`` of ``dest``."""
+        attributes = {} if self.without_attrs else dict(source.attrs)
+        old = dest.get(name)
+        place = join_path(dest.path, name)
+        if hasattr(source, "shape"):
+            if old is not None:
+                skip = self.if_exists == "skip" or (
+                    self.if_exists == "skip_initialized"
+                    and isinstance(old, Array)
+                    and old.nchunks == old.nchunks_initialized
+                )
+                if skip:
+                    self.say(f"skip /{place}")
+                    self.skipped += 1
+                    return
+                if self.if_exists == "raise":
+                    kind = ContainsArrayError if isinstance(old, Array) else ContainsGroupError
+                    raise kind(f"{describe(dest.store, place)} is there already; see if_exists")
+            self.say(f"copy /{place} {source.shape} {source.dtype}")
+            check_source_stays(source, dest.store, place)
+            if not self.dry_run:
+                array = from_array(
+                    dest.store_path,
+                    data=source,
+                    name=name,
+                    attributes=None if isinstance(source, Array) and not self.without_attrs else attributes,
+                    overwrite=True,
+                    write_data=False,
+                    **self.create_kwargs,
+                )
+                copy_values(source if isinstance(source, Array) else source[...], array)
+                self.nbytes += array.nbytes
+            self.copied += 1
             return
-        old = None
-    say(f"copy /{place}/")
-    totals[0] += 1
-    if dry_run:
-        group = dest
-    else:
-        group = (
-            old
-            if isinstance(old, Group)
-            else create_group(
-                dest.store_path,
-                path=name,
-                overwrite=old is None and name in dest,
-                zarr_format=max(2, format_of_new(create_kwargs["zarr_format"])),
+        if isinstance(source, Group) and same_place(source.store, dest.store) and is_within(place, source.path):
+            raise ValueError(f"cannot copy the group {source.name!r} into itself, to '/{place}'")
+        if isinstance(old, Array):
+            if self.if_exists == "raise":
+                raise ContainsArrayError(f"{describe(dest.store, place)} is an array already; see if_exists")
+            if self.if_exists != "replace":
+                self.skipped += 1
+                return
+            old = None
+        self.say(f"copy /{place}/")
+        self.copied += 1
+        if self.dry_run:
+            group = dest
+        else:
+            group = (
+                old
+                if isinstance(old, Group)
+                else create_group(
+                    dest.store_path,
+                    path=name,
+                    overwrite=old is None and name in dest,
+                    zarr_format=max(2, format_of_new(self.create_kwargs["zarr_format"])),
+                )
             )
-        )
-        if attributes:
-            group.attrs.update(attributes)
-    for child in list(source):
-        if not shallow or hasattr(source[child], "shape"):
-            _copy_node(
-                source[child], group, child, shallow, without_attrs, say, if_exists, dry_run, create_kwargs, totals
-            )
+            if attributes:
+                group.attrs.update(attributes)
+        for child in list(source):
+            if not self.shallow or hasattr(source[child], "shape"):
+                self.copy_node(source[child], group, child)
 
 
 def _check_group(value: Any, what: str) -> None:

@@ -185,7 +185,7 @@ def ones(shape: ShapeLike, **kwargs: Unpack[CreateAnywhereOptions]) -> Array:
     return create(shape, fill_value=plain_fill(np.ones, kwargs.get("dtype")), **kwargs)
 
 
-def full(shape: Any, fill_value: object, **kwargs: Unpack[CreateAnywhereOptions]) -> Array:
+def full(shape: ShapeLike, fill_value: object, **kwargs: Unpack[CreateAnywhereOptions]) -> Array:
     """Create an array of ``fill_value``."""
     return create(shape, fill_value=fill_value, **kwargs)
 

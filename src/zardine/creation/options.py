@@ -243,6 +243,19 @@ class GroupOptions(TypedDict, total=False):
     storage_options: Mapping[str, Any] | None
 
 
+class OpenedArrayOptions(TypedDict, total=False):
+    """What ``Array.open`` takes but the place."""
+
+    zarr_format: int | None
+    config: ArrayConfigLike
+
+
+class OpenedGroupOptions(TypedDict, total=False):
+    """What ``Group.open`` takes but the place and the version."""
+
+    storage_options: Mapping[str, Any] | None
+
+
 class OpenGroupOptions(TypedDict, total=False):
     """What :func:`zardine.open_consolidated` passes to :func:`zardine.open_group`."""
 

@@ -18,6 +18,8 @@ from zardine.creation.options import (
     GroupArrayOptions,
     GroupOptions,
     LikeInGroupOptions,
+    OpenedArrayOptions,
+    OpenedGroupOptions,
     RequireArrayOptions,
     ShapeLike,
 )
@@ -63,7 +65,7 @@ class AsyncArray(ArrayFacts):
         return GenericAlias(cls, item)
 
     @classmethod
-    async def open(cls, store: StoreLike, **kwargs: Any) -> AsyncArray:
+    async def open(cls, store: StoreLike, **kwargs: Unpack[OpenedArrayOptions]) -> AsyncArray:
         """Open a stored array."""
         return cls(await in_thread(Array.open, store, **kwargs))
 
@@ -359,12 +361,14 @@ class AsyncGroup:
         self._group = group
 
     @classmethod
-    async def open(cls, store: StoreLike, zarr_format: int | None = None, **kwargs: Any) -> AsyncGroup:
+    async def open(
+        cls, store: StoreLike, zarr_format: int | None = None, **kwargs: Unpack[OpenedGroupOptions]
+    ) -> AsyncGroup:
         """Open a stored group."""
         return cls(await in_thread(Group.open, store, zarr_format, **kwargs))
 
     @classmethod
-    async def from_store(cls, store: StoreLike, **kwargs: Any) -> AsyncGroup:
+    async def from_store(cls, store: StoreLike, **kwargs: Unpack[GroupOptions]) -> AsyncGroup:
         """Create a group at ``store``; takes what :meth:`zardine.Group.from_store` takes."""
         return cls(await in_thread(Group.from_store, store, **kwargs))
 
@@ -573,7 +577,9 @@ class AsyncGroup:
         """See :meth:`zardine.Group.empty`."""
         return AsyncArray(await in_thread(self._group.empty, name=name, shape=shape, **kwargs))
 
-    async def full(self, *, name: str, shape: Any, fill_value: object, **kwargs: Any) -> AsyncArray:
+    async def full(
+        self, *, name: str, shape: ShapeLike, fill_value: object, **kwargs: Unpack[FilledOptions]
+    ) -> AsyncArray:
         """See :meth:`zardine.Group.full`."""
         return AsyncArray(await in_thread(self._group.full, name=name, shape=shape, fill_value=fill_value, **kwargs))
 

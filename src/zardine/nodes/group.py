@@ -482,7 +482,7 @@ class Group:
         """Create an array of the default fill value."""
         return self.create_array(name, shape=shape, **_with_dtype(kwargs))
 
-    def full(self, *, name: str, shape: Any, fill_value: object, **kwargs: Any) -> Array:
+    def full(self, *, name: str, shape: ShapeLike, fill_value: object, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array of the given fill value."""
         return self.create_array(name, shape=shape, fill_value=fill_value, **_with_dtype(kwargs))
 

@@ -9,6 +9,7 @@ from math import ceil, inf, prod
 from typing import TYPE_CHECKING, Any
 
 from zardine.creation.chunk_shapes import choose_grid
+from zardine.creation.options import DTypeLike
 from zardine.creation.v3 import parse_shape
 from zardine.data_types import data_type_for
 from zardine.stores.base import FAR, NEAR, ReadCost, Store
@@ -75,7 +76,7 @@ class Advice:
 
 def advise(
     array: StoreLike | Array | int | tuple[int, ...],
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     path: str | None = None,
     access: str | Iterable[str] | Mapping[str, float] | None = None,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zardine.creation.attribute_conventions import reads_fill_as_missing
+from zardine.creation.options import ChunksLike, CodecLike, CodecsLike, KeyEncodingLike, ShardsLike
 from zardine.engine.array_config import ArrayConfig
 from zardine.errors import (
     ConversionError,
@@ -52,14 +53,14 @@ def convert(
     source_path: str | None = None,
     target_path: str | None = None,
     zarr_format: int = 3,
-    chunks: Any = "keep",
-    shards: Any = "auto",
-    filters: Any = "auto",
-    serializer: Any = "auto",
-    compressors: Any = "auto",
-    codecs: Any = None,
+    chunks: ChunksLike = "keep",
+    shards: ShardsLike = "auto",
+    filters: CodecsLike = "auto",
+    serializer: CodecLike = "auto",
+    compressors: CodecsLike = "auto",
+    codecs: Iterable[CodecLike] | None = None,
     checksum: bool | None = None,
-    chunk_key_encoding: Any = None,
+    chunk_key_encoding: KeyEncodingLike = None,
     objects: str | None = None,
     metadata_only: bool = False,
     remove_old: bool = False,

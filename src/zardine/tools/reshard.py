@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from zardine.creation.options import ChunksLike, CodecLike, CodecsLike, ShardsLike
 from zardine.hierarchy.consolidated import outermost
 from zardine.hierarchy.place import find_place, overlap
 from zardine.stores.resolve import StoreLike
@@ -25,10 +26,10 @@ def reshard(
     store: StoreLike | Array | Group,
     *,
     path: str | None = None,
-    shards: Any = SAME,
-    chunks: Any = None,
-    codecs: Any = None,
-    compressors: Any = SAME,
+    shards: ShardsLike = SAME,
+    chunks: ChunksLike = None,
+    codecs: Iterable[CodecLike] | None = None,
+    compressors: CodecsLike = SAME,
     target: StoreLike | None = None,
     target_path: str | None = None,
     grace: float | None = None,

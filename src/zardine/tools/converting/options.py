@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from zardine.creation.options import is_word
+from zardine.creation.options import ChunksLike, CodecLike, CodecsLike, KeyEncodingLike, ShardsLike, is_word
 from zardine.metadata.formats import check_format
 
 
@@ -20,14 +20,14 @@ class ConvertOptions:
     """
 
     zarr_format: int = 3
-    chunks: Any = "keep"
-    shards: Any = "auto"
-    filters: Any = "auto"
-    serializer: Any = "auto"
-    compressors: Any = "auto"
-    codecs: Any = None
+    chunks: ChunksLike = "keep"
+    shards: ShardsLike = "auto"
+    filters: CodecsLike = "auto"
+    serializer: CodecLike = "auto"
+    compressors: CodecsLike = "auto"
+    codecs: Iterable[CodecLike] | None = None
     checksum: bool | None = None
-    chunk_key_encoding: Any = None
+    chunk_key_encoding: KeyEncodingLike = None
     objects: str | None = None
 
     def __post_init__(self) -> None:
