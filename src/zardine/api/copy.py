@@ -8,8 +8,9 @@ from typing import Any, Unpack
 
 from zardine.creation.options import CopyOptions
 from zardine.errors import ContainsArrayError, ContainsGroupError
+from zardine.hierarchy.create import read_value
 from zardine.hierarchy.find import describe
-from zardine.hierarchy.place import find_place, is_within, read_value, same_place
+from zardine.hierarchy.place import find_place, is_within, same_place
 from zardine.metadata.formats import format_of_new
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.array import Array

@@ -1,1 +1,1 @@
-"""Nodes in a store: finding them, placing them, updating their documents."""
+"""Nodes in a store: finding, placing, creating and moving them, updating their documents."""

@@ -1,25 +1,21 @@
-"""Metadata documents in a store: finding, creating and erasing nodes (core 3.1, "Storage")."""
+"""Finding nodes in a store by their documents, and what to say where one is, or is not (core 3.1, "Storage")."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from errno import EACCES
 
 from zardine.buffers import BytesLike
 from zardine.engine.documents import get_document, read_document
-from zardine.engine.freshness import note_change, with_generation
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import (
     ArrayNotFoundError,
     ChunkTooLargeError,
-    ConditionFailedError,
     ContainsArrayError,
     ContainsGroupError,
     GroupNotFoundError,
     MetadataError,
-    NodeExistsError,
     NodeNotFoundError,
     StoreError,
     UnsupportedError,
@@ -31,12 +27,11 @@ from zardine.metadata.formats import (
     document_names,
     main_names,
     parse_documents,
-    to_documents,
 )
-from zardine.metadata.node_names import join_path, normalize_path
-from zardine.metadata.v2 import CONSOLIDATED, GROUP
+from zardine.metadata.node_names import join_path
+from zardine.metadata.v2 import CONSOLIDATED
 from zardine.metadata.v3 import DOCUMENT_NAME
-from zardine.stores.base import Condition, Store, Version
+from zardine.stores.base import Store, Version
 
 HIDDEN = "__zardine"
 """How the names of what is no node begin in every version of Zarr; v3 keeps all names with two underscores for that."""
@@ -90,9 +85,9 @@ def find_node(
             try:
                 reading = read_document(store, join_path(path, name))
             except Exception as error:
-                refusal = refusal or _refusal(error)
+                refusal = refusal or as_refusal(error)
                 continue
-            if reading is None or (version == 1 and not _is_v1(reading.parts[0])):
+            if reading is None or (version == 1 and not looks_like_v1(reading.parts[0])):
                 continue
             data = reading.parts[0]
             if seen is not None:
@@ -128,8 +123,8 @@ def _find_in_rounds(
                 break
             data = found[name]
             if isinstance(data, Exception):
-                refusal = refusal or _refusal(data)
-            elif data is not None and (version != 1 or _is_v1(data)):
+                refusal = refusal or as_refusal(data)
+            elif data is not None and (version != 1 or looks_like_v1(data)):
                 beside = _beside(version, name, consolidated)
                 others = [each for each in beside if each not in found]
                 found |= zip(others, _answers(store, [join_path(path, each) for each in others]), strict=True)
@@ -140,7 +135,7 @@ def _find_in_rounds(
     return None
 
 
-def _refusal(error: Exception) -> StoreError:
+def as_refusal(error: Exception) -> StoreError:
     """Return the error of a document that may not be there, since the server says no more than "forbidden".
 
     Raises others.
@@ -208,7 +203,7 @@ def _beside(version: int, name: str, consolidated: bool) -> tuple[str, ...]:
 _ARRAYS = {(version, document_names(version, "array")[0]) for version in (2, 1)}
 
 
-def _is_v1(data: BytesLike) -> bool:
+def looks_like_v1(data: BytesLike) -> bool:
     """Return whether a value called ``meta``, which anything may be called, looks like a document of Zarr v1."""
     return bytes(data[:1]).strip() in (b"", b"{") and b'"zarr_format"' in bytes(data)
 
@@ -303,107 +298,9 @@ def implied_group(store: Store, path: str, zarr_format: int | None = None) -> Gr
     return None
 
 
-def create_node(
-    store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool
-) -> tuple[NodeMetadata, Version | None]:
-    """Store the document of a new node, and documents of groups above it that have none. Gives what was stored.
-
-    An array that takes the place of something is of a generation of its own, see :mod:`zardine.engine.freshness`.
-
-    Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` where the place is
-    taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
-    """
-    normalize_path(path, metadata.zarr_format)
-    if not overwrite:
-        _check_free(store, path, metadata)
-    create_ancestors(store, path, metadata.zarr_format)
-    first, *rest = names_of(metadata)
-    if isinstance(metadata, ArrayMetadata):
-        metadata = with_generation(metadata, new=False)
-    if overwrite and _clear(store, path) and isinstance(metadata, ArrayMetadata):
-        metadata = with_generation(metadata, new=True)
-    documents = to_documents(metadata)
-    for name in rest:  # the first document makes the node, so it comes last
-        document = documents[name]
-        if document is not None:
-            store.set(join_path(path, name), document)
-    document = documents[first]
-    assert document is not None
-    try:
-        version = store.set(join_path(path, first), document, condition=None if overwrite else Condition(None))
-    except ConditionFailedError:
-        raise taken(store, path, find_node(store, path)) from None
-    return metadata, version
-
-
-def _clear(store: Store, path: str) -> bool:
-    """Erase everything at and below ``path``, as :func:`erase_node` does. Gives whether there was anything."""
-    prefix = f"{path}/" if path else ""
-    if next(iter(store.list_prefix(prefix)), None) is None:
-        store.erase_prefix(prefix)  # what is no key may be in the way, as a file that is no archive
-        return False
-    if store.has_cheap_looks:
-        erase_node(store, path)
-    else:
-        store.erase_prefix(prefix)
-        note_change()
-    return True
-
-
 def older_document(store: Store, path: str) -> str | None:
     """Return the name of a document of Zarr v2 that is stored at ``path``, if there is one."""
     return next((name for name in main_names(2) if store.exists(join_path(path, name))), None)
-
-
-def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
-    """Raise where a node of another kind or version is stored, or nodes that an array would hide.
-
-    One of the same kind and version is found when it is written.
-    """
-    _check_finished(store, path)
-    for version in (3, 2):
-        for name in main_names(version):
-            if name != names_of(metadata)[0] and _is_seen(store, join_path(path, name)):
-                kind = ContainsGroupError if name == GROUP else ContainsArrayError
-                raise kind(
-                    f"a Zarr v{version} node is stored at {describe(store, path)} ({name}); "
-                    "overwrite=True erases it and all below"
-                )
-    name = document_names(1, "array")[0]
-    key = join_path(path, name)
-    if metadata.zarr_format != 1 and _is_seen(store, key) and _is_v1(store.get(key) or b""):
-        raise ContainsArrayError(
-            f"a Zarr v1 array is stored at {describe(store, path)} ({name}); overwrite=True erases it"
-        )
-    hidden = None
-    if isinstance(metadata, ArrayMetadata):
-        with suppress(StoreError):  # what cannot be listed cannot be looked for
-            hidden = implied_group(store, path)
-    if hidden is not None:
-        node = find_node(store, path)
-        if node is not None:
-            raise taken(store, path, node)
-        raise ContainsGroupError(
-            f"nodes are stored below {describe(store, path)}, which an array there would hide; "
-            "overwrite=True erases them"
-        )
-
-
-def _is_seen(store: Store, key: str) -> bool:
-    """Return whether a key is there; not if the server says no more than "forbidden"."""
-    try:
-        return store.exists(key)
-    except StoreError as error:
-        _refusal(error)
-        return False
-
-
-def _check_finished(store: Store, path: str) -> None:
-    if store.exists(join_path(path, UNFINISHED)):
-        raise NodeExistsError(
-            f"a conversion to {describe(store, path)} is not finished ({UNFINISHED}): the same conversion again "
-            "continues it; overwrite=True erases what is there"
-        )
 
 
 def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayError | ContainsGroupError:
@@ -416,20 +313,6 @@ def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayEr
     )
 
 
-def erase_node(store: Store, path: str) -> None:
-    """Remove a node and everything below it; its document goes first, so that no half-erased node is found.
-
-    Those who are just writing into it are waited for, where the store knows them.
-    """
-    prefix = f"{path}/" if path else ""
-    for version in FORMATS:
-        for name in main_names(version):
-            store.erase(join_path(path, name))
-    store.wait_for_writers(prefix)
-    store.erase_prefix(prefix)
-    note_change()
-
-
 def child_names(store: Store, path: str, zarr_format: int = 3) -> Iterator[str]:
     """Yield the names of what may be nodes directly below the group of that version at ``path``, sorted."""
     prefix = f"{path}/" if path else ""
@@ -438,37 +321,6 @@ def child_names(store: Store, path: str, zarr_format: int = 3) -> Iterator[str]:
         name = each[len(prefix) : -1]
         if not name.startswith("__" if zarr_format == 3 else HIDDEN):
             yield name
-
-
-def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:
-    """Store documents of the groups above ``path`` that have none. Zarr v1 has no groups.
-
-    ``None``: they are of the version of the nearest group that has one.
-
-    Raises :class:`~zardine.errors.ContainsArrayError` where one of them is an array.
-    """
-    if not path or zarr_format == 1:
-        return
-    parts = path.split("/")[:-1]
-    missing = []
-    for depth in range(len(parts), -1, -1):
-        ancestor = "/".join(parts[:depth])
-        node = find_node(store, ancestor)
-        if isinstance(node, ArrayMetadata):
-            raise ContainsArrayError(
-                f"cannot create a node below {describe(store, ancestor)}: an array is stored there, not a group"
-            )
-        if node is not None:
-            zarr_format = node.zarr_format if zarr_format is None else zarr_format
-            break  # what is above an existing group exists too
-        _check_finished(store, ancestor)
-        missing.append(ancestor)
-    group = GroupMetadata(zarr_format=3 if zarr_format is None else zarr_format)
-    document = to_documents(group)[names_of(group)[0]] if missing else None
-    for ancestor in reversed(missing):
-        assert document is not None
-        with suppress(ConditionFailedError):  # another process has just created it
-            store.set(document_key(ancestor, group), document, condition=Condition(None))
 
 
 def not_found(

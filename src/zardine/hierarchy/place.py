@@ -1,20 +1,17 @@
-"""Where nodes are or shall be, from ``store``, ``path``, ``mode`` and ``storage_options``; and moving them."""
+"""Where a node is or shall be: from the arguments ``store``, ``path``, ``mode`` and ``storage_options``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from zardine.buffers import BytesLike
 from zardine.errors import MetadataError, ReadOnlyError
-from zardine.hierarchy.find import create_ancestors, describe, erase_node, find_node, implied_group, taken
-from zardine.limits import CHUNK, limit_of, too_large
-from zardine.metadata.documents import ArrayMetadata, GroupMetadata
-from zardine.metadata.formats import FORMATS, NodeMetadata, format_of_new, main_names
+from zardine.hierarchy.find import describe, find_node, implied_group
+from zardine.metadata.formats import format_of_new
 from zardine.metadata.node_names import join_path, normalize_path
-from zardine.stores.base import Condition, Store
+from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import Mode, StoreLike, is_foreign, resolve_store
 from zardine.stores.wrappers.prefix import PrefixStore
@@ -126,67 +123,3 @@ def _base(store: Store, path: str) -> tuple[Store, str]:
 def same_place(a: Store, b: Store) -> bool:
     """Return whether two stores hold the same values; one of them may refuse writes."""
     return a == b or (type(a) is type(b) and a.with_read_only(True) == b.with_read_only(True))
-
-
-def move_keys(store: Store, source: str, dest: str) -> None:
-    """Rename every key below ``source``: copies first, the documents last, then the old keys are erased.
-
-    Groups above ``dest`` that are missing become such as the nearest that is there.
-    """
-    if dest == source or dest.startswith(source + "/"):
-        raise ValueError(f"cannot move {source!r} to {dest!r}, which is the same place or below it")
-    node = find_node(store, dest) or implied_group(store, dest)
-    if node is not None:
-        raise taken(store, dest, node)
-    create_ancestors(store, dest, None)
-    documents = {join_path(source, name) for version in FORMATS for name in main_names(version)}
-    keys = sorted(store.list_prefix(f"{source}/"), key=documents.__contains__)
-    for key in keys:
-        value = read_value(store, key)
-        if value is not None:
-            store.set(dest + key[len(source) :], value, condition=Condition(None))
-    erase_node(store, source)
-
-
-def read_value(store: Store, key: str) -> BytesLike | None:
-    """Return a value to copy; ``None`` if there is none.
-
-    Raises :class:`~zardine.errors.ChunkTooLargeError` for one that is too long to be held in memory.
-    """
-    most = limit_of(CHUNK)
-    reading = store.read_up_to(key, most)
-    if reading is not None and not reading.parts:
-        raise too_large("the value", reading.size, CHUNK, most).at(key=key)
-    return None if reading is None else reading.parts[0]
-
-
-def parents_first(nodes: Mapping[str, NodeMetadata]) -> Iterator[tuple[str, NodeMetadata, bool]]:
-    """Yield the path and metadata of each of ``nodes``, and of the groups above that are not among them (``False``).
-
-    Parents come before their children. Raises ``TypeError`` for what is no metadata, ``ValueError`` for a node below an
-    array and for nodes of several versions of Zarr (groups above arrays of v1 are of v2), before anything is given.
-    """
-    for path, node in nodes.items():
-        if not isinstance(node, (ArrayMetadata, GroupMetadata)):
-            raise TypeError(f"{path!r}: a node is made from ArrayMetadata or GroupMetadata, not {type(node).__name__}")
-    versions = {_version_of_group(node): path for path, node in nodes.items()}
-    if len(versions) > 1:
-        raise ValueError(
-            f"a hierarchy is of one version of Zarr: {versions[2]!r} is to be of v2, and {versions[3]!r} of v3"
-        )
-    wanted = {normalize_path(path, node.zarr_format): node for path, node in nodes.items()}
-    given = frozenset(wanted)
-    for path in tuple(wanted):
-        parts = path.split("/") if path else []
-        for depth in range(len(parts)):
-            parent = "/".join(parts[:depth])
-            group = GroupMetadata(zarr_format=_version_of_group(wanted[path]))
-            if isinstance(wanted.setdefault(parent, group), ArrayMetadata):
-                raise ValueError(f"{path!r} cannot be below {parent!r}, which is to be an array")
-    for path in sorted(wanted):
-        yield path, wanted[path], path in given
-
-
-def _version_of_group(node: NodeMetadata) -> int:
-    """The version of Zarr of a group that ``node`` may be in: v1 has none."""
-    return max(2, node.zarr_format)

@@ -24,7 +24,8 @@ from zardine.creation.v3 import DEFAULT, new_array_metadata
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_fresh
 from zardine.errors import MetadataError
-from zardine.hierarchy.find import create_node, describe
+from zardine.hierarchy.create import create_node
+from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import find_place, is_within, same_place
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import format_of_new

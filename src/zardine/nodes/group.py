@@ -33,17 +33,9 @@ from zardine.errors import (
     ReadOnlyError,
 )
 from zardine.hierarchy.consolidated import Consolidated
-from zardine.hierarchy.find import (
-    child_names,
-    create_node,
-    describe,
-    erase_node,
-    find_node,
-    implied_group,
-    load_group,
-    not_found,
-)
-from zardine.hierarchy.place import find_place, move_keys, parents_first, same_place
+from zardine.hierarchy.create import create_node, erase_node, move_keys, parents_first
+from zardine.hierarchy.find import child_names, describe, find_node, implied_group, load_group, not_found
+from zardine.hierarchy.place import find_place, same_place
 from zardine.hierarchy.update import update_node
 from zardine.metadata.attributes import attributes_to_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -429,7 +421,7 @@ class Group:
                 if self._consolidated is not None and isinstance(node, Array):
                     node._came_out_of(self._consolidated, join_path(self._above, relative), hearsay=False)
                 elif isinstance(node, Group):
-                    node._come_out_of(self, relative)
+                    node._came_out_of(self, relative)
                 yield relative, node
         finally:
             if made:
@@ -571,10 +563,10 @@ class Group:
                 array._came_out_of(self._consolidated, join_path(self._above, relative), hearsay=True)
             return array
         group = Group(self._store, path, metadata)
-        group._come_out_of(self, relative)
+        group._came_out_of(self, relative)
         return group
 
-    def _come_out_of(self, above: Group, relative: str) -> None:
+    def _came_out_of(self, above: Group, relative: str) -> None:
         if above._consolidated is not None:
             self._consolidated, self._above = above._consolidated, join_path(above._above, relative)
             self._shown = None
@@ -591,7 +583,7 @@ class Group:
             if isinstance(node, Array):
                 node._came_out_of(self._consolidated, path, hearsay=False)
             else:
-                node._come_out_of(self, relative)
+                node._came_out_of(self, relative)
         return node
 
     def _keep_true(self, relative: Iterable[str], *, emptied: Iterable[str] = ()) -> None:

@@ -20,7 +20,8 @@ from zardine.errors import (
     NodeExistsError,
     UnsupportedError,
 )
-from zardine.hierarchy.find import UNFINISHED, create_ancestors, describe, erase_node, find_node, taken
+from zardine.hierarchy.create import create_ancestors, erase_node
+from zardine.hierarchy.find import UNFINISHED, describe, find_node, taken
 from zardine.json_document import JSON, parse_json, show
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, to_documents

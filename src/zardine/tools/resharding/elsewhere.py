@@ -14,7 +14,8 @@ from zardine.engine.layout import prepare_layout
 from zardine.engine.source import ArraySource
 from zardine.engine.stored import stored_objects
 from zardine.errors import ContainsArrayError, ContainsGroupError, NodeExistsError, UnsupportedError
-from zardine.hierarchy.find import create_node, describe, find_node, load_array
+from zardine.hierarchy.create import create_node
+from zardine.hierarchy.find import describe, find_node, load_array
 from zardine.json_document import Problems, parse_extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.stores.base import Store

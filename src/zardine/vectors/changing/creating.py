@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import ContainsGroupError, DataError, ZardineError
-from zardine.hierarchy.find import child_names, create_ancestors, describe, erase_node, find_node, taken
+from zardine.hierarchy.create import create_ancestors, erase_node
+from zardine.hierarchy.find import child_names, describe, find_node, taken
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import parse_node_json

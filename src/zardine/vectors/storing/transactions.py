@@ -30,7 +30,8 @@ import numpy as np
 
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import StoreError
-from zardine.hierarchy.find import child_names, describe, erase_node, find_node
+from zardine.hierarchy.create import erase_node
+from zardine.hierarchy.find import child_names, describe, find_node
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json

@@ -1,0 +1,246 @@
+"""Creating, erasing and moving nodes in a store (core 3.1, "Storage")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from zardine.buffers import BytesLike
+from zardine.engine.freshness import note_change, with_generation
+from zardine.errors import (
+    ConditionFailedError,
+    ContainsArrayError,
+    ContainsGroupError,
+    NodeExistsError,
+    StoreError,
+)
+from zardine.hierarchy.find import (
+    UNFINISHED,
+    as_refusal,
+    describe,
+    document_key,
+    find_node,
+    implied_group,
+    looks_like_v1,
+    names_of,
+    taken,
+)
+from zardine.limits import CHUNK, limit_of, too_large
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import (
+    FORMATS,
+    NodeMetadata,
+    document_names,
+    main_names,
+    to_documents,
+)
+from zardine.metadata.node_names import join_path, normalize_path
+from zardine.metadata.v2 import GROUP
+from zardine.stores.base import Condition, Store, Version
+
+
+def create_node(
+    store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool
+) -> tuple[NodeMetadata, Version | None]:
+    """Store the document of a new node, and documents of groups above it that have none. Gives what was stored.
+
+    An array that takes the place of something is of a generation of its own, see :mod:`zardine.engine.freshness`.
+
+    Raises :class:`~zardine.errors.ContainsArrayError` or :class:`~zardine.errors.ContainsGroupError` where the place is
+    taken and ``overwrite`` is false; with ``overwrite`` everything stored at and below ``path`` is erased first.
+    """
+    normalize_path(path, metadata.zarr_format)
+    if not overwrite:
+        _check_free(store, path, metadata)
+    create_ancestors(store, path, metadata.zarr_format)
+    first, *rest = names_of(metadata)
+    if isinstance(metadata, ArrayMetadata):
+        metadata = with_generation(metadata, new=False)
+    if overwrite and _clear(store, path) and isinstance(metadata, ArrayMetadata):
+        metadata = with_generation(metadata, new=True)
+    documents = to_documents(metadata)
+    for name in rest:  # the first document makes the node, so it comes last
+        document = documents[name]
+        if document is not None:
+            store.set(join_path(path, name), document)
+    document = documents[first]
+    assert document is not None
+    try:
+        version = store.set(join_path(path, first), document, condition=None if overwrite else Condition(None))
+    except ConditionFailedError:
+        raise taken(store, path, find_node(store, path)) from None
+    return metadata, version
+
+
+def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:
+    """Store documents of the groups above ``path`` that have none. Zarr v1 has no groups.
+
+    ``None``: they are of the version of the nearest group that has one.
+
+    Raises :class:`~zardine.errors.ContainsArrayError` where one of them is an array.
+    """
+    if not path or zarr_format == 1:
+        return
+    parts = path.split("/")[:-1]
+    missing = []
+    for depth in range(len(parts), -1, -1):
+        ancestor = "/".join(parts[:depth])
+        node = find_node(store, ancestor)
+        if isinstance(node, ArrayMetadata):
+            raise ContainsArrayError(
+                f"cannot create a node below {describe(store, ancestor)}: an array is stored there, not a group"
+            )
+        if node is not None:
+            zarr_format = node.zarr_format if zarr_format is None else zarr_format
+            break  # what is above an existing group exists too
+        _check_finished(store, ancestor)
+        missing.append(ancestor)
+    group = GroupMetadata(zarr_format=3 if zarr_format is None else zarr_format)
+    document = to_documents(group)[names_of(group)[0]] if missing else None
+    for ancestor in reversed(missing):
+        assert document is not None
+        with suppress(ConditionFailedError):  # another process has just created it
+            store.set(document_key(ancestor, group), document, condition=Condition(None))
+
+
+def _check_free(store: Store, path: str, metadata: NodeMetadata) -> None:
+    """Raise where a node of another kind or version is stored, or nodes that an array would hide.
+
+    One of the same kind and version is found when it is written.
+    """
+    _check_finished(store, path)
+    for version in (3, 2):
+        for name in main_names(version):
+            if name != names_of(metadata)[0] and _is_seen(store, join_path(path, name)):
+                kind = ContainsGroupError if name == GROUP else ContainsArrayError
+                raise kind(
+                    f"a Zarr v{version} node is stored at {describe(store, path)} ({name}); "
+                    "overwrite=True erases it and all below"
+                )
+    name = document_names(1, "array")[0]
+    key = join_path(path, name)
+    if metadata.zarr_format != 1 and _is_seen(store, key) and looks_like_v1(store.get(key) or b""):
+        raise ContainsArrayError(
+            f"a Zarr v1 array is stored at {describe(store, path)} ({name}); overwrite=True erases it"
+        )
+    hidden = None
+    if isinstance(metadata, ArrayMetadata):
+        with suppress(StoreError):  # what cannot be listed cannot be looked for
+            hidden = implied_group(store, path)
+    if hidden is not None:
+        node = find_node(store, path)
+        if node is not None:
+            raise taken(store, path, node)
+        raise ContainsGroupError(
+            f"nodes are stored below {describe(store, path)}, which an array there would hide; "
+            "overwrite=True erases them"
+        )
+
+
+def _is_seen(store: Store, key: str) -> bool:
+    """Return whether a key is there; not if the server says no more than "forbidden"."""
+    try:
+        return store.exists(key)
+    except StoreError as error:
+        as_refusal(error)
+        return False
+
+
+def _check_finished(store: Store, path: str) -> None:
+    if store.exists(join_path(path, UNFINISHED)):
+        raise NodeExistsError(
+            f"a conversion to {describe(store, path)} is not finished ({UNFINISHED}): the same conversion again "
+            "continues it; overwrite=True erases what is there"
+        )
+
+
+def _clear(store: Store, path: str) -> bool:
+    """Erase everything at and below ``path``, as :func:`erase_node` does. Gives whether there was anything."""
+    prefix = f"{path}/" if path else ""
+    if next(iter(store.list_prefix(prefix)), None) is None:
+        store.erase_prefix(prefix)  # what is no key may be in the way, as a file that is no archive
+        return False
+    if store.has_cheap_looks:
+        erase_node(store, path)
+    else:
+        store.erase_prefix(prefix)
+        note_change()
+    return True
+
+
+def erase_node(store: Store, path: str) -> None:
+    """Remove a node and everything below it; its document goes first, so that no half-erased node is found.
+
+    Those who are just writing into it are waited for, where the store knows them.
+    """
+    prefix = f"{path}/" if path else ""
+    for version in FORMATS:
+        for name in main_names(version):
+            store.erase(join_path(path, name))
+    store.wait_for_writers(prefix)
+    store.erase_prefix(prefix)
+    note_change()
+
+
+def move_keys(store: Store, source: str, dest: str) -> None:
+    """Rename every key below ``source``: copies first, the documents last, then the old keys are erased.
+
+    Groups above ``dest`` that are missing become such as the nearest that is there.
+    """
+    if dest == source or dest.startswith(source + "/"):
+        raise ValueError(f"cannot move {source!r} to {dest!r}, which is the same place or below it")
+    node = find_node(store, dest) or implied_group(store, dest)
+    if node is not None:
+        raise taken(store, dest, node)
+    create_ancestors(store, dest, None)
+    documents = {join_path(source, name) for version in FORMATS for name in main_names(version)}
+    keys = sorted(store.list_prefix(f"{source}/"), key=documents.__contains__)
+    for key in keys:
+        value = read_value(store, key)
+        if value is not None:
+            store.set(dest + key[len(source) :], value, condition=Condition(None))
+    erase_node(store, source)
+
+
+def read_value(store: Store, key: str) -> BytesLike | None:
+    """Return a value to copy; ``None`` if there is none.
+
+    Raises :class:`~zardine.errors.ChunkTooLargeError` for one that is too long to be held in memory.
+    """
+    most = limit_of(CHUNK)
+    reading = store.read_up_to(key, most)
+    if reading is not None and not reading.parts:
+        raise too_large("the value", reading.size, CHUNK, most).at(key=key)
+    return None if reading is None else reading.parts[0]
+
+
+def parents_first(nodes: Mapping[str, NodeMetadata]) -> Iterator[tuple[str, NodeMetadata, bool]]:
+    """Yield the path and metadata of each of ``nodes``, and of the groups above that are not among them (``False``).
+
+    Parents come before their children. Raises ``TypeError`` for what is no metadata, ``ValueError`` for a node below an
+    array and for nodes of several versions of Zarr (groups above arrays of v1 are of v2), before anything is given.
+    """
+    for path, node in nodes.items():
+        if not isinstance(node, (ArrayMetadata, GroupMetadata)):
+            raise TypeError(f"{path!r}: a node is made from ArrayMetadata or GroupMetadata, not {type(node).__name__}")
+    versions = {_version_of_group(node): path for path, node in nodes.items()}
+    if len(versions) > 1:
+        raise ValueError(
+            f"a hierarchy is of one version of Zarr: {versions[2]!r} is to be of v2, and {versions[3]!r} of v3"
+        )
+    wanted = {normalize_path(path, node.zarr_format): node for path, node in nodes.items()}
+    given = frozenset(wanted)
+    for path in tuple(wanted):
+        parts = path.split("/") if path else []
+        for depth in range(len(parts)):
+            parent = "/".join(parts[:depth])
+            group = GroupMetadata(zarr_format=_version_of_group(wanted[path]))
+            if isinstance(wanted.setdefault(parent, group), ArrayMetadata):
+                raise ValueError(f"{path!r} cannot be below {parent!r}, which is to be an array")
+    for path in sorted(wanted):
+        yield path, wanted[path], path in given
+
+
+def _version_of_group(node: NodeMetadata) -> int:
+    """The version of Zarr of a group that ``node`` may be in: v1 has none."""
+    return max(2, node.zarr_format)
