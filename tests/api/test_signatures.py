@@ -14,7 +14,7 @@ from types import GenericAlias, ModuleType
 from typing import Any
 
 import zardine
-from zardine.creation import options
+from zardine.nodes import options
 
 _TABLE = Path(__file__).with_name("signatures.txt")
 _MODULES = ("zardine", "zardine.storage", "zardine.codecs", "zardine.registry", "zardine.vectors")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from zardine.creation.options import CopyOptions
 from zardine.errors import ContainsArrayError, ContainsGroupError
 from zardine.hierarchy.create import read_value
 from zardine.hierarchy.find import describe
@@ -16,6 +15,7 @@ from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import check_source_stays, copy_values, from_array
 from zardine.nodes.group import Group, create_group
+from zardine.nodes.options import CopyOptions
 from zardine.stores.resolve import StoreLike
 
 Log = Callable[[str], object] | None

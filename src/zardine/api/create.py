@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.creation.options import (
-    ArrayOfDataOptions,
     ChunksLike,
     CodecLike,
     CodecsLike,
-    CreateAnywhereOptions,
     DTypeLike,
     KeyEncodingLike,
     ShapeLike,
@@ -39,6 +37,7 @@ from zardine.nodes.create_array import (
 )
 from zardine.nodes.create_like import plain_fill
 from zardine.nodes.ignored_arguments import warn_of_ignored, warn_of_write_empty_chunks
+from zardine.nodes.options import ArrayOfDataOptions, CreateAnywhereOptions
 from zardine.stores.resolve import Mode, StoreLike
 
 

@@ -14,7 +14,6 @@ from typing import Any, Unpack
 import numpy.typing as npt
 
 from zardine.api.create import create
-from zardine.creation.options import OpenArrayOptions, OpenGroupOptions, OpenLikeOptions, OpenOptions
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
 from zardine.engine.freshness import note_opened
 from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError, ZarrUserWarning
@@ -36,6 +35,7 @@ from zardine.nodes.array import Array
 from zardine.nodes.create_array import create_like
 from zardine.nodes.group import Group, create_group
 from zardine.nodes.ignored_arguments import warn_of_ignored
+from zardine.nodes.options import OpenArrayOptions, OpenGroupOptions, OpenLikeOptions, OpenOptions
 from zardine.stores.base import Store, Version
 from zardine.stores.resolve import Mode, StoreLike
 

@@ -8,12 +8,12 @@ from typing import Any, Unpack
 import numpy.typing as npt
 
 from zardine.api.open import open
-from zardine.creation.options import SaveOptions
 from zardine.hierarchy.place import find_place
 from zardine.metadata.formats import check_format
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import as_values, check_source_stays, create_array
 from zardine.nodes.group import Group, create_group
+from zardine.nodes.options import SaveOptions
 from zardine.stores.resolve import StoreLike
 
 

@@ -44,7 +44,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.v2 import in_words_of_the_document
 from zardine.nodes.array_base import StoredFacts
 from zardine.nodes.assign import broadcast_values, cast_values, check_output
-from zardine.nodes.attributes import Attributes
+from zardine.nodes.attributes import Attributes, AttributesChange
 from zardine.nodes.buffered import (
     BufferedWrites,
     flush_buffer,
@@ -623,7 +623,7 @@ class Array(StoredFacts):
         self._adopt(stored.metadata)
         return stored
 
-    def _change_attributes(self, change: Any) -> None:
+    def _change_attributes(self, change: AttributesChange) -> None:
         self._check_writable()
         before = self.metadata.attributes.get(MISSING)
         self._adopt(

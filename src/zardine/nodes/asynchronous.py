@@ -13,16 +13,7 @@ from typing import Any, Literal, ParamSpec, Self, TypeVar, Unpack
 
 import numpy.typing as npt
 
-from zardine.creation.options import (
-    FilledOptions,
-    GroupArrayOptions,
-    GroupOptions,
-    LikeInGroupOptions,
-    OpenedArrayOptions,
-    OpenedGroupOptions,
-    RequireArrayOptions,
-    ShapeLike,
-)
+from zardine.creation.options import ShapeLike
 from zardine.engine.array_config import ArrayConfigLike
 from zardine.engine.source import ArraySource
 from zardine.indexing.selection import SelectionLike
@@ -34,6 +25,15 @@ from zardine.nodes.array_base import ArrayFacts
 from zardine.nodes.buffered import BufferedWrites
 from zardine.nodes.display import ArrayInfo, TreeView
 from zardine.nodes.group import Group
+from zardine.nodes.options import (
+    FilledOptions,
+    GroupArrayOptions,
+    GroupOptions,
+    LikeInGroupOptions,
+    OpenedArrayOptions,
+    OpenedGroupOptions,
+    RequireArrayOptions,
+)
 from zardine.public_names import public
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath

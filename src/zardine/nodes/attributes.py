@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from zardine.json_document import JSON
 from zardine.metadata.attributes import attributes_to_json
 
-Change = Callable[[Callable[[Mapping[str, JSON]], Mapping[str, JSON]]], None]
+AttributesChange: TypeAlias = Callable[[Mapping[str, JSON]], Mapping[str, JSON]]
+"""Makes new attributes of those that are stored."""
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -18,7 +19,7 @@ class Attributes(MutableMapping[str, Any]):
     JSON form (NumPy scalars and arrays are converted): ``TypeError`` or ``ValueError`` otherwise, and nothing changes.
     """
 
-    def __init__(self, read: Callable[[], Mapping[str, JSON]], change: Change) -> None:
+    def __init__(self, read: Callable[[], Mapping[str, JSON]], change: Callable[[AttributesChange], None]) -> None:
         self._read = read
         self._change = change
 

@@ -8,7 +8,6 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from zardine.creation.options import LikeAnywhereOptions
 from zardine.data_types import data_type_for
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import (
@@ -16,6 +15,7 @@ from zardine.nodes.create_array import (
     create_like,
     dtype_of,
 )
+from zardine.nodes.options import LikeAnywhereOptions
 
 
 def empty_like(a: npt.ArrayLike, *, zarr_format: int | None = None, **kwargs: Unpack[LikeAnywhereOptions]) -> Array:

@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from zardine.creation.options import (
-    ArrayOptions,
-    CodecsLike,
-    DTypeLike,
-    FilledOptions,
-    GroupOptions,
-    LikeInGroupOptions,
-    RequiredOptions,
-    ShapeLike,
-    is_word,
-)
+from zardine.creation.options import CodecsLike, DTypeLike, ShapeLike, is_word
 from zardine.creation.v3 import as_written, parse_shape
 from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike
@@ -43,10 +33,11 @@ from zardine.metadata.formats import NodeMetadata, format_of_new, parse_node_jso
 from zardine.metadata.node_names import can_be_named, join_path, normalize_path
 from zardine.nodes.argument_hints import with_hints, with_options_of
 from zardine.nodes.array import Array
-from zardine.nodes.attributes import Attributes
+from zardine.nodes.attributes import Attributes, AttributesChange
 from zardine.nodes.create_array import create_array, from_array, store_new_array
 from zardine.nodes.create_like import empty_like, full_like, ones_like, plain_fill, zeros_like
 from zardine.nodes.display import ArrayInfo, TreeView, describe_group
+from zardine.nodes.options import ArrayOptions, FilledOptions, GroupOptions, LikeInGroupOptions, RequiredOptions
 from zardine.public_names import public
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
@@ -531,7 +522,7 @@ class Group:
         if self.read_only:
             raise ReadOnlyError(f"cannot write to {describe(self._store, self._path)}: it was opened read-only")
 
-    def _change_attributes(self, change: Any) -> None:
+    def _change_attributes(self, change: AttributesChange) -> None:
         self._check_writable()
         changed = update_node(
             self._store, self._path, self._metadata, lambda old: old.with_attributes(change(old.attributes))
