@@ -135,16 +135,16 @@ def test_repair_hides_no_loss(kind: str, layout: str, monkeypatch: pytest.Monkey
         told = f"{kind}, {layout}, seed {seed}: {what}"
         before = _answer(bad, kind, told)
         try:
-            lines = vectors.repair(bad)
+            actions = vectors.repair(bad).actions
         except ZardineError as fault:
             if "zarr.json" not in what:
                 raise AssertionError(f"{told}: repair raised") from fault
-            lines = []
+            actions = ()
         after = _answer(bad, kind, told)
-        assert before != whole or after == whole, f"{told}: {lines}"
+        assert before != whole or after == whole, f"{told}: {actions}"
         if before is None and after is not None and after != whole:
-            assert any("filled up" in line for line in lines), f"{told}: {lines}"
-        assert after is not None or not vectors.validate(bad).ok, f"{told}: {lines}"
+            assert any("filled up" in each.message for each in actions), f"{told}: {actions}"
+        assert after is not None or not vectors.validate(bad).ok, f"{told}: {actions}"
 
 
 def _answer(store: MemoryStore, kind: str, told: str) -> dict[str, list[Any]] | None:

@@ -13,6 +13,7 @@ from vectors.stores_of_all_kinds import WRITERS, at_once, positions, read_all, s
 from zardine import vectors
 from zardine.errors import CorruptionError
 from zardine.storage import MemoryStore
+from zardine.tools.report import Repairs
 
 SMALL = ([-30, -30, -30], [-21, -21, -21])
 """A box within the chunk (-2, -2, -2)."""
@@ -69,14 +70,14 @@ def test_emptied_vertices(kind: str) -> None:
     for query in ({}, {"chunks": [filled]}, {"bbox": SMALL}):
         with pytest.raises(CorruptionError, match="lost"):
             read_all(store, kind, **query)
-    assert vectors.repair(store) == []
+    assert vectors.repair(store) == Repairs((), (), dry_run=False)
     erase(store, "0/vertex_fragments/c/")
     relist(store, "0/vertex_fragments", [])
     for query in ({}, {"chunks": [filled]}, {"bbox": SMALL}):
         with pytest.raises(CorruptionError, match="lost"):
             read_all(store, kind, **query)
     assert not vectors.validate(store).ok
-    assert all("left as it is" in line for line in vectors.repair(store))
+    assert vectors.repair(store).actions == ()
     assert not vectors.validate(store).ok
 
 
@@ -147,7 +148,7 @@ def test_dropping_what_is_lost_leaves_the_rest(kind: str) -> None:
     assert not vectors.validate(store).ok
     with pytest.raises(CorruptionError):
         read_all(store, kind)
-    assert any("filled up" in line for line in vectors.repair(store, drop_lost=True))
+    assert any("filled up" in each.message for each in vectors.repair(store, drop_lost=True).actions)
     assert vectors.validate(store).ok
 
 
@@ -172,7 +173,7 @@ def test_chunks_that_only_an_attribute_still_names(kind: str) -> None:
     assert not vectors.validate(store).ok
     vectors.repair(store)
     assert not vectors.validate(store).ok
-    assert any("forgot the values" in line for line in vectors.repair(store, drop_lost=True))
+    assert any("forgot the values" in each.message for each in vectors.repair(store, drop_lost=True).actions)
     assert vectors.validate(store).ok, vectors.validate(store).errors
     assert len(vectors.read_points(store)) == fewer
 
@@ -187,7 +188,7 @@ def test_lost_fragments(kind: str, shard: int | None) -> None:
         read_all(store, kind)
     vectors.repair(store)
     assert not vectors.validate(store).ok
-    assert any("whose fragments are lost" in line for line in vectors.repair(store, drop_lost=True))
+    assert any("whose fragments are lost" in each.message for each in vectors.repair(store, drop_lost=True).actions)
     assert vectors.validate(store).ok, vectors.validate(store).errors
     left = rows(vectors.read_points(store).positions)
     assert left == whole if kind == "points" else len(left) < len(whole)
@@ -201,7 +202,7 @@ def test_lost_values_of_links() -> None:
         vectors.read_graph(store)
     vectors.repair(store)
     assert not vectors.validate(store).ok
-    assert any("filled up" in line for line in vectors.repair(store, drop_lost=True))
+    assert any("filled up" in each.message for each in vectors.repair(store, drop_lost=True).actions)
     assert vectors.validate(store).ok
     weights = vectors.read_graph(store).edge_attributes["w"]
     assert np.isnan(weights).any()
@@ -224,8 +225,10 @@ def test_repair_does_what_it_can_and_says_what_it_cannot() -> None:
     store.set(key, bytes(store.get(key) or b"")[:-3])
     relist(store, "0/vertex_attributes/rgb", None)
     told = vectors.repair(store)
-    assert any(line.startswith("0: left as it is: ") and "vertex_attributes/n" in line for line in told)
-    assert any(line.startswith("0/vertex_attributes/rgb: nonempty_chunks names") for line in told)
+    assert any(each.place == "0" and "vertex_attributes/n" in each.message for each in told.left)
+    where = {each.place for each in told.actions if each.message.startswith("nonempty_chunks names")}
+    assert where == {"0/vertex_attributes/rgb"}
+    assert not told.ok
     assert {each.place for each in vectors.validate(store).errors} == {"0/vertex_attributes/n"}
 
 

@@ -55,7 +55,7 @@ def test_attributes_that_no_longer_belong_to_their_rows_are_found_and_mended(cop
     with pytest.raises(CorruptionError, match="no longer belong together"):
         vectors.read_points(path)
     assert "attribute" in vectors.validate(path).codes
-    assert any("filled up 1 missing rows" in line for line in vectors.repair(path))
+    assert any("filled up 1 missing rows" in each.message for each in vectors.repair(path).actions)
     found = vectors.read_points(path, chunks=[(0, 0, 0)]).attributes["intensity"]
     assert found[:4].tolist() == [0, 10, 20, 30]
     assert np.isnan(found[4])
@@ -123,9 +123,9 @@ def test_lost_keys_are_found_by_looking_and_mended(copy_of: Callable[[str], str]
     assert len(vectors.read_points(path)) == 8
     assert len(vectors.read_points(path, bbox=([0] * 3, [900] * 3))) == 8
     assert vectors.validate(path).codes & {"manifest-missing", "manifest-incomplete"}
-    assert vectors.repair(path)
+    assert vectors.repair(path).actions
     assert vectors.validate(path).ok
-    assert vectors.repair(path) == []
+    assert vectors.repair(path).actions == ()
 
 
 def _append(path: str, start: int) -> None:

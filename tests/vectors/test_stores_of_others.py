@@ -15,6 +15,7 @@ import zardine
 from zardine import vectors
 from zardine.errors import CorruptionError, SelectionError, UnsupportedError
 from zardine.storage import MemoryStore
+from zardine.tools.report import Repairs
 
 P = np.arange(12, dtype="f4").reshape(4, 3)
 RGB = np.arange(1, 13, dtype="u1").reshape(4, 3)
@@ -67,7 +68,7 @@ def test_text_of_a_fixed_length_is_read_and_kept(tmp_path: Path) -> None:
     assert document(path, "0/vertex_attributes/t")["attributes"]["dtype"].startswith("<U")
     assert vectors.read_graph(path).attributes["t"].tolist() == texts
     assert vectors.validate(path).errors == ()
-    assert vectors.repair(path) == []
+    assert vectors.repair(path) == Repairs((), (), dry_run=False)
     assert len(vectors.read_graph(path, where={"t": ["bc", "dé"]})) == 2
     vectors.append_graph(path, [[1, 1, 1]], np.zeros((0, 2), int), vertex_attributes={"t": ["new"]})
     assert sorted(vectors.read_graph(path).attributes["t"].tolist()) == sorted([*texts, "new"])
@@ -105,7 +106,8 @@ def test_an_object_that_was_added_without_values_has_none_after_repair(tmp_path:
     with pytest.raises(CorruptionError, match="2"):
         vectors.read_objects(path)
     assert "object-attribute" in vectors.validate(path).codes
-    assert vectors.repair(path) == ["0: object_attributes/w: filled up 1 missing rows"]
+    (done,) = vectors.repair(path).actions
+    assert str(done) == "0: repaired: object_attributes/w: filled up 1 missing rows"
     assert np.isnan(vectors.read_objects(path).attributes["w"]).tolist() == [False, False, True]
 
 
@@ -117,7 +119,7 @@ def test_points_in_the_wrong_chunk_are_told_of_by_repair() -> None:
     store.set(key, second)
     store.set(other, first)
     assert "outside-chunk" in vectors.validate(store).codes
-    assert any("left as it is" in line and "boxes may miss them" in line for line in vectors.repair(store))
+    assert any("boxes may miss them" in each.message for each in vectors.repair(store).left)
 
 
 @pytest.mark.parametrize("family", ["vertex_attributes", "object_attributes"])
@@ -145,7 +147,7 @@ def test_arrays_of_others_are_left_alone(tmp_path: Path) -> None:
     before = {name: document(path, f"0/{name}") for name in ("extra", "more")}
     assert vectors.shard_store(path, 4)["arrays_sharded"] == 2
     assert sorted(vectors.get_shard_info(path)) == ["0/vertex_fragments", "0/vertices"]
-    assert vectors.repair(path) == []
+    assert vectors.repair(path) == Repairs((), (), dry_run=False)
     assert vectors.validate(path).findings == ()
     assert {name: document(path, f"0/{name}") for name in ("extra", "more")} == before
 
@@ -164,7 +166,7 @@ def test_consolidated_metadata_goes_before_it_becomes_false(tmp_path: Path, chan
     path = str(tmp_path / "a.zv")
     vectors.write_points(path, P, chunk_shape=5)
     zardine.consolidate_metadata(path)
-    assert vectors.repair(path) == []
+    assert vectors.repair(path) == Repairs((), (), dry_run=False)
     assert vectors.validate(path).findings == ()
     assert document(path, "")["consolidated_metadata"]
     CHANGES[change](path)
@@ -180,8 +182,8 @@ def test_consolidated_metadata_that_is_false_is_found_and_removed(tmp_path: Path
     node["attributes"]["mine"] = 1
     set_document(path, "0/vertices", node)
     assert vectors.validate(path).codes == {"consolidated"}
-    (line,) = vectors.repair(path)
-    assert "removed consolidated metadata" in line
+    (done,) = vectors.repair(path).actions
+    assert "removed consolidated metadata" in done.message
     assert vectors.validate(path).findings == ()
 
 

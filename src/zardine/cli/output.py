@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ Row: TypeAlias = "tuple[str, str | Text | Sequence[str | Text]]"
 """A label and its value; several values stand one below the other."""
 
 _LINE: Final = 100
+_WORDS: Final = {"error": "fault", "warning": "note", "action": "action"}
 
 
 def print_facts(rows: Iterable[Row]) -> None:
@@ -39,15 +41,14 @@ def print_facts(rows: Iterable[Row]) -> None:
                 start = Text(" " * margin)
 
 
-def print_faults(faults: Iterable[Fault], notes: Iterable[Fault] = (), label: str = "note") -> None:
-    """Print them, a line each: the faults first, then the notes, which ``label`` says what they are."""
+def print_faults(*found: Iterable[Fault], words: Mapping[str, str] = _WORDS) -> None:
+    """Print faults, notes and actions in this order, a line each; ``words`` says what each severity is called."""
     from zardine.cli.console import make_console
 
     console = make_console()
-    for word, style, found in (("fault", "bold red", faults), (label, "yellow", notes)):
-        for each in found:
-            console.print(word, style=style, end=" ")
-            console.print(clean(str(each)), soft_wrap=True)
+    for each in chain(*found):
+        console.print(words[each.severity], style="bold red" if each.severity == "error" else "yellow", end=" ")
+        console.print(clean(str(each)), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

@@ -81,8 +81,7 @@ def repair(
 def _print(done: Repairs, *, quiet: bool) -> None:
     from zardine.cli.output import print_faults
 
-    print_faults((), () if quiet else done.actions, "action")
-    print_faults(done.left)
+    print_faults(() if quiet else done.actions, done.left)
     if not quiet:
         verb = "to do" if done.dry_run else "done"
         print(f"{counted(len(done.actions), 'action')} {verb}, {counted(len(done.left), 'fault')} left")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
 
@@ -19,11 +19,8 @@ from zardine.cli.options import (
     storage_option,
     traceback_option,
 )
-from zardine.cli.output import clean, counted
+from zardine.cli.output import clean, counted, print_faults
 from zardine.cli.paths import missing, store_at
-
-if TYPE_CHECKING:
-    from zardine.vectors.findings import Finding
 
 _IMPORT = "Write what is in FILE to a new Zarr Vectors store at PATH."
 _EXPORT = "Write a level of the Zarr Vectors store at PATH to FILE."
@@ -43,6 +40,8 @@ _LONGEST: Final = 200
 
 CELLS: Final = ShapeType(above=0, example="8, or 4,4,16")
 """Cells of a shard."""
+
+_WORDS: Final = {"error": "error", "warning": "warning", "action": "action"}
 
 
 @click.group("vectors", cls=LazyGroup, lazy_commands=COMMANDS)
@@ -92,10 +91,9 @@ def validate(path: str, storage_options: dict[str, Any], quiet: bool, as_json: b
     with arguments(), missing(path), progress("Checking levels", show=not (as_json or quiet)) as advance:
         report = validate(store_at(path, storage_options), progress=advance.report)
     if as_json:
-        print_json({"ok": report.ok, "findings": _findings(report.findings), "vertex_counts": report.vertex_counts})
+        print_json(report.to_dict())
     else:
-        for each in report.errors if quiet else report.findings:
-            print(clean(str(each)))
+        print_faults(report.faults, () if quiet else report.notes, words=_WORDS)
         if not quiet:
             print(f"{counted(len(report.errors), 'error')}, {counted(len(report.warnings), 'warning')}")
     return FINE if report.ok else FAULTS
@@ -122,28 +120,26 @@ def repair(
     from zardine.cli.output import print_json
     from zardine.cli.progress import progress
     from zardine.vectors import repair, validate
+    from zardine.vectors.findings import finding_dict
     from zardine.vectors.repairing import trial
 
     with arguments(), missing(path):
         target = trial(store_at(path, storage_options)) if dry_run else store_at(path, storage_options, "r+")
         with progress("Repairing levels", show=not (as_json or quiet)) as advance:
-            lines = repair(target, drop_lost=drop_lost, progress=advance.report)
+            done = repair(target, drop_lost=drop_lost, progress=advance.report)
         with progress("Checking levels", show=not (as_json or quiet)) as advance:
-            left = validate(target, progress=advance.report).errors
+            left = validate(target, progress=advance.report).faults
     if as_json:
-        print_json({"done": lines, "left": _findings(left), "dry_run": dry_run})
+        lines = [_line(each.place, each.message) for each in done.actions]
+        lines += [_line(each.place, f"left as it is: {each.message}") for each in done.left]
+        print_json({"done": lines, "left": [finding_dict(each) for each in left], "dry_run": dry_run})
     else:
-        for line in () if quiet else lines:
-            print(clean(line))
-        for each in left:
-            print(clean(str(each)))
-        if not quiet and not lines and not left:
+        print_faults(() if quiet else (*done.actions, *done.left), left, words=_WORDS)
+        if not quiet and not (done.actions or done.left or left):
             print("Nothing to do")
         elif not quiet:
-            done = [line for line in lines if "left as it is" not in line]
-            print(
-                f"{counted(len(done), 'action')} {'to do' if dry_run else 'done'}, {counted(len(left), 'fault')} left"
-            )
+            verb = "to do" if dry_run else "done"
+            print(f"{counted(len(done.actions), 'action')} {verb}, {counted(len(left), 'fault')} left")
     return FAULTS if left else FINE
 
 
@@ -257,8 +253,8 @@ def _convert(
         print(f"{counted(arrays, 'array')} converted, {counted(cells, 'cell')}")
 
 
-def _findings(found: Iterable[Finding]) -> list[dict[str, str]]:
-    return [{name: getattr(each, name) for name in ("severity", "code", "place", "message")} for each in found]
+def _line(place: str, message: str) -> str:
+    return f"{place}: {message}" if place else message
 
 
 def _rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -2,71 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, TypeVar
 
 from zardine.errors import ZardineError
 from zardine.public_names import public
+from zardine.tools import report as tools
+from zardine.tools.report import Fault, note
 from zardine.vectors.storing.store_states import NOT_ON_PURPOSE
 
 T = TypeVar("T")
 
 
-@public("zardine.vectors")
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A fault, or something to look at."""
-
-    severity: Literal["error", "warning"]
-    code: str
-    """A short name for this kind of fault, for programs."""
-    place: str
-    """Path of the node in the store, empty for the root."""
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.severity}: {self.place or 'root'}: {self.message} [{self.code}]"
+Finding = Fault
 
 
 @public("zardine.vectors")
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Everything that was found."""
+class Report(tools.Report):
+    """Everything that was found in a store: faults are errors, notes are warnings. True where there are no faults."""
 
-    findings: tuple[Finding, ...]
     vertex_counts: tuple[int, ...] = ()
     """Vertices that are there, level by level."""
 
+    @classmethod
+    def of(cls, findings: Iterable[Finding], vertex_counts: tuple[int, ...] = ()) -> Report:
+        """Return the report of ``findings``, each among faults or notes as it is severe."""
+        found = tuple(findings)
+        faults = tuple(each for each in found if each.severity == "error")
+        return cls(faults, tuple(each for each in found if each.severity != "error"), vertex_counts)
+
     @property
-    def ok(self) -> bool:
-        """Whether there is no error; there may be warnings."""
-        return not self.errors
+    def findings(self) -> tuple[Finding, ...]:
+        """Faults and notes."""
+        return (*self.faults, *self.notes)
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """Faults: readers give wrong or no answers."""
-        return tuple(each for each in self.findings if each.severity == "error")
+        """The same as ``faults``: readers give wrong or no answers."""
+        return self.faults
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """What readers get along with."""
-        return tuple(each for each in self.findings if each.severity == "warning")
+        """The same as ``notes``: what readers get along with."""
+        return self.notes
 
     @property
     def codes(self) -> set[str]:
         """The kinds of everything that was found."""
-        return {each.code for each in self.findings}
+        return {each.kind for each in self.findings}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        found = [finding_dict(each) for each in self.findings]
+        return {"ok": self.ok, "findings": found, "vertex_counts": self.vertex_counts}
+
+
+def finding_dict(found: Finding) -> dict[str, Any]:
+    """Return a finding as JSON has it of stores of vectors: without keys and chunks, and with how severe it is."""
+    return {name: getattr(found, name) for name in ("severity", "code", "place", "message")}
 
 
 def error(code: str, place: str, message: str) -> Finding:
-    """A fault."""
-    return Finding("error", code, place, message)
+    """Return a fault."""
+    return Fault(place, kind=code, message=message)
 
 
 def warning(code: str, place: str, message: str) -> Finding:
-    """Something to look at."""
-    return Finding("warning", code, place, message)
+    """Return something to look at."""
+    return note(place, kind=code, message=message)
 
 
 def unexpected(fault: BaseException) -> str:

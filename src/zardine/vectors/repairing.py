@@ -16,6 +16,7 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.stores.wrappers.overlay import OverlayStore
+from zardine.tools.report import Fault, Repairs, action
 from zardine.vectors.changing.levels import forget_lost_levels
 from zardine.vectors.changing.one_writer import locked
 from zardine.vectors.content.columns import Column, join_columns
@@ -49,8 +50,8 @@ def trial(path: StoreLike) -> StorePath:
     return StorePath(OverlayStore(store), inner)
 
 
-def repair(path: StoreLike, *, drop_lost: bool = False, dry_run: bool = False, progress: Progress = None) -> list[str]:
-    """Put right what :func:`validate` finds and what can be put right; gives a line for each thing done.
+def repair(path: StoreLike, *, drop_lost: bool = False, dry_run: bool = False, progress: Progress = None) -> Repairs:
+    """Put right what :func:`validate` finds and what can be put right; gives what was done, and what was left.
 
     - changes and conversions that were interrupted are brought to an end;
     - ``nonempty_chunks`` gets what is stored and was not in it;
@@ -60,18 +61,20 @@ def repair(path: StoreLike, *, drop_lost: bool = False, dry_run: bool = False, p
 
     What says that data is lost stays, so that :func:`validate` and readers go on saying so. ``drop_lost``: forget what
     is lost (chunks of ``nonempty_chunks``, rows of the fragment index, fragments of objects, links, counts), so that
-    the rest can be read. What is damaged and cannot be put right is left as it is, which a line says.
+    the rest can be read. What is damaged and cannot be put right is left as it is, and among what is ``left``.
 
     ``dry_run``: change nothing, and tell what would be done. ``progress`` is called with the number of levels done, and
     of all.
     """
-    return _repair(trial(path) if dry_run else path, drop_lost, progress)
+    done = _repair(trial(path) if dry_run else path, drop_lost, progress)
+    actions = tuple(each for each in done if each.severity == "action")
+    return Repairs(actions, tuple(each for each in done if each.severity == "error"), dry_run)
 
 
 @locked
-def _repair(path: StoreLike, drop_lost: bool, progress: Progress) -> list[str]:
+def _repair(path: StoreLike, drop_lost: bool, progress: Progress) -> list[Fault]:
     owner = VectorStore.open(path, writable=True)
-    done: list[str] = []
+    done: list[Fault] = []
     numbers = owner.level_numbers()
     for count, number in enumerate(numbers):
         if progress is not None:
@@ -81,7 +84,7 @@ def _repair(path: StoreLike, drop_lost: bool, progress: Progress) -> list[str]:
             continue
         if level.pending:
             finish(level)
-            done.append(f"{number}: carried out a change that was agreed on")
+            done.append(action(str(number), kind="repaired", message="carried out a change that was agreed on"))
         _note(done, str(number), forget_lost_levels(owner.level(number)))
         arrays = _tried(done, str(number), lambda: list(cell_arrays(owner.level(number))))  # noqa: B023
         for name, array in arrays or ():
@@ -91,27 +94,28 @@ def _repair(path: StoreLike, drop_lost: bool, progress: Progress) -> list[str]:
         for step in [*([forget_vertices(level), forget_links(level)] if drop_lost else []), *steps]:
             _note(done, str(number), step)
         _note(done, str(number), _mend_tables(level))
-        _note(done, str(number), _left_as_it_is(owner.level(number)))
+        _tried(done, str(number), lambda: done.extend(_left_as_it_is(owner.level(number))))  # noqa: B023
     if progress is not None:
         progress(len(numbers), len(numbers))
     if any(differing_documents(owner)):
         forget_consolidated(owner)
-        done.append("removed consolidated metadata that other documents contradict: consolidate_metadata makes it anew")
+        message = "removed consolidated metadata that other documents contradict: consolidate_metadata makes it anew"
+        done.append(action("", kind="repaired", message=message))
     return done
 
 
-def _tried(done: list[str], place: str, step: Callable[[], T]) -> T | None:
+def _tried(done: list[Fault], place: str, step: Callable[[], T]) -> T | None:
     """What ``step`` gives; where it meets damage, that is noted and left as it is."""
     try:
         return step()
     except ZardineError as fault:
-        done.append(f"{place}: left as it is: {fault}")
+        done.append(Fault(place, kind="unreadable", message=str(fault)))
     return None
 
 
-def _note(done: list[str], place: str, lines: Iterator[str]) -> None:
+def _note(done: list[Fault], place: str, lines: Iterator[str]) -> None:
     """Carry out a step that gives a line for each thing done, and note these."""
-    _tried(done, place, lambda: done.extend(f"{place}: {line}" for line in lines))
+    _tried(done, place, lambda: done.extend(action(place, kind="repaired", message=line) for line in lines))
 
 
 def _mend_array(array: CellArray, drop_lost: bool) -> Iterator[str]:
@@ -209,7 +213,7 @@ def _mend_tables(level: Level) -> Iterator[str]:
             yield f"object_attributes/{name}: filled up {missing} missing rows"
 
 
-def _left_as_it_is(level: Level) -> Iterator[str]:
+def _left_as_it_is(level: Level) -> Iterator[Finding]:
     """What is wrong with vertices and objects that can be read, and cannot be put right."""
     try:
         content = load_cells(level, trust_count=False)
@@ -219,7 +223,7 @@ def _left_as_it_is(level: Level) -> Iterator[str]:
     content = check_objects(level, content, findings)
     for each in (*check_rows(level, content), *findings):
         if each.severity == "error":
-            yield f"left as it is: {each.message}"
+            yield each
 
 
 def _mend_level(level: Level, drop_lost: bool) -> Iterator[str]:

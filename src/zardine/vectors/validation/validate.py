@@ -54,9 +54,9 @@ def _report(path: StoreLike, progress: Progress) -> Report:
     except NodeNotFoundError:
         raise
     except MetadataError as fault:
-        return Report((error("root-document", "", str(fault)),))
+        return Report.of([error("root-document", "", str(fault))])
     except NOT_ON_PURPOSE as fault:
-        return Report((error("root-document", "", unexpected(fault)),))
+        return Report.of([error("root-document", "", unexpected(fault))])
     findings: list[Finding] = []
     guarded(findings, "root-document", "", lambda: findings.extend(_check_root(owner)))
     levels: dict[int, tuple[Level, Content]] = {}
@@ -73,7 +73,7 @@ def _report(path: StoreLike, progress: Progress) -> Report:
     guarded(findings, "parametric", "parametric", lambda: check_parametric(owner, findings))
     guarded(findings, "levels", "", lambda: findings.extend(_check_levels(owner, numbers, levels)))
     counts = tuple(int(content.visible().sum()) for _, content in levels.values())
-    return Report(tuple(findings), counts)
+    return Report.of(findings, counts)
 
 
 def _check_root(owner: VectorStore) -> Iterator[Finding]:
