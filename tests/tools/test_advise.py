@@ -162,7 +162,7 @@ def test_elements_that_are_larger_than_a_chunk_is_wanted(shape: Any) -> None:
         (("10,10", "f4", "--access", "plane:7"), "the array has 2 axes, called 0 to 1"),
         (("10", "f4", "--access", "line:1"), "the array has 1 axis, called 0"),
         (("10,10", "f4", "--access", "box:3"), "the box needs 2 lengths, one for each axis, not 1"),
-        (("10x10", "f4"), "'10x10' is neither a shape, such as 10,10, nor a stored array"),
+        (("10;10", "f4"), "'10;10' is neither a shape, such as 10,10, nor a stored array"),
         (("5.5", "f4"), "'5.5' is neither a shape, such as 10,10, nor a stored array"),
     ],
 )

@@ -418,9 +418,9 @@ def test_the_command_says_what_interrupted_runs_have_left(run: Any, tmp_path: Pa
     ("words", "said"),
     [
         ((), "Give --shards: a shape such as 512,512, or auto, or none."),
-        (("--shards", "x"), "--shards is a shape such as 512,512, auto, or none, not 'x'"),
-        (("--shards", "20,20", "--chunks", "none"), "--chunks is a shape such as 512,512, or auto, not 'none'"),
-        (("--shards", "20,20", "--chunks", ""), "--chunks is a shape such as 512,512, or auto, not ''"),
+        (("--shards", "x"), "'x' is not lengths such as 100,100 or 100x100, nor 'auto', nor 'none'"),
+        (("--shards", "20,20", "--chunks", "none"), "'none' is not lengths such as 100,100 or 100x100, nor 'auto'"),
+        (("--shards", "20,20", "--chunks", ""), "'' is not lengths such as 100,100 or 100x100, nor 'auto'"),
         (("--shards", "20,20", "--codecs", "nonsense"), "--codecs is a list in JSON"),
         (("--shards", "20,20", "--codecs", '{"name": "bytes"}'), "--codecs is a list in JSON"),
         (
@@ -436,7 +436,7 @@ def test_the_command_says_what_interrupted_runs_have_left(run: Any, tmp_path: Pa
         (("--shards", "20,20", "--grace", "inf"), "grace is a number of seconds, 0 or more, not inf"),
         (("--shards", "20,20", "--grace", "-1"), "-1.0 is not in the range x>=0"),
         (("--shards", "3,3", "--chunks", "2,2"), "do not evenly divide"),
-        (("--shards", "20"), "are for 1 dimensions, the array has 2"),
+        (("--shards", "20,20,20"), "are for 3 dimensions, the array has 2"),
         (("--shards", "20,20", "--cancel"), "cancel takes back what was begun"),
         (("--restart", "--cancel"), "cancel takes back what was begun"),
     ],
