@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import index as as_index
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
+from zardine.tools.progress import Progress
 from zardine.vectors.changing.levels import (
     begin_level,
     describe_levels,
@@ -39,8 +40,6 @@ _MOST_TIMES = 64
 _COARSEST = 2**32
 """Of a factor between two levels."""
 
-Progress = Callable[[int, int], object] | None
-
 
 @alone
 def build_pyramid(
@@ -50,7 +49,7 @@ def build_pyramid(
     chunk_scale_factors: Sequence[int] | None = None,
     sparsity_seed: int = 0,
     cross_level_links: bool = True,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> list[int]:
     """Make the levels above 0 anew: one for each ``(coarsen, sparsity)`` of ``factors``; gives their numbers.
 

@@ -16,6 +16,7 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.stores.wrappers.overlay import OverlayStore
+from zardine.tools.progress import Progress
 from zardine.tools.report import Fault, Repairs, action
 from zardine.vectors.changing.levels import forget_lost_levels
 from zardine.vectors.changing.one_writer import locked
@@ -41,8 +42,6 @@ from zardine.vectors.validation.rows import check_rows
 
 T = TypeVar("T")
 
-Progress = Callable[[int, int], object] | None
-
 
 def trial(path: StoreLike) -> StorePath:
     """What stands for the store at ``path``, whose changes are kept in memory and never reach it."""
@@ -50,7 +49,9 @@ def trial(path: StoreLike) -> StorePath:
     return StorePath(OverlayStore(store), inner)
 
 
-def repair(path: StoreLike, *, drop_lost: bool = False, dry_run: bool = False, progress: Progress = None) -> Repairs:
+def repair(
+    path: StoreLike, *, drop_lost: bool = False, dry_run: bool = False, progress: Progress | None = None
+) -> Repairs:
     """Put right what :func:`validate` finds and what can be put right; gives what was done, and what was left.
 
     - changes and conversions that were interrupted are brought to an end;
@@ -72,7 +73,7 @@ def repair(path: StoreLike, *, drop_lost: bool = False, dry_run: bool = False, p
 
 
 @locked
-def _repair(path: StoreLike, drop_lost: bool, progress: Progress) -> list[Fault]:
+def _repair(path: StoreLike, drop_lost: bool, progress: Progress | None) -> list[Fault]:
     owner = VectorStore.open(path, writable=True)
     done: list[Fault] = []
     numbers = owner.level_numbers()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from zardine.hierarchy.find import load_group
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.stores.resolve import StoreLike
+from zardine.tools.progress import Progress
 from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.format.layouts import ASKED, SHARDED_NOTE, Shards, cells_metadata, fitting_shards, shards_from
@@ -22,15 +23,13 @@ from zardine.vectors.storing.level_nodes import cell_arrays
 from zardine.vectors.storing.store import VectorStore
 from zardine.vectors.storing.transactions import cells_node, finish, rebuild, settle
 
-Progress = Callable[[int, int], object] | None
-
 
 def shard_store(
     path: StoreLike,
     shard_shape: Shards = 8,
     *,
     arrays: Collection[str] | None = None,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Pack the cells of a store into shards of ``shard_shape`` cells (a number, or one for each axis).
 
@@ -51,7 +50,7 @@ def shard_store(
 
 
 def unshard_store(
-    path: StoreLike, *, arrays: Collection[str] | None = None, progress: Progress = None
+    path: StoreLike, *, arrays: Collection[str] | None = None, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Store each cell as an object of its own; gives ``arrays_unsharded`` and ``chunks_extracted``.
 
@@ -62,7 +61,7 @@ def unshard_store(
 
 
 def reshard(
-    path: StoreLike, shard_shape: Shards, *, arrays: Collection[str] | None = None, progress: Progress = None
+    path: StoreLike, shard_shape: Shards, *, arrays: Collection[str] | None = None, progress: Progress | None = None
 ) -> dict[str, Any]:
     """:func:`shard_store`, or for ``None`` :func:`unshard_store`."""
     if shard_shape is None:
@@ -93,7 +92,7 @@ def get_shard_info(path: StoreLike) -> dict[str, dict[str, Any]]:
 
 @alone
 def _convert(
-    path: StoreLike, shard_shape: Shards, arrays: Collection[str] | None, progress: Progress
+    path: StoreLike, shard_shape: Shards, arrays: Collection[str] | None, progress: Progress | None
 ) -> tuple[int, int]:
     owner = VectorStore.open(path, writable=True)
     levels = [owner.level(number) for number in owner.level_numbers()]

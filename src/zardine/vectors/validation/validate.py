@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 
@@ -11,6 +11,7 @@ from zardine.errors import MetadataError, NodeNotFoundError, StoreError, Unsuppo
 from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import find_place
 from zardine.stores.resolve import StoreLike
+from zardine.tools.progress import Progress
 from zardine.vectors.content.content import Content
 from zardine.vectors.findings import Finding, Report, error, guarded, unexpected, warning
 from zardine.vectors.format.documents import FORMAT_VERSION, KINDS
@@ -25,10 +26,8 @@ from zardine.vectors.validation.objects import check_objects
 from zardine.vectors.validation.parametric import check_parametric
 from zardine.vectors.validation.rows import check_fragments, check_rows
 
-Progress = Callable[[int, int], object] | None
 
-
-def validate(path: StoreLike, *, progress: Progress = None) -> Report:
+def validate(path: StoreLike, *, progress: Progress | None = None) -> Report:
     """Check a whole store: documents, lists of chunks, rows, fragments, attributes, links, objects, groups, levels.
 
     Reads everything; anew, a few times, where it finds something and somebody changed the store meanwhile. Raises only
@@ -48,7 +47,7 @@ def validate(path: StoreLike, *, progress: Progress = None) -> Report:
     raise StoreError(f"{describe(*find_place(path))} changes again and again while it is checked: try later")
 
 
-def _report(path: StoreLike, progress: Progress) -> Report:
+def _report(path: StoreLike, progress: Progress | None) -> Report:
     try:
         owner = VectorStore.open(path)
     except NodeNotFoundError:
