@@ -96,7 +96,7 @@ def _weights(access: tuple[str, ...]) -> dict[str, float]:
 
 
 def _with_commas(access: str) -> str:
-    """A read as the library takes it: of the lengths of a box, which may be typed as every shape, with commas."""
+    """Return a read as the library takes it, which has commas between the lengths of a box."""
     kind, _, text = access.partition(":")
     lengths = parse_lengths(text, whole_number) if kind == "box" else None
     return access if lengths is None else f"box:{','.join(map(str, lengths))}"

@@ -27,7 +27,7 @@ class LazyCommand:
     """What the list of commands says about it: the first sentence of its help."""
 
     def load(self) -> click.Command:
-        """The command."""
+        """Import the command."""
         module, _, name = self.place.partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
@@ -52,18 +52,18 @@ class LazyGroup(click.Group):
         self.lazy_commands = lazy_commands
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in the order of the table."""
+        """Return their names, in the order of the table."""
         return list(self.lazy_commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, imported now."""
+        """Return the command of this name, imported now."""
         lazy = self.lazy_commands.get(cmd_name)
         return None if lazy is None else lazy.load()
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments begin with. Raises ``UsageError`` that names the nearest one."""
+        """Return the command that the arguments begin with. Raises ``UsageError`` that names the nearest one."""
         name = args[0]
         if name not in self.lazy_commands and not name.startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches

@@ -27,7 +27,7 @@ class _Console(Console):
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """A console on the present stdout or stderr that prints text as it is."""
+    """Return a console on the present stdout or stderr that prints text as it is."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, TextIOWrapper) and not stderr:
         stream.reconfigure(errors="backslashreplace")  # names in characters that the terminal does not have

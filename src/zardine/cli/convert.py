@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def _sizes_option(name: str, words: tuple[str, ...], default: str, explained: str) -> Callable[[Any], Any]:
-    """``--chunks 100,100`` and its like: lengths, or a word."""
+    """Return ``--chunks 100,100`` and its like: lengths, or a word."""
     text = f"{explained}: lengths such as 100,100 for the arrays of two dimensions, or a word (usually '{default}')."
     return click.option(f"--{name}", default=default, metavar="SIZES", type=ShapeType(*words), help=text)
 
 
 def _codecs_option(word: str, name: str) -> Callable[[Any], Any]:
-    """``--compressor zstd`` and its like: a name, JSON, or ``keep``, ``auto`` or ``none``; may be repeated."""
+    """Return ``--compressor zstd`` and its like: a name, JSON, or ``keep``, ``auto`` or ``none``; may be repeated."""
 
     def parse(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
         if len(values) == 1 and values[0] in ("keep", "auto", "none"):
@@ -150,7 +150,7 @@ def _in_words_of_the_command() -> Iterator[None]:
 
 
 def _as_typed(name: str, value: str) -> str:
-    """An option of :func:`zardine.convert`, whose value Python wrote so, as somebody types it."""
+    """Return an option of :func:`zardine.convert`, whose value Python wrote so, as somebody types it."""
     if name == "checksum":
         return {"True": "--checksum", "False": "--no-checksum"}.get(value, "neither --checksum nor --no-checksum")
     if name == "objects":
@@ -183,7 +183,7 @@ def _print(conversion: Conversion | InPlace, done: Mapping[str, Any], *, quiet: 
 
 
 def _facts(conversion: Conversion | InPlace) -> dict[str, Any]:
-    """Where from, where to, and every node before and after."""
+    """Return where from, where to, and every node before and after."""
     from zardine.hierarchy.find import describe
     from zardine.tools.convert import Conversion
 
@@ -200,7 +200,7 @@ def _facts(conversion: Conversion | InPlace) -> dict[str, Any]:
 
 
 def _rows(facts: Mapping[str, Any]) -> list[Row]:
-    """Every array before and after, and everything else to remark."""
+    """Return every array before and after, and everything else to remark."""
     rows: list[Row] = [("From", clean(facts["source"])), ("To", clean(facts["target"]))]
     for node in facts["nodes"]:
         remarks = [f"  {clean(remark)}" for remark in node["remarks"]]
@@ -214,7 +214,7 @@ def _rows(facts: Mapping[str, Any]) -> list[Row]:
 
 
 def _summary(facts: Mapping[str, Any]) -> str:
-    """What was done, in a line."""
+    """Return what was done, in a line."""
     arrays = sum(node["kind"] == "array" for node in facts["nodes"])
     what = f"{counted(arrays, 'array')} and {counted(len(facts['nodes']) - arrays, 'group')}"
     if facts["metadata_only"]:

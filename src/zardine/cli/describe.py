@@ -24,7 +24,7 @@ _SHOWN: Final = {
 
 
 def array_rows(facts: Mapping[str, Any], array: Array) -> list[Row]:
-    """An array, line by line: its facts, and what else ``array.info`` may say."""
+    """Return an array, line by line: its facts, and what else ``array.info`` may say."""
     rows: list[Row] = [
         ("Type", "array"),
         ("Path", clean(facts["path"])),
@@ -49,7 +49,7 @@ def array_rows(facts: Mapping[str, Any], array: Array) -> list[Row]:
 
 
 def group_rows(facts: Mapping[str, Any]) -> list[Row]:
-    """A group, line by line."""
+    """Return a group, line by line."""
     rows: list[Row] = [
         ("Type", "group"),
         ("Path", clean(facts["path"])),
@@ -65,7 +65,7 @@ def group_rows(facts: Mapping[str, Any]) -> list[Row]:
 
 
 def stored_rows(stored: Mapping[str, Any], *, sharded: bool) -> list[Row]:
-    """What is stored."""
+    """Return what is stored."""
     rows: list[Row] = [("Shards stored" if sharded else "Objects stored", _of(stored, "objects", "object_count"))]
     if stored["chunk_count"] != stored["object_count"]:
         rows.append(("Chunks stored", _of(stored, "chunks", "chunk_count")))
@@ -76,7 +76,7 @@ def stored_rows(stored: Mapping[str, Any], *, sharded: bool) -> list[Row]:
 
 
 def request_rows(requests: Mapping[str, Any]) -> list[Row]:
-    """What this command asked of the store."""
+    """Return what this command asked of the store."""
     reads, lists = counted(requests["reads"], "read"), counted(requests["lists"], "listing")
     return [
         ("Requests", f"{requests['requests']:,} ({reads}, {lists})"),
@@ -85,7 +85,7 @@ def request_rows(requests: Mapping[str, Any]) -> list[Row]:
 
 
 def attribute_row(attributes: Mapping[str, Any], *, whole: bool) -> Row:
-    """Attributes: all of them, or the first few, cut."""
+    """Return all attributes, or the first few, cut."""
     if not attributes:
         return "Attributes", "none"
     if whole:
@@ -97,13 +97,13 @@ def attribute_row(attributes: Mapping[str, Any], *, whole: bool) -> Row:
 
 
 def attribute_lines(attributes: Mapping[str, Any], most: int | None = None) -> list[Text]:
-    """The first attributes, a short line each."""
+    """Return the first attributes, a short line each."""
     pairs = list(attributes.items())[:most]
     return [Text(cut(f"{clean(name)} = {json_text(value)}", _SHORT)) for name, value in pairs]
 
 
 def codec_lines(codecs: Sequence[Any], indent: str = "") -> list[Text]:
-    """Extensions as documents hold them, a line each; codecs within codecs follow, indented."""
+    """Return extensions as documents hold them, a line each; codecs within codecs follow, indented."""
     lines = []
     for codec in codecs:
         settings, nested = [], []
@@ -120,7 +120,7 @@ def codec_lines(codecs: Sequence[Any], indent: str = "") -> list[Text]:
 
 
 def extension_text(value: Any) -> str:
-    """A data type as a document holds it: its name, and what it is set to or made of."""
+    """Return a data type as a document holds it: its name, and what it is set to or made of."""
     if not isinstance(value, Mapping):
         return clean(str(value))
     parts = []
@@ -133,7 +133,7 @@ def extension_text(value: Any) -> str:
 
 
 def _fill_text(fill: Any, array: Array) -> str:
-    """Numbers as documents hold them, also those that are no numbers; texts in quotes; byte strings as in Python."""
+    """Return numbers as documents hold them, also those that are none; texts in quotes; byte strings as in Python."""
     value = array.metadata.fill[()]
     if fill is None:
         return f"none stored, reads as {clean(str(value))}"

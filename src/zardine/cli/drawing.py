@@ -17,7 +17,7 @@ _WIDEST: Final = 40
 
 
 def draw(facts: Mapping[str, Any], title: str, width: int) -> Tree:
-    """The tree, whose root is called ``title``, for lines of ``width`` characters. Arrays beside each other align."""
+    """Return the tree, whose root is called ``title``, for lines of ``width`` characters. Arrays side by side align."""
     root = Tree(_lines({**facts, "name": title}, (0, 0, 0), width), guide_style="dim")
     _add_below(root, facts, width - _INDENT)
     return root
@@ -34,7 +34,7 @@ def _add_below(tree: Tree, facts: Mapping[str, Any], width: int) -> None:
 
 
 def _lines(facts: Mapping[str, Any], columns: Sequence[int], width: int) -> Text:
-    """What stands at a node; how chunks lie goes to a second line where the first would be too long."""
+    """Return what stands at a node; how chunks lie goes to a second line where the first would be too long."""
     name = clean(facts["name"]) or "/"
     if facts["kind"] == "group":
         return Text(name, "bold blue")
@@ -51,7 +51,7 @@ def _lines(facts: Mapping[str, Any], columns: Sequence[int], width: int) -> Text
 
 
 def _words(facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Name, data type, shape and chunks of an array."""
+    """Return name, data type, shape and chunks of an array."""
     kind = facts["data_type"]
     if not isinstance(kind, str):
         kind = "struct" if facts["dtype"].startswith(("[", "{")) else facts["dtype"]
@@ -63,7 +63,7 @@ def _words(facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _reason(error: str) -> str:
-    """The first problem of a document, or the whole of another error."""
+    """Return the first problem of a document, or the whole of another error."""
     first, *problems = map(clean, error.split("\n"))
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return problems[0].strip(" -") + more if problems else first

@@ -85,7 +85,7 @@ def exit_code_of(run: Callable[[], Any], settings: Settings) -> int:
 
 
 def error_text(error: BaseException) -> str:
-    """An error in words for a user; lines that it has stay lines, other characters that do not print are escaped."""
+    """Return an error in words for a user; its lines stay lines, other characters that do not print are escaped."""
     if isinstance(error, click.ClickException):
         text = error.format_message()
     elif isinstance(error, ModuleNotFoundError) and error.name:
@@ -103,14 +103,14 @@ def error_text(error: BaseException) -> str:
 
 
 def clean_lines(text: str) -> str:
-    """``text`` with its lines, and with all other characters that do not print escaped."""
+    """Return ``text`` with its lines, and with all other characters that do not print escaped."""
     from zardine.cli.output import clean
 
     return "\n".join(map(clean, text.split("\n")))
 
 
 def _show_warning(message: Warning | str, *place: Any, **options: Any) -> None:
-    """Without the line of code that gave it, which says nothing to users."""
+    """Show a warning without the line of code that gave it, which says nothing to users."""
     click.echo(f"Warning: {clean_lines(str(message))}", err=True)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def short_facts(node: Array | Group) -> dict[str, Any]:
-    """What is enough to know a node: name, path, kind; of an array also how its elements look and lie."""
+    """Return what is enough to know a node: name, path, kind; of an array also how its elements look and lie."""
     from zardine.nodes.array import Array
 
     facts: dict[str, Any] = {"name": node.basename, "path": node.name}
@@ -38,12 +38,12 @@ def short_facts(node: Array | Group) -> dict[str, Any]:
 
 
 def broken_facts(path: str, error: ZardineError) -> dict[str, Any]:
-    """The same of a node that cannot be opened."""
+    """Return the same of a node that cannot be opened."""
     return {"name": path.rpartition("/")[2], "path": path, "kind": "broken", "error": str(error)}
 
 
 def array_facts(array: Array) -> dict[str, Any]:
-    """Everything that the document of an array says, without looking at chunks."""
+    """Return everything that the document of an array says, without looking at chunks."""
     metadata = array.metadata
     sharding = sharding_of(array)
     objects = object_grid(array)
@@ -72,7 +72,7 @@ def array_facts(array: Array) -> dict[str, Any]:
 
 
 def group_facts(group: Group, advance: Advance) -> dict[str, Any]:
-    """What a group says, and how many nodes are below it, on all levels."""
+    """Return what a group says, and how many nodes are below it, on all levels."""
     consolidated = group.metadata.consolidated_metadata
     numbers = {"array": 0, "group": 0, "broken": 0}
     for _, node in nodes_below(group):
@@ -91,7 +91,7 @@ def group_facts(group: Group, advance: Advance) -> dict[str, Any]:
 
 
 def stored_facts(node: Array | Group, advance: Advance) -> dict[str, Any]:
-    """What is stored of an array, or of all arrays below a group; looks at every stored object."""
+    """Return what is stored of an array, or of all arrays below a group; looks at every stored object."""
     from zardine.nodes.array import Array
 
     arrays = [node] if isinstance(node, Array) else [each for _, each in nodes_below(node) if isinstance(each, Array)]
@@ -109,7 +109,7 @@ def stored_facts(node: Array | Group, advance: Advance) -> dict[str, Any]:
 
 
 def request_facts(counts: Counts) -> dict[str, Any]:
-    """What was asked of a store."""
+    """Return what was asked of a store."""
     return {
         "requests": counts.requests,
         "reads": counts.reads,
@@ -120,12 +120,12 @@ def request_facts(counts: Counts) -> dict[str, Any]:
 
 
 def kind_of(node: Array | Group | ZardineError) -> str:
-    """``array``, ``group`` or ``broken``."""
+    """Return ``array``, ``group`` or ``broken``."""
     return "broken" if isinstance(node, Exception) else node.metadata.node_type
 
 
 def regular(array: Array, what: str) -> tuple[int, ...] | None:
-    """``array.chunks`` or ``array.shards``; ``None`` where their shapes differ, or where there are none."""
+    """Return ``array.chunks`` or ``array.shards``; ``None`` where their shapes differ, or where there are none."""
     try:
         shape: tuple[int, ...] | None = getattr(array, what)
     except NotImplementedError:
@@ -142,7 +142,7 @@ def is_rectilinear(array: Array) -> bool:
 
 
 def object_grid(array: Array) -> tuple[int, ...]:
-    """How many stored objects there are along each axis."""
+    """Return how many stored objects there are along each axis."""
     if is_rectilinear(array):
         return tuple(map(len, array.write_chunk_sizes))
     sizes = array.shards or array.chunks
@@ -150,7 +150,7 @@ def object_grid(array: Array) -> tuple[int, ...]:
 
 
 def chunks_per_shard(array: Array) -> int | None:
-    """How many inner chunks a shard has room for; ``None`` where that differs, or without shards."""
+    """Return how many inner chunks a shard has room for; ``None`` where that differs, or without shards."""
     shards = regular(array, "shards")
     if shards is None:
         return None
@@ -158,7 +158,7 @@ def chunks_per_shard(array: Array) -> int | None:
 
 
 def sharding_of(array: Array) -> ShardingCodec | None:
-    """The codec that makes the array's shards, where inner chunks can be read one by one."""
+    """Return the codec that makes the array's shards, where inner chunks can be read one by one."""
     from zardine.codecs import ShardingCodec
 
     if not is_rectilinear(array) and array.shards is None:
@@ -176,7 +176,7 @@ def has_checksum(codecs: Iterable[Codec]) -> bool:
 
 
 def store_name(node: Array | Group) -> str:
-    """The URL of the store."""
+    """Return the URL of the store."""
     from zardine.storage import CountingStore
 
     store = node.store

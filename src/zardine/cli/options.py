@@ -72,7 +72,7 @@ class ShapeType(click.types.StringParamType):
         self._words, self._above, self._number, self._example = words, above, number, example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The shape that was typed."""
+        """Return the shape that was typed."""
         if not isinstance(value, str):
             return value
         if value.lower() in self._words:
@@ -89,32 +89,32 @@ class ShapeType(click.types.StringParamType):
 
 
 def path_argument(name: str = "path") -> Decorator[Any]:
-    """PATH: the store. The parameter is called ``name``."""
+    """Return the argument PATH: the store. The parameter is called ``name``."""
     return click.argument(name, type=StorePathType())
 
 
 def node_option() -> Decorator[Any]:
-    """``--path NODE``, as the parameter ``node``."""
+    """Return ``--path NODE``, as the parameter ``node``."""
     return click.option("--path", "node", metavar="NODE", help="The node inside of PATH, such as 'group/array'.")
 
 
 def json_option() -> Decorator[Any]:
-    """``--json``, as the parameter ``as_json``."""
+    """Return ``--json``, as the parameter ``as_json``."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 def quiet_option() -> Decorator[Any]:
-    """``--quiet``, as the parameter ``quiet``: no progress and no remarks, only errors."""
+    """Return ``--quiet``, as the parameter ``quiet``: no progress and no remarks, only errors."""
     return click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 
 
 def yes_option() -> Decorator[Any]:
-    """``--yes``, as the parameter ``yes``; see :func:`confirm`."""
+    """Return ``--yes``, as the parameter ``yes``; see :func:`confirm`."""
     return click.option("-y", "--yes", is_flag=True, help="Do not ask before changing what is stored.")
 
 
 def storage_option(kind: str = "storage", store: str = "the store") -> Decorator[Any]:
-    """``--storage-option KEY=VALUE``, as the dictionary ``storage_options``; ``kind`` stands for its first word."""
+    """Return ``--storage-option KEY=VALUE``, as the dictionary ``storage_options``; ``kind`` is for its first word."""
     return click.option(
         f"--{kind}-option",
         f"{kind}_options",
@@ -126,12 +126,12 @@ def storage_option(kind: str = "storage", store: str = "the store") -> Decorator
 
 
 def zarr_format_option(explained: str = "Look for this version of Zarr only.") -> Decorator[Any]:
-    """``--zarr-format N``, as the parameter ``zarr_format``; the library says which versions there are."""
+    """Return ``--zarr-format N``, as the parameter ``zarr_format``; the library says which versions there are."""
     return click.option("--zarr-format", type=int, metavar="N", help=explained)
 
 
 def traceback_option(*, hidden: bool) -> Decorator[Any]:
-    """``--traceback``, which is kept in the settings of the run and is no parameter."""
+    """Return ``--traceback``, which is kept in the settings of the run and is no parameter."""
     return click.option(
         "--traceback",
         is_flag=True,

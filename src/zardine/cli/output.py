@@ -58,7 +58,7 @@ def print_json(value: Any) -> None:
 
 
 def _laid_out(value: Any, indent: str, *, ascii_only: bool) -> str:
-    """JSON in lines; within the document, what is short takes one line."""
+    """Return JSON in lines; within the document, what is short takes one line."""
     text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
     if not value or not isinstance(value, (dict, list)) or (indent and len(indent) + len(text) <= _LINE):
         return text
@@ -74,7 +74,7 @@ def _laid_out(value: Any, indent: str, *, ascii_only: bool) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """``value`` with a JSON form for all in it.
+    """Return ``value`` with a JSON form for all in it.
 
     NaN and infinities become the strings that Zarr has for them; NumPy scalars and arrays numbers and lists; sequences
     lists; complex numbers pairs; everything else its text.
@@ -100,22 +100,22 @@ def jsonable(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """A value on one line, as JSON that people read: not escaped, but for what does not print."""
+    """Return a value on one line, as JSON that people read: not escaped, but for what does not print."""
     return clean(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False))
 
 
 def clean(text: str) -> str:
-    """``text`` with every character that does not print (line breaks, terminal codes) escaped as in Python."""
+    """Return ``text`` with every character that does not print (line breaks, terminal codes) escaped as in Python."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """``1 fault``, ``2 faults``, ``1,000 vertices``; ``many`` is the plural where that is not ``one`` with an s."""
+    """Return ``1 fault``, ``2 faults``, ``1,000 vertices``; ``many`` is the plural where that is not ``one`` with s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def cut(text: str, length: int) -> str:
-    """``text``, ending in ``…`` where it is longer than ``length``."""
+    """Return ``text``, ending in ``…`` where it is longer than ``length``."""
     return text if len(text) <= length else text[: length - 1] + "…"

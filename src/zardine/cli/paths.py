@@ -47,7 +47,7 @@ def store_at(path: str, storage_options: Mapping[str, Any], mode: Mode = "r") ->
 
 @contextmanager
 def missing(path: str) -> Iterator[None]:
-    """Where the block finds no node at ``path``, say that nothing at all is there, if so: a path is often mistyped."""
+    """Say that nothing at all is there, if so, where the block finds no node at ``path``, which is often mistyped."""
     from zardine.errors import NodeNotFoundError
 
     try:

@@ -29,13 +29,13 @@ class Advance:
         self._guard = threading.Lock()
 
     def __call__(self, n: int = 1, *, total: int | None = None, text: str | None = None) -> None:
-        """``n`` more are done; ``total`` and ``text`` replace what was said before."""
+        """Say that ``n`` more are done; ``total`` and ``text`` replace what was said before."""
         if self._show:
             with self._guard:
                 self._update(self._done + n, self._total if total is None else total, text or self._text)
 
     def report(self, done: int, total: int) -> None:
-        """``done`` of ``total``: what functions of the library call, given as their ``progress``."""
+        """Say that ``done`` of ``total`` are done: what functions of the library call, given as their ``progress``."""
         if self._show:
             with self._guard:
                 self._update(max(done, self._done), total, self._text)
@@ -60,7 +60,7 @@ class Advance:
 
 @contextmanager
 def progress(text: str, *, total: int | None = None, show: bool = True) -> Iterator[Advance]:
-    """A bar for the block, gone afterwards. ``show`` false (``--json``, ``--quiet``): none.
+    """Show a bar for the block, gone afterwards. ``show`` false (``--json``, ``--quiet``): none.
 
     Without ``total`` the bar moves and counts. There is none where stderr is not a terminal.
     """

@@ -73,7 +73,7 @@ def _print(facts: dict[str, Any], path: str, *, as_json: bool) -> None:
 
 
 def _tree_facts(node: Array | Group, *, level: int | None, attributes: bool, advance: Advance) -> dict[str, Any]:
-    """The facts of a node; those of a group have ``children``, down to ``level`` levels below ``node``."""
+    """Return the facts of a node; those of a group have ``children``, down to ``level`` levels below ``node``."""
     from zardine.cli.facts import broken_facts, short_facts
     from zardine.cli.walk import children
     from zardine.nodes.group import Group
@@ -94,7 +94,7 @@ def _tree_facts(node: Array | Group, *, level: int | None, attributes: bool, adv
 
 
 def _broken_paths(facts: Mapping[str, Any]) -> list[str]:
-    """Paths of the nodes that could not be opened."""
+    """Return paths of the nodes that could not be opened."""
     if facts["kind"] == "broken":
         return [facts["path"]]
     return [path for child in facts.get("children", ()) for path in _broken_paths(child)]

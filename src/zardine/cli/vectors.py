@@ -194,7 +194,7 @@ class _FactorType(click.FloatRange):
         super().__init__(min=1)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
+        """Return the number."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value!r} is no finite number.", param, ctx)
@@ -294,7 +294,7 @@ def _rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _reference(crs: Any) -> str:
-    """A stored reference system in a line: its name, where it is well-known text."""
+    """Return a stored reference system in a line: its name, where it is well-known text."""
     from zardine.cli.output import cut, json_text
 
     text = crs.get("wkt") if isinstance(crs, Mapping) else crs

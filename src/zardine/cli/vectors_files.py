@@ -134,7 +134,7 @@ def _check_room(store: Any, path: str) -> None:
 
 
 def _files_of(target: Path) -> list[Path]:
-    """The file and those that belong to it."""
+    """Return the file and those that belong to it."""
     others = _WITH_SHAPEFILES if target.suffix.lower() == ".shp" else ()
     return [target, *(target.with_suffix(ending) for ending in others)]
 
@@ -174,7 +174,7 @@ def _replacing(files: Sequence[Path]) -> Iterator[None]:
 
 @contextmanager
 def _packages() -> Iterator[None]:
-    """A package that is missing is no fault of zardine; say how it is installed."""
+    """Say how a package that the block misses is installed: that is no fault of zardine."""
     try:
         yield
     except ImportError as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def children(group: Group) -> Iterator[tuple[str, Array | Group | ZardineError]]:
-    """Names and nodes directly below, sorted; an error in the place of a node that cannot be opened."""
+    """Yield names and nodes directly below, sorted; an error in the place of a node that cannot be opened."""
     try:
         members = list(group.items())
     except ZardineError:
@@ -24,7 +24,7 @@ def children(group: Group) -> Iterator[tuple[str, Array | Group | ZardineError]]
 
 
 def nodes_below(group: Group) -> Iterator[tuple[str, Array | Group | ZardineError]]:
-    """Absolute paths and nodes on all levels below; an error in the place of a node that cannot be opened."""
+    """Yield absolute paths and nodes on all levels below; an error in the place of a node that cannot be opened."""
     from zardine.nodes.group import Group
 
     waiting = [group]

@@ -81,7 +81,7 @@ class Cost:
 
 
 def cost_of(layout: Layout, access: Access, store: ReadCost) -> Cost:
-    """What a read costs."""
+    """Return what a read costs."""
     touched = [_touched(n, w, c) for n, w, c in zip(layout.shape, access.box, layout.chunks, strict=True)]
     chunks = prod(touched)
     stored = layout.chunk_nbytes * layout.ratio
@@ -106,7 +106,7 @@ def cost_of(layout: Layout, access: Access, store: ReadCost) -> Cost:
 
 
 def least_seconds(layout: Layout, access: Access, store: ReadCost) -> float:
-    """What the read would cost if the elements lay together in one object."""
+    """Return what the read would cost if the elements lay together in one object."""
     wanted = prod(access.box) * layout.item_size
     return store.latency + wanted * layout.ratio / store.bandwidth + wanted / DECODING
 
@@ -118,12 +118,12 @@ def _touched(length: int, wanted: int, size: int) -> float:
 
 
 def _filled(layout: Layout) -> list[float]:
-    """Chunks along each axis of a shard that hold elements of the array."""
+    """Return chunks along each axis of a shard that hold elements of the array."""
     return [min(float(k), ceil(n / c)) for k, n, c in zip(layout.per_shard, layout.shape, layout.chunks, strict=True)]
 
 
 def _runs(inside: list[float], per_shard: tuple[int, ...], stored: float, gap: int) -> tuple[float, float]:
-    """Requests for the chunks wanted of one shard, and their bytes with those that are read along; on average."""
+    """Return the requests for the chunks wanted of one shard, and their bytes, with those read along; on average."""
     runs = read = 0.0
     for counts in product(*({int(each), ceil(each)} for each in inside)):
         share = prod(
@@ -135,7 +135,7 @@ def _runs(inside: list[float], per_shard: tuple[int, ...], stored: float, gap: i
 
 
 def _runs_of(counts: tuple[int, ...], per_shard: tuple[int, ...], stored: float, gap: int) -> tuple[int, int]:
-    """The same, in chunks, of a block of so many chunks along each axis."""
+    """Return the same, in chunks, of a block of so many chunks along each axis."""
     runs = span = read = stride = 1
     for wanted, count in zip(reversed(counts), reversed(per_shard), strict=True):
         if wanted > 1:

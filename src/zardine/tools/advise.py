@@ -70,7 +70,7 @@ class Advice:
         return self.choices[0].shards
 
     def to_dict(self) -> dict[str, Any]:
-        """The advice as JSON has it."""
+        """Return the advice as JSON has it."""
         return {"chunks": self.chunks, "shards": self.shards, **asdict(self)}
 
 
@@ -132,7 +132,7 @@ def advise(
 
 
 def _best_chunks(base: Layout, reads: list[Access], cost: ReadCost) -> Layout:
-    """The chunk shape with the cheapest reads, looked for by doubling and halving axes from several starts."""
+    """Return the chunk shape with the cheapest reads, looked for by doubling and halving axes from several starts."""
     best: tuple[float, Layout] | None = None
     for start in _starts(base, reads):
         layout = start
@@ -172,7 +172,7 @@ def _neighbours(layout: Layout) -> Iterator[Layout]:
 
 
 def _chunk_score(layout: Layout, reads: list[Access], cost: ReadCost) -> float:
-    """Relative time of reads from shards so large that requests do not matter, and the price of odd chunk sizes."""
+    """Return the relative time of reads from shards so large that requests do not matter; odd chunk sizes cost more."""
     shards = tuple(ceil(n / c) * c for n, c in zip(layout.shape, layout.chunks, strict=True))
     whole = prod(layout.shape) * layout.item_size
     penalty = max(0.0, min(_LEAST, whole) / layout.chunk_nbytes - 1) + max(0.0, layout.chunk_nbytes / _MOST - 1)
@@ -180,7 +180,7 @@ def _chunk_score(layout: Layout, reads: list[Access], cost: ReadCost) -> float:
 
 
 def _grow_shards(layout: Layout, reads: list[Access], cost: ReadCost, most: int) -> Layout:
-    """Shards of up to ``most`` bytes, grown axis by axis so that reads touch few of them."""
+    """Return shards of up to ``most`` bytes, grown axis by axis so that reads touch few of them."""
     chunks = layout.chunks
     top = tuple(ceil(n / c) * c for n, c in zip(layout.shape, chunks, strict=True))
     if prod(-(-n // c) for n, c in zip(layout.shape, chunks, strict=True)) == 1:
@@ -330,7 +330,7 @@ def _automatic(base: Layout) -> Layout:
 
 
 def _power(number: int) -> int:
-    """The least power of two that is not below ``number``, or ``number`` where that would be much more."""
+    """Return the least power of two that is not below ``number``, or ``number`` where that would be much more."""
     power = 1 << (number - 1).bit_length()
     return power if power <= number * 1.15 or number < 2 else 1 << (number.bit_length() - 1)
 

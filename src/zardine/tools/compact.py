@@ -135,7 +135,7 @@ def compact(
 
 
 def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
-    """Bytes of the shard before and after, and whether it was written."""
+    """Return bytes of the shard before and after, and whether it was written."""
     store, key = stored.source.store, stored.key
     layout = stored.source.layout.shard(stored.coordinates)
     assert layout is not None
@@ -176,7 +176,7 @@ def _is_packed(index: ShardIndex, layout: ShardLayout, size: int, order: str | N
 
 
 def _row_order(index: ShardIndex, layout: ShardLayout, order: str | None) -> Ints:
-    """Rows of the stored inner chunks in ``order``, or (``None``) in that of their bytes."""
+    """Return rows of the stored inner chunks in ``order``, or (``None``) in that of their bytes."""
     rows = np.flatnonzero(index.stored())
     if order is None:
         return rows[np.lexsort((rows, index.offsets[rows]))]
@@ -184,7 +184,7 @@ def _row_order(index: ShardIndex, layout: ShardLayout, order: str | None) -> Int
 
 
 def _packed_index(index: ShardIndex, layout: ShardLayout, rows: Ints) -> tuple[ShardIndex, list[int], int]:
-    """The index of a shard that holds its inner chunks one after the other in the order of ``rows``.
+    """Return the index of a shard that holds its inner chunks one after the other in the order of ``rows``.
 
     Ranges that several inner chunks share stay shared. Gives the rows whose bytes are written, too, and the size of
     the whole shard.
@@ -204,7 +204,7 @@ def _packed_index(index: ShardIndex, layout: ShardLayout, rows: Ints) -> tuple[S
 
 
 def _pack(shard: BytesLike, index: ShardIndex, layout: ShardLayout, order: str | None = None) -> bytes:
-    """The same inner chunks, undecoded, in ``order``, without unused space."""
+    """Return the same inner chunks, undecoded, in ``order``, without unused space."""
     after, written, _ = _packed_index(index, layout, _row_order(index, layout, order))
     view = memoryview(shard)
     encoded = layout.encode_index(after)

@@ -150,7 +150,7 @@ class Conversion:
     def run(
         self, *, verify: bool = False, overwrite: bool = False, resume: bool = True, report: Progress | None = None
     ) -> dict[str, Any]:
-        """Convert; gives what was done. Afterwards the target is complete and visible."""
+        """Convert, and return what was done. Afterwards the target is complete and visible."""
         resumed = self.target.look(overwrite=overwrite, resume=resume)
         works = [(plan, self._work(plan)) for plan in self.plans if isinstance(plan.source, ArrayMetadata)]
         compared = [work for plan, work in works if verify or not plan.exact]
@@ -259,7 +259,7 @@ def warn_of_remarks(plans: Sequence[NodePlan]) -> None:
 
 
 def open_node(store: Store, path: str) -> Array | Group:
-    """The node that was made."""
+    """Return the node that was made."""
     from zardine.nodes.group import Group
 
     metadata: NodeMetadata = load_node(store, path)

@@ -22,13 +22,13 @@ _MOST: Final = 100
 
 
 def damaged_key(path: str, key: str, number: int = 0) -> str:
-    """Where the damaged object at ``key`` of the array at ``path`` is kept; ``number`` tells several apart."""
+    """Return where the damaged object at ``key`` of the array at ``path`` is kept; ``number`` tells several apart."""
     name = key[len(path) + 1 :] if path else key
     return join_path(path, f"{FOLDER}/{_DAMAGED}/{name}" + (f"~{number}" if number else ""))
 
 
 def explain(name: str) -> tuple[str, str] | None:
-    """Kind and meaning of a key, relative to its array, if it is one of these."""
+    """Return kind and meaning of a key, relative to its array, if it is one of these."""
     if name.startswith(f"{FOLDER}/{_DAMAGED}/"):
         return "kept", "an object that zardine.repair has changed or removed, kept as it was; it may be erased"
     if name == JOURNAL:

@@ -136,11 +136,11 @@ class _Repair:
                 return
 
     def lock(self) -> AbstractContextManager[object]:
-        """That of the object, where something may be written."""
+        """Return the lock of the object, where something may be written."""
         return nullcontext() if self.dry_run else self.stored.source.store.lock(self.stored.key)
 
     def _read(self, faults: list[Fault]) -> Reading | None:
-        """The object, if there is one that is not too large to be looked at; what is left otherwise is noted."""
+        """Return the object, if there is one that is not too large to be looked at; what is left otherwise is noted."""
         stored = self.stored
         layout = stored.source.layout.shard(stored.coordinates)
         chain = stored.source.layout.chain(stored.chunk_shape())
@@ -179,7 +179,7 @@ class _Repair:
             self.left += [each for each in faults if each.kind == "overlap"]
 
     def _recorded(self, old: Reading, layout: ShardLayout) -> ShardIndex | None:
-        """The index that counts, if the last write was cut off."""
+        """Return the index that counts, if the last write was cut off."""
         try:
             layout.checked_index_of(old.parts[0])
         except DataError:
@@ -193,7 +193,7 @@ class _Repair:
             self._replace(old, saved.data, "; ".join(saved.changes))
 
     def _lost(self, old: Reading, reason: str) -> None:
-        """Nothing of the object can be read."""
+        """Note that nothing of the object can be read; with ``drop``, erase it."""
         if self.drop:
             self._act("dropped", reason)
             self._replace(old, None, "nothing of it can be read; it was erased")

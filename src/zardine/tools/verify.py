@@ -71,12 +71,12 @@ def verify(
 
 
 def _store_faults(store: Store) -> list[Fault]:
-    """What is wrong with the store as a whole, where it can tell."""
+    """Return what is wrong with the store as a whole, where it can tell."""
     return [Fault("/", kind="torn", message=each) for each in store.faults()]
 
 
 def _leftovers(store: Store) -> list[Fault]:
-    """What writers that died have left behind, where the store can tell."""
+    """Return what writers that died have left behind, where the store can tell."""
     message = "left behind by a writer that died: zardine.repair removes it"
     return [note("/", each, kind="leftover", message=message) for each in store.leftovers()]
 

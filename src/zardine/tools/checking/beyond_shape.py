@@ -53,7 +53,7 @@ def has_values_beyond(source: ArraySource, chain: CodecChain, chunk: Sequence[in
 
 
 def beyond(objects: Sequence[Axis], coordinates: Sequence[int]) -> Iterator[GridSelection]:
-    """The elements of a stored object beyond the shape, as boxes that do not overlap."""
+    """Yield the elements of a stored object beyond the shape, as boxes that do not overlap."""
     starts = [axis.start(i) for axis, i in zip(objects, coordinates, strict=True)]
     stops = [start + axis.extent(i) for start, axis, i in zip(starts, objects, coordinates, strict=True)]
     cuts = [min(stop, axis.length) for stop, axis in zip(stops, objects, strict=True)]

@@ -35,7 +35,7 @@ def is_seen(chain: CodecChain, *, deep: bool) -> bool:
 
 
 def check_chunk(chain: CodecChain, data: BytesLike, *, deep: bool) -> Iterator[Flaw]:
-    """Everything that is wrong with the encoded chunk ``data``; nothing is raised, whatever the bytes are.
+    """Yield everything that is wrong with the encoded chunk ``data``; nothing is raised, whatever the bytes are.
 
     ``deep``: decode it. Else only what can be told without decompressing is looked at: sizes, the checksums that
     are outermost, and the indexes of shards in it.
@@ -65,7 +65,7 @@ def check_chunk(chain: CodecChain, data: BytesLike, *, deep: bool) -> Iterator[F
 
 
 def check_shard(sharding: PreparedSharding, shard: BytesLike, *, deep: bool) -> Iterator[Flaw]:
-    """Everything that is wrong with a whole shard in memory: its index, and each of its inner chunks."""
+    """Yield everything that is wrong with a whole shard in memory: its index, and each of its inner chunks."""
     layout = sharding.layout
     try:
         index = layout.index_of(shard)
@@ -86,7 +86,7 @@ def check_shard(sharding: PreparedSharding, shard: BytesLike, *, deep: bool) -> 
 
 
 def nested_sharding(chain: CodecChain, *, around: bool = False) -> PreparedSharding | None:
-    """How the shard lies that the chunks of ``chain`` are; with ``around``, also where codecs are around it."""
+    """Return how the shard lies that the chunks of ``chain`` are; with ``around``, also where codecs are around it."""
     codec = chain.serializer
     if not isinstance(codec, ShardingCodec) or (chain.compressors and not around):
         return None
@@ -105,7 +105,7 @@ def _is_checked(codec: BytesBytesCodec) -> bool:
 
 
 def flaw_of(error: DataError) -> Flaw:
-    """What an error says, as a finding."""
+    """Return what an error says, as a flaw."""
     kind = "checksum" if isinstance(error, ChecksumError) else "chunk"
     if isinstance(error, ChunkTooLargeError):
         return Flaw("memory", error.reason, byte_range=error.byte_range)

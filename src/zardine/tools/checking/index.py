@@ -15,12 +15,12 @@ Ints = npt.NDArray[np.int64]
 
 
 def usable_rows(index: ShardIndex, layout: ShardLayout, size: int) -> Ints:
-    """Rows of the stored inner chunks that lie within the data of a shard of ``size`` bytes."""
+    """Return rows of the stored inner chunks that lie within the data of a shard of ``size`` bytes."""
     return np.flatnonzero(index.stored() & ~index.beyond(*layout.data_bounds(size)))
 
 
 def check_entries(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator[Flaw]:
-    """Entries that point outside of the data, ranges that overlap in part; as notes, shared and unused bytes."""
+    """Yield entries that point outside of the data, ranges that overlap in part; as notes, shared and unused bytes."""
     for row in np.flatnonzero(index.beyond(*layout.data_bounds(size))).tolist():
         offset, length = int(index.offsets[row]), int(index.lengths[row])
         if MISSING in (offset, length):
@@ -36,7 +36,7 @@ def check_entries(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator
 
 
 def unused_bytes(index: ShardIndex, layout: ShardLayout, size: int) -> int:
-    """Bytes of the data that no inner chunk uses."""
+    """Return bytes of the data that no inner chunk uses."""
     low, high = layout.data_bounds(size)
     offsets, ends, _, _ = _distinct(index, usable_rows(index, layout, size))
     return high - low - _used(offsets, ends)
@@ -64,7 +64,7 @@ def _overlaps(index: ShardIndex, layout: ShardLayout, size: int) -> Iterator[Fla
 
 
 def _distinct(index: ShardIndex, rows: Ints) -> tuple[Ints, Ints, Ints, int]:
-    """The different ranges that are not empty, sorted: start, end and first row; and how many are there twice."""
+    """Return the different ranges that are not empty, sorted: start, end and first row; and how many are repeated."""
     offsets, lengths = index.offsets[rows], index.lengths[rows]
     rows, offsets, lengths = rows[lengths > 0], offsets[lengths > 0], lengths[lengths > 0]
     order = np.lexsort((lengths, offsets))

@@ -15,7 +15,7 @@ from zardine.tools.report import Fault
 
 
 def check_left_out(store: Store, path: str, nodes: dict[str, list[NodeMetadata]]) -> list[Fault]:
-    """A fault for each such thing at and below ``path``; of empty directories for those in the place of a chunk."""
+    """Return a fault for each such thing at and below ``path``; of empty directories for those in place of a chunk."""
     faults = []
     for name, what in store.left_out(f"{path}/" if path else ""):
         here = max((each for each in nodes if is_within(name, each)), key=len, default=path)

@@ -44,7 +44,7 @@ def _still_outside(store: Store, path: str, faults: list[Fault], nodes: Sequence
 
 
 def _look(store: Store, path: str, faults: list[Fault], arrays: list[ArrayMetadata]) -> list[Fault]:
-    """Those of ``faults`` that the documents, read anew, leave."""
+    """Return those of ``faults`` that the documents, read anew, leave."""
     layouts = []
     try:
         for each in arrays:

@@ -96,7 +96,7 @@ def scan(store: Store, path: str) -> Scan:
 
 
 def scan_existing(store: Store, path: str) -> Scan:
-    """As :func:`scan`. Raises :class:`~zardine.errors.NodeNotFoundError` where nothing at all is stored."""
+    """Do the same as :func:`scan`. Raises :class:`~zardine.errors.NodeNotFoundError` where nothing at all is stored."""
     found = scan(store, path)
     if not found.nodes and not found.faults and not found.notes:
         raise NodeNotFoundError(f"nothing is stored at {describe(store, path)}")
@@ -122,7 +122,7 @@ class _Documents:
 
     @property
     def ndim(self) -> int:
-        """Of the array; -1 where it is not known."""
+        """Number of axes of the array; -1 where it is not known."""
         return self.sources[0].layout.metadata.ndim if self.sources else -1
 
     def _load(
@@ -157,7 +157,7 @@ class _Documents:
 
 
 def _steady_array(store: Store, path: str, prefix: str, documents: _Documents, node: Scan) -> tuple[_Documents, Scan]:
-    """What each key at and below an array is, by documents that were the same before and after the look."""
+    """Return what each key at and below an array is, by documents that were the same before and after the look."""
     for _ in range(LOOKS):
         _sort_keys(store, path, prefix, documents, node)
         if not any(_has_changed(source) for source in documents.sources):
@@ -196,7 +196,7 @@ def _is_older_node(store: Store, prefix: str, name: str) -> bool:
 
 
 def _kind(store: Store, key: str, name: str, version: int) -> str | None:
-    """``array`` or ``group``, as far as a document that may be broken tells."""
+    """Return ``array`` or ``group``, as far as a document that may be broken tells."""
     if name in (".zarray", ".zgroup"):
         return "array" if name == ".zarray" else "group"
     try:
@@ -211,7 +211,7 @@ def _kind(store: Store, key: str, name: str, version: int) -> str | None:
 
 
 def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, found: Scan) -> None:
-    """What each key at and below an array is."""
+    """Note in ``found`` what each key at and below an array is."""
     unfinished = _encodings(store, path)
     keys = list(store.list_prefix(prefix))
     unfinished += _encodings(store, path)  # a resharding may have begun meanwhile
@@ -251,14 +251,14 @@ def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, foun
 
 
 def _encodings(store: Store, path: str) -> list[ChunkKeyEncoding]:
-    """The chunk key encodings of a resharding that is under way."""
+    """Return the chunk key encodings of a resharding that is under way."""
     journal = load_journal(store, path)
     known = [] if journal is None else [parse_chunk_key_encoding(each, Problems()) for each in key_encodings(journal)]
     return [each for each in known if each is not None]
 
 
 def _other_encodings(source: ArraySource) -> list[ChunkKeyEncoding]:
-    """The encodings that the array has not, and may have had before a resharding."""
+    """Return the encodings that the array has not, and may have had before a resharding."""
     if source.layout.metadata.zarr_format != 3:
         return []
     return [each for each in KNOWN_ENCODINGS if each != source.layout.keys]
@@ -271,7 +271,7 @@ def _places(sources: list[ArraySource], name: str) -> Iterator[tuple[ArraySource
 
 
 def chunk_places(layout: ArrayLayout, name: str) -> Iterator[tuple[tuple[int, ...], bool]]:
-    """The grid coordinates that a key, relative to its array, stands for, if any, and whether the grid has them."""
+    """Yield the grid coordinates that a key, relative to its array, stands for, and whether the grid has them."""
     coordinates = layout.keys.decode(name, layout.metadata.ndim)
     if coordinates is not None:
         counts = [axis.count for axis in layout.grids.objects]
@@ -279,7 +279,7 @@ def chunk_places(layout: ArrayLayout, name: str) -> Iterator[tuple[tuple[int, ..
 
 
 def _sort_unfinished(store: Store, path: str, prefix: str, found: Scan) -> None:
-    """What each key is where resharding from another place was interrupted: there is no document yet."""
+    """Note in ``found`` what each key is where resharding from another place was interrupted, without a document."""
     journal = load_journal(store, path)
     new = None if journal is None else journal.about.get("new")
     names = [] if not isinstance(new, dict) else key_encodings(Journal({"new": new}))
@@ -294,7 +294,7 @@ def _sort_unfinished(store: Store, path: str, prefix: str, found: Scan) -> None:
 
 
 def _ndim_of(document: Any) -> int:
-    """How many axes the chunk grid of a document has that may be broken; -1 where it does not tell."""
+    """Return how many axes the chunk grid of a document has that may be broken; -1 where it does not tell."""
     try:
         grid = document["chunk_grid"]["configuration"]
         return len(grid["chunk_shape"] if "chunk_shape" in grid else grid["chunk_shapes"])

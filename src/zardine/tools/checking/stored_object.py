@@ -60,7 +60,7 @@ class StoredObject:
     coordinates: tuple[int, ...]
 
     def fault(self, found: Flaw) -> Fault:
-        """A finding with its place."""
+        """Return a flaw as a fault, with its place."""
         chunk = None
         if found.row is not None:
             chunk = self.chunk_of(found.row)
@@ -71,7 +71,7 @@ class StoredObject:
         )
 
     def chunk_of(self, row: int) -> tuple[int, ...]:
-        """Grid coordinates of the inner chunk in a row of the index."""
+        """Return grid coordinates of the inner chunk in a row of the index."""
         layout = self.source.layout.shard(self.coordinates)
         assert layout is not None
         grids = self.source.layout.grids
@@ -83,7 +83,7 @@ class StoredObject:
         )
 
     def reach_beyond(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which of the inner chunks in these rows of the index reach beyond the array."""
+        """Return which of the inner chunks in these rows of the index reach beyond the array."""
         layout = self.source.layout.shard(self.coordinates)
         assert layout is not None
         grids = self.source.layout.grids
@@ -96,7 +96,7 @@ class StoredObject:
         return beyond
 
     def chunk_shape(self) -> tuple[int, ...]:
-        """Shape of the chunks in it."""
+        """Return the shape of the chunks in it."""
         sharding = self.source.layout.sharding
         if sharding is not None:
             return sharding.chunk_shape
@@ -155,7 +155,7 @@ def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: 
 
 
 def _settled_version(stored: StoredObject) -> Version | None:
-    """The version once nobody edits the object in place."""
+    """Return the version once nobody edits the object in place."""
     store = stored.source.store
     if not store.gives_files:
         return store.version(stored.key)
@@ -261,7 +261,7 @@ def _shard(
 
 
 def _part(stored: StoredObject, version: Version | None, part_range: tuple[int, int]) -> BytesLike:
-    """Bytes of the object that was read."""
+    """Return bytes of the object that was read."""
     part = stored.source.store.read(stored.key, (part_range,))
     if part is None or part.version != version:
         raise _ChangedError
@@ -269,7 +269,7 @@ def _part(stored: StoredObject, version: Version | None, part_range: tuple[int, 
 
 
 def _other_index(stored: StoredObject, layout: ShardLayout, size: int) -> str:
-    """What a shard of ``size`` bytes with a damaged index has instead, in words."""
+    """Return what a shard of ``size`` bytes with a damaged index has instead, in words."""
     store, key = stored.source.store, stored.key
     if recorded_index_of(store, layout, key, store.version(key)) is not None:
         return "; the last write was cut off, so it is read as it was before: zardine.repair puts it in order"
@@ -281,7 +281,7 @@ def _other_index(stored: StoredObject, layout: ShardLayout, size: int) -> str:
 
 
 def _batches(rows: npt.NDArray[np.int64], index: ShardIndex, most: int) -> Iterable[npt.NDArray[np.int64]]:
-    """Rows in the order of their bytes, in batches of about ``most`` bytes."""
+    """Return rows in the order of their bytes, in batches of about ``most`` bytes."""
     if not len(rows):
         return []
     rows = rows[np.argsort(index.offsets[rows], kind="stable")]
@@ -291,7 +291,7 @@ def _batches(rows: npt.NDArray[np.int64], index: ShardIndex, most: int) -> Itera
 
 
 def _too_long(chain: CodecChain, length: int) -> Flaw:
-    """The finding for a chunk of ``length`` bytes, which is more than may be read."""
+    """Return the flaw for a chunk of ``length`` bytes, which is more than may be read."""
     try:
         chain.check_stored(length)
     except DataError as error:

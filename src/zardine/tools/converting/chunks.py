@@ -15,7 +15,7 @@ _MOST_INNER = 2**15
 
 
 def inner_chunks(chunks: tuple[int, ...], item_size: int) -> tuple[int, ...]:
-    """The inner chunks for chunks of the source: the same, or equal parts of large ones."""
+    """Return the inner chunks for chunks of the source: the same, or equal parts of large ones."""
     sizes = list(chunks)
     if prod(sizes) * item_size <= _LARGE:
         return chunks
@@ -31,7 +31,7 @@ def inner_chunks(chunks: tuple[int, ...], item_size: int) -> tuple[int, ...]:
 def shard_shape(
     shape: tuple[int, ...], unit: tuple[int, ...], inner: tuple[int, ...], item_size: int
 ) -> tuple[int, ...]:
-    """Whole multiples of ``unit``, itself one of ``inner``: as much as the array needs, or about 64 MiB."""
+    """Return whole multiples of ``unit``, itself one of ``inner``: as much as the array needs, or about 64 MiB."""
     most = [max(1, ceil(length / size)) for length, size in zip(shape, unit, strict=True)]
     counts = [1] * len(unit)
     parts = prod(outer // small for outer, small in zip(unit, inner, strict=True))

@@ -32,7 +32,7 @@ _EXACT = {
 
 
 def accepted(codec: Codec) -> Codec:
-    """The codec as documents of today have it, where it is of the sharding draft of 2023; its bytes mean the same."""
+    """Return the codec as documents of today have it, where it is of the draft of 2023; its bytes mean the same."""
     if not isinstance(codec, ShardingCodec):
         return codec
     return replace(codec, codecs=tuple(map(accepted, codec.codecs)), draft=False)
@@ -55,7 +55,7 @@ def is_dated(codecs: Iterable[JSON]) -> bool:
 
 
 def rewritten(codec: Codec) -> Codec:
-    """As :func:`accepted`, for shards that are written anew: their chunks and their index end with checksums."""
+    """Return the same as :func:`accepted`, for shards written anew: their chunks and their index end with checksums."""
     if not isinstance(codec, ShardingCodec):
         return codec
     codecs = tuple(map(rewritten, codec.codecs))
@@ -77,7 +77,7 @@ def is_exact(codecs: Iterable[Codec]) -> bool:
 
 
 def chosen_codecs(source: Array, options: ConvertOptions) -> dict[str, Any]:
-    """Filters, serializer and compressors for v3, as arguments of ``new_array_metadata``; and why not, as ``reasons``.
+    """Return filters, serializer and compressors for v3, as arguments of ``new_array_metadata``; and ``reasons``.
 
     A source of v3 keeps what it has. Of an older one ``"auto"`` keeps what all programs have: the order of elements and
     a compressor of the core. ``"keep"`` keeps the rest, too, as codecs ``numcodecs.*``.
@@ -98,7 +98,7 @@ def chosen_codecs(source: Array, options: ConvertOptions) -> dict[str, Any]:
 
 
 def unfit(value: Any) -> list[str]:
-    """Why codecs of a Zarr v2 array cannot be in a document of v3, for those that cannot."""
+    """Return why codecs of a Zarr v2 array cannot be in a document of v3, for those that cannot."""
     codecs = [value] if isinstance(value, Codec) else value if isinstance(value, (list, tuple)) else ()
     reasons = []
     for codec in codecs:
@@ -115,7 +115,7 @@ def unfit(value: Any) -> list[str]:
 
 
 def _of_the_core(compressors: Sequence[Codec], older: OlderForm) -> Any:
-    """The compressor, if every program has it; else the default one. Checksums are another matter."""
+    """Return the compressor, if every program has it; else the default one. Checksums are another matter."""
     found = [codec for codec in compressors if codec.name not in _CHECKSUMS]
     if not found:
         return None

@@ -19,7 +19,7 @@ _MOST = 20
 
 
 def compare_array(work: ArrayWork, advance: Steps) -> list[Problem]:
-    """Every portion of the array whose elements differ; empty if all are equal.
+    """Return every portion of the array whose elements differ; empty if all are equal.
 
     Floats are compared bit by bit, NaN and -0.0 included; text and bytes by their characters; other objects by type
     and value. Where nothing of the source is stored, nothing of the target may be, and both have the fill value.
@@ -54,7 +54,7 @@ def compare_array(work: ArrayWork, advance: Steps) -> list[Problem]:
 
 
 def differences(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Where elements of two arrays of one shape differ."""
+    """Return where elements of two arrays of one shape differ."""
     if a.dtype != b.dtype:
         return np.ones(a.shape, np.bool_)
     if a.dtype.kind == "T":

@@ -41,33 +41,33 @@ def convert_array(work: ArrayWork, advance: Steps, *, resumed: bool) -> None:
 
 
 def read_source(work: ArrayWork, region: Region) -> npt.NDArray[Any]:
-    """Elements of the source, as those of the target are to be."""
+    """Return elements of the source, as those of the target are to be."""
     values = read(work.source, region)
     return _as_text(values, region, work) if work.as_text else values
 
 
 def read(array: Any, region: Region) -> npt.NDArray[Any]:
-    """Elements of a region, always as an array."""
+    """Return elements of a region, always as an array."""
     shape = tuple(each.stop - each.start for each in region)
     out = np.empty(shape, array.dtype)
     return np.asarray(array.get_basic_selection(region, out=out))
 
 
 def relative(inner: Region, outer: Region) -> Region:
-    """``inner`` as a region of what lies in ``outer``; as an index that gives an array."""
+    """Return ``inner`` as a region of what lies in ``outer``; as an index that gives an array."""
     return tuple(
         slice(own.start - whole.start, own.stop - whole.start) for own, whole in zip(inner, outer, strict=True)
     ) or (...,)  # type: ignore[return-value]
 
 
 def at_once(work: ArrayWork) -> int:
-    """How many portions may be in memory at a time."""
+    """Return how many portions may be in memory at a time."""
     fitting = window_bytes() // (_COPIES * max(1, work.portion_nbytes))
     return max(1, min(_MOST_AT_ONCE, thread_count(), fitting))
 
 
 def _as_text(values: npt.NDArray[Any], region: Region, work: ArrayWork) -> npt.NDArray[Any]:
-    """Objects as text. What equals the fill value of the source becomes that of the target."""
+    """Return objects as text. What equals the fill value of the source becomes that of the target."""
     old, new = work.source.metadata.fill[()], work.target.metadata.fill[()]
     elements: Sequence[Any] = values.reshape(-1).tolist()
     text = []

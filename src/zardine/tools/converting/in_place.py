@@ -98,7 +98,7 @@ class InPlace:
         return works
 
     def _old_keys(self) -> list[str]:
-        """Keys of documents of older versions, children first, and the one by which a node is found after its others.
+        """Return keys of documents of older versions, children first; of a node last the one by which it is found.
 
         So whatever is left of them when this is cut off is found again.
         """
@@ -168,7 +168,7 @@ def _same_storage(there: NodeMetadata, wanted: NodeMetadata) -> bool:
 
 
 def plan_in_place(nodes: Mapping[str, NodeMetadata]) -> tuple[NodePlan, ...]:
-    """Plans for all nodes, parents first; the target of a node that is v3 already is its source.
+    """Return plans for all nodes, parents first; the target of a node that is v3 already is its source.
 
     Raises :class:`~zardine.errors.ConversionError` that lists every node and all that cannot be expressed.
     """
@@ -188,7 +188,7 @@ def is_changed(plan: NodePlan) -> bool:
 
 
 def array_in_place(path: str, metadata: ArrayMetadata) -> Planned:
-    """The document of v3 that describes the stored chunks of an older array, or of one of the sharding draft."""
+    """Return the document of v3 that describes the stored chunks of an older array, or of one of the sharding draft."""
     source = Array(MemoryStore(), path, metadata)
     if metadata.older is None:
         if not is_dated([codec.to_json() for codec in metadata.codecs]):

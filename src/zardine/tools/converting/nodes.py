@@ -13,7 +13,7 @@ from zardine.stores.base import Store
 
 
 def read_nodes(store: Store, path: str, *, older_first: bool = False) -> dict[str, NodeMetadata]:
-    """All nodes at and below ``path`` by their relative paths, parents before their children.
+    """Return all nodes at and below ``path`` by their relative paths, parents before their children.
 
     A node that is stored in two versions counts as the newer; below a group the version of that group comes first.
     With ``older_first`` v2 counts for the root, and then for everything below.
@@ -76,7 +76,7 @@ def _refuse_reserved_names(store: Store, parent: str, relative: str, problems: l
 
 
 def _consolidated(store: Store, path: str, root: GroupMetadata) -> dict[str, NodeMetadata]:
-    """What the consolidated metadata of a group says, where its store cannot list what is in it."""
+    """Return what the consolidated metadata of a group says, where its store cannot list what is in it."""
     documents = root.consolidated_metadata or {}
     place = "the consolidated document of {} is invalid"
     return {

@@ -53,21 +53,21 @@ class ConvertOptions:
                 raise ValueError(f"shards needs {version}")
 
     def changed(self) -> list[str]:
-        """Names of the options that are not as they are by default, the version left out."""
+        """Return names of the options that are not as they are by default, the version left out."""
         plain = ConvertOptions()
         names = [name for name in self.__slots__ if name != "zarr_format"]
         return [name for name in names if not _same(getattr(self, name), getattr(plain, name))]
 
     def in_words(self) -> dict[str, str]:
-        """Every option as text, as Python writes it."""
+        """Return every option as text, as Python writes it."""
         return {name: _text(getattr(self, name)) for name in self.__slots__}
 
     def chunks_for(self, ndim: int) -> Any:
-        """``chunks`` for an array of so many dimensions: ``"keep"`` where the lengths given are for others."""
+        """Return ``chunks`` for an array of so many dimensions: ``"keep"`` where the lengths given are for others."""
         return self.chunks if is_for(self.chunks, ndim) else "keep"
 
     def shards_for(self, ndim: int) -> Any:
-        """``shards`` for an array of so many dimensions: ``"auto"`` where the lengths given are for others."""
+        """Return ``shards`` for an array of so many dimensions: ``"auto"`` where the lengths given are for others."""
         return self.shards if is_for(self.shards, ndim) else "auto"
 
 

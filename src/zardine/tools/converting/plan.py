@@ -43,7 +43,7 @@ def plan_nodes(
     plan_array: Callable[[str, ArrayMetadata], Planned],
     zarr_format: int,
 ) -> tuple[NodePlan, ...]:
-    """Plans for all nodes of a hierarchy, parents first.
+    """Return plans for all nodes of a hierarchy, parents first.
 
     Raises :class:`~zardine.errors.ConversionError` that lists every node and all that cannot be expressed.
     """
@@ -77,7 +77,7 @@ def refuse(problems: list[Problem], count: int, zarr_format: int) -> None:
 
 
 def plan_group(path: str, source: GroupMetadata, zarr_format: int) -> Planned:
-    """A group in another version."""
+    """Return a group in another version."""
     attributes, remarks = strict_attributes(source.attributes)
     if zarr_format == 1:
         return ["Zarr v1 has no groups: convert its arrays one by one"]
@@ -87,7 +87,7 @@ def plan_group(path: str, source: GroupMetadata, zarr_format: int) -> Planned:
 
 
 def other_members(source: NodeMetadata, zarr_format: int) -> tuple[dict[str, JSON], list[str]]:
-    """Members of a document that zardine does not know, for another version; and remarks on those left out."""
+    """Return members of a document that zardine does not know, for another version; and remarks on those left out."""
     unknown = {name: each for name, each in source.unknown.items() if name not in (GENERATION, CLOSING)}
     if source.zarr_format == zarr_format:
         return unknown, []
@@ -102,7 +102,7 @@ def other_members(source: NodeMetadata, zarr_format: int) -> tuple[dict[str, JSO
 
 
 def consolidated(plans: Mapping[str, NodePlan]) -> dict[str, NodePlan]:
-    """The same plans, with consolidated metadata in the groups whose sources have it."""
+    """Return the same plans, with consolidated metadata in the groups whose sources have it."""
     result = {}
     for path, plan in plans.items():
         target = plan.target
@@ -113,7 +113,7 @@ def consolidated(plans: Mapping[str, NodePlan]) -> dict[str, NodePlan]:
 
 
 def documents_below(plans: Mapping[str, NodePlan], path: str) -> dict[str, dict[str, JSON]]:
-    """The documents of the nodes below a group as its consolidated metadata holds them, by relative path."""
+    """Return the documents of the nodes below a group as its consolidated metadata holds them, by relative path."""
     start = join_path(path, "x")[:-1]
     found = {}
     for other, plan in plans.items():
@@ -126,7 +126,7 @@ def documents_below(plans: Mapping[str, NodePlan], path: str) -> dict[str, dict[
 
 
 def _written_and_read(plan: NodePlan) -> Planned:
-    """The plan, if its documents are read as what it says; else why not."""
+    """Return the plan, if its documents are read as what it says; else why not."""
     target = plan.target
     name = document_names(target.zarr_format, target.node_type)[0]
     try:
@@ -142,17 +142,17 @@ def _written_and_read(plan: NodePlan) -> Planned:
 
 
 def document_text(metadata: NodeMetadata) -> str:
-    """What a node's documents say, to compare: NaN, which equals nothing, equals itself as text."""
+    """Return what a node's documents say, to compare: NaN, which equals nothing, equals itself as text."""
     return json.dumps(metadata.to_dict(), sort_keys=True, default=repr)
 
 
 def bits(metadata: ArrayMetadata) -> object:
-    """The fill value of an array, to compare bit by bit."""
+    """Return the fill value of an array, to compare bit by bit."""
     return metadata.fill.tobytes() if metadata.data_type.item_size is not None else metadata.fill[()]
 
 
 def remark_on_fill(source: ArrayMetadata) -> tuple[str, ...]:
-    """What v3 cannot say of the fill value of an older array: that there is none."""
+    """Return what v3 cannot say of the fill value of an older array: that there is none."""
     if source.fill_is_defined:
         return ()
     return ("fill value null: v3 cannot leave undefined what was never written, which gets the data type's default",)

@@ -96,7 +96,7 @@ class Target:
         raise OtherConversionError(str(self), found.get("source"), self.source, self._differences(found.get("options")))
 
     def _differences(self, before: JSON) -> dict[str, tuple[JSON, JSON]]:
-        """The options that an earlier run had otherwise: by name what they were, and what they are."""
+        """Return the options that an earlier run had otherwise: by name what they were, and what they are."""
         before = before if isinstance(before, dict) else {}
         return {
             name: (before[name], value)
@@ -139,7 +139,7 @@ class Target:
 
 
 def fingerprint(source: str, plans: Iterable[NodePlan]) -> str:
-    """What two runs have equal if the second may continue the first."""
+    """Return what two runs have equal if the second may continue the first."""
     request = {
         "source": source,
         "nodes": {plan.path: [document_text(plan.source), document_text(plan.target), plan.as_text] for plan in plans},

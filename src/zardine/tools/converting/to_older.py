@@ -35,7 +35,7 @@ from zardine.tools.converting.plan import NodePlan, Planned, bits, other_members
 
 
 def array_to_older(path: str, metadata: ArrayMetadata, options: ConvertOptions, *, complete: bool = False) -> Planned:
-    """What a re-encoded array is to be. Raises :class:`~zardine.errors.MetadataError` for a source that is wrong.
+    """Return what a re-encoded array is to be. Raises :class:`~zardine.errors.MetadataError` for a wrong source.
 
     ``complete`` says that all of the array is stored or may be, so that no element depends on the fill value.
     """
@@ -114,7 +114,7 @@ def _chunks(source: Array, options: ConvertOptions) -> tuple[tuple[int, ...] | N
 
 
 def _storage(source: Array, options: ConvertOptions) -> tuple[Storage | None, list[str]]:
-    """Data type, order, filters and compressor in the words of v2."""
+    """Return data type, order, filters and compressor in the words of v2."""
     filters = None if is_word(options.filters, "auto", "keep") else _given(options.filters, "filters")
     compressors = None
     if not is_word(options.compressors, "auto", "keep"):
@@ -156,7 +156,7 @@ def _given(value: Any, what: str) -> list[Mapping[str, JSON]]:
 
 
 def _explain_type(data_type: DataType) -> list[str]:
-    """Why v2 has no such data type."""
+    """Return why v2 has no such data type."""
     if isinstance(data_type, Struct):
         return [reason for _, each in data_type.fields for reason in _explain_type(each)]
     plain = data_type.dtype.kind in "TO" or data_type.dtype.type.__module__ == "numpy"
@@ -186,7 +186,7 @@ def _separator(source: Array, options: ConvertOptions) -> dict[str, JSON]:
 
 
 def _explain_difference(source: ArrayMetadata, target: ArrayMetadata) -> list[str]:
-    """What the document in the words of v2 would say otherwise."""
+    """Return what the document in the words of v2 would say otherwise."""
     if target.dtype != source.dtype:
         return [f"data type {source.data_type.name}: elements would be read as {target.dtype}"]
     if source.older is None and bits(target) != bits(source):

@@ -29,7 +29,7 @@ _TEXT = "string"
 
 
 def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions) -> Planned:
-    """What a re-encoded array is to be. Raises :class:`~zardine.errors.MetadataError` for a source that is wrong."""
+    """Return what a re-encoded array is to be. Raises :class:`~zardine.errors.MetadataError` for a wrong source."""
     source = Array(MemoryStore(), path, metadata)
     data_type, fill, reasons = _elements(metadata, options.objects)
     try:
@@ -76,7 +76,7 @@ def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions) -> 
 
 
 def explain_type(metadata: ArrayMetadata) -> str | None:
-    """Why the data type of an older array has no form in v3; ``None`` if it has one."""
+    """Return why the data type of an older array has no form in v3; ``None`` if it has one."""
     data_type = metadata.data_type
     if isinstance(data_type, AnyObject):
         return "data type object: v3 has none; objects that are all text can become 'string' (objects=\"string\")"
@@ -87,7 +87,7 @@ def explain_type(metadata: ArrayMetadata) -> str | None:
 
 
 def _elements(metadata: ArrayMetadata, objects: str | None) -> tuple[DataType, npt.NDArray[Any], list[str]]:
-    """Data type and fill value in v3; an undefined fill value is the default of the data type already."""
+    """Return data type and fill value in v3; an undefined fill value is the default of the data type already."""
     if isinstance(metadata.data_type, AnyObject) and objects is not None:
         text = data_type_for(_TEXT)
         value = metadata.fill[()]
@@ -99,7 +99,7 @@ def _elements(metadata: ArrayMetadata, objects: str | None) -> tuple[DataType, n
 def _layout_arguments(
     source: Array, data_type: DataType, options: ConvertOptions
 ) -> tuple[dict[str, Any] | None, list[str]]:
-    """Chunks, shards and codecs as arguments of ``new_array_metadata``; ``None``: all as in the source."""
+    """Return chunks, shards and codecs as arguments of ``new_array_metadata``; ``None``: all as in the source."""
     chunks, shards = options.chunks_for(source.ndim), options.shards_for(source.ndim)
     kept = is_word(chunks, "keep")
     within = has_shards(source.codecs) and source._source.layout.sharding is None
@@ -122,7 +122,7 @@ def _layout_arguments(
 
 
 def _sizes(source: Array, item_size: int, chunks: Any, shards: Any) -> dict[str, Any]:
-    """``chunks`` and ``shards`` of the new array."""
+    """Return ``chunks`` and ``shards`` of the new array."""
     if source.ndim > 0 and not is_word(chunks, "keep", "auto") and is_word(shards, "auto"):
         grid, _ = choose_grid(source.shape, item_size, chunks, None)
         if isinstance(grid, RegularGrid):

@@ -58,7 +58,7 @@ class ArrayWork:
         return prod(map(prod, zip(extents, self.portion, strict=True))) * self.target.dtype.itemsize
 
     def portions(self) -> Iterator[list[Coordinates]]:
-        """Grid coordinates of the objects to be made at a time."""
+        """Yield grid coordinates of the objects to be made at a time."""
         for row in self._rows():
             ranges = [
                 [range(low, min(low + step, stop)) for low in range(start, stop, step)]
@@ -68,7 +68,7 @@ class ArrayWork:
                 yield list(product(*parts))
 
     def region(self, objects: Iterable[Coordinates]) -> Region:
-        """The smallest region of the array with the elements of all these objects."""
+        """Return the smallest region of the array with the elements of all these objects."""
         rows = list(objects)
         region = []
         for number, axis in enumerate(self._axes):
@@ -77,7 +77,7 @@ class ArrayWork:
         return tuple(region)
 
     def unplanned(self) -> Iterator[str]:
-        """Keys of the target that are stored though nothing of the source lies there."""
+        """Yield keys of the target that are stored though nothing of the source lies there."""
         if self.blocks is None:
             return
         planned = Members(self.blocks)
@@ -159,12 +159,12 @@ def plan_work(source: Array, target: Array, *, as_text: bool = False, everything
 
 
 def stored_members(array: Array) -> Members:
-    """Grid coordinates of the objects that are stored."""
+    """Return grid coordinates of the objects that are stored."""
     return Members(np.concatenate([np.empty((0, array.ndim), np.int64), *_batches(array)]))
 
 
 def _touched(source: Array, axes: list[Axis]) -> Ints:
-    """Where, on a grid of ``axes``, elements of stored objects of ``source`` lie."""
+    """Return where, on a grid of ``axes``, elements of stored objects of ``source`` lie."""
     grids = source._source.layout.grids.objects
     counts = np.array([axis.count for axis in grids], np.int64)
     found = np.empty((0, source.ndim), np.int64)
@@ -186,7 +186,7 @@ def _touched(source: Array, axes: list[Axis]) -> Ints:
 
 
 def _batches(array: Array) -> Iterator[Ints]:
-    """Grid coordinates of stored objects, some thousands at a time."""
+    """Yield grid coordinates of stored objects, some thousands at a time."""
     coordinates = (each for _, each in stored_objects(array._source))
     while batch := list(islice(coordinates, _BATCH)):
         yield np.array(batch, np.int64).reshape(len(batch), array.ndim)

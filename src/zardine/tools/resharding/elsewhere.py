@@ -67,7 +67,7 @@ class Elsewhere(Run):
         return without_copying("cancelled")
 
     def lock(self) -> AbstractContextManager[object]:
-        """That of the journal; a store that refuses writes refuses it later, in better words."""
+        """Return the lock of the journal; a store that refuses writes refuses it later, in better words."""
         place = self.target_store
         return nullcontext() if place.read_only else place.lock(journal_key(self.target_path))
 
@@ -107,11 +107,11 @@ class Elsewhere(Run):
         return self.report()
 
     def about(self, metadata: ArrayMetadata) -> dict[str, Any]:
-        """What the journal has to say for this call to go on with it."""
+        """Return what the journal has to say for this call to go on with it."""
         return about(metadata, self.wanted(metadata), describe(self.store, self.path))
 
     def begin(self, journal: Journal | None, metadata: ArrayMetadata) -> Journal:
-        """The journal to go on with; a new one is stored before anything else is."""
+        """Return the journal to go on with; a new one is stored before anything else is."""
         place, path = self.target_store, self.target_path
         if journal is None:
             self.refuse_strangers({journal_key(path)})
@@ -136,7 +136,7 @@ class Elsewhere(Run):
             )
 
     def own_keys(self, journal: Journal, metadata: ArrayMetadata) -> list[str]:
-        """Stored keys of objects that an earlier run has made, or may have made."""
+        """Return stored keys of objects that an earlier run has made, or may have made."""
         place, path = self.target_store, self.target_path
         made = _with_members(metadata, journal.about.get("new"))
         if made is None:
@@ -150,7 +150,7 @@ class Elsewhere(Run):
 
 
 def _with_members(metadata: ArrayMetadata, document: Any) -> ArrayMetadata | None:
-    """The metadata with what the journal says about chunks; ``None`` where it says nothing of use."""
+    """Return the metadata with what the journal says about chunks; ``None`` where it says nothing of use."""
     if not isinstance(document, dict):
         return None
     problems = Problems()

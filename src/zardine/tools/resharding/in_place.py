@@ -123,7 +123,7 @@ class InPlace(Run):
         return replace(self.report(), late=late)
 
     def begin(self, journal: Journal | None, metadata: ArrayMetadata) -> Journal:
-        """The journal to go on with; a new one is stored before anything else is."""
+        """Return the journal to go on with; a new one is stored before anything else is."""
         store, path = self.store, self.path
         wanted = about(metadata, self.target(metadata))
         if journal is None:
@@ -160,7 +160,7 @@ class InPlace(Run):
             )
 
     def target(self, old: ArrayMetadata) -> ArrayMetadata:
-        """What the document is to say: under other keys, so that no new object takes the place of an old one."""
+        """Return what the document is to say: under other keys, so that no new object takes the place of an old one."""
         keys = other_keys(prepare_layout(old).keys)
         return replace(self.wanted(old), chunk_key_encoding=keys.to_extension())
 
@@ -224,7 +224,7 @@ class InPlace(Run):
         return metadata if is_closing(metadata) == closing else update_node(self.store, self.path, metadata, change)
 
     def step_back(self, journal: Journal) -> None:
-        """After an error, or Ctrl-C: let others write again; leave nothing behind where nothing was made."""
+        """Let others write again, after an error or Ctrl-C; leave nothing behind where nothing was made."""
         store, path = self.store, self.path
         metadata = load_array(store, path)
         if is_switched(journal, metadata):
@@ -242,7 +242,7 @@ class InPlace(Run):
             store.erase(journal_key(path))
 
     def current(self, journal: Journal) -> ArrayMetadata:
-        """The metadata now, which may have another shape than before, but the same chunks."""
+        """Return the metadata now, which may have another shape than before, but the same chunks."""
         metadata = load_array(self.store, self.path, 3)
         if (
             generation_of(metadata) != journal.about.get("generation")
@@ -255,7 +255,7 @@ class InPlace(Run):
         return metadata
 
     def clean(self, journal: Journal) -> tuple[str, ...]:
-        """After the switch: erase what the document no longer names. Gives old keys that were written too late."""
+        """Erase what the document no longer names, after the switch. Gives old keys that were written too late."""
         store, path = self.store, self.path
         journal.phase = "switched"
         journal.save(store, path)
@@ -277,7 +277,7 @@ class InPlace(Run):
 
 
 def unmarked(metadata: ArrayMetadata) -> ArrayMetadata:
-    """The same without the note that the array is about to change."""
+    """Return the same without the note that the array is about to change."""
     return replace(metadata, unknown={name: each for name, each in metadata.unknown.items() if name != CLOSING})
 
 

@@ -19,7 +19,7 @@ from zardine.indexing.selection import AxisSlice, GridSelection
 
 
 def region_of(target: ArraySource, coordinates: Sequence[int]) -> GridSelection:
-    """The elements of the array that the new object at these grid coordinates holds."""
+    """Return the elements of the array that the new object at these grid coordinates holds."""
     axes = []
     for axis, i in zip(target.layout.grids.objects, coordinates, strict=True):
         start = axis.start(i)
@@ -28,7 +28,7 @@ def region_of(target: ArraySource, coordinates: Sequence[int]) -> GridSelection:
 
 
 def sources_of(source: ArraySource, target: ArraySource, coordinates: Sequence[int]) -> list[str]:
-    """Keys of the old objects that hold these elements, relative to the array, stored or not."""
+    """Return keys of the old objects that hold these elements, relative to the array, stored or not."""
     ranges = []
     for axis, each in zip(source.layout.grids.objects, region_of(target, coordinates).axes, strict=True):
         assert isinstance(each, AxisSlice)
@@ -75,7 +75,7 @@ def _move_encoded(source: ArraySource, target: ArraySource, coordinates: Sequenc
 
 
 def _stored_chunks(source: ArraySource, part: ObjectPart) -> list[BytesLike | None]:
-    """The encoded chunks of a part as they are; a shard whose last write was cut off is read as it was before."""
+    """Return the encoded chunks of a part as they are; a shard whose last write was cut off as it was before."""
     key, files = source.key(part.object), source.store.gives_files
     try:
         found = find_chunks(source, part, key, files=files, settled=files)
@@ -88,10 +88,10 @@ def _stored_chunks(source: ArraySource, part: ObjectPart) -> list[BytesLike | No
 
 
 def object_bytes(target: ArraySource) -> int:
-    """Bytes of the elements of a new object, about what making one takes."""
+    """Return bytes of the elements of a new object, about what making one takes."""
     return max(1, target.layout.object_nbytes)
 
 
 def count(target: ArraySource) -> int:
-    """How many new objects a full array has."""
+    """Return how many new objects a full array has."""
     return prod(axis.count for axis in target.layout.grids.objects)

@@ -47,7 +47,7 @@ SAME: Any = _Same()
 def new_metadata(
     layout: ArrayLayout, *, shards: Any, chunks: Any = None, codecs: Any = None, compressors: Any = SAME
 ) -> ArrayMetadata:
-    """The metadata with other shards (``None``: none), and other chunks and codecs where they are given.
+    """Return the metadata with other shards (``None``: none), and other chunks and codecs where they are given.
 
     The chunk key encoding stays: see :func:`other_keys`. Raises ``ValueError`` or ``TypeError`` for arguments that
     do not fit together.
@@ -91,7 +91,7 @@ def _check_index(grid: ChunkGrid, shape: tuple[int, ...], inner: tuple[int, ...]
 
 
 def inner_chunks(layout: ArrayLayout) -> tuple[int, ...] | None:
-    """The shape of the chunks that are encoded; ``None`` where they differ."""
+    """Return the shape of the chunks that are encoded; ``None`` where they differ."""
     if layout.sharding is not None:
         return layout.sharding.chunk_shape
     if isinstance(layout.grid, RegularGrid):
@@ -110,7 +110,7 @@ def is_same(old: ArrayMetadata, new: ArrayMetadata) -> bool:
 
 
 def other_keys(keys: ChunkKeyEncoding) -> ChunkKeyEncoding:
-    """An encoding of the specification none of whose keys is one of ``keys``."""
+    """Return an encoding of the specification none of whose keys is one of ``keys``."""
     if isinstance(keys, DefaultChunkKeyEncoding) and keys.separator == "/":
         return V2ChunkKeyEncoding("/")
     return DefaultChunkKeyEncoding("/")

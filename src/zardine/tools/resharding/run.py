@@ -54,7 +54,7 @@ class Resharding(Outcome):
 
 
 def without_copying(outcome: str, late: tuple[str, ...] = ()) -> Resharding:
-    """The report of a call that made no new objects."""
+    """Return the report of a call that made no new objects."""
     return Resharding(0, False, 0, late, outcome)
 
 
@@ -80,11 +80,11 @@ class Run:
         """Whether objects are being made by this run."""
 
     def wanted(self, old: ArrayMetadata) -> ArrayMetadata:
-        """The metadata that the array is to have."""
+        """Return the metadata that the array is to have."""
         return new_metadata(prepare_layout(old), **self.request)
 
     def report(self) -> Resharding:
-        """What was done."""
+        """Return what was done."""
         return Resharding(self.made, self.encoded, self.passes)
 
     def take_up(self, journal: Journal, wanted: dict[str, Any]) -> None:
@@ -158,7 +158,7 @@ class Run:
 
 
 def _compare(journal: Journal, target: ArraySource) -> None:
-    """What is not stored is not done, and of what is stored, and not in the journal, nobody knows what it is made of.
+    """Set ``journal.done`` right: what is not stored is not done, and of the rest nobody knows what it is made of.
 
     The journal is written now and then only: a run that was killed may have made more objects than it says.
     """
@@ -170,7 +170,7 @@ def _compare(journal: Journal, target: ArraySource) -> None:
 
 
 def versions(source: ArraySource) -> tuple[Sources, Sources]:
-    """The versions of all stored objects of an array, by key relative to it; and of those outside of its shape."""
+    """Return the versions of all stored objects of an array, by key relative to it; and of those outside its shape."""
     prefix = f"{source.path}/" if source.path else ""
     inside: Sources = {}
     outside: Sources = {}
@@ -181,7 +181,7 @@ def versions(source: ArraySource) -> tuple[Sources, Sources]:
 
 
 def keys_elsewhere(store: Store, path: str, journal: Journal, metadata: ArrayMetadata) -> list[str]:
-    """Stored keys of chunks by the encodings of the journal, but not of the document."""
+    """Return stored keys of chunks by the encodings of the journal, but not of the document."""
     found: list[str] = []
     for extension in key_encodings(journal):
         if extension != metadata.chunk_key_encoding:
@@ -198,7 +198,7 @@ def is_inside(source: ArraySource, coordinates: tuple[int, ...]) -> bool:
 
 
 def name_of(unit: tuple[int, ...]) -> str:
-    """A new object, as the journal calls it."""
+    """Return a new object, as the journal calls it."""
     return ".".join(map(str, unit))
 
 

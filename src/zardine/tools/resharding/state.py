@@ -79,12 +79,12 @@ class Journal:
 
 
 def journal_key(path: str) -> str:
-    """Where the journal of the array at ``path`` is."""
+    """Return where the journal of the array at ``path`` is."""
     return join_path(path, JOURNAL)
 
 
 def load_journal(store: Store, path: str) -> Journal | None:
-    """The journal that is stored, if one is; one that cannot be read has no ``about``."""
+    """Return the journal that is stored, if one is; one that cannot be read has no ``about``."""
     reading = read_document(store, journal_key(path))
     if reading is None:
         return None
@@ -97,7 +97,7 @@ def load_journal(store: Store, path: str) -> Journal | None:
 
 
 def about(old: ArrayMetadata, new: ArrayMetadata, source: str | None = None) -> dict[str, Any]:
-    """The members of both documents that say where chunks are, and how they are encoded; and which array is copied."""
+    """Return the members of both documents that say where chunks are, and how encoded; and which array is copied."""
     generation = generation_of(old)
     return {
         "old": members(old),
@@ -108,7 +108,7 @@ def about(old: ArrayMetadata, new: ArrayMetadata, source: str | None = None) -> 
 
 
 def members(metadata: ArrayMetadata) -> dict[str, Any]:
-    """The members of a document that say where chunks are, and how they are encoded."""
+    """Return the members of a document that say where chunks are, and how they are encoded."""
     found: dict[str, Any] = json.loads(
         json.dumps(
             {
@@ -128,7 +128,7 @@ def is_switched(journal: Journal, metadata: ArrayMetadata) -> bool:
 
 
 def key_encodings(journal: Journal) -> list[Extension]:
-    """The chunk key encodings that the journal names."""
+    """Return the chunk key encodings that the journal names."""
     found = [
         parse_extension(each["chunk_key_encoding"], "chunk_key_encoding", Problems(), ignorable=False)
         for each in journal.about.values()

@@ -44,7 +44,7 @@ class Places:
 
 
 def missing_bytes(index: ShardIndex, layout: ShardLayout, size: int) -> int:
-    """By how many bytes the data is shorter than the index says; negative if it is longer."""
+    """Return by how many bytes the data is shorter than the index says; negative if it is longer."""
     stored = index.stored()
     offsets, lengths = index.offsets[stored], index.lengths[stored]
     entries = np.concatenate((offsets, lengths))
@@ -54,7 +54,7 @@ def missing_bytes(index: ShardIndex, layout: ShardLayout, size: int) -> int:
 
 
 def find_places(index: ShardIndex, layout: ShardLayout, size: int, is_sound: IsSound) -> Places:
-    """Where the stored chunks of a shard of ``size`` bytes are."""
+    """Return where the stored chunks of a shard of ``size`` bytes are."""
     rows = np.flatnonzero(index.stored())
     shift = missing_bytes(index, layout, size)
     if shift == 0:
@@ -78,7 +78,7 @@ def find_places(index: ShardIndex, layout: ShardLayout, size: int, is_sound: IsS
 def _shorter(
     rows: Ints, starts: Ints, ends: Ints, named: Bools, moved: Bools, shift: int, bounds: tuple[int, int], end: bool
 ) -> Places:
-    """Where ``shift`` bytes are missing; with ``end`` they are taken to be those at the end, if that may be."""
+    """Return where chunks are if ``shift`` bytes are missing; with ``end`` those at the end, if that may be."""
     holes = _candidates(np.concatenate((ends, starts - shift, bounds)), *bounds)
     behind = holes + shift
     # of chunks that are whole by this, those that are not sound
@@ -105,7 +105,7 @@ def _shorter(
 
 
 def _without_repeated(places: Places, index: ShardIndex) -> Places:
-    """The same, but for chunks of a length that several have.
+    """Return the same, but for chunks of a length that several have.
 
     There is unused space between chunks, as edits leave it. Then there may have been some before the index, too, so
     that more is missing than the index tells, and each chunk of that length may be another one.
@@ -120,7 +120,7 @@ def _without_repeated(places: Places, index: ShardIndex) -> Places:
 def _longer(
     rows: Ints, starts: Ints, ends: Ints, named: Bools, sound: Callable[[int], Bools], shift: int, start: bool
 ) -> Places:
-    """Where there are ``-shift`` bytes more than the index says: put in, or of chunks that are empty now.
+    """Return where chunks are if there are ``-shift`` bytes too many: put in, or of chunks that are empty now.
 
     Chunks that are sound where the index says are there: readers find them there, too. ``start``: the index is there.
     """
@@ -147,7 +147,7 @@ def _longer(
 
 
 def _may_hold(starts: Ints, ends: Ints, distance: int, room: tuple[int, int]) -> Bools:
-    """For each chunk, whether another of its length begins so far behind it, or there is unused ``room``."""
+    """Return for each chunk, whether another of its length begins so far behind it, or there is unused ``room``."""
     ranges = set(zip(starts.tolist(), ends.tolist(), strict=True))
     there, until = starts + distance, ends + distance
     same = np.array([pair in ranges for pair in zip(there.tolist(), until.tolist(), strict=True)], np.bool_)
@@ -159,17 +159,17 @@ def _may_hold(starts: Ints, ends: Ints, distance: int, room: tuple[int, int]) ->
 
 
 def _candidates(borders: Ints, low: int, high: int) -> Ints:
-    """Every place from ``low`` to ``high`` that differs from others in what lies before and behind it, sorted."""
+    """Return every place from ``low`` to ``high`` that differs from others in what lies before and behind, sorted."""
     borders = np.unique(np.clip(borders, low, high))
     between = (borders[1:] + borders[:-1]) // 2
     return np.unique(np.concatenate((borders, between)))
 
 
 def _count(borders: Ints, which: Bools, places: Ints) -> Ints:
-    """For each place, how many of ``which`` have a border that is not above it."""
+    """Return for each place, how many of ``which`` have a border that is not above it."""
     return np.searchsorted(np.sort(borders[which]), places, side="right")
 
 
 def _below(borders: Ints, which: Bools, places: Ints) -> Ints:
-    """For each place, how many of ``which`` have a border below it."""
+    """Return for each place, how many of ``which`` have a border below it."""
     return np.searchsorted(np.sort(borders[which]), places, side="left")

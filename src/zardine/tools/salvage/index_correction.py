@@ -36,7 +36,7 @@ _BY_TOP: Final = {value >> 24: byte for byte, value in enumerate(_TABLE)}
 
 
 def corrected_index(shard: BytesLike, layout: ShardLayout) -> ShardIndex | None:
-    """The index of ``shard`` if it is right but for one byte, and there is only one such byte; else ``None``."""
+    """Return the index of ``shard`` if it is right but for one byte, and there is only one such byte; else ``None``."""
     size = layout.index_size
     compressors = layout.index_chain.compressors
     if not compressors or not isinstance(compressors[-1], Crc32cCodec) or not size <= min(len(shard), _MOST):
@@ -57,7 +57,7 @@ def corrected_index(shard: BytesLike, layout: ShardLayout) -> ShardIndex | None:
 
 
 def one_byte_changes(body: bytes, checksum: int) -> Iterator[tuple[int, int]]:
-    """Every change of one byte, as its place and what to XOR, after which ``body`` has this CRC32C.
+    """Yield every change of one byte, as its place and what to XOR, after which ``body`` has this CRC32C.
 
     Places from ``len(body)`` on are bytes of the checksum itself (little endian).
     """

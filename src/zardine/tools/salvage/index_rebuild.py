@@ -45,7 +45,7 @@ Cut: TypeAlias = Callable[[int, int], Pieces | None]
 
 
 def rebuilt_index(shard: BytesLike, layout: ShardLayout, is_sound: IsSound, cut: Cut) -> ShardIndex | None:
-    """The index, or ``None`` where too little of it is left.
+    """Return the index, or ``None`` where too little of it is left.
 
     ``is_sound`` says of an offset and a length whether a chunk with a right checksum is there; ``cut`` gives the chunks
     that fill the bytes from a start to an end, if it can tell.
@@ -76,7 +76,7 @@ def rebuilt_index(shard: BytesLike, layout: ShardLayout, is_sound: IsSound, cut:
 def _gaps(
     claimed: ShardIndex, rows: Ints, empty: npt.NDArray[np.bool_], low: int, high: int
 ) -> Iterator[tuple[list[int], int, int]]:
-    """Between the chunks in ``rows``: the rows of which nothing is known, and the bytes from a start to an end."""
+    """Yield, between the chunks in ``rows``, rows of which nothing is known, and the bytes from a start to an end."""
     row, position = -1, low
     for following in [*rows.tolist(), len(claimed)]:
         is_last = following == len(claimed)
@@ -87,7 +87,7 @@ def _gaps(
 
 
 def _filled(found: ShardIndex, gaps: list[tuple[list[int], int, int]], cut: Cut, most: int) -> Iterator[ShardIndex]:
-    """``found`` with the chunks in the gaps given to the rows there in every way; rows without one are empty.
+    """Yield ``found`` with the chunks in the gaps given to the rows there in every way; rows without one are empty.
 
     Nothing if there are more than ``most`` ways.
     """
@@ -120,7 +120,7 @@ def _has_stored_checksum(index: ShardIndex, shard: BytesLike, layout: ShardLayou
 
 
 def _in_order(claimed: ShardIndex, low: int, high: int, is_sound: IsSound) -> Ints:
-    """Rows of sound chunks, none of which lies before one of a lower row."""
+    """Return rows of sound chunks, none of which lies before one of a lower row."""
     inside = claimed.stored() & ~claimed.beyond(low, high) & (claimed.lengths > 0)
     rows = np.array(
         [
@@ -142,7 +142,7 @@ def _in_order(claimed: ShardIndex, low: int, high: int, is_sound: IsSound) -> In
 def merged_index(
     shard: BytesLike, layout: ShardLayout, before: FoundIndex, is_sound: IsSound, encoded_size: int | None
 ) -> tuple[ShardIndex, bool]:
-    """The last index, put together from what is left of it and from the one ``before``; and whether it is all of it.
+    """Return the last index, put together from what is left of it and from the one ``before``; and whether it is whole.
 
     Entries that are not known point to :data:`NOWHERE`. The encoded index is its
     entries as little-endian words, and a checksum; ``encoded_size`` is what every chunk takes, if they take the same.
@@ -177,7 +177,7 @@ def merged_index(
 
 
 def _completed(known: Ints, rows: list[int], pieces: list[tuple[int, int]]) -> Iterator[Ints]:
-    """``known`` with every distribution of ``pieces``, in their order, to ``rows``, and with some of these empty."""
+    """Yield ``known`` with every distribution of ``pieces``, in their order, to ``rows``, and with some rows empty."""
     for emptied in range(len(rows) - len(pieces) + 1):
         for filled in combinations(rows, len(pieces)):
             rest = [row for row in rows if row not in filled]
@@ -194,7 +194,7 @@ def _index_of(table: Ints) -> ShardIndex:
 
 
 def _left(taken: list[tuple[int, int]], start: int, end: int, encoded_size: int | None) -> list[tuple[int, int]]:
-    """What lies between the ranges that are ``taken``, cut into chunks where these all have one size."""
+    """Return what lies between the ranges that are ``taken``, cut into chunks where these all have one size."""
     gaps = []
     for offset, length in [*sorted(taken), (end, 0)]:
         if offset > start:

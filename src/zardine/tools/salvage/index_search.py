@@ -61,7 +61,7 @@ class Search:
 
 
 def find_index(shard: BytesLike, sharding: PreparedSharding, recorded: ShardIndex | None = None) -> Search | None:
-    """The index of a shard; ``None`` if nothing says what is where. ``recorded``: the one that a record names."""
+    """Return the index of a shard, if anything says what is where. ``recorded``: the one that a record names."""
     layout, chain = sharding.layout, sharding.chain
     if recorded is not None:
         return Search(recorded, _RECORDED)
@@ -108,7 +108,7 @@ def _older(before: FoundIndex) -> Search:
 
 
 def _copy_behind(shard: BytesLike, layout: ShardLayout) -> ShardIndex | None:
-    """The copy at the end of the index at the start, if an edit was cut off while it wrote the one at the start."""
+    """Return the copy at the end of the index at the start, if an edit was cut off while it wrote that one."""
     start = len(shard) - layout.index_size
     if not layout.index_at_start or not layout.has_checksum or start < layout.index_size:
         return None
@@ -120,7 +120,7 @@ def _copy_behind(shard: BytesLike, layout: ShardLayout) -> ShardIndex | None:
 
 
 def _cutter(shard: BytesLike, chain: CodecChain) -> Cut:
-    """A function that cuts a range of the shard into chunks, if their ends can be told."""
+    """Return a function that cuts a range of the shard into chunks, if their ends can be told."""
 
     ends_with_checksum = bool(chain.compressors) and isinstance(chain.compressors[-1], Crc32cCodec)
 
@@ -151,7 +151,7 @@ def _cut_by_checksums(shard: BytesLike, start: int, end: int) -> Pieces | None:
 
 
 def sound_at(shard: BytesLike, sharding: PreparedSharding) -> Callable[[int, int], bool]:
-    """A function that says of an offset and a length whether a chunk is there."""
+    """Return a function that says of an offset and a length whether a chunk is there."""
     view = memoryview(shard)
 
     def is_sound(offset: int, length: int) -> bool:

@@ -39,7 +39,7 @@ class FoundIndex:
 
 
 def last_index(shard: BytesLike, layout: ShardLayout) -> FoundIndex | None:
-    """The last valid index that ends in ``shard`` (at any byte), all of whose entries lie in front of it.
+    """Return the last valid index that ends in ``shard`` (at any byte), all of whose entries lie in front of it.
 
     For shards with the index at the start, whose copy at the end a write leaves until the start is written. ``None``
     if there is none, or the index has no checksum to know it by.
@@ -56,7 +56,7 @@ def last_index(shard: BytesLike, layout: ShardLayout) -> FoundIndex | None:
 
 
 def _candidates(view: memoryview, layout: ShardLayout) -> Iterator[int]:
-    """Where an index could begin, the last place first: the first entries are empty, or lie in front of it."""
+    """Yield where an index could begin, the last place first: the first entries are empty, or lie in front of it."""
     stop = len(view) - layout.index_size + 1
     while stop > 0:
         start = max(0, stop - _BLOCK)

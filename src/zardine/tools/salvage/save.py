@@ -56,7 +56,7 @@ class SavedShard:
         return self.how is not None or changed or (drop and bool(self.unreadable))
 
     def assemble(self, *, drop: bool) -> bytes | None:
-        """The shard as it should be; inner chunks that cannot be read stay so, or with ``drop`` become empty.
+        """Return the shard as it should be; inner chunks that cannot be read stay so, or with ``drop`` become empty.
 
         ``None`` if all inner chunks are empty.
         """
@@ -69,7 +69,7 @@ class SavedShard:
 def save_shard(
     shard: BytesLike, sharding: PreparedSharding, recorded: ShardIndex | None = None, *, drop: bool = False
 ) -> SavedShard | None:
-    """What is in a shard; ``None`` if its index is lost, or cannot be trusted, so nobody knows what is where.
+    """Return what is in a shard; ``None`` if its index is lost, or cannot be trusted, so nobody knows what is where.
 
     ``recorded`` is the index that counts by the record of a write that was cut off.
     ``drop``: in chunks that are shards themselves, unreadable inner chunks become empty.
@@ -117,7 +117,7 @@ def _saved(
 
 
 def save_chunk(data: BytesLike, chain: CodecChain, *, drop: bool = False) -> SavedChunk:
-    """A chunk that is readable, or is a shard that can be made so."""
+    """Return a chunk that is readable, or is a shard that can be made so."""
     wrong = next((found for found in check_chunk(chain, data, deep=True) if found.severity == "error"), None)
     if wrong is None:
         return SavedChunk(data)
