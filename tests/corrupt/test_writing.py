@@ -136,7 +136,7 @@ def test_a_failed_write_in_the_middle_leaves_what_was_there(tmp_path, monkeypatc
 
     array = zardine.open_array(store, path="a", mode="r+")
     monkeypatch.setattr("zardine.stores.attempts.WRITES", replace(WRITES, seconds=0.0))
-    monkeypatch.setattr(type(store), "set_pieces", refuse)
+    monkeypatch.setattr("zardine.stores.open_files.EditableFile.replace", refuse)
     with pytest.raises(ConditionFailedError):
         array[0, 0] = 1
     monkeypatch.undo()

@@ -15,6 +15,7 @@ from effort import SOAK
 from vectors.geometry_samples import Killed, rows
 from zardine import vectors
 from zardine.storage import LocalStore
+from zardine.stores.open_files import EditableFile
 from zardine.vectors.storing import cell_bytes
 
 P = np.random.default_rng(5).uniform(0, 100, (20, 2))
@@ -50,8 +51,9 @@ def mortal_files(monkeypatch: pytest.MonkeyPatch, changes: int) -> Iterator[None
     real = cell_bytes.os
     with monkeypatch.context() as patch:
         patch.setattr(cell_bytes, "os", Files())
-        for name in ("set", "set_pieces", "erase", "erase_prefix"):
+        for name in ("set", "erase", "erase_prefix"):
             patch.setattr(LocalStore, name, guarded(getattr(LocalStore, name)))
+        patch.setattr(EditableFile, "replace", guarded(EditableFile.replace))
         yield
 
 

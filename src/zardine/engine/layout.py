@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -47,6 +47,8 @@ class ArrayLayout:
     """The chunks, where all have the same shape, and so have the objects."""
     pipeline: Any
     """The codec chain of a chunk as the native kernel runs it; ``None`` where it cannot."""
+    is_draft: bool
+    """Whether shards are stored in the dialect of the draft of March 2023, which is only read."""
     is_checked: bool
     """Whether chunks in shards have checksums, so that what is read while a file is edited is noticed.
 
@@ -217,6 +219,10 @@ def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is inva
     return layout
 
 
+def _is_draft(codecs: Iterable[Codec]) -> bool:
+    return any(isinstance(codec, ShardingCodec) and (codec.draft or _is_draft(codec.codecs)) for codec in codecs)
+
+
 def codec_notes(layout: ArrayLayout) -> list[Problem]:
     """What is read of the codecs of an array of Zarr v3 although their specifications have it otherwise."""
     metadata = layout.metadata
@@ -270,6 +276,7 @@ def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
         uniform_shard,
         _blocks(first, encoding, uniform_shard) if is_regular else None,
         encoding.pipeline,
+        _is_draft(encoding.codecs),
         encoding.sharding is None or any(isinstance(codec, Crc32cCodec) for codec in encoding.sharding.codec.codecs),
         encoding.chains,
         encoding.shards,

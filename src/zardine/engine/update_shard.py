@@ -42,6 +42,7 @@ from zardine.sharding.index import ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.base import Condition, EditableFile, FilePart, Reading, Store, Version
+from zardine.stores.local.edit_record import checksum
 
 Ints = npt.NDArray[np.int64]
 AnyChange = Change | HeldChange
@@ -154,8 +155,8 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         source.store.erase_version(key, file.version)
         INDEXES.drop(source.cache_space, key)
     elif edit is None:
-        _rewrite_file(change, layout, index, new, file)
-        INDEXES.drop(source.cache_space, key)
+        known = _rewrite_file(change, layout, index, new, file)
+        INDEXES.put(source.cache_space, key, known)
     else:
         after = edit_file(layout, edit, file, before)
         INDEXES.put(source.cache_space, key, KnownIndex.of(edit.index, file.version, after))
@@ -174,11 +175,13 @@ def _is_empty(index: ShardIndex, new: Chunks) -> bool:
     return not stored.any()
 
 
-def _rewrite_file(change: AnyChange, layout: ShardLayout, index: ShardIndex, new: Chunks, file: EditableFile) -> None:
-    """Put a new file together from the old one's chunks and the new ones."""
+def _rewrite_file(
+    change: AnyChange, layout: ShardLayout, index: ShardIndex, new: Chunks, file: EditableFile
+) -> KnownIndex:
+    """Put a new file together from the old one's chunks and the new ones; gives its index."""
     shard = layout.merged(index, new, _order(change, layout, index))
     pieces = [FilePart(file, *piece) if isinstance(piece, tuple) else piece for piece in shard.pieces]
-    change.source.store.set_pieces(change.key, pieces, condition=Condition(file.version))
+    return KnownIndex.of(shard.index, file.replace(pieces), checksum(shard.encoded_index))
 
 
 def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:

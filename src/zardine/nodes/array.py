@@ -569,9 +569,9 @@ class Array(StoredFacts):
                 raise SelectionError(f"no field {name!r}; the fields are {', '.join(map(repr, names))}")
 
     def _check_writable(self) -> None:
-        if self.store.read_only:
+        if self._source.store.read_only:
             raise ReadOnlyError(f"cannot write to {describe(self.store, self.path)}: it was opened read-only")
-        if self.read_only:
+        if self._source.layout.is_draft:
             raise ReadOnlyError(
                 f"cannot write to {describe(self.store, self.path)}: it is stored in the sharding codec's draft "
                 "of 2023, which is only read; zardine.convert makes an array of it that can be written"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from zardine.codecs.base import ArrayBytesCodec, Codec
 from zardine.codecs.chain import ChainParts, split_chain
-from zardine.codecs.sharding_indexed import ShardingCodec
 from zardine.creation.options import ShapeLike
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.source import ArraySource
@@ -199,7 +197,7 @@ class ArrayFacts:
     @property
     def is_draft(self) -> bool:
         """Whether shards are stored in the dialect of the draft of March 2023, which is only read."""
-        return is_draft(self._source.layout.codecs)
+        return self._source.layout.is_draft
 
     def _inner_codecs(self) -> tuple[Codec, ...]:
         return self._source.layout.chunk_codecs
@@ -249,8 +247,3 @@ class StoredFacts(ArrayFacts, ABC):
         documents = [join_path(self.path, name) for name in names_of(self.metadata)]
         keys = [*documents, *stored_keys(self._source)]
         return sum(store.size(key) or 0 for key in keys)
-
-
-def is_draft(codecs: Iterable[Codec]) -> bool:
-    """Return whether one of ``codecs`` makes shards in the dialect of the draft of March 2023."""
-    return any(isinstance(codec, ShardingCodec) and (codec.draft or is_draft(codec.codecs)) for codec in codecs)

@@ -43,6 +43,7 @@ class MergedShard:
     """A shard that is made of chunks of another one and of new ones."""
 
     index: ShardIndex
+    encoded_index: BytesLike
     pieces: list[BytesLike | Span]
     """What it consists of, one after the other, its encoded index included."""
 
@@ -213,11 +214,11 @@ class ShardLayout:
         They lie one after the other in the order of the index, or in ``order``, which lists all rows. Work in Python is
         for the new chunks and for what is not adjacent among the old ones.
         """
-        rows = np.fromiter(new, np.int64, len(new))
+        changed = np.fromiter(new, np.int64, len(new))
         is_new = np.zeros(self.count, np.bool_)
-        is_new[rows] = True
+        is_new[changed] = True
         lengths = np.where(old.stored(), old.lengths, MISSING)
-        lengths[rows] = [MISSING if chunk is None else len(chunk) for chunk in new.values()]
+        lengths[changed] = [MISSING if chunk is None else len(chunk) for chunk in new.values()]
         order = np.flatnonzero(lengths >= 0) if order is None else order[lengths[order] >= 0]
         sizes, is_new = lengths[order], is_new[order]
         ends = np.cumsum(sizes) + (self.index_size if self.index_at_start else 0)
@@ -229,13 +230,14 @@ class ShardLayout:
             starts = old.offsets[order]
             apart = is_new[1:] | is_new[:-1] | (starts[1:] != starts[:-1] + sizes[:-1])
             firsts = np.flatnonzero(np.concatenate(([True], apart)))
-            runs = (order[firsts], is_new[firsts], starts[firsts], np.add.reduceat(sizes, firsts))
-            for row, fresh, start, length in zip(*(each.tolist() for each in runs), strict=True):
-                chunk = new[row] if fresh else None
+            rows, fresh = order[firsts].tolist(), is_new[firsts].tolist()
+            spans = starts[firsts].tolist(), np.add.reduceat(sizes, firsts).tolist()
+            for row, is_fresh, start, length in zip(rows, fresh, *spans, strict=True):
+                chunk = new[row] if is_fresh else None
                 pieces.append((start, length) if chunk is None else chunk)
         if not self.index_at_start:
             pieces.append(encoded)
-        return MergedShard(index, pieces)
+        return MergedShard(index, encoded, pieces)
 
 
 _AS_DRAFT = ' (read as the draft of March 2023 has it, since the document has no "index_codecs")'

@@ -360,7 +360,7 @@ class Store(ABC):
 
     @property
     def edits_files(self) -> bool:
-        """Whether values can be changed in place (:meth:`edit_file`) and made of file parts (:meth:`set_pieces`)."""
+        """Whether values can be changed as files: see :meth:`edit_file`."""
         return False
 
     def edit_file(self, key: str) -> AbstractContextManager[EditableFile | None]:
@@ -369,12 +369,6 @@ class Store(ABC):
         ``None`` where there is no such value, or it must not be changed in place since other names share it.
         """
         raise UnsupportedError(f"{self} cannot change values in place: it replaces them whole")
-
-    def set_pieces(
-        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
-    ) -> Version | None:
-        """As :meth:`set`, with a value that consists of ``pieces``. Parts of files are copied within the kernel."""
-        raise UnsupportedError(f"{self} does not keep values in local files")
 
     # what only some stores can tell
 

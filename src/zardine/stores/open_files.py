@@ -136,7 +136,7 @@ class EditableFile(OpenFile):
     Nothing of what is done here is atomic. Whoever edits sees to it that readers can tell at any moment what is whole.
     """
 
-    __slots__ = ("_is_lent", "_record", "_settle", "durable")
+    __slots__ = ("_is_lent", "_put", "_record", "_settle", "durable")
 
     def __init__(
         self,
@@ -145,6 +145,7 @@ class EditableFile(OpenFile):
         version: Version,
         path: str,
         settle: Callable[[], Version],
+        put: Callable[[Sequence[BytesLike | FilePart], Version], Version],
         record: RecordFile,
         *,
         durable: bool,
@@ -152,6 +153,7 @@ class EditableFile(OpenFile):
     ) -> None:
         super().__init__(fd, size, version, path)
         self._settle = settle
+        self._put = put
         self._record = record
         self._is_lent = lent
         self.durable = durable
@@ -266,6 +268,19 @@ class EditableFile(OpenFile):
         """
         self.version = self._settle()
         return self.version
+
+    def replace(self, pieces: Sequence[BytesLike | FilePart]) -> Version:
+        """Put a new file that consists of ``pieces`` in the place of this one, at one moment; gives its version.
+
+        Parts of files are copied within the kernel. Raises :class:`~zardine.errors.ConditionFailedError` if another
+        program has changed or replaced the file since it was opened.
+        """
+        while True:
+            try:
+                return self._put(pieces, self.version)
+            except OSError as error:
+                if not made_room(error):
+                    raise
 
 
 def copy_part(part: FilePart, target: int) -> None:

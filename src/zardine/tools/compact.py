@@ -19,7 +19,6 @@ from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, CorruptionError, DataError, NodeNotFoundError, StoreError
 from zardine.hierarchy.find import describe
 from zardine.limits import no_memory
-from zardine.nodes.array_base import is_draft
 from zardine.settings import thread_count
 from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import ShardIndex, empty_index
@@ -146,7 +145,7 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
                 if found is None:
                     return 0, 0, False
                 index, size = found.index, found.size
-                if is_draft(stored.source.layout.codecs) or _is_packed(index, layout, size, order):
+                if stored.source.layout.is_draft or _is_packed(index, layout, size, order):
                     return size, size, False
                 whole = read_whole_shard(store, key, layout, stored.source.layout.chain_of(stored.coordinates))
                 if whole is None or whole.version != found.version:

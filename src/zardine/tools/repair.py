@@ -11,7 +11,6 @@ from zardine.engine.freshness import Writing
 from zardine.engine.locate import most_of_shard, recorded_index_of
 from zardine.engine.update_shard import condition_of
 from zardine.errors import ChunkTooLargeError, ConditionFailedError, DataError, StoreError
-from zardine.nodes.array_base import is_draft
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
@@ -112,7 +111,7 @@ class _Repair:
 
     def run(self, faults: list[Fault]) -> None:
         """Do it; ``faults`` is what was found before."""
-        if is_draft(self.stored.source.layout.codecs):
+        if self.stored.source.layout.is_draft:
             message = "shards of the draft are only read: zardine.convert writes them anew"
             self.left = [*faults, self.stored.fault(Flaw("draft", message))]
             return

@@ -16,6 +16,7 @@ import errno
 import os
 import stat
 import threading
+from collections.abc import Generator
 from types import TracebackType
 from typing import Final, Self
 
@@ -71,6 +72,15 @@ class FileLock(KeyedLock):
             while self._entry.files:
                 self._unlock()
         super().__exit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def kept(self) -> Generator[Self, None, None]:
+        """Use the lock, which is held, for something within: as if it were locked once more."""
+        self._entry.depth += 1
+        try:
+            yield self
+        finally:
+            self._entry.depth -= 1
 
     def moves_to(self, file: int) -> None:
         """Say that the open ``file`` is about to take the name: an enclosing lock then holds it as well."""

@@ -179,18 +179,14 @@ class LocalStore(Store):
     # writeable
 
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
-        return self.set_pieces(key, (flat_bytes(value),), condition=condition)
-
-    def set_pieces(
-        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
-    ) -> Version | None:
         check_file_key(key)
         self._check_writable()
+        data = flat_bytes(value)
         if condition is not None and self.version(key) != condition.version:
             self._lost(key)
         for _ in range(RACES):
             try:
-                return self._set(key, pieces, condition)
+                return self._set(key, data, condition)
             except FileNotFoundError:  # the directory was erased while we wrote into it: again
                 continue
             except StoreError as error:
@@ -355,10 +351,16 @@ class LocalStore(Store):
                 self._lost(key)
             return version_of(now)
 
+        def put(pieces: Sequence[BytesLike | FilePart], version: Version) -> Version:
+            try:
+                return self._put(directory, name, key, pieces, Condition(version), lock)
+            except FileNotFoundError:  # the directory is gone, and the file with it
+                self._lost(key)
+
         record = RecordFile(directory, name, durable=self._durable)
-        path = self._base.path_of(key)
+        path, lent = self._base.path_of(key), fd == lock.file
         return EditableFile(
-            fd, status.st_size, version_of(status), path, settle, record, durable=self._durable, lent=fd == lock.file
+            fd, status.st_size, version_of(status), path, settle, put, record, durable=self._durable, lent=lent
         )
 
     def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
@@ -445,27 +447,12 @@ class LocalStore(Store):
             raise StoreError(f"key {key!r} of {self} was cut short by another program while it was read")
         return bytes(whole)
 
-    def _set(self, key: str, pieces: Sequence[BytesLike | FilePart], condition: Condition | None) -> Version:
+    def _set(self, key: str, data: BytesLike, condition: Condition | None) -> Version:
         prefix, _, name = key.rpartition("/")
         try:
             directory = self._base.open(prefix, create=True, durable=self._durable)
             try:
-                temporary = temporary_name()
-                file = os.open(temporary, _NEW, 0o666, dir_fd=directory)
-                try:
-                    self._fill(file, pieces)
-                    status = None
-                    while status is None:
-                        status = self._place(directory, temporary, file, name, key, condition)
-                except BaseException:
-                    with contextlib.suppress(OSError):
-                        os.unlink(temporary, dir_fd=directory)
-                    raise
-                finally:
-                    os.close(file)
-                if self._durable:
-                    os.fsync(directory)
-                return version_of(status)
+                return self._put(directory, name, key, (data,), condition)
             finally:
                 os.close(directory)
         except FileNotFoundError:
@@ -473,6 +460,34 @@ class LocalStore(Store):
         except OSError as error:
             self._remove_empty(prefix)  # if we made it
             self._fail("write", key, error)
+
+    def _put(
+        self,
+        directory: int,
+        name: str,
+        key: str,
+        pieces: Sequence[BytesLike | FilePart],
+        condition: Condition | None,
+        held: FileLock | None = None,
+    ) -> Version:
+        """Write a file of ``pieces`` and give it its name, under the lock that is ``held`` or a new one."""
+        temporary = temporary_name()
+        file = os.open(temporary, _NEW, 0o666, dir_fd=directory)
+        try:
+            self._fill(file, pieces)
+            status = None
+            while status is None:
+                with FileLock(directory, name) if held is None else held.kept() as lock:
+                    status = self._place(directory, temporary, file, name, key, condition, lock)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=directory)
+            raise
+        finally:
+            os.close(file)
+        if self._durable:
+            os.fsync(directory)
+        return version_of(status)
 
     def _fill(self, file: int, pieces: Sequence[BytesLike | FilePart]) -> None:
         for data in pieces:
@@ -489,34 +504,40 @@ class LocalStore(Store):
             os.fsync(file)
 
     def _place(
-        self, directory: int, temporary: str, file: int, name: str, key: str, condition: Condition | None
+        self,
+        directory: int,
+        temporary: str,
+        file: int,
+        name: str,
+        key: str,
+        condition: Condition | None,
+        lock: FileLock,
     ) -> os.stat_result | None:
         """Give the finished temporary file its name; ``None`` if something was in the way that is gone now: again."""
-        with FileLock(directory, name) as lock:
-            old = lock.status
-            if old is not None and stat.S_ISDIR(old.st_mode):
-                if file_tree.remove_empty(directory, name):  # of a prefix that has no keys
-                    return None
-                raise IsADirectoryError(errno.EISDIR, "it is a prefix of other keys (a directory)")
-            if old is not None and not stat.S_ISREG(old.st_mode):  # reads as missing, so conditions could never hold
-                raise OSError(errno.EINVAL, "what lies there is neither a file nor a directory: remove it first")
-            lock.moves_to(file)
-            if old is not None:
-                mode = stat.S_IMODE(old.st_mode)
-                if mode != stat.S_IMODE(os.fstat(file).st_mode):
-                    with contextlib.suppress(OSError):
-                        os.fchmod(file, mode)
-            self._check_last(lock, key, condition)
-            if old is None:
-                if self._link(directory, temporary, name):
-                    with contextlib.suppress(OSError):
-                        os.unlink(temporary, dir_fd=directory)
-                    return os.fstat(file)
-                if lock.look() is not None:
-                    return None
-            os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-            forget_edit(directory, name, durable=self._durable)
-            return os.fstat(file)
+        old = lock.status
+        if old is not None and stat.S_ISDIR(old.st_mode):
+            if file_tree.remove_empty(directory, name):  # of a prefix that has no keys
+                return None
+            raise IsADirectoryError(errno.EISDIR, "it is a prefix of other keys (a directory)")
+        if old is not None and not stat.S_ISREG(old.st_mode):  # reads as missing, so conditions could never hold
+            raise OSError(errno.EINVAL, "what lies there is neither a file nor a directory: remove it first")
+        lock.moves_to(file)
+        if old is not None:
+            mode = stat.S_IMODE(old.st_mode)
+            if mode != stat.S_IMODE(os.fstat(file).st_mode):
+                with contextlib.suppress(OSError):
+                    os.fchmod(file, mode)
+        self._check_last(lock, key, condition)
+        if old is None:
+            if self._link(directory, temporary, name):
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=directory)
+                return os.fstat(file)
+            if lock.look() is not None:
+                return None
+        os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        forget_edit(directory, name, durable=self._durable)
+        return os.fstat(file)
 
     def _check_last(self, lock: FileLock, key: str, condition: Condition | None) -> None:
         """Look whether a condition holds: the last call before the one that gives or takes the name."""

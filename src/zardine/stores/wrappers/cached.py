@@ -13,7 +13,6 @@ from zardine.stores.base import (
     ByteRange,
     Condition,
     EditableFile,
-    FilePart,
     Reading,
     Store,
     Version,
@@ -125,15 +124,6 @@ class CachedStore(WrapperStore):
         self._entries.drop(key)
         try:
             return super().set(key, value, condition=condition)
-        finally:
-            self._entries.drop(key)
-
-    def set_pieces(
-        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
-    ) -> Version | None:
-        self._entries.drop(key)
-        try:
-            return super().set_pieces(key, pieces, condition=condition)
         finally:
             self._entries.drop(key)
 

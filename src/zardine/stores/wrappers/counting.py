@@ -101,13 +101,6 @@ class CountingStore(WrapperStore):
             self._count((key,), reads=1)
             yield _CountedFile(file, self._shared)
 
-    def set_pieces(
-        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
-    ) -> Version | None:
-        size = sum(each.length if isinstance(each, FilePart) else len(memoryview(each).cast("B")) for each in pieces)
-        self._count((key,), writes=1, bytes_written=size)
-        return super().set_pieces(key, pieces, condition=condition)
-
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         pairs = list(key_ranges)
         parts = super().get_partial_values(pairs)
@@ -185,7 +178,9 @@ class _CountedFile(EditableFile):
     __slots__ = ("_shared", "_writes")
 
     def __init__(self, file: EditableFile, shared: _Shared) -> None:
-        super().__init__(file.fd, file.size, file.version, file.path, file.settle, file._record, durable=file.durable)
+        super().__init__(
+            file.fd, file.size, file.version, file.path, file.settle, file._put, file._record, durable=file.durable
+        )
         self._shared = shared
         self._writes = 1  # what is written counts once, in however many parts
 
@@ -199,6 +194,11 @@ class _CountedFile(EditableFile):
         self._shared.add((), {"writes": self._writes, "bytes_written": size})
         self._writes = 0
         super().write_at(offset, parts)
+
+    def replace(self, pieces: Sequence[BytesLike | FilePart]) -> Version:
+        size = sum(each.length if isinstance(each, FilePart) else len(memoryview(each).cast("B")) for each in pieces)
+        self._shared.add((), {"writes": 1, "bytes_written": size})
+        return super().replace(pieces)
 
 
 class _Shared:

@@ -13,7 +13,6 @@ from zardine.stores.base import (
     ByteRange,
     Condition,
     EditableFile,
-    FilePart,
     OpenFile,
     ReadCost,
     Reading,
@@ -174,13 +173,6 @@ class WrapperStore(Store):
         inner = self._key(key)
         self._check_writable()
         return self._store.edit_file(inner)
-
-    def set_pieces(
-        self, key: str, pieces: Sequence[BytesLike | FilePart], *, condition: Condition | None = None
-    ) -> Version | None:
-        inner = self._key(key)
-        self._check_writable()
-        return self._store.set_pieces(inner, pieces, condition=condition)
 
     @property
     def origin(self) -> tuple[str, str, str] | None:

@@ -15,7 +15,6 @@ from zardine.engine.source import ArraySource
 from zardine.errors import DataError
 from zardine.indexing.boxes import boxes_beyond
 from zardine.indexing.selection import GridSelection
-from zardine.nodes.array_base import is_draft
 from zardine.tools.report import Flaw
 
 NOTE = Flaw(
@@ -29,7 +28,7 @@ NOTE = Flaw(
 def reaches_beyond(source: ArraySource, coordinates: Sequence[int]) -> bool:
     """Whether a stored object has room for elements beyond the shape, and whether that has to hold the fill value."""
     layout = source.layout
-    if not layout.metadata.fill_is_defined or is_draft(layout.codecs):
+    if not layout.metadata.fill_is_defined or layout.is_draft:
         return False
     axes = zip(layout.grids.objects, coordinates, strict=True)
     return any(axis.start(i) + axis.extent(i) > axis.length for axis, i in axes)
