@@ -92,11 +92,13 @@ class CodecChain:
 
     def most_stored(self) -> int:
         """The most bytes of an encoded chunk that may be read."""
-        return self._allowed().most
+        known = self._seen[0]
+        return known.most if known.settings is config.snapshot else self._allowed().most
 
     def most_for_kernel(self) -> int:
         """:meth:`most_stored`, or -1 where a decoded chunk takes more memory than settings allow."""
-        allowed = self._allowed()
+        known = self._seen[0]
+        allowed = known if known.settings is config.snapshot else self._allowed()
         return allowed.most if allowed.fits else -1
 
     def check_stored(self, nbytes: int) -> None:

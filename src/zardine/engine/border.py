@@ -15,7 +15,7 @@ or makes it fail. Where any of that is not so, what lies beyond is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -64,25 +64,30 @@ def settle(source: ArraySource, changes: Iterable[Change | HeldChange]) -> dict[
     return settled
 
 
-def border_parts(source: ArraySource, plan: ChunkPlan) -> Iterator[ObjectPart]:
+def border_parts(source: ArraySource, plan: ChunkPlan) -> list[ObjectPart]:
     """Where a plan takes all that lies in the array of the last chunks of an axis, and these reach beyond it."""
     if isinstance(plan, PointPlan):
-        return iter(())
+        return []
     if isinstance(plan, BlockPlan):
-        return plan.parts() if plan.counts == plan.valid != plan.extents else iter(())
+        return [plan] if plan.counts == plan.valid != plan.extents else []
     axes = zip(source.layout.grids.objects, plan.axes, plan.groups, strict=True)
     cut = [
         number
         for number, (axis, planned, group) in enumerate(axes)
         if len(group.objects) and planned.covered[-1] and _is_cut(axis, int(group.objects[-1]))
     ]
-    return plan.last_parts(cut) if cut else iter(())
+    return list(plan.last_parts(cut)) if cut else []
 
 
 def chunks_in_array(change: Change | HeldChange) -> int:
     """How many (inner) chunks of the object hold elements of the array."""
     count = 1
-    grids = change.source.layout.grids
+    layout, grids = change.source.layout, change.source.layout.grids
+    if layout.blocks is not None:
+        sizes = zip(change.part.object, layout.blocks.shape, layout.blocks.per_object, grids.objects, strict=True)
+        for coordinate, size, ratio, axis in sizes:
+            count *= min(ratio, -(-axis.length // size) - coordinate * ratio)
+        return count
     for coordinate, objects, chunks in zip(change.part.object, grids.objects, grids.chunks, strict=True):
         start = objects.start(coordinate)
         stop = min(start + objects.extent(coordinate), objects.length)

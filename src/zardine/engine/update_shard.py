@@ -168,8 +168,9 @@ def _is_container(index: ShardIndex, layout: ShardLayout, file: EditableFile) ->
 
 def _is_empty(index: ShardIndex, new: Chunks) -> bool:
     """Whether no chunk is stored any more once the ``new`` ones have taken the places of old ones."""
-    if any(chunk is not None for chunk in new.values()):
-        return False
+    for chunk in new.values():
+        if chunk is not None:
+            return False
     stored = index.stored()
     stored[list(new)] = False
     return not stored.any()

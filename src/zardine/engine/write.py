@@ -56,7 +56,8 @@ def write_plan(
         layout = source.layout.shard(part.object)
         return Change(source, plan, part, source.key(part.object), layout, values, fields, threads)
 
-    settled = settle(source, map(change_of, border_parts(source, plan)))
+    at_border = border_parts(source, plan)
+    settled = settle(source, map(change_of, at_border)) if at_border else {}
 
     def write(part: ObjectPart) -> None:
         change = change_of(part)

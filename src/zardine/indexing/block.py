@@ -54,9 +54,11 @@ class BlockPlan:
 
     def kernel_axes(self) -> list[tuple[Any, ...]]:
         """The axes as plain tuples of arrays, in the form that the native kernel takes."""
-        numbers = zip(self.extents, self.first, self.counts, strict=True)
-        rows = np.array([(extent, first, count, 0) for extent, first, count in numbers], np.int64)
-        return [("s", row[0:1], row[1:2], row[2:3], row[3:4], 1) for row in rows]
+        table = np.array((self.extents, self.first, self.counts, (0,) * len(self.first)), np.int64).T
+        axes = []
+        for row in np.ascontiguousarray(table):
+            axes.append(("s", row[0:1], row[1:2], row[2:3], row[3:4], 1))
+        return axes
 
     def rows(self) -> Ints:
         """The row of the chunk in the plan of each axis: the only one."""

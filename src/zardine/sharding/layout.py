@@ -222,7 +222,7 @@ class ShardLayout:
         order = np.flatnonzero(lengths >= 0) if order is None else order[lengths[order] >= 0]
         sizes, is_new = lengths[order], is_new[order]
         ends = np.cumsum(sizes) + (self.index_size if self.index_at_start else 0)
-        index = empty_index(self.count)
+        index = ShardIndex(np.full(self.count, MISSING), np.full(self.count, MISSING))
         index.offsets[order], index.lengths[order] = ends - sizes, sizes
         encoded = self.encode_index(index)
         pieces: list[BytesLike | Span] = [encoded] if self.index_at_start else []

@@ -16,7 +16,6 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Generator
 from types import TracebackType
 from typing import Final, Self
 
@@ -73,18 +72,12 @@ class FileLock(KeyedLock):
                 self._unlock()
         super().__exit__(kind, error, trace)
 
-    @contextlib.contextmanager
-    def kept(self) -> Generator[Self, None, None]:
-        """Use the lock, which is held, for something within: as if it were locked once more."""
-        self._entry.depth += 1
-        try:
-            yield self
-        finally:
-            self._entry.depth -= 1
+    def moves_to(self, file: int, *, stays: bool = False) -> None:
+        """Say that the open ``file`` is about to take the name: an enclosing lock then holds it as well.
 
-    def moves_to(self, file: int) -> None:
-        """Say that the open ``file`` is about to take the name: an enclosing lock then holds it as well."""
-        if self._entry.depth > 1:
+        With ``stays``, this one does, which outlives that.
+        """
+        if stays or self._entry.depth > 1:
             self._lock(os.dup(file), os.fstat(file))
 
     def look(self) -> os.stat_result | None:

@@ -70,6 +70,8 @@ class LocalStore(Store):
     Directories that :meth:`erase` leaves empty are removed; a directory that is empty is a prefix without keys.
     """
 
+    gives_files = has_cheap_looks = edits_files = True
+
     def __init__(self, root: str | os.PathLike[str], *, read_only: bool = False, durable: bool = False) -> None:
         super().__init__(read_only=read_only)
         if os.open not in os.supports_dir_fd:
@@ -135,10 +137,6 @@ class LocalStore(Store):
     def cost(self) -> ReadCost:
         return NEAR
 
-    @property
-    def gives_files(self) -> bool:
-        return True
-
     def open_file(self, key: str) -> OpenFile | None:
         check_file_key(key)
         path = self._base.path_of(key)
@@ -171,10 +169,6 @@ class LocalStore(Store):
             return version_of(os.stat(self._base.path_of(key))) == version
         except OSError:
             return False
-
-    @property
-    def has_cheap_looks(self) -> bool:
-        return True
 
     # writeable
 
@@ -292,10 +286,6 @@ class LocalStore(Store):
 
     def wait_for_writers(self, prefix: str) -> bool:
         return wait_for_writers(self._base.path_of(check_prefix(prefix)[:-1]))
-
-    @property
-    def edits_files(self) -> bool:
-        return True
 
     @contextmanager
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
@@ -477,7 +467,10 @@ class LocalStore(Store):
             self._fill(file, pieces)
             status = None
             while status is None:
-                with FileLock(directory, name) if held is None else held.kept() as lock:
+                if held is not None:
+                    status = self._place(directory, temporary, file, name, key, condition, held, stays=True)
+                    continue
+                with FileLock(directory, name) as lock:
                     status = self._place(directory, temporary, file, name, key, condition, lock)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -512,6 +505,8 @@ class LocalStore(Store):
         key: str,
         condition: Condition | None,
         lock: FileLock,
+        *,
+        stays: bool = False,
     ) -> os.stat_result | None:
         """Give the finished temporary file its name; ``None`` if something was in the way that is gone now: again."""
         old = lock.status
@@ -521,7 +516,7 @@ class LocalStore(Store):
             raise IsADirectoryError(errno.EISDIR, "it is a prefix of other keys (a directory)")
         if old is not None and not stat.S_ISREG(old.st_mode):  # reads as missing, so conditions could never hold
             raise OSError(errno.EINVAL, "what lies there is neither a file nor a directory: remove it first")
-        lock.moves_to(file)
+        lock.moves_to(file, stays=stays)
         if old is not None:
             mode = stat.S_IMODE(old.st_mode)
             if mode != stat.S_IMODE(os.fstat(file).st_mode):
