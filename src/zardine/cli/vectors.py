@@ -242,11 +242,10 @@ def _convert(
 ) -> None:
     from zardine.cli.output import print_json
     from zardine.cli.progress import progress
-    from zardine.vectors import reshard
+    from zardine.vectors.sharding import convert_store
 
     with arguments(), missing(path), progress("Converting arrays", show=not (as_json or quiet)) as advance:
-        done = reshard(store_at(path, storage_options, "r+"), shape, progress=advance.report)
-    arrays, cells = (value for name, value in done.items() if name != "shard_shape")
+        arrays, cells = convert_store(store_at(path, storage_options, "r+"), shape, progress=advance.report)
     if as_json:
         print_json({"arrays": arrays, "cells": cells, "shard_shape": shape})
     elif not quiet:

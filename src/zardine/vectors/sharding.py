@@ -45,7 +45,7 @@ def shard_store(
     are not there, and :class:`~zardine.errors.CorruptionError` for a cell that is listed and not stored, or off the
     grid, before anything is changed.
     """
-    counts = _convert(path, shard_shape, arrays, progress)
+    counts = convert_store(path, shard_shape, arrays, progress)
     return {"arrays_sharded": counts[0], "chunks_packed": counts[1], "shard_shape": shard_shape}
 
 
@@ -56,7 +56,7 @@ def unshard_store(
 
     Everything else as in :func:`shard_store`.
     """
-    counts = _convert(path, None, arrays, progress)
+    counts = convert_store(path, None, arrays, progress)
     return {"arrays_unsharded": counts[0], "chunks_extracted": counts[1]}
 
 
@@ -91,9 +91,13 @@ def get_shard_info(path: StoreLike) -> dict[str, dict[str, Any]]:
 
 
 @alone
-def _convert(
-    path: StoreLike, shard_shape: Shards, arrays: Collection[str] | None, progress: Progress | None
+def convert_store(
+    path: StoreLike,
+    shard_shape: Shards,
+    arrays: Collection[str] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[int, int]:
+    """Give the arrays of a store other shards, or none (``None``); gives how many were converted, and their cells."""
     owner = VectorStore.open(path, writable=True)
     levels = [owner.level(number) for number in owner.level_numbers()]
     wanted = [shards_from(shard_shape, each.rank, lead=each.rank > owner.root.ndim) for each in levels]
