@@ -4,6 +4,7 @@ A command is one file here, whose function is decorated with ``click.command(cls
 :mod:`zardine.cli.options`, and one line in the table of :mod:`zardine.cli.commands`. The file imports NumPy and the
 rest of zardine within its functions, so that ``zardine --help`` stays fast. A command
 
+- takes shapes as :class:`~zardine.cli.options.ShapeType`, so that they are typed in one way everywhere;
 - prints to stdout by :mod:`zardine.cli.output` only: with ``--json`` one JSON document and nothing else;
 - raises what the library raises, and calls it ``with arguments():`` where what the user typed can be at fault
   (:mod:`zardine.cli.errors` prints the error and chooses the exit code);
