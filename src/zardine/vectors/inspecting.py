@@ -66,7 +66,7 @@ class FragmentTable:
 
 
 def describe_store(path: StoreLike) -> dict[str, Any]:
-    """The facts of a store and of each level, for people and programs; reads documents only.
+    """Return the facts of a store and of each level, for people and programs; reads documents only.
 
     ``geometry_types``, ``crs``, ``axes``, ``bounds``, ``chunk_shape``, ``bin_shape``, ``format_version``, and
     ``levels``: of each ``level``, ``vertex_count``, ``chunk_shape``, ``grid_shape``, ``chunks`` (with vertices),
@@ -117,7 +117,7 @@ def _facts_of(level: Level) -> dict[str, Any]:
 
 
 def read_objects(path: StoreLike, *, level: int = 0) -> ObjectTable:
-    """The ids and attributes of all objects of a level; none where it has none."""
+    """Read the ids and attributes of all objects of a level; none where it has none."""
     return read_steadily(path, level, _objects)
 
 
@@ -145,7 +145,7 @@ def _present(table: Array | None, values: npt.NDArray[Any]) -> npt.NDArray[np.bo
 
 
 def read_groups(path: StoreLike, *, level: int = 0) -> GroupTable:
-    """The members and attributes of all groups of a level; none where it has none."""
+    """Read the members and attributes of all groups of a level; none where it has none."""
     groups = read_steadily(path, level, load_groups)
     if groups is None:
         return GroupTable(())
@@ -153,7 +153,7 @@ def read_groups(path: StoreLike, *, level: int = 0) -> GroupTable:
 
 
 def read_fragments(path: StoreLike, *, level: int = 0) -> FragmentTable:
-    """The chunks and attributes of all fragments of a level."""
+    """Read the chunks and attributes of all fragments of a level."""
     content = read_steadily(path, level, lambda opened: load_cells(opened, fragment_attributes=ALL))
     chunks = np.repeat(content.keys, np.diff(content.fragments.before), axis=0)
     values = {name: column.decoded() for name, column in content.fragment_attributes.items()}
@@ -161,7 +161,7 @@ def read_fragments(path: StoreLike, *, level: int = 0) -> FragmentTable:
 
 
 def read_cross_level_links(path: StoreLike, level: int, delta: int = 1) -> npt.NDArray[np.int64]:
-    """Links from ``level`` to ``level + delta``: ``(M, 2)`` rows of vertices on the one and on the other.
+    """Read the links from ``level`` to ``level + delta``: ``(M, 2)`` rows of vertices on the one and on the other.
 
     Rows count the vertices in the order in which :func:`read_points` gives a whole level. Raises
     :class:`~zardine.errors.SelectionError` where there are no such levels or links.

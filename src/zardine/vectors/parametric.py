@@ -131,7 +131,10 @@ def _metadata(shape: Sequence[int], dtype: Any, about: Mapping[str, Any], fill_v
 
 
 def read_parametric_objects(path: StoreLike) -> list[ParametricObject]:
-    """The parametric objects of a store, none where it has none. Raises :class:`~zardine.errors.CorruptionError`."""
+    """Read the parametric objects of a store: none where it has none.
+
+    Raises :class:`~zardine.errors.CorruptionError` for damaged ones.
+    """
     owner = VectorStore.open(path)
     place = child(owner.path, "parametric")
     for wait in (*WAITS, None):

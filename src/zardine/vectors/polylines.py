@@ -191,7 +191,7 @@ class LineQuestions(QueryOptions, total=False):
 
 
 def read_lines(path: StoreLike, **options: Unpack[LineQuestions]) -> npt.NDArray[Any]:
-    """The endpoints of straight lines, ``(N, 2, D)``. ``options`` as in :func:`read_polylines`."""
+    """Read the endpoints of straight lines, ``(N, 2, D)``. ``options`` as in :func:`read_polylines`."""
     found = read_polylines(path, **options)
     lengths = np.diff(found.starts)
     if (lengths != 2).any():

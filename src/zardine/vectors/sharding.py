@@ -70,12 +70,12 @@ def reshard(
 
 
 def is_sharded(path: StoreLike) -> bool:
-    """Whether any array of the store is sharded."""
+    """Tell whether any array of the store is sharded."""
     return any(info["shard_shape"] is not None for info in get_shard_info(path).values())
 
 
 def get_shard_info(path: StoreLike) -> dict[str, dict[str, Any]]:
-    """For each array of cells, by its path: ``shard_shape``, ``grid_shape``, ``chunks`` and ``compressors``."""
+    """Tell of each array of cells, by its path: ``shard_shape``, ``grid_shape``, ``chunks`` and ``compressors``."""
     owner = VectorStore.open(path)
     found: dict[str, dict[str, Any]] = {}
     for number in owner.finished_levels():

@@ -120,7 +120,7 @@ def checked_ids(ids: Any, count: int | None, what: str) -> Ints:
 
 
 def checked_links(links: Any, what: str, least: int) -> Ints:
-    """Edges ``(E, 2)``, or faces of ``least`` 3 corners or more. Raises :class:`~zardine.errors.DataError`."""
+    """Check edges ``(E, 2)``, or faces of ``least`` 3 corners or more. Raises :class:`~zardine.errors.DataError`."""
     array = plain_array(links, what)
     if array.size == 0 and array.ndim < 2:
         array = np.zeros((0, least), np.int64)
@@ -134,7 +134,7 @@ def checked_links(links: Any, what: str, least: int) -> Ints:
 
 
 def one_of(attributes: Any, same: Any, name: str) -> Any:
-    """The attributes of links, which may be given by either of two names. Raises :class:`DataError` for both."""
+    """Return the attributes of links, which may be given by either of two names. Raises :class:`DataError` for both."""
     if attributes is not None and same is not None:
         raise DataError(f"link_attributes and {name} are the same: give one of them")
     return same if attributes is None else attributes

@@ -82,7 +82,7 @@ def group(attributes: Mapping[str, Any] | None = None) -> GroupMetadata:
 
 
 def grid_of(content: Content, bounds: tuple[Sequence[float], Sequence[float]], shape: Any, layout: Layout) -> Grid:
-    """The grid that holds ``bounds`` and every cell of ``content``; ``shape`` is that of chunks."""
+    """Return the grid that holds ``bounds`` and every cell of ``content``; ``shape`` is that of chunks."""
     origin, extent = grid_for(bounds[0], bounds[1], shape)
     low, high = np.asarray(origin), np.asarray(origin) + extent
     if len(content.keys):
@@ -92,7 +92,7 @@ def grid_of(content: Content, bounds: tuple[Sequence[float], Sequence[float]], s
 
 
 def level_attributes(content: Content, level: int, nodes: Sequence[Node], **more: Unpack[LevelBlock]) -> dict[str, Any]:
-    """The attributes of the group of a level that is made of ``nodes``."""
+    """Return the attributes of the group of a level that is made of ``nodes``."""
     paths = {node.path for node in nodes}
     present = [name for name in FAMILIES if name in paths]
     tiles = True if content.fragments.tile and len(content.positions) else None

@@ -115,7 +115,7 @@ def depth_first(parents: Ints, row: Ints) -> Ints:
 
 
 def parents_of(content: Content, links: Links | None) -> Ints:
-    """For each row its parent, -1 for none: the row before it in its fragment, unless a link says another."""
+    """Return for each row its parent, -1 for none: the row before it in its fragment, unless a link says another."""
     parents = np.full(len(content.positions), -1, np.int64)
     rows, starts = content.fragments.rows, content.fragments.starts
     if len(rows):

@@ -90,7 +90,7 @@ def _is_part(path: str) -> bool:
 
 
 def cell_arrays(level: Level, below: str = "") -> Iterator[tuple[str, CellArray]]:
-    """Every array of a level with one cell for each chunk, by its path below the level."""
+    """Go through every array of a level with one cell for each chunk, by its path below the level."""
     for name in level.names(below):
         relative = f"{below}/{name}" if below else name
         if relative in _NO_CELLS:
@@ -103,6 +103,6 @@ def cell_arrays(level: Level, below: str = "") -> Iterator[tuple[str, CellArray]
 
 
 def has_cells(relative: str, node: ArrayMetadata) -> bool:
-    """Whether an array below a level is one with a cell for each chunk, and not one of somebody's own."""
+    """Tell whether an array below a level is one with a cell for each chunk, and not one of somebody's own."""
     ours = relative.split("/")[0] in _FAMILIES or "zv_array" in node.attributes or NONEMPTY in node.attributes
     return ours and node.data_type.name in ("bytes", "variable_length_bytes")
