@@ -178,7 +178,7 @@ FAULTS = (
     # caches
     Fault(
         "indexes are remembered where nobody can tell whether they still count",
-        "engine/index_cache.py",
+        "engine/locate.py",
         "if entry.version is not None:",
         "if True:",
         "engine/test_indexes_that_are_remembered.py",
@@ -207,35 +207,35 @@ FAULTS = (
     # shards
     Fault(
         "bytes that chunks share are written over",
-        "engine/file_edit.py",
+        "engine/update_shard.py",
         "    alone[:-1] &= ~shared\n    alone[1:] &= ~shared\n",
         "",
         "engine/test_strategies.py",
     ),
     Fault(
         "bytes that a later chunk shares are written over",
-        "engine/file_edit.py",
+        "engine/update_shard.py",
         "    alone[:-1] &= ~shared\n",
         "",
         "engine/test_strategies.py",
     ),
     Fault(
         "bytes that an earlier chunk shares are written over",
-        "engine/file_edit.py",
+        "engine/update_shard.py",
         "    alone[1:] &= ~shared\n",
         "",
         "engine/test_strategies.py",
     ),
     Fault(
         "bytes that a chunk before the one before shares are written over",
-        "engine/file_edit.py",
+        "engine/update_shard.py",
         "np.maximum.accumulate(offsets + lengths) if len(order) else offsets",
         "offsets + lengths",
         "engine/test_strategies.py",
     ),
     Fault(
         "shards of which chunks become empty keep all of their bytes",
-        "engine/file_edit.py",
+        "engine/update_shard.py",
         "bool(edit.appended or edit.moved)",
         "bool(edit.appended)",
         "engine/test_strategies.py",

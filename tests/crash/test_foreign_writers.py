@@ -23,7 +23,7 @@ from crash.foreign import Foreign
 from crash.killing import watch_calls
 from crash.scenarios import LOCATIONS, STRATEGIES, Box, Values
 from zardine.engine import update_shard
-from zardine.engine.index_cache import INDEXES
+from zardine.engine.locate import INDEXES
 
 SHAPE = (16, 16)
 OURS: Box = (slice(4), slice(4))

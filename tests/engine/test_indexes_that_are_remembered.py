@@ -10,8 +10,7 @@ import pytest
 import zardine
 from zardine.buffers import BytesLike
 from zardine.engine import locate
-from zardine.engine.index_cache import IndexCache, KnownIndex
-from zardine.engine.locate import join_ranges
+from zardine.engine.locate import IndexCache, KnownIndex, join_ranges
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.storage import LocalStore, MemoryStore

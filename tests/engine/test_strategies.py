@@ -15,7 +15,7 @@ import zarr
 
 import zardine
 from crash.torn import killed_states, put_state
-from zardine.engine.file_edit import plan_edit
+from zardine.engine.update_shard import plan_edit
 from zardine.errors import ShardIndexError, TornShardWarning, UnsupportedError
 from zardine.sharding.index import ShardIndex, encode_index
 from zardine.sharding.order import chunk_ranks

@@ -29,8 +29,7 @@ from zardine.settings import thread_count
 from zardine.stores.base import Version
 
 if TYPE_CHECKING:
-    from zardine.engine.change import Change
-    from zardine.engine.held_change import HeldChange
+    from zardine.engine.change import Change, HeldChange
 
 
 @dataclass(frozen=True, slots=True)

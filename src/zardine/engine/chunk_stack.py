@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -13,7 +14,6 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.engine.layout import ArrayLayout
-from zardine.engine.old_chunks import StoredRows
 from zardine.errors import EncodeError
 from zardine.limits import CHUNK, limit_of
 from zardine.settings import thread_count
@@ -23,6 +23,26 @@ _STACK_BYTES = 2**22
 """Decoded bytes that are looked at together."""
 _SMALL = 2**14
 """Bytes of a chunk below which decoding it takes no longer than looking at its checksum from Python."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredRows:
+    """Where chunks are in ``source``, an open file or bytes. ``table`` holds rows of 0, offset and length in bytes.
+
+    The length is :data:`~zardine.sharding.index.MISSING` of chunks that are not stored, or not needed.
+    """
+
+    source: int | BytesLike
+    table: npt.NDArray[np.int64]
+
+    def chunk(self, i: int) -> BytesLike | None:
+        """The stored bytes of chunk ``i``; ``None`` if there are none."""
+        _, offset, length = self.table[i].tolist()
+        if length == MISSING:
+            return None
+        if isinstance(self.source, int):
+            return os.pread(self.source, length, offset)
+        return memoryview(self.source)[offset : offset + length]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

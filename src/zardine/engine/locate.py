@@ -8,7 +8,7 @@ whole of it is read in one request. A writer takes :func:`index_to_edit` for a s
 
 An index is decoded and checked against its shard in two functions: :func:`read_index`, by requests to a store, and
 :func:`index_in_file`, in an open file. What was checked is remembered with the version of the shard
-(:mod:`zardine.engine.index_cache`). Whether the last write of a shard was cut off is known from the record that its
+(:data:`INDEXES`). Whether the last write of a shard was cut off is known from the record that its
 writer left (:func:`recorded_index`), never from what bytes look like.
 """
 
@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.cache import Cache
 from zardine.codecs.chain import CodecChain
-from zardine.engine.index_cache import INDEXES, KnownIndex
 from zardine.engine.source import ArraySource
 from zardine.errors import (
     ConditionFailedError,
@@ -45,6 +45,79 @@ from zardine.stores.base import ByteRange, EditableFile, OpenFile, Store, Versio
 from zardine.stores.local.edit_record import checksum
 
 Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+# indexes that were seen lately
+
+
+_OVERHEAD = 512
+"""Bytes counted for an entry beside its arrays."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownIndex:
+    """The index of one version of a shard, which was checked: offsets and lengths in bytes."""
+
+    offsets: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    version: Version | None
+    checksum: int | None = None
+    """Of its stored bytes, as :mod:`zardine.stores.local.edit_record` has it; who has edited the shard knows it."""
+
+    @classmethod
+    def of(cls, index: ShardIndex, version: Version | None, checksum: int | None = None) -> KnownIndex:
+        """Return an index as it is remembered."""
+        return cls(index.offsets, index.lengths, version, checksum)
+
+    @property
+    def index(self) -> ShardIndex:
+        """The index alone."""
+        return ShardIndex(self.offsets, self.lengths)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken."""
+        return self.offsets.nbytes + self.lengths.nbytes + _OVERHEAD
+
+
+class IndexCache:
+    """Indexes of shards seen lately, of ``cache.shard_index_bytes`` at most, by space and key.
+
+    An entry is used only together with the version of the object that it came from: a read of chunks that finds another
+    version throws the entry away and starts anew. Shards of stores without versions are not remembered.
+    """
+
+    def __init__(self) -> None:
+        self._kept: Cache[tuple[int, str], KnownIndex] = Cache(0)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the entries kept now."""
+        return self._kept.nbytes
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._kept.clear()
+
+    def get(self, space: int, key: str) -> KnownIndex | None:
+        """Return the entry of ``key``, or ``None``."""
+        return self._kept.get((space, key))
+
+    def put(self, space: int, key: str, entry: KnownIndex) -> None:
+        """Remember an entry, if it has a version and fits."""
+        if entry.version is not None:
+            self._kept.limit = int(config["cache.shard_index_bytes"] or 0)
+            self._kept.put((space, key), entry, entry.nbytes)
+
+    def drop(self, space: int, key: str) -> None:
+        """Forget the entry of ``key``."""
+        self._kept.drop((space, key))
+
+
+INDEXES = IndexCache()
+
+
+# where chunks are
 
 _MOSTLY = 0.5
 """The share of its inner chunks from which on a shard is mostly wanted."""
@@ -539,8 +612,11 @@ def check_carried(
 
 
 __all__ = [
+    "INDEXES",
     "FoundChunks",
+    "IndexCache",
     "JoinedRanges",
+    "KnownIndex",
     "StoredIndex",
     "WholeShard",
     "check_carried",

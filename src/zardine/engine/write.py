@@ -16,11 +16,9 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.border import Settled, border_parts, chunks_in_array, settle
-from zardine.engine.change import Change
+from zardine.engine.change import Change, HeldChange, HeldPart, whole_chunk
 from zardine.engine.freshness import Writing, check_fresh
-from zardine.engine.held_change import HeldChange, HeldPart
-from zardine.engine.index_cache import INDEXES
-from zardine.engine.old_chunks import whole_chunk
+from zardine.engine.locate import INDEXES
 from zardine.engine.read import row_batches
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.source import ArraySource
