@@ -306,7 +306,7 @@ FAULTS = (
     Fault(
         "a block of a chunk without checksum is read while it is written over",
         "engine/read_block.py",
-        "(layout.is_checked or file.is_settled())",
+        "(layout.is_checked or file.is_unedited())",
         "True",
         "engine/test_strategies.py",
     ),

@@ -43,7 +43,7 @@ PARTS: dict[str, tuple[str, str]] = {
         "test_resize_and_append.py test_consolidated_handles.py",
     ),
     "caches": (
-        "cache.py engine/locate.py engine/locate.py engine/chunk_cache.py engine/source.py indexing/plan.py "
+        "cache.py engine/locate.py engine/locate.py engine/chunk_cache.py engine/handle.py indexing/plan.py "
         "**/cached.py **/cache_entries.py stores/open_files.py **/seen_documents.py",
         "test_cache.py engine indexing stores/test_cached*.py metadata/test_seen*.py test_resize_and_append.py "
         "test_hierarchy.py",

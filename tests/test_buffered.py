@@ -65,7 +65,7 @@ def test_reads_inside_see_what_waits(tmp_path_factory: Any, data: Any, sharded: 
 
 
 def _waits(array: zardine.Array, element: tuple[int, int]) -> bool:
-    buffer = array._source.buffer
+    buffer = array._handle.buffer
     assert buffer is not None
     chunk = (element[0] // 2, element[1] // 2)
     for held in buffer.objects.values():

@@ -258,4 +258,4 @@ def test_a_strategy_that_the_store_has_not_is_refused_before_anything_waits() ->
     )
     with pytest.raises(UnsupportedError), array.buffered():
         pass
-    assert array._source.buffer is None
+    assert array._handle.buffer is None

@@ -49,12 +49,12 @@ def source(request: Any) -> zardine.Array:
 
 
 def inner(array: zardine.Array) -> Any:
-    return array._source.layout.sharding.chunk_shape if array.shards else array.chunks
+    return array._handle.layout.sharding.chunk_shape if array.shards else array.chunks
 
 
 def check_chunks(source: zardine.Array, made: zardine.Array, version: int) -> None:
     assert made.metadata.zarr_format == version
-    if source._source.layout.object_shape is None:
+    if source._handle.layout.object_shape is None:
         return
     assert inner(made) == inner(source)
     assert made.shards == (source.shards if version == 3 else None)

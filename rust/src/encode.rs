@@ -39,7 +39,7 @@ pub struct Encode<'a> {
 #[derive(Clone, Copy)]
 pub struct How {
     /// Whether chunks full of the fill value are encoded as well.
-    pub keep_fill: bool,
+    pub write_empty: bool,
     pub threads: usize,
     /// Bytes in front of the chunks: where their offsets begin.
     pub head: usize,
@@ -235,7 +235,7 @@ impl<'a> Encode<'a> {
         let Space { content, old, geometry, transfer, .. } = space;
         let whole = self.plan(job, geometry, transfer)?;
         let nbytes = geometry.nbytes;
-        if !self.how.keep_fill && self.begins_with_fill(transfer) {
+        if !self.how.write_empty && self.begins_with_fill(transfer) {
             let empty = match self.in_place(transfer, nbytes) {
                 Some(elements) => self.pipeline.fill().is_all_of_shared(elements),
                 None => {
@@ -261,7 +261,7 @@ impl<'a> Encode<'a> {
         // always a copy: compressors look at their input more than once, and `values` may change in between
         let mut span = Span::over(content.take(steps.with_inner_sums(nbytes))?);
         self.gather(job, transfer, whole, nbytes, &mut span, old)?;
-        if !self.how.keep_fill && self.pipeline.fill().is_all_of(span.written()) {
+        if !self.how.write_empty && self.pipeline.fill().is_all_of(span.written()) {
             return Ok(Chunk::Empty);
         }
         self.pipeline.encode_elements(span.written());
@@ -374,7 +374,7 @@ mod tests {
                 step: 1,
             };
             let axes = [AxisRows::strided(&arrays, 0..2, 2).unwrap()];
-            let how = How { keep_fill: false, threads: 2, head: 100 };
+            let how = How { write_empty: false, threads: 2, head: 100 };
             let call = Encode::new(&pipeline, &sources, &values, &jobs, &axes, how).unwrap();
             let (encoded, failures) = call.run().unwrap();
             let mut target = vec![MaybeUninit::new(0xab); encoded.nbytes];
@@ -397,7 +397,7 @@ mod tests {
         let content = [9; 4];
         // SAFETY: four bytes are there.
         let values = unsafe { StridedMemory::new(content.as_ptr(), vec![4], vec![1], 1) }.unwrap();
-        let how = How { keep_fill: false, threads: 1, head: 0 };
+        let how = How { write_empty: false, threads: 1, head: 0 };
         let jobs = JobTable::new(vec![0], 0, 1).unwrap();
         for (axes, right) in [
             (vec![AxisRows::block(4, 0, 4).unwrap()], true),

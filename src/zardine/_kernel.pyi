@@ -100,7 +100,7 @@ class Pipeline:
         jobs: Buffer,
         axes: Sequence[tuple[Any, ...]],
         *,
-        keep_fill: bool,
+        write_empty: bool,
         head: int,
         tail: int,
         threads: int,
@@ -112,8 +112,9 @@ class Pipeline:
         does not name are the fill value; or, with ``sources``, what they are in the stored chunk: ``jobs`` then has
         the columns of :meth:`decode`, and a chunk that cannot be decoded is a failure. Returns ``head`` zero bytes,
         the encoded chunks in the order of jobs and ``tail`` zero bytes in one buffer; the offset in it and the length
-        of each chunk as native uint64 (both ``2**64 - 1`` for chunks that failed and, unless ``keep_fill``, those that
-        are bitwise full of the fill value); and the failures. Zeros are where a chunk failed after its place was given.
+        of each chunk as native uint64 (both ``2**64 - 1`` for chunks that failed and, unless ``write_empty``, those
+        that are bitwise full of the fill value); and the failures. Zeros are where a chunk failed after its place was
+        given.
         """
 
 def crc32c(data: Buffer, value: int = 0) -> int:

@@ -268,7 +268,7 @@ def index_survives(specimen: Specimen, damage: Damage) -> bool:
 def layout_of(specimen: Specimen) -> Any:
     """How the shard is laid out; ``None`` if it is a chunk."""
     array = zardine.open_array(specimen.store(), path="a", mode="r")
-    return array._source.layout.shard((0, 0))
+    return array._handle.layout.shard((0, 0))
 
 
 def index_at_start(specimen: Specimen) -> bool:

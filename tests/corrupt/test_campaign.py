@@ -68,7 +68,7 @@ def index_damages(entries: bytes, rng: np.random.Generator) -> Iterator[bytes]:
 def test_whatever_happens_to_the_index_no_chunk_is_taken_for_another(name: str, full: bool) -> None:
     specimen = list(specimens(name))[full]
     array = zardine.open_array(specimen.store(), path="a", mode="r")
-    layout = array._source.layout.shard((0, 0))
+    layout = array._handle.layout.shard((0, 0))
     assert layout is not None
     start, size = layout.index_bytes(len(specimen.data))
     data, index = specimen.data, specimen.data[start : start + size]

@@ -139,7 +139,7 @@ def use(document: bytes) -> str:
         assert again.metadata == node.metadata
         found = node[...]
         assert found.shape == node.shape
-        if prod(max((size for size, _ in axis.runs), default=1) for axis in node._source.layout.grids.objects) <= 2**16:
+        if prod(max((size for size, _ in axis.runs), default=1) for axis in node._handle.layout.grids.storage) <= 2**16:
             node[...] = found
             assert node[...].tolist() == found.tolist() or found.tobytes() == node[...].tobytes()
     except ZardineError as error:

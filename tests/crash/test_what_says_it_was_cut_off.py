@@ -382,7 +382,7 @@ def test_a_shard_that_is_cut_where_one_in_it_ends(kind: str, location: str, tmp_
     values = array[...]
     keep = array.store
     good = bytes(keep.get("c/0/0") or b"")
-    layout = array._source.layout.uniform_shard
+    layout = array._handle.layout.uniform_shard
     assert layout is not None
     index = layout.index_of(good)
     ends = index.offsets[index.stored()] + index.lengths[index.stored()]
@@ -433,8 +433,8 @@ def test_a_nested_shard_whose_index_points_outside(tmp_path: Path) -> None:
     outer = ShardingCodec(chunk_shape=(8,), codecs=(inner,))
     array = zardine.create_array(tmp_path, shape=(16,), chunks=(16,), dtype="u8", compressors=None, serializer=outer)
     array[...] = np.arange(1, 17)
-    layout = array._source.layout.uniform_shard
-    chain = array._source.layout.chain((8,))
+    layout = array._handle.layout.uniform_shard
+    chain = array._handle.layout.chain((8,))
     assert layout is not None
     data = bytearray(chain.encode(np.arange(1, 9, dtype="u8")))
     inside = nested_sharding(chain)

@@ -350,7 +350,7 @@ def test_damage_is_not_told_of_another_layout() -> None:
     handle = zardine.open_array(Far(inner), mode="r+")
     assert handle[0, 0] == 0
     other_shards(inner)
-    handle._source.watch.note(None)  # as if it had just been looked at
+    handle._handle.watch.note(None)  # as if it had just been looked at
     with pytest.raises(ArrayChangedError):
         handle[...]
 

@@ -138,7 +138,7 @@ def test_joined_ranges_hold_what_was_asked_for(seed: int) -> None:
 
 def test_a_chunk_that_overlaps_one_before_the_one_before() -> None:
     array = zardine.create_array(None, shape=(6,), chunks=(2,), shards=(6,), dtype="i4")
-    layout = array._source.layout.uniform_shard
+    layout = array._handle.layout.uniform_shard
     index = ShardIndex(np.array([0, 10, 50]), np.array([100, 5, 5]))
     size = 100 + layout.index_size
     found = [(each.kind, each.row) for each in check_entries(index, layout, size) if each.kind == "overlap"]

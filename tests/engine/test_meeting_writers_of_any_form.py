@@ -77,7 +77,7 @@ def test_compact_while_a_shard_is_written(kind: str, tmp_path: Path) -> None:
     )
     array[...] = np.arange(1, 9)
     shard = bytes(store.get("c/0"))
-    index_size = array._source.layout.uniform_shard.index_size
+    index_size = array._handle.layout.uniform_shard.index_size
     store.set("c/0", shard[:-index_size] + b"unused" + shard[-index_size:])
     twin = zardine.open_array(make(kind, tmp_path / "a") if kind == "files" else MemoryStore(store._backing.values))
 

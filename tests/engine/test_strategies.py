@@ -40,7 +40,7 @@ def shard(path: Path) -> Path:
 
 
 def index(array: zardine.Array) -> Any:
-    layout = array._source.layout.uniform_shard
+    layout = array._handle.layout.uniform_shard
     assert layout is not None
     return layout.index_of(bytes(array.store.get("c/0/0") or b""))
 
@@ -111,7 +111,7 @@ def test_unused_space_is_bounded_where_chunks_become_empty(strategy: str, locati
 def test_bytes_that_chunks_share_are_not_written_over(location: str, tmp_path: Path) -> None:
     """Other programs store equal chunks once."""
     array = made(tmp_path, "in_place", location)
-    layout = array._source.layout.uniform_shard
+    layout = array._handle.layout.uniform_shard
     assert layout is not None
     data = bytearray(shard(tmp_path).read_bytes())
     found = index(array)

@@ -34,8 +34,8 @@ def sharded(shape: tuple[int, ...], shards: tuple[int, ...], chunks: tuple[int, 
 @pytest.mark.parametrize("selection", [(...,), (slice(3, None, 2),), ([5, 900, 3], slice(7, 300))])
 def test_batches_hold_every_chunk_once_and_keep_to_the_window(selection: Any) -> None:
     array = sharded((1024, 1024), (1024, 512), (64, 64))
-    plan = make_plan(parse_any(selection, array.shape), array._source.layout.grids)
-    found = list(batches(array._source, plan.parts(), 3))
+    plan = make_plan(parse_any(selection, array.shape), array._handle.layout.grids)
+    found = list(batches(array._handle, plan.parts(), 3))
     chunks = [part.chunk(i) for batch in found for part in batch for i in range(part.count)]
     wanted = [part.chunk(i) for part in plan.parts() for i in range(part.count)]
     assert sorted(chunks) == sorted(wanted)

@@ -135,7 +135,7 @@ def size_of(array: Any, region: tuple[slice, ...]) -> int:
 def largest_chunk(array: Any) -> int:
     """Elements of the largest stored object."""
     size = max(array.dtype.itemsize // 16, 1)
-    for axis in array._source.layout.grids.objects:
+    for axis in array._handle.layout.grids.storage:
         size *= max((run[0] for run in axis.runs), default=1)
     return size
 

@@ -84,7 +84,7 @@ def measure(name: str, chunk: int, values: np.ndarray) -> str:
         for number, shard in enumerate(product(range(SIDE // SHARD), repeat=3)):
             rows = np.array(list(product(*(range(s * per_shard, (s + 1) * per_shard) for s in shard))), np.int64)
             data, *places, failures = pipeline.encode(
-                values.view("V2"), rows, axes, keep_fill=True, head=0, tail=0, threads=2
+                values.view("V2"), rows, axes, write_empty=True, head=0, tail=0, threads=2
             )
             assert not failures
             offsets, lengths = (np.frombuffer(each, np.int64) for each in places)
@@ -110,7 +110,7 @@ def measure(name: str, chunk: int, values: np.ndarray) -> str:
         alone = best(lambda: [decompress(each, space) for each in stored], 3, time.process_time)
 
     def encode() -> None:
-        pipeline.encode(values.view("V2"), rows, axes, keep_fill=False, head=0, tail=0, threads=2)
+        pipeline.encode(values.view("V2"), rows, axes, write_empty=False, head=0, tail=0, threads=2)
 
     write, write_processor = best(encode, 3), best(encode, 3, time.process_time)
     return (

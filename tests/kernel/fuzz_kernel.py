@@ -195,7 +195,7 @@ class Fuzz:
             opaque(np.full((BATCH, 1), 77, "<u2")),
             jobs,
             [whole_axis(1, BATCH), ("s", *row, 1)],
-            keep_fill=True,
+            write_empty=True,
             head=0,
             tail=0,
             threads=2,

@@ -105,7 +105,7 @@ def test_encode_like_numpy(seed: int, tmp_path: Path) -> None:
         values = any_output(rng, shape, fmt.dtype)
         values[...] = smooth(rng, shape, fmt.dtype)
         values[tuple(slice(0, n // 2) for n in shape)] = fmt.fill_array
-    keep_fill = bool(rng.random() < 0.3)
+    write_empty = bool(rng.random() < 0.3)
     jobs = list(product(*(range(len(axis.chunks)) for axis in axes)))
     shapes = [tuple(axis.chunk_extent(row) for axis, row in zip(axes, rows, strict=True)) for rows in jobs]
     old = [smooth(rng, shape, fmt.dtype) if rng.random() < 0.7 else None for shape in shapes]
@@ -127,7 +127,7 @@ def test_encode_like_numpy(seed: int, tmp_path: Path) -> None:
         opaque(values),
         rows_of_jobs,
         [axis.argument for axis in axes],
-        keep_fill=keep_fill,
+        write_empty=write_empty,
         head=head,
         tail=tail,
         threads=int(rng.integers(1, 4)),
@@ -143,7 +143,7 @@ def test_encode_like_numpy(seed: int, tmp_path: Path) -> None:
         chunk[np.ix_(*(axis.inner[row] for axis, row in zip(axes, rows, strict=True)))] = values[
             np.ix_(*(axis.outer[row] for axis, row in zip(axes, rows, strict=True)))
         ]
-        if not keep_fill and chunk.tobytes() == fmt.fill_array.tobytes() * chunk.size:
+        if not write_empty and chunk.tobytes() == fmt.fill_array.tobytes() * chunk.size:
             assert offset == length == EMPTY
             continue
         assert offset == end
@@ -216,7 +216,7 @@ def test_every_codec_reads_the_other_and_refuses_truncation(steps: list[Any]) ->
         assert len(_decode_one(fmt, b"", extent)[0]) == 1
         assert len(_decode_one(fmt, encoded, extent + 1)[0]) == 1
         data, _, _, failures = fmt.pipeline().encode(
-            opaque(chunk), np.zeros((1, 1), np.int64), [whole_axis(extent)], keep_fill=True, head=0, tail=0, threads=1
+            opaque(chunk), np.zeros((1, 1), np.int64), [whole_axis(extent)], write_empty=True, head=0, tail=0, threads=1
         )
         assert failures == []
         assert decode_bytes(steps, bytes(data), chunk.nbytes) == chunk.tobytes()
@@ -226,7 +226,7 @@ def test_snappy_round_trip() -> None:
     fmt = Format("<u2", (0,), [("blosc", "snappy", 5, 1, 2, 0)])
     chunk = np.arange(700_001, dtype="<u2") // 500
     data, _, _, failures = fmt.pipeline().encode(
-        opaque(chunk), np.zeros((1, 1), np.int64), [whole_axis(700_001)], keep_fill=True, head=0, tail=0, threads=1
+        opaque(chunk), np.zeros((1, 1), np.int64), [whole_axis(700_001)], write_empty=True, head=0, tail=0, threads=1
     )
     assert failures == []
     assert len(data) < chunk.nbytes / 2
@@ -314,7 +314,7 @@ def test_fill_is_compared_bit_by_bit() -> None:
             values[35] = other
             jobs = np.arange(4, dtype=np.int64).reshape(4, 1)
             _, offsets, _, _ = fmt.pipeline().encode(
-                opaque(values), jobs, [whole_axis(10, 4)], keep_fill=False, head=0, tail=0, threads=1
+                opaque(values), jobs, [whole_axis(10, 4)], write_empty=False, head=0, tail=0, threads=1
             )
             assert [offset == EMPTY for offset in np.frombuffer(offsets, np.uint64)] == [True, True, True, False]
 
@@ -439,7 +439,7 @@ def test_threads_of_python_share_a_pipeline_and_forks_work() -> None:
 
     def round_trip(_: int) -> bool:
         data, offsets, lengths, failures = pipeline.encode(
-            opaque(values), rows, axes, keep_fill=True, head=0, tail=0, threads=4
+            opaque(values), rows, axes, write_empty=True, head=0, tail=0, threads=4
         )
         jobs = np.column_stack(
             (np.zeros(256, np.int64), np.frombuffer(offsets, np.int64), np.frombuffer(lengths, np.int64), rows)

@@ -184,8 +184,8 @@ def test_points_that_are_their_own_output() -> None:
 
 
 @pytest.mark.parametrize("steps", [[CRC], [ZSTD, CRC]])
-@pytest.mark.parametrize("keep_fill", [False, True])
-def test_chunks_that_cannot_be_encoded_leave_zeros(steps: list[Step], keep_fill: bool) -> None:
+@pytest.mark.parametrize("write_empty", [False, True])
+def test_chunks_that_cannot_be_encoded_leave_zeros(steps: list[Step], write_empty: bool) -> None:
     """A damaged chunk that is changed in part fails, raw ones when their place in the result is given already."""
     pipeline = pipeline_of(1, 1, steps)
     size, count = 70_000, 8
@@ -199,7 +199,7 @@ def test_chunks_that_cannot_be_encoded_leave_zeros(steps: list[Step], keep_fill:
         dirt = [bytearray(b"\xab" * (size * n + 100)) for n in range(1, 12)]
         del dirt
         data, offsets, lengths, failed = pipeline.encode(
-            values, jobs, [axis], keep_fill=keep_fill, head=64, tail=64, threads=2, sources=sources
+            values, jobs, [axis], write_empty=write_empty, head=64, tail=64, threads=2, sources=sources
         )
         assert [job for job, _ in failed] == [1, 3, 5, 7]
         offsets, lengths = np.frombuffer(offsets, np.uint64), np.frombuffer(lengths, np.uint64)
@@ -218,7 +218,7 @@ def test_sources_and_values_may_change_under_way(steps: list[Step]) -> None:
     chunks, size = 64, 4096
     values = (np.arange(chunks * size) // 7).astype("u2")
     axis, rows = whole_axis(size, chunks), np.arange(chunks)[:, None].copy()
-    options: dict[str, Any] = {"keep_fill": False, "head": 0, "tail": 0, "threads": 2}
+    options: dict[str, Any] = {"write_empty": False, "head": 0, "tail": 0, "threads": 2}
     data, offsets, lengths, _ = pipeline.encode(values.view("V2"), rows, [axis], **options)
     places = [np.frombuffer(each, np.int64) for each in (offsets, lengths)]
     jobs = np.column_stack((np.zeros(chunks, np.int64), *places, rows))
@@ -250,7 +250,7 @@ def test_buffers_are_held_while_they_are_in_use() -> None:
     pipeline = pipeline_of(2, 1, [ZSTD])
     size = 1 << 22
     encoded, *_ = pipeline.encode(
-        np.zeros(size, "V2"), ints([0]), [whole_axis(size)], keep_fill=True, head=0, tail=0, threads=1
+        np.zeros(size, "V2"), ints([0]), [whole_axis(size)], write_empty=True, head=0, tail=0, threads=1
     )
     source, results = bytearray(encoded), []
     jobs, out = jobs_of((0,), nbytes=len(source)), bytearray(2 * size)

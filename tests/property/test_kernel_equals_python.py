@@ -40,8 +40,8 @@ NATIVE = layouts(NATIVE_DTYPES, native=True)
 
 def without_kernel(array: zardine.Array) -> zardine.Array:
     """The same stored array; every chunk goes through the Python codecs."""
-    source = array._source
-    return array._with_source(source.with_layout(replace(source.layout, pipeline=None)))
+    source = array._handle
+    return array._with_handle(source.with_layout(replace(source.layout, pipeline=None)))
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def new_store(in_memory: bool) -> Iterator[Store]:
 def started(layout: Layout, store: Store) -> zardine.Array:
     """The array with all its elements, written by the kernel."""
     array = layout.create(store)
-    assert (array._source.layout.pipeline is not None) == (array.ndim > 0)
+    assert (array._handle.layout.pipeline is not None) == (array.ndim > 0)
     array[...] = layout.elements
     return array
 
@@ -166,7 +166,7 @@ def same_stored(native: zardine.Array, plain: zardine.Array) -> None:
     """The same objects, whose chunks hold the same, also beyond the array; and so it is read by both."""
     assert sorted(native.store.list_prefix("")) == sorted(plain.store.list_prefix(""))
     for position in product(*(range(len(sizes)) for sizes in native.write_chunk_sizes)):
-        if native.store.exists(native._source.key(position)):
+        if native.store.exists(native._handle.key(position)):
             for mine, other in zip(stored_chunks(native, position), stored_chunks(plain, position), strict=True):
                 assert (mine is None) == (other is None)
                 if mine is not None:
@@ -177,10 +177,10 @@ def same_stored(native: zardine.Array, plain: zardine.Array) -> None:
 
 def stored_chunks(array: zardine.Array, position: tuple[int, ...]) -> Iterator[np.ndarray | None]:
     """The chunks of an object, decoded by the Python codecs; ``None`` for those that are not stored."""
-    layout = array._source.layout
-    shard, data = layout.shard(position), content(array.store, array._source.key(position))
+    layout = array._handle.layout
+    shard, data = layout.shard(position), content(array.store, array._handle.key(position))
     if shard is None:
-        shape = tuple(axis.extent(i) for axis, i in zip(layout.grids.objects, position, strict=True))
+        shape = tuple(axis.extent(i) for axis, i in zip(layout.grids.storage, position, strict=True))
         yield layout.chain(shape).decode(data)
         return
     assert layout.sharding is not None
@@ -200,7 +200,7 @@ def content(store: Store, key: str) -> bytes:
 @given(NATIVE, st.data())
 def test_blocks_of_one_chunk(layout: Layout, data: st.DataObject) -> None:
     """``decode_block``, ``decode`` and the codec chain."""
-    described = layout.create(MemoryStore())._source.layout
+    described = layout.create(MemoryStore())._handle.layout
     sizes = data.draw(st.sampled_from(sorted(described._chains)))
     chain, pipeline = described.chain(sizes), described.pipeline
     if pipeline is None:

@@ -41,7 +41,7 @@ def test_unused_space_goes(tmp_path: Path, location: str, order: str | None) -> 
     assert report
     assert report.notes == ()
     assert zardine.compact(str(path), order=order).rewritten == 0
-    layout = array._source.layout.shard((0, 0))
+    layout = array._handle.layout.shard((0, 0))
     assert layout is not None
     offsets = layout.index_of((path / "c/0/0").read_bytes()).offsets.reshape(5, 2)
     if order == "c":
@@ -57,7 +57,7 @@ def test_shared_bytes_stay_shared_and_damaged_shards_as_they_are() -> None:
 
     store: dict[str, Any] = {}
     array = make(store)
-    layout = array._source.layout.shard((0, 0))
+    layout = array._handle.layout.shard((0, 0))
     assert layout is not None
     shard = bytes(store["c/0/0"])
     index = layout.index_of(shard)

@@ -46,14 +46,14 @@ def touched(source: zardine.Array, target: zardine.Array) -> set[tuple[int, ...]
     """Objects of the target in which elements of stored objects of the source lie, by trying all."""
     mask = np.zeros(source.shape, bool)
     for coordinates in product(*(range(len(sizes)) for sizes in source.write_chunk_sizes)):
-        if source.store.exists(source._source.key(coordinates)):
+        if source.store.exists(source._handle.key(coordinates)):
             mask[region(source, coordinates)] = True
     grid = product(*(range(len(sizes)) for sizes in target.write_chunk_sizes))
     return {coordinates for coordinates in grid if mask[region(target, coordinates)].any()}
 
 
 def region(array: zardine.Array, coordinates: tuple[int, ...]) -> tuple[slice, ...]:
-    axes = zip(array._source.layout.grids.objects, coordinates, strict=True)
+    axes = zip(array._handle.layout.grids.storage, coordinates, strict=True)
     return tuple(slice(axis.start(i), min(axis.start(i) + axis.extent(i), axis.length)) for axis, i in axes)
 
 

@@ -38,7 +38,7 @@ def read_by_others(path: Path) -> list[np.ndarray[Any, Any]]:
 def test_a_torn_append_reads_as_before(tmp_path: Path, location: str) -> None:
     path = tmp_path / "a.zarr"
     array = make(str(path), location)
-    layout = array._source.layout.shard((0, 0))
+    layout = array._handle.layout.shard((0, 0))
     assert layout is not None
     file = path / "c/0/0"
     shard = file.read_bytes()
@@ -66,7 +66,7 @@ def test_a_torn_append_reads_as_before(tmp_path: Path, location: str) -> None:
 def test_one_damaged_byte_of_the_index(tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
     array = make(str(path))
-    layout = array._source.layout.shard((0, 0))
+    layout = array._handle.layout.shard((0, 0))
     assert layout is not None
     file = path / "c/0/0"
     shard = file.read_bytes()
@@ -186,7 +186,7 @@ def test_what_others_write_meanwhile_stays(damage: str, exclusive: bool) -> None
     array[...] = np.arange(1, 9)
     data = bytearray(inner.get("c/0") or b"")
     if damage == "two chunks of a shard":
-        layout = array._source.layout.uniform_shard
+        layout = array._handle.layout.uniform_shard
         assert layout is not None
         for offset in layout.index_of(data).offsets[1:3].tolist():
             data[offset + 2] ^= 255

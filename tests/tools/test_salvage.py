@@ -70,7 +70,7 @@ def test_a_shard_that_was_cut_off_anywhere(compressors: Any) -> None:
     store: dict[str, Any] = {}
     values = sixteen(store, "start", compressors)
     shard = bytes(store["c/0/0"])
-    layout = zardine.open_array(store, mode="r")._source.layout.shard((0, 0))
+    layout = zardine.open_array(store, mode="r")._handle.layout.shard((0, 0))
     assert layout is not None
     index = layout.index_of(shard)
     ends = (index.offsets + index.lengths).tolist()
@@ -87,7 +87,7 @@ def test_bytes_missing_in_the_middle(location: str, compressors: Any) -> None:
     for at in range(0, 16, 3):
         store: dict[str, Any] = {}
         values = sixteen(store, location, compressors)
-        layout = zardine.open_array(store, mode="r")._source.layout.shard((0, 0))
+        layout = zardine.open_array(store, mode="r")._handle.layout.shard((0, 0))
         assert layout is not None
         index = layout.index_of(store["c/0/0"])
         start = int(index.offsets[at]) + 3
@@ -117,7 +117,7 @@ def test_where_a_part_cannot_be_known_the_object_is_kept_in_any_case() -> None:
     values[8] = values[7][::-1]
     values[8:10, : ROW // 2] = values[7, : ROW // 2]
     zardine.open_array(store)[...] = values
-    layout = zardine.open_array(store, mode="r")._source.layout.shard((0, 0))
+    layout = zardine.open_array(store, mode="r")._handle.layout.shard((0, 0))
     assert layout is not None
     index = layout.index_of(store["c/0/0"])
     same = [row for row in range(15) if index.lengths[row] == index.lengths[row + 1]]

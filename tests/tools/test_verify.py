@@ -105,7 +105,7 @@ def test_every_kind_of_fault(tmp_path: Path) -> None:
 def test_notes_of_unused_and_shared_bytes() -> None:
     store: dict[str, Any] = {}
     array = make(store)
-    layout = array._source.layout.shard((0, 0))
+    layout = array._handle.layout.shard((0, 0))
     assert layout is not None
     shard = bytes(store["c/0/0"])
     index = layout.index_of(shard)

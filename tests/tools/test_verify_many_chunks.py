@@ -80,7 +80,7 @@ def test_a_chunk_of_the_wrong_length_without_a_checksum() -> None:
         )
         array[...] = [1, 2, 3, 4]
         shard = bytearray(store.get("c/0"))
-        layout = array._source.layout.shard((0,))
+        layout = array._handle.layout.shard((0,))
         index = layout.index_of(bytes(shard))
         index.lengths[0] = int(index.lengths[0]) + change
         for deep in (True, False):

@@ -10,7 +10,7 @@ use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 
 use crate::axis_rows::AxisRows;
 use crate::decode::Decode;
-use crate::encode::{MISSING, Encode, How};
+use crate::encode::{Encode, How, MISSING};
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
@@ -136,7 +136,7 @@ impl PyPipeline {
         noticed(guarded(py, || call.run(threads))?)
     }
 
-    #[pyo3(signature = (values, jobs, axes, *, keep_fill, head, tail, threads, sources=None))]
+    #[pyo3(signature = (values, jobs, axes, *, write_empty, head, tail, threads, sources=None))]
     #[allow(clippy::too_many_arguments)]
     fn encode<'py>(
         &self,
@@ -144,7 +144,7 @@ impl PyPipeline {
         values: &Bound<'py, PyAny>,
         jobs: &Bound<'py, PyAny>,
         axes: &Bound<'py, PySequence>,
-        keep_fill: bool,
+        write_empty: bool,
         head: usize,
         tail: usize,
         threads: usize,
@@ -165,7 +165,7 @@ impl PyPipeline {
             job_table(jobs, 0, ndim)?
         };
         let axes = arguments::axes(axes, jobs.used_rows(), memory.shape())?;
-        let how = How { keep_fill, threads, head };
+        let how = How { write_empty, threads, head };
         let call = Encode::new(pipeline, &sources, &memory, &jobs, &axes, how).map_err(invalid)?;
         let (mut encoded, mut failures) = guarded(py, || call.run())?.map_err(invalid)?;
         let total = head.checked_add(encoded.nbytes).and_then(|size| size.checked_add(tail));

@@ -269,7 +269,7 @@ def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int |
 
 
 def _opened(array: Array, seen: Mapping[str, Version | None]) -> Array:
-    note_opened(array._source, seen)
+    note_opened(array._handle, seen)
     return array
 
 

@@ -126,10 +126,10 @@ class CodecChain:
         """All codecs in the order of encoding, automatic parameters filled in."""
         return (*(codec for codec, _ in self.filters), self.serializer, *self.compressors)
 
-    def encode(self, array: npt.NDArray[Any], *, keep_empty: bool = False) -> BytesLike:
+    def encode(self, array: npt.NDArray[Any], *, write_empty: bool = False) -> BytesLike:
         """The stored bytes of a chunk; ``array`` has the shape and dtype of ``spec``.
 
-        With ``keep_empty`` inner chunks of shards are stored also where they equal the fill value.
+        With ``write_empty`` inner chunks of shards are stored also where they equal the fill value.
         Raises :class:`~zardine.errors.EncodeError`, and :class:`~zardine.errors.ChunkTooLargeError` for a chunk that
         takes more memory than the settings allow.
         """
@@ -139,7 +139,7 @@ class CodecChain:
             for codec, spec in self.filters:
                 array = codec.encode(array, spec)
             codec = self.serializer
-            encode = self.serializer.encode_all if keep_empty else self.serializer.encode
+            encode = self.serializer.encode_all if write_empty else self.serializer.encode
             data = encode(array, self.serializer_spec)
             for codec in self.compressors:
                 data = codec.encode(data)

@@ -152,20 +152,20 @@ class ShardingCodec(ArrayBytesCodec):
 
     def encode(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """A whole shard. Inner chunks that are all fill value are left out."""
-        return self._encode(array, spec, keep_empty=False)
+        return self._encode(array, spec, write_empty=False)
 
     def encode_all(self, array: npt.NDArray[Any], spec: ChunkSpec) -> BytesLike:
         """A whole shard, with all of its inner chunks."""
-        return self._encode(array, spec, keep_empty=True)
+        return self._encode(array, spec, write_empty=True)
 
-    def _encode(self, array: npt.NDArray[Any], spec: ChunkSpec, *, keep_empty: bool) -> BytesLike:
+    def _encode(self, array: npt.NDArray[Any], spec: ChunkSpec, *, write_empty: bool) -> BytesLike:
         prepared = _prepared(self, spec)
         chain = prepared.chain
         chunks: list[BytesLike | None] = []
         for row in range(prepared.layout.count):
             inner = array[prepared.region(row)]
-            is_empty = not keep_empty and chain.is_fill(inner)
-            chunks.append(None if is_empty else chain.encode(inner, keep_empty=keep_empty))
+            is_empty = not write_empty and chain.is_fill(inner)
+            chunks.append(None if is_empty else chain.encode(inner, write_empty=write_empty))
         return prepared.layout.assemble(chunks)
 
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:

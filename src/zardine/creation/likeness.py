@@ -44,7 +44,7 @@ def like_attributes(layout: ArrayLayout, zarr_format: int) -> tuple[dict[str, JS
 def _from_v3(layout: ArrayLayout) -> dict[str, Any]:
     objects: Any = layout.object_shape
     if objects is None:
-        objects = tuple(axis.lengths() for axis in layout.grids.objects)
+        objects = tuple(axis.lengths() for axis in layout.grids.storage)
     filters, serializer, compressors = split_chain(layout.chunk_codecs)
     return {
         "chunks": objects if layout.sharding is None else layout.sharding.chunk_shape,

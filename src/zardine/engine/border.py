@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from zardine.chunk_grids import Axis
 from zardine.engine.freshness import has_shape
-from zardine.engine.source import ArraySource
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.workers import for_each
 from zardine.indexing.block import BlockPlan
 from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
@@ -29,7 +29,7 @@ from zardine.settings import thread_count
 from zardine.stores.base import Version
 
 if TYPE_CHECKING:
-    from zardine.engine.change import Change, HeldChange
+    from zardine.engine.change import Change, PendingChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,37 +39,37 @@ class Settled:
     version: Version | None
 
 
-def settle(source: ArraySource, changes: Iterable[Change | HeldChange]) -> dict[str, Settled]:
+def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> dict[str, Settled]:
     """Those of ``changes`` which may put the fill value beyond the array, by key.
 
     Empty, or the document has been looked at. Raises :class:`~zardine.errors.ArrayChangedError` as that does.
     """
-    store = source.store
-    if not source.watched or source.watch.is_owned:
+    store = handle.store
+    if not handle.watched or handle.watch.is_owned:
         return {}
     fitting = [change for change in changes if _may_settle(change)]
-    if not fitting or (store.has_cheap_looks and not has_shape(source)):
+    if not fitting or (store.has_cheap_looks and not has_shape(handle)):
         return {}
     settled = {}
 
-    def note(change: Change | HeldChange) -> None:
+    def note(change: Change | PendingChange) -> None:
         reading = store.read(change.key, ((0, 0),))
         if reading is None or reading.version is not None:
             settled[change.key] = Settled(None if reading is None else reading.version)
 
     for_each(note, fitting, len(fitting), 1 if store.has_cheap_looks else max(thread_count(), store.cost.requests))
-    if not settled or (store.lock_is_exclusive and store.is_locked(source.watch.key)) or not has_shape(source):
+    if not settled or (store.lock_is_exclusive and store.is_locked(handle.watch.key)) or not has_shape(handle):
         return {}
     return settled
 
 
-def border_parts(source: ArraySource, plan: ChunkPlan) -> list[ObjectPart]:
+def border_parts(handle: ArrayHandle, plan: ChunkPlan) -> list[ObjectPart]:
     """Where a plan takes all that lies in the array of the last chunks of an axis, and these reach beyond it."""
     if isinstance(plan, PointPlan):
         return []
     if isinstance(plan, BlockPlan):
         return [plan] if plan.counts == plan.valid != plan.extents else []
-    axes = zip(source.layout.grids.objects, plan.axes, plan.groups, strict=True)
+    axes = zip(handle.layout.grids.storage, plan.axes, plan.groups, strict=True)
     cut = [
         number
         for number, (axis, planned, group) in enumerate(axes)
@@ -78,16 +78,16 @@ def border_parts(source: ArraySource, plan: ChunkPlan) -> list[ObjectPart]:
     return list(plan.last_parts(cut)) if cut else []
 
 
-def chunks_in_array(change: Change | HeldChange) -> int:
+def chunks_in_array(change: Change | PendingChange) -> int:
     """How many (inner) chunks of the object hold elements of the array."""
     count = 1
-    layout, grids = change.source.layout, change.source.layout.grids
+    layout, grids = change.handle.layout, change.handle.layout.grids
     if layout.blocks is not None:
-        sizes = zip(change.part.object, layout.blocks.shape, layout.blocks.per_object, grids.objects, strict=True)
+        sizes = zip(change.part.object, layout.blocks.shape, layout.blocks.per_object, grids.storage, strict=True)
         for coordinate, size, ratio, axis in sizes:
             count *= min(ratio, -(-axis.length // size) - coordinate * ratio)
         return count
-    for coordinate, objects, chunks in zip(change.part.object, grids.objects, grids.chunks, strict=True):
+    for coordinate, objects, chunks in zip(change.part.object, grids.storage, grids.chunks, strict=True):
         start = objects.start(coordinate)
         stop = min(start + objects.extent(coordinate), objects.length)
         size = objects.extent(coordinate) if change.layout is None else chunks.runs[0][0]
@@ -95,15 +95,15 @@ def chunks_in_array(change: Change | HeldChange) -> int:
     return count
 
 
-def _may_settle(change: Change | HeldChange) -> bool:
+def _may_settle(change: Change | PendingChange) -> bool:
     """Whether it would be of use: no stored chunk had to be read, or (where a look is cheap) not all of them."""
-    axes = zip(change.source.layout.grids.objects, change.part.object, strict=True)
+    axes = zip(change.handle.layout.grids.storage, change.part.object, strict=True)
     if not any(_is_cut(axis, coordinate) for axis, coordinate in axes):
         return False
-    heals = change.heals()
-    if bool(heals.all()) and len(heals) == chunks_in_array(change):
+    replaces_all_valid = change.replaces_all_valid()
+    if bool(replaces_all_valid.all()) and len(replaces_all_valid) == chunks_in_array(change):
         return True
-    return change.source.store.has_cheap_looks and bool((heals & ~change.covered()).any())
+    return change.handle.store.has_cheap_looks and bool((replaces_all_valid & ~change.needs_no_read()).any())
 
 
 def _is_cut(axis: Axis, coordinate: int) -> bool:

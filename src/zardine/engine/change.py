@@ -1,6 +1,6 @@
 """What is to be written to one stored object, what is stored of it, and the encoded chunks that come of both.
 
-The values are those of one call (:class:`Change`), or those that a buffer collected (:class:`HeldChange`).
+The values are those of one call (:class:`Change`), or those that a buffer collected (:class:`PendingChange`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.engine.border import Settled
 from zardine.engine.chunk_stack import Encoded, Encoding, StoredRows, decode_stack, encode, encode_stack
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout
 from zardine.engine.read import decode_chunk
-from zardine.engine.source import ArraySource
-from zardine.engine.write_buffer import HeldChunk
+from zardine.engine.write_buffer import PendingChunk
 from zardine.errors import CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 from zardine.sharding.index import MISSING, ShardIndex
@@ -62,7 +62,7 @@ def whole_chunk(data: BytesLike) -> StoredRows:
 class Change:
     """The values of a plan that belong to one object."""
 
-    source: ArraySource
+    handle: ArrayHandle
     plan: ChunkPlan
     part: ObjectPart
     key: str
@@ -73,25 +73,25 @@ class Change:
     settled: Settled | None = None
     """Where what the object holds beyond the array is to give way to the fill value."""
 
-    def covered(self) -> npt.NDArray[np.bool_]:
+    def needs_no_read(self) -> npt.NDArray[np.bool_]:
         """Which chunks need nothing of what is stored.
 
         Not those that reach beyond the array, unless that is settled: another writer may have made it longer, and have
         stored values there.
         """
-        keeps = self.source.watched and self.settled is None
+        keeps = self.handle.watched and self.settled is None
         whole = self.part.whole() if keeps else self.part.covered()
         return whole if self.fields is None else np.zeros_like(whole)
 
-    def heals(self) -> npt.NDArray[np.bool_]:
+    def replaces_all_valid(self) -> npt.NDArray[np.bool_]:
         """Which chunks may be damaged, since all of their elements that lie in the array get new values."""
         covered = self.part.covered()
         return covered if self.fields is None else np.zeros_like(covered)
 
     def encode(self, i: int, old: BytesLike | None, covered: bool) -> BytesLike | None:
         """Chunk ``i`` with the new values in it, encoded; ``None`` if it is to be left out as empty."""
-        source, part = self.source, self.part
-        chain = source.layout.chain(part.chunk_shape(i))
+        handle, part = self.handle, self.part
+        chain = handle.layout.chain(part.chunk_shape(i))
         chain.check_memory()
         new = self.values[part.outer(i)]
         if covered and new.shape == chain.spec.shape and all(isinstance(each, slice) for each in part.inner(i)):
@@ -105,20 +105,20 @@ class Change:
             if not chunk.flags.writeable or not chunk.flags.owndata:
                 chunk = chunk.copy()
             self._put(chunk, i, new)
-        if not source.keeps_empty_chunks and chain.is_fill(chunk):
+        if not handle.write_empty_chunks and chain.is_fill(chunk):
             return None
         try:
-            return chain.encode(chunk, keep_empty=source.keeps_empty_chunks)
+            return chain.encode(chunk, write_empty=handle.write_empty_chunks)
         except DataError as error:
-            raise error.at(array=source.path, key=self.key, chunk=part.chunk(i)) from None
+            raise error.at(array=handle.path, key=self.key, chunk=part.chunk(i)) from None
 
     def _decoded(self, i: int, old: BytesLike) -> npt.NDArray[Any]:
         try:
-            return decode_chunk(self.source, self.part, i, old, self.key)
+            return decode_chunk(self.handle, self.part, i, old, self.key)
         except CorruptionError:
-            if not self.heals()[i]:
+            if not self.replaces_all_valid()[i]:
                 raise
-        spec = self.source.layout.chain(self.part.chunk_shape(i)).spec
+        spec = self.handle.layout.chain(self.part.chunk_shape(i)).spec
         return np.full(spec.shape, spec.fill, spec.dtype)
 
     def encode_many(
@@ -128,12 +128,12 @@ class Change:
 
         All in one call of the kernel. ``None`` where it cannot, or finds one that is stored to be damaged.
         """
-        pipeline = self.source.layout.pipeline
+        pipeline = self.handle.layout.pipeline
         if pipeline is None or self.fields is not None or isinstance(self.plan, PointPlan):
             return None
-        if not self.source.layout.fits_memory:
+        if not self.handle.layout.fits_memory:
             return None
-        how = Encoding(self.source.keeps_empty_chunks, self.threads, head, tail)
+        how = Encoding(self.handle.write_empty_chunks, self.threads, head, tail)
         encoded = encode(pipeline, self.values, self.part.rows()[which], self.plan.kernel_axes(), how, old)
         if old is not None and encoded.failed:
             return None
@@ -153,12 +153,12 @@ _MOST_DECODED = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldPart:
+class PendingPart:
     """Chunks of the object at the grid coordinates ``object``, with their rows in its index."""
 
     object: tuple[int, ...]
     rows: tuple[int, ...]
-    chunks: tuple[HeldChunk, ...]
+    chunks: tuple[PendingChunk, ...]
 
     @property
     def count(self) -> int:
@@ -175,41 +175,41 @@ class HeldPart:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldChange:
+class PendingChange:
     """What a buffer holds for one object."""
 
-    source: ArraySource
-    part: HeldPart
+    handle: ArrayHandle
+    part: PendingPart
     key: str
     layout: ShardLayout | None
     threads: int
     settled: Settled | None = None
     fields: None = None
 
-    def covered(self) -> npt.NDArray[np.bool_]:
+    def needs_no_read(self) -> npt.NDArray[np.bool_]:
         """Which chunks need nothing of what is stored. As for :class:`~zardine.engine.change.Change`."""
         if self.settled is not None:
-            return self.heals()
+            return self.replaces_all_valid()
         return np.array([chunk.covers() for chunk in self.part.chunks], np.bool_)
 
-    def heals(self) -> npt.NDArray[np.bool_]:
+    def replaces_all_valid(self) -> npt.NDArray[np.bool_]:
         """Which chunks may be damaged, since all of their elements that lie in the array get new values."""
-        chunks = self.source.layout.grids.chunks
+        chunks = self.handle.layout.grids.chunks
         return np.array([held.covers(held.inside(chunks)) for held in self.part.chunks], np.bool_)
 
     def encode(self, i: int, old: BytesLike | None, covered: bool) -> BytesLike | None:
         """Chunk ``i`` with the new values in it, encoded; ``None`` if it is to be left out as empty."""
         held = self.part.chunks[i]
-        chain = self.source.layout.chain(held.values.shape)
+        chain = self.handle.layout.chain(held.values.shape)
         chunk = held.values
         try:
             if old is not None and held.mask is not None:
                 chunk = self._merged(held, chain.decode, old)
-            if not self.source.keeps_empty_chunks and chain.is_fill(chunk):
+            if not self.handle.write_empty_chunks and chain.is_fill(chunk):
                 return None
-            return chain.encode(chunk, keep_empty=self.source.keeps_empty_chunks)
+            return chain.encode(chunk, write_empty=self.handle.write_empty_chunks)
         except DataError as error:
-            raise error.at(array=self.source.path, key=self.key, chunk=held.chunk) from None
+            raise error.at(array=self.handle.path, key=self.key, chunk=held.chunk) from None
 
     def encode_many(
         self, which: npt.NDArray[np.int64], old: StoredRows | None = None, *, head: int = 0, tail: int = 0
@@ -218,7 +218,7 @@ class HeldChange:
 
         All in one call of the kernel. ``None`` where it cannot, or finds one that is stored to be damaged.
         """
-        layout = self.source.layout
+        layout = self.handle.layout
         held = [self.part.chunks[i] for i in which.tolist()]
         shape = held[0].values.shape
         if layout.pipeline is None or any(chunk.values.shape != shape for chunk in held):
@@ -226,26 +226,26 @@ class HeldChange:
         stack = np.concatenate([chunk.values for chunk in held])
         if old is not None and not _fill_gaps(layout, stack, held, old):
             return None
-        encoded = encode_stack(layout, stack, shape, Encoding(self.source.keeps_empty_chunks, self.threads, head, tail))
+        encoded = encode_stack(layout, stack, shape, Encoding(self.handle.write_empty_chunks, self.threads, head, tail))
         if old is not None and encoded.failed:
             return None
         encoded.raise_if_failed(lambda job: self.part.chunk(int(which[job])))
         return encoded
 
     def _merged(
-        self, held: HeldChunk, decode: Callable[[BytesLike], npt.NDArray[Any]], old: BytesLike
+        self, held: PendingChunk, decode: Callable[[BytesLike], npt.NDArray[Any]], old: BytesLike
     ) -> npt.NDArray[Any]:
         """The new values in the ``old`` ones; these may be damaged where all that is in the array is new."""
         assert held.mask is not None
         try:
             return np.where(held.mask, held.values, decode(old))
         except CorruptionError:
-            if held.covers(held.inside(self.source.layout.grids.chunks)):
+            if held.covers(held.inside(self.handle.layout.grids.chunks)):
                 return held.values
             raise
 
 
-def _fill_gaps(layout: ArrayLayout, stack: npt.NDArray[Any], held: list[HeldChunk], old: StoredRows) -> bool:
+def _fill_gaps(layout: ArrayLayout, stack: npt.NDArray[Any], held: list[PendingChunk], old: StoredRows) -> bool:
     """Put what is stored of chunks changed in part into ``stack``, where they have gaps; ``False`` if that fails."""
     partial = np.flatnonzero(old.table[:, 2] != MISSING).tolist()
     if len(partial) > _MOST_DECODED:

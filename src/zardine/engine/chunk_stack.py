@@ -27,12 +27,12 @@ _SMALL = 2**14
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredRows:
-    """Where chunks are in ``source``, an open file or bytes. ``table`` holds rows of 0, offset and length in bytes.
+    """Where chunks are in ``buffer``, an open file or bytes. ``table`` holds rows of 0, offset and length in bytes.
 
     The length is :data:`~zardine.sharding.index.MISSING` of chunks that are not stored, or not needed.
     """
 
-    source: int | BytesLike
+    buffer: int | BytesLike
     table: npt.NDArray[np.int64]
 
     def chunk(self, i: int) -> BytesLike | None:
@@ -40,16 +40,16 @@ class StoredRows:
         _, offset, length = self.table[i].tolist()
         if length == MISSING:
             return None
-        if isinstance(self.source, int):
-            return os.pread(self.source, length, offset)
-        return memoryview(self.source)[offset : offset + length]
+        if isinstance(self.buffer, int):
+            return os.pread(self.buffer, length, offset)
+        return memoryview(self.buffer)[offset : offset + length]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoding:
     """How the kernel is to encode chunks."""
 
-    keep_fill: bool
+    write_empty: bool
     threads: int
     head: int = 0
     tail: int = 0
@@ -95,11 +95,11 @@ def encode(
         values.view(f"V{values.dtype.itemsize}"),
         np.ascontiguousarray(jobs) if old is None else np.concatenate((old.table, jobs), axis=1),
         axes,
-        keep_fill=how.keep_fill,
+        write_empty=how.write_empty,
         head=how.head,
         tail=how.tail,
         threads=how.threads,
-        sources=None if old is None else [old.source],
+        sources=None if old is None else [old.buffer],
     )
     return Encoded(data, np.frombuffer(offsets, np.int64), np.frombuffer(lengths, np.int64), failed)
 
@@ -112,7 +112,7 @@ def sound_chunks(
     *,
     deep: bool,
 ) -> npt.NDArray[np.bool_]:
-    """Which chunks of ``chain`` its ``pipeline`` decodes: rows of ``places`` say in which source, where and how long.
+    """Which chunks of ``chain`` its ``pipeline`` decodes: rows of ``places`` say in which buffer, where and how long.
 
     Of the others nothing is known. Those that are large are left out unless ``deep``: to decode them takes longer than
     to look at their checksums. At most :data:`_STACK_BYTES` are decoded at a time, or one chunk.

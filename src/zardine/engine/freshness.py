@@ -33,7 +33,7 @@ from zardine.metadata.node_names import join_path
 from zardine.stores.base import Version
 
 if TYPE_CHECKING:
-    from zardine.engine.source import ArraySource
+    from zardine.engine.handle import ArrayHandle
 
 LEASE: Final = 2.0
 """Seconds for which a look at the document counts, where looking is a request."""
@@ -109,49 +109,49 @@ def is_closing(metadata: ArrayMetadata) -> bool:
     return CLOSING in metadata.unknown
 
 
-def note_fresh(source: ArraySource, version: Version | None = None) -> None:
-    """The document of ``source`` has just been read, or stored as ``version``."""
-    source.watch.note(version)
-    source.watch.shape = version, source.layout.metadata.shape
+def note_fresh(handle: ArrayHandle, version: Version | None = None) -> None:
+    """The document of ``handle`` has just been read, or stored as ``version``."""
+    handle.watch.note(version)
+    handle.watch.shape = version, handle.layout.metadata.shape
 
 
-def note_opened(source: ArraySource, seen: Mapping[str, Version | None]) -> None:
-    """Versions of documents, by name, that were ``seen`` when the document of ``source`` was read."""
-    if not is_closing(source.layout.metadata):
-        version = seen.get(source.watch.key.rpartition("/")[2])
-        source.watch.version, source.watch.shape = version, (version, source.layout.metadata.shape)
+def note_opened(handle: ArrayHandle, seen: Mapping[str, Version | None]) -> None:
+    """Versions of documents, by name, that were ``seen`` when the document of ``handle`` was read."""
+    if not is_closing(handle.layout.metadata):
+        version = seen.get(handle.watch.key.rpartition("/")[2])
+        handle.watch.version, handle.watch.shape = version, (version, handle.layout.metadata.shape)
 
 
-def leave_to_owner(source: ArraySource) -> None:
-    """The document of ``source`` has just been read by one who looks after it, so that it is looked at seldom."""
-    source.watch.note(None)
-    source.watch.is_owned = True
+def leave_to_owner(handle: ArrayHandle) -> None:
+    """The document of ``handle`` has just been read by one who looks after it, so that it is looked at seldom."""
+    handle.watch.note(None)
+    handle.watch.is_owned = True
 
 
-def check_fresh(source: ArraySource, *, writing: bool = False, written: bool = False, surely: bool = False) -> None:
+def check_fresh(handle: ArrayHandle, *, writing: bool = False, written: bool = False, surely: bool = False) -> None:
     """Raise :class:`~zardine.errors.ArrayChangedError` where the array is not of the generation of its handle.
 
     With ``writing`` also where it is about to be changed. ``written``: something has just been stored, and it may be
     lost if the array was changed meanwhile. ``surely``: look at the document, however short ago that was done.
     """
-    if not source.watched:
+    if not handle.watched:
         return
-    watch, store = source.watch, source.store
+    watch, store = handle.watch, handle.store
     if store.has_cheap_looks and not watch.is_owned:
         if watch.version is not None and store.is_unchanged(watch.key, watch.version):
             return
     elif watch.is_recent and not surely:
         return
-    _look(source, writing=writing, written=written)
+    _look(handle, writing=writing, written=written)
 
 
-def has_shape(source: ArraySource) -> bool:
+def has_shape(handle: ArrayHandle) -> bool:
     """Whether the document says now that the array has the shape of its handle. Looks, and raises, as writing does."""
-    watch, store, shape = source.watch, source.store, source.layout.metadata.shape
+    watch, store, shape = handle.watch, handle.store, handle.layout.metadata.shape
     version, known = watch.shape
     if version is not None and store.has_cheap_looks and store.is_unchanged(watch.key, version):
         return known == shape
-    return _look(source, writing=True, written=False) == shape
+    return _look(handle, writing=True, written=False) == shape
 
 
 class Writing:
@@ -161,17 +161,17 @@ class Writing:
     ``looked``, the document was looked at just now: where that is a request, it is not done again.
     """
 
-    __slots__ = ("_known", "_looked", "_source", "_writer")
+    __slots__ = ("_handle", "_known", "_looked", "_writer")
 
-    def __init__(self, source: ArraySource, *, looked: bool = False) -> None:
-        self._source = source
+    def __init__(self, handle: ArrayHandle, *, looked: bool = False) -> None:
+        self._handle = handle
         self._looked = looked
 
     def __enter__(self) -> None:
-        source = self._source
-        if not source.watched:
+        handle = self._handle
+        if not handle.watched:
             return
-        store, path, watch = source.store, source.path, source.watch
+        store, path, watch = handle.store, handle.path, handle.watch
         surely = False
         if not (store.has_cheap_looks or watch.is_owned):
             just_now = time.monotonic() - watch.seen < store.cost.latency and watch.is_recent
@@ -179,7 +179,7 @@ class Writing:
         self._writer = store.writer(f"{path}/" if path else "")
         self._known = self._writer.__enter__()
         try:
-            check_fresh(source, writing=True, surely=surely)
+            check_fresh(handle, writing=True, surely=surely)
         except BaseException:
             self._writer.__exit__(None, None, None)
             raise
@@ -187,23 +187,23 @@ class Writing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        source = self._source
-        if not source.watched:
+        handle = self._handle
+        if not handle.watched:
             return
         try:
             if isinstance(error, DataError):
-                check_fresh(source, surely=True)  # perhaps it is no damage but another layout
+                check_fresh(handle, surely=True)  # perhaps it is no damage but another layout
             elif error is None and not self._known:  # else whoever changes the array waits for us
-                check_fresh(source, writing=True, written=True, surely=not source.watch.is_owned)
+                check_fresh(handle, writing=True, written=True, surely=not handle.watch.is_owned)
         finally:
             self._writer.__exit__(None, None, None)
 
 
-def refuse_closing(source: ArraySource, current: ArrayMetadata, lost: str = "") -> None:
+def refuse_closing(handle: ArrayHandle, current: ArrayMetadata, lost: str = "") -> None:
     """Raise :class:`~zardine.errors.ArrayChangedError` where the document ``current`` says that nobody may write."""
     if is_closing(current):
         _raise(
-            source,
+            handle,
             f"is being resharded and about to change{lost or ': nothing was written'}; open it again in a few seconds. "
             "If zardine.reshard was interrupted, call it again to finish, or with cancel=True",
         )
@@ -237,33 +237,33 @@ def _same_fill(a: ArrayMetadata, b: ArrayMetadata) -> bool:
     return a.fill.tobytes() == b.fill.tobytes()
 
 
-def _look(source: ArraySource, *, writing: bool, written: bool) -> tuple[int, ...] | None:
+def _look(handle: ArrayHandle, *, writing: bool, written: bool) -> tuple[int, ...] | None:
     """The shape that the document gives the array; ``None`` where none was stored yet."""
-    watch, metadata = source.watch, source.layout.metadata
+    watch, metadata = handle.watch, handle.layout.metadata
     when, changed = time.monotonic(), _changed
-    reading = read_document(source.store, watch.key)
+    reading = read_document(handle.store, watch.key)
     lost = ", and what was written just now may be lost" if written else ""
     if reading is None:
         if watch.is_stored:
-            _raise(source, f"is no longer stored: it was erased or moved since it was opened{lost}")
+            _raise(handle, f"is no longer stored: it was erased or moved since it was opened{lost}")
         if watch.is_hearsay:
             raise ArrayNotFoundError(
-                f"no array is stored at {str(source.store).rstrip('/')}/{source.path} ({watch.key} is missing), though "
+                f"no array is stored at {str(handle.store).rstrip('/')}/{handle.path} ({watch.key} is missing), though "
                 "consolidated metadata tells of one: zardine.consolidate_metadata makes that true again"
             )
         return None
     data = bytes(reading.parts[0])
-    current = metadata if data == metadata.document else _parse(source, watch.key, data, lost)
-    if current is not metadata and not is_same_generation(source.layout, current):
+    current = metadata if data == metadata.document else _parse(handle, watch.key, data, lost)
+    if current is not metadata and not is_same_generation(handle.layout, current):
         _raise(
-            source,
+            handle,
             f"was resharded or replaced since it was opened{lost}: open it again, or refresh() this handle (and if it "
             "was opened through consolidated metadata, consolidate that again first)",
         )
     watch.shape = reading.version, current.shape
     if is_closing(current):
         if writing:
-            refuse_closing(source, current, lost)
+            refuse_closing(handle, current, lost)
         watch.version, watch.seen, watch.is_stored = None, -LEASE, True
         return current.shape
     watch.note(reading.version, when)
@@ -271,7 +271,7 @@ def _look(source: ArraySource, *, writing: bool, written: bool) -> tuple[int, ..
     return current.shape
 
 
-def _parse(source: ArraySource, key: str, data: bytes, lost: str) -> ArrayMetadata:
+def _parse(handle: ArrayHandle, key: str, data: bytes, lost: str) -> ArrayMetadata:
     name = key.rpartition("/")[2]
     try:
         current = parse_documents(name, {name: data}, "")
@@ -279,14 +279,14 @@ def _parse(source: ArraySource, key: str, data: bytes, lost: str) -> ArrayMetada
             prepare_layout(current)
     except MetadataError as error:
         reasons = "; ".join(map(str, error.problems)) or str(error)
-        _raise(source, f"has another document than when it was opened{lost}, which cannot be used: {reasons}")
+        _raise(handle, f"has another document than when it was opened{lost}, which cannot be used: {reasons}")
     if not isinstance(current, ArrayMetadata):
-        _raise(source, f"was replaced by a group since it was opened{lost}")
+        _raise(handle, f"was replaced by a group since it was opened{lost}")
     return current
 
 
-def _raise(source: ArraySource, what: str) -> NoReturn:
-    name = f"array {source.path!r} of {source.store}" if source.path else f"the array at {source.store}"
+def _raise(handle: ArrayHandle, what: str) -> NoReturn:
+    name = f"array {handle.path!r} of {handle.store}" if handle.path else f"the array at {handle.store}"
     raise ArrayChangedError(f"{name} {what}")
 
 

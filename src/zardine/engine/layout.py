@@ -70,7 +70,7 @@ class ArrayLayout:
             return None
         if self.uniform_shard is not None:
             return self.uniform_shard
-        shape = tuple(axis.extent(i) for axis, i in zip(self.grids.objects, coordinates, strict=True))
+        shape = tuple(axis.extent(i) for axis, i in zip(self.grids.storage, coordinates, strict=True))
         layout = self._shards.get(shape)
         if layout is None:
             layout = self._shards[shape] = self.sharding.layout(shape, self.metadata)
@@ -82,7 +82,7 @@ class ArrayLayout:
             return self.blocks.chain
         if self.sharding is not None:
             return self.chain(self.sharding.chunk_shape)
-        return self.chain(tuple(axis.extent(i) for axis, i in zip(self.grids.objects, coordinates, strict=True)))
+        return self.chain(tuple(axis.extent(i) for axis, i in zip(self.grids.storage, coordinates, strict=True)))
 
     @property
     def chunk_codecs(self) -> tuple[Codec, ...]:
@@ -92,7 +92,7 @@ class ArrayLayout:
     @property
     def object_shape(self) -> tuple[int, ...] | None:
         """Shape of stored objects; ``None`` where they differ (rectilinear grids)."""
-        axes = self.grids.objects
+        axes = self.grids.storage
         return tuple(axis.runs[0][0] for axis in axes) if all(axis.is_regular for axis in axes) else None
 
     @property
@@ -117,7 +117,7 @@ class ArrayLayout:
     @property
     def object_nbytes(self) -> int:
         """Bytes of all elements of a stored object; of the largest, where they differ."""
-        return _largest(self.grids.objects) * self.metadata.dtype.itemsize
+        return _largest(self.grids.storage) * self.metadata.dtype.itemsize
 
     def with_shape(self, metadata: ArrayMetadata) -> ArrayLayout:
         """The layout of the same array after its ``metadata`` changed in shape, grid or attributes only."""
@@ -230,7 +230,7 @@ def codec_notes(layout: ArrayLayout) -> list[Problem]:
         return []
     problems = Problems(with_notes=True)
     codecs = [parse_codec(each.to_json(), f"codecs[{i}]", problems) for i, each in enumerate(metadata.codecs)]
-    spec = ChunkSpec(_first_shape(layout.grids.objects), metadata.data_type, metadata.fill)
+    spec = ChunkSpec(_first_shape(layout.grids.storage), metadata.data_type, metadata.fill)
     build_chain([codec for codec in codecs if codec is not None], spec, "codecs", problems)
     return problems.notes
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.cache import Cache
 from zardine.codecs.chain import CodecChain
-from zardine.engine.source import ArraySource
+from zardine.engine.handle import ArrayHandle
 from zardine.errors import (
     ConditionFailedError,
     CorruptionError,
@@ -141,7 +141,7 @@ class FoundChunks:
     """Offset of each chunk in the stored object, for error texts."""
     version: Version | None = None
     """Version of the stored object, where the store has versions."""
-    settled: bool = False
+    unlocked: bool = False
     """Whether the file, if it is one, is not edited before it is closed."""
     is_stored: bool = True
     """Whether the object is stored at all."""
@@ -153,9 +153,9 @@ class FoundChunks:
         """Whether the chunks are in an open file."""
         return any(isinstance(buffer, OpenFile) for buffer in self.buffers)
 
-    def is_settled(self) -> bool:
+    def is_unedited(self) -> bool:
         """Tell whether nobody has edited the file, if it is one, since it was opened."""
-        return self.settled or all(each.is_settled() for each in self.buffers if isinstance(each, OpenFile))
+        return self.unlocked or all(each.is_unedited() for each in self.buffers if isinstance(each, OpenFile))
 
     def chunk(self, i: int) -> BytesLike | None:
         """Return the bytes of chunk ``i``; ``None`` if it is not stored."""
@@ -188,28 +188,28 @@ class FoundChunks:
                 buffer.close()
 
 
-def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool, settled: bool = False) -> FoundChunks:
+def find_chunks(handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unlocked: bool = False) -> FoundChunks:
     """Return where the chunks of ``part`` are; with ``files``, in an open file if the store gives files.
 
-    A file is ``settled`` when no one edits it until it is closed, for which this waits.
+    A file is ``unlocked`` when no one edits it until it is closed, for which this waits.
 
     Raises :class:`~zardine.errors.ShardIndexError` or :class:`~zardine.errors.ChecksumError` for an index that is
     damaged or points outside the shard.
     """
-    layout = source.layout.shard(part.object)
+    layout = handle.layout.shard(part.object)
     while files:
-        file = source.store.open_file(key)
+        file = handle.store.open_file(key)
         if file is None:
             return _none(part)
         try:
-            if settled:
+            if unlocked:
                 file.wait()
             if layout is None:
-                _check_length(source, part, file.size)
-                return _whole_object(file, file.size, file.version, settled)
-            return _in_file(source, part, layout, key, file, settled=settled)
+                _check_length(handle, part, file.size)
+                return _whole_object(file, file.size, file.version, unlocked)
+            return _in_file(handle, part, layout, key, file, unlocked=unlocked)
         except CorruptionError:
-            replaced = settled and file.is_replaced()  # by a writer that has put it in order
+            replaced = unlocked and file.is_replaced()  # by a writer that has put it in order
             file.close()
             if not replaced:
                 raise
@@ -217,47 +217,47 @@ def find_chunks(source: ArraySource, part: ObjectPart, key: str, *, files: bool,
             file.close()
             raise
     if layout is None:
-        reading = source.store.read_up_to(key, source.layout.chain_of(part.object).most_stored())
+        reading = handle.store.read_up_to(key, handle.layout.chain_of(part.object).most_stored())
         if reading is None:
             return _none(part)
-        _check_length(source, part, reading.size)
+        _check_length(handle, part, reading.size)
         return _whole_object(reading.parts[0], reading.size, reading.version)
-    return _in_shard(source, part, layout, key)
+    return _in_shard(handle, part, layout, key)
 
 
 def _in_file(
-    source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str, file: OpenFile, *, settled: bool
+    handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: str, file: OpenFile, *, unlocked: bool
 ) -> FoundChunks:
-    known = known_index(source, layout, key, file, settled=settled)
-    offsets, lengths = _entries(source, part, layout, known)
-    return FoundChunks((file,), np.zeros(len(offsets), np.int64), offsets, lengths, offsets, file.version, settled)
+    known = known_index(handle, layout, key, file, unlocked=unlocked)
+    offsets, lengths = _entries(handle, part, layout, known)
+    return FoundChunks((file,), np.zeros(len(offsets), np.int64), offsets, lengths, offsets, file.version, unlocked)
 
 
-def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
+def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
     """Find the chunks of a shard by requests: by its index where that is known or cheaper, else in the whole of it."""
-    store = source.store
-    known = INDEXES.get(source.cache_space, key)
+    store = handle.store
+    known = INDEXES.get(handle.cache_space, key)
     fresh = known is None
-    if known is None and not _whole_is_cheaper(source, part, layout):
-        known = _read_known(source, layout, key)
+    if known is None and not _whole_is_cheaper(handle, part, layout):
+        known = _read_known(handle, layout, key)
         if known is None:
             return _none(part)
     if known is not None:
-        found = _in_ranges(source, part, layout, key, known, fresh=fresh)
+        found = _in_ranges(handle, part, layout, key, known, fresh=fresh)
         if found is not None:
             return found
         # replaced since: read it anew, in one piece
-    reading = store.read_up_to(key, most_of_shard(layout, source.layout.chain_of(part.object)))
+    reading = store.read_up_to(key, most_of_shard(layout, handle.layout.chain_of(part.object)))
     if reading is None:
         return _none(part)
     if reading.parts:
         known = KnownIndex.of(layout.checked_index_of(reading.parts[0]), reading.version)
-        INDEXES.put(source.cache_space, key, known)
-        at, lengths = _entries(source, part, layout, known)
+        INDEXES.put(handle.cache_space, key, known)
+        at, lengths = _entries(handle, part, layout, known)
         return FoundChunks(reading.parts, np.zeros(len(at), np.int64), at, lengths, at, reading.version)
     for last in attempts():  # with much unused space: by ranges in any case
-        known = _read_known(source, layout, key)
-        found = _none(part) if known is None else _in_ranges(source, part, layout, key, known, fresh=True)
+        known = _read_known(handle, layout, key)
+        found = _none(part) if known is None else _in_ranges(handle, part, layout, key, known, fresh=True)
         if found is not None:
             return found
         if last:
@@ -266,14 +266,14 @@ def _in_shard(source: ArraySource, part: ObjectPart, layout: ShardLayout, key: s
 
 
 def _in_ranges(
-    source: ArraySource, part: ObjectPart, layout: ShardLayout, key: str, known: KnownIndex, *, fresh: bool
+    handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: str, known: KnownIndex, *, fresh: bool
 ) -> FoundChunks | None:
     """Find chunks where the ``known`` index says; ``None`` if the shard was replaced since that was read.
 
     ``fresh``: that was just now.
     """
-    store = source.store
-    at, lengths = _entries(source, part, layout, known)
+    store = handle.store
+    at, lengths = _entries(handle, part, layout, known)
     stored = lengths != MISSING
     joined = join_ranges(at[stored], lengths[stored], store.cost.gap)
     parts: tuple[BytesLike, ...] = ()
@@ -281,35 +281,35 @@ def _in_ranges(
         check_size("what is read of one shard at a time", sum(size or 0 for _, size in joined.fetched))
         reading = store.read(key, joined.fetched)
         if reading is None and not fresh:
-            INDEXES.drop(source.cache_space, key)
+            INDEXES.drop(handle.cache_space, key)
             return _none(part)
         unchanged = reading is not None and reading.version == known.version
         parts = () if reading is None else tuple(reading.parts)
     else:
         unchanged = fresh or store.version(key) == known.version
     if not unchanged:
-        INDEXES.drop(source.cache_space, key)
+        INDEXES.drop(handle.cache_space, key)
         return None
     within, offsets = np.zeros((2, len(at)), np.int64)
     within[stored], offsets[stored] = joined.within, joined.offsets
     return FoundChunks(parts, within, offsets, lengths, at, known.version, unchanged=not fresh)
 
 
-def _entries(source: ArraySource, part: ObjectPart, layout: ShardLayout, known: KnownIndex) -> tuple[Ints, Ints]:
+def _entries(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, known: KnownIndex) -> tuple[Ints, Ints]:
     """Return offset and length of each chunk of ``part``, none of which is longer than what may be read."""
     rows = part.positions(layout.strides)
     offsets, lengths = known.offsets[rows], known.lengths[rows]
-    most = source.layout.chain_of(part.object).most_stored()
+    most = handle.layout.chain_of(part.object).most_stored()
     longest = max(lengths.tolist(), default=MISSING) if len(lengths) <= _FEW else int(lengths.max())
     if longest > most:
         i = int(np.argmax(lengths > most))
-        _check_length(source, part, int(lengths[i]), i, int(offsets[i]))
+        _check_length(handle, part, int(lengths[i]), i, int(offsets[i]))
     return offsets, lengths
 
 
-def _check_length(source: ArraySource, part: ObjectPart, length: int, i: int = 0, offset: int = 0) -> None:
+def _check_length(handle: ArrayHandle, part: ObjectPart, length: int, i: int = 0, offset: int = 0) -> None:
     """Raise the error for chunk ``i`` if it is longer than what may be read; see :meth:`CodecChain.check_stored`."""
-    chain = source.layout.chain_of(part.object)
+    chain = handle.layout.chain_of(part.object)
     if length > chain.most_stored():
         try:
             chain.check_stored(length)
@@ -317,15 +317,15 @@ def _check_length(source: ArraySource, part: ObjectPart, length: int, i: int = 0
             raise error.at(chunk=part.chunk(i), byte_range=(offset, length)) from None
 
 
-def _whole_is_cheaper(source: ArraySource, part: ObjectPart, layout: ShardLayout) -> bool:
+def _whole_is_cheaper(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout) -> bool:
     """Tell whether to read a shard whole, index and all, in one request, rather than its index and then ranges.
 
     It is if most is wanted (or the setting ``speculative_read`` says that this does not matter), and the bytes of the
     rest flow in the time of a request. How long the shard is cannot be known yet: as long as its decoded chunks at
     most, as a rule.
     """
-    rest = (layout.count - part.count) * source.layout.chunk_nbytes
-    cheap = rest <= source.store.cost.gap
+    rest = (layout.count - part.count) * handle.layout.chunk_nbytes
+    cheap = rest <= handle.store.cost.gap
     return (part.count >= _MOSTLY * layout.count and (cheap or part.count == layout.count)) or (
         cheap and bool(config["speculative_read"])
     )
@@ -337,10 +337,10 @@ def _none(part: ObjectPart) -> FoundChunks:
 
 
 def _whole_object(
-    value: BytesLike | OpenFile, size: int, version: Version | None, settled: bool = False
+    value: BytesLike | OpenFile, size: int, version: Version | None, unlocked: bool = False
 ) -> FoundChunks:
     zero = np.zeros(1, np.int64)
-    return FoundChunks((value,), zero, zero, np.array([size], np.int64), zero, version, settled)
+    return FoundChunks((value,), zero, zero, np.array([size], np.int64), zero, version, unlocked)
 
 
 # byte ranges
@@ -436,38 +436,38 @@ class _Parts:
         return reading.parts[0]
 
 
-def _read_known(source: ArraySource, layout: ShardLayout, key: str) -> KnownIndex | None:
-    stored = read_index(source.store, key, layout)
+def _read_known(handle: ArrayHandle, layout: ShardLayout, key: str) -> KnownIndex | None:
+    stored = read_index(handle.store, key, layout)
     if stored is None:
         return None
     known = KnownIndex.of(stored.index, stored.version)
-    INDEXES.put(source.cache_space, key, known)
+    INDEXES.put(handle.cache_space, key, known)
     return known
 
 
 # indexes in open files
 
 
-def known_index(source: ArraySource, layout: ShardLayout, key: str, file: OpenFile, *, settled: bool) -> KnownIndex:
+def known_index(handle: ArrayHandle, layout: ShardLayout, key: str, file: OpenFile, *, unlocked: bool) -> KnownIndex:
     """Return the index of the shard that is open as ``file``, for a reader.
 
     Raises :class:`~zardine.errors.CorruptionError` for an index that is damaged or points outside the shard. If the
-    file is ``settled`` (no one edits it meanwhile) the record of a write that was cut off says which index counts, if
+    file is ``unlocked`` (no one edits it meanwhile) the record of a write that was cut off says which index counts, if
     there is one; a warning says so.
     """
-    known = INDEXES.get(source.cache_space, key)
+    known = INDEXES.get(handle.cache_space, key)
     if known is not None and known.version == file.version:
         return known
     try:
         index, _ = index_in_file(layout, file)
     except CorruptionError as error:
-        found = recorded_index(layout, file) if settled else None
+        found = recorded_index(layout, file) if unlocked else None
         if found is None:
             raise
         index = found
         warn_of_torn(key, error)
     known = KnownIndex.of(index, file.version)
-    INDEXES.put(source.cache_space, key, known)
+    INDEXES.put(handle.cache_space, key, known)
     return known
 
 
@@ -481,13 +481,13 @@ def index_in_file(layout: ShardLayout, file: OpenFile) -> tuple[ShardIndex, Byte
     return index, encoded
 
 
-def index_to_edit(source: ArraySource, layout: ShardLayout, key: str, file: EditableFile) -> tuple[ShardIndex, int]:
+def index_to_edit(handle: ArrayHandle, layout: ShardLayout, key: str, file: EditableFile) -> tuple[ShardIndex, int]:
     """Return the index of a shard that is to be changed, all of whose entries can be carried over; and its checksum.
 
     A write that was cut off before is undone, or finished. Raises :class:`~zardine.errors.CorruptionError` for an index
     that is damaged otherwise.
     """
-    known = INDEXES.get(source.cache_space, key)
+    known = INDEXES.get(handle.cache_space, key)
     if known is not None and known.checksum is not None and known.version == file.version:
         return known.index, known.checksum
     try:
@@ -495,7 +495,7 @@ def index_to_edit(source: ArraySource, layout: ShardLayout, key: str, file: Edit
         return index, checksum(encoded)
     except CorruptionError as error:
         if file.mend():
-            return index_to_edit(source, layout, key, file)
+            return index_to_edit(handle, layout, key, file)
         raise not_written(error) from None
 
 

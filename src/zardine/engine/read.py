@@ -19,9 +19,9 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.freshness import check_fresh
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import FoundChunks, find_chunks
 from zardine.engine.read_ahead import ahead, batches
-from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ChunkNotFoundError, CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
@@ -37,116 +37,116 @@ _MOST_OBJECTS = 64
 """Objects whose chunks the kernel decodes in one call, and so files that one read holds open."""
 
 
-def read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> None:
+def read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> None:
     """Fill ``out`` (of the selection's full shape; flat for points) with what ``plan`` asks for.
 
     Raises :class:`~zardine.errors.CorruptionError`, with array, key and chunk, for stored bytes that are damaged.
     """
     try:
-        _read_plan(source, plan, out)
+        _read_plan(handle, plan, out)
     except DataError:
-        check_fresh(source, surely=True)  # perhaps it is no damage but another layout
+        check_fresh(handle, surely=True)  # perhaps it is no damage but another layout
         raise
     except MemoryError:
-        raise no_memory("what is read of one array at a time").at(array=source.path) from None
+        raise no_memory("what is read of one array at a time").at(array=handle.path) from None
 
 
-def _read_plan(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> None:
+def _read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> None:
     parts: Iterator[ObjectPart] = plan.parts()
-    if source.chunk_cache is not None:
-        cache = source.chunk_cache
-        for_each(lambda part: _read_through(cache, source, part, out), parts, plan.object_count)
-        check_fresh(source)
+    if handle.chunk_cache is not None:
+        cache = handle.chunk_cache
+        for_each(lambda part: _read_through(cache, handle, part, out), parts, plan.object_count)
+        check_fresh(handle)
         return
-    native = source.layout.pipeline is not None and out.dtype == source.layout.metadata.dtype
-    native = native and source.layout.fits_memory  # else the reason is found chunk by chunk
+    native = handle.layout.pipeline is not None and out.dtype == handle.layout.metadata.dtype
+    native = native and handle.layout.fits_memory  # else the reason is found chunk by chunk
     raw = out.view(f"V{out.dtype.itemsize}") if native else None
-    if source.store.gives_files:
+    if handle.store.gives_files:
         while group := list(islice(parts, _MOST_OBJECTS)):
-            with closing(_Fetched.files(source, group)) as fetched:
-                check_fresh(source)
-                _decode(source, plan, fetched, out, raw)
-                if not source.layout.is_checked:
-                    _read_edited(source, fetched, out)
+            with closing(_Fetched.files(handle, group)) as fetched:
+                check_fresh(handle)
+                _decode(handle, plan, fetched, out, raw)
+                if not handle.layout.is_checked:
+                    _read_edited(handle, fetched, out)
         return
-    requests = most_requests(source.store)
-    steps = batches(source, parts, max(requests, _MOST_OBJECTS))
-    for _, fetched in ahead(lambda batch: _Fetched.bytes(source, batch, requests), steps):
-        if source.store.has_cheap_looks or not all(each.unchanged for each in fetched.found):
-            check_fresh(source)
-        _decode(source, plan, fetched, out, raw)
+    requests = most_requests(handle.store)
+    steps = batches(handle, parts, max(requests, _MOST_OBJECTS))
+    for _, fetched in ahead(lambda batch: _Fetched.bytes(handle, batch, requests), steps):
+        if handle.store.has_cheap_looks or not all(each.unchanged for each in fetched.found):
+            check_fresh(handle)
+        _decode(handle, plan, fetched, out, raw)
 
 
 def decode_chunk(
-    source: ArraySource, part: ObjectPart, i: int, data: BytesLike, key: str, byte_range: tuple[int, int] | None = None
+    handle: ArrayHandle, part: ObjectPart, i: int, data: BytesLike, key: str, byte_range: tuple[int, int] | None = None
 ) -> npt.NDArray[Any]:
     """Chunk ``i`` of ``part`` out of its bytes; errors say where they come from."""
     try:
-        return source.layout.chain(part.chunk_shape(i)).decode(data)
+        return handle.layout.chain(part.chunk_shape(i)).decode(data)
     except DataError as error:
-        raise error.at(array=source.path, key=key, chunk=part.chunk(i), byte_range=byte_range) from None
+        raise error.at(array=handle.path, key=key, chunk=part.chunk(i), byte_range=byte_range) from None
     except MemoryError:
-        nbytes = source.layout.chain(part.chunk_shape(i)).memory
+        nbytes = handle.layout.chain(part.chunk_shape(i)).memory
         raise no_memory(f"a chunk of shape {part.chunk_shape(i)}", nbytes).at(
-            array=source.path, key=key, chunk=part.chunk(i), byte_range=byte_range
+            array=handle.path, key=key, chunk=part.chunk(i), byte_range=byte_range
         ) from None
 
 
-def row_batches(source: ArraySource, count: int) -> list[range]:
+def row_batches(handle: ArrayHandle, count: int) -> list[range]:
     """The chunks of a shard in batches, each worth a thread's while."""
-    size = max(1, _BATCH_BYTES // max(source.layout.chunk_nbytes, 1))
+    size = max(1, _BATCH_BYTES // max(handle.layout.chunk_nbytes, 1))
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def _read_chunk(
-    source: ArraySource, part: ObjectPart, i: int, found: FoundChunks, key: str, out: npt.NDArray[Any]
+    handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key: str, out: npt.NDArray[Any]
 ) -> None:
-    data = _bytes_of(source, part, i, found, key)
+    data = _bytes_of(handle, part, i, found, key)
     if data is None:
-        if not source.config.read_missing_chunks:
-            raise _not_stored(source, part, i, key)
-        out[part.outer(i)] = source.layout.missing_inner if found.is_stored else source.layout.metadata.fill
+        if not handle.config.read_missing_chunks:
+            raise _not_stored(handle, part, i, key)
+        out[part.outer(i)] = handle.layout.missing_inner if found.is_stored else handle.layout.metadata.fill
         return
     try:
-        chunk = decode_chunk(source, part, i, data, key, found.byte_range(i))
+        chunk = decode_chunk(handle, part, i, data, key, found.byte_range(i))
     except CorruptionError:
-        if found.settled or not (found.in_file or source.store.edits_files):
+        if found.unlocked or not (found.in_file or handle.store.edits_files):
             raise
         # perhaps someone was editing the file: it is damaged only if it is so when nobody does
-        _read_settled(source, part, [i], key, out)
+        _read_unlocked(handle, part, [i], key, out)
         return
     out[part.outer(i)] = chunk[part.inner(i)]
 
 
-def _bytes_of(source: ArraySource, part: ObjectPart, i: int, found: FoundChunks, key: str) -> BytesLike | None:
+def _bytes_of(handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key: str) -> BytesLike | None:
     try:
         return found.chunk(i)
     except MemoryError:
         where = found.byte_range(i)
         raise no_memory("the stored chunk", where[1]).at(
-            array=source.path, key=key, chunk=part.chunk(i), byte_range=where
+            array=handle.path, key=key, chunk=part.chunk(i), byte_range=where
         ) from None
 
 
-def _read_settled(
-    source: ArraySource, part: ObjectPart, numbers: Iterable[int], key: str, out: npt.NDArray[Any]
+def _read_unlocked(
+    handle: ArrayHandle, part: ObjectPart, numbers: Iterable[int], key: str, out: npt.NDArray[Any]
 ) -> None:
     """Read some chunks of ``part`` while nobody edits their file."""
-    with closing(_find(source, part, key, files=True, settled=True)) as found:
+    with closing(_find(handle, part, key, files=True, unlocked=True)) as found:
         for i in numbers:
-            _read_chunk(source, part, i, found, key, out)
+            _read_chunk(handle, part, i, found, key, out)
 
 
-def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out: npt.NDArray[Any]) -> None:
+def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out: npt.NDArray[Any]) -> None:
     """Read a part with the help of decoded chunks kept from earlier reads."""
-    key = source.key(part.object)
-    version = source.store.version(key)
+    key = handle.key(part.object)
+    version = handle.store.version(key)
     if version is None:
-        with closing(_find(source, part, key, files=source.store.gives_files)) as found:
+        with closing(_find(handle, part, key, files=handle.store.gives_files)) as found:
             for i in range(part.count):
-                _read_chunk(source, part, i, found, key, out)
+                _read_chunk(handle, part, i, found, key, out)
         return
-    layout = source.layout.shard(part.object)
+    layout = handle.layout.shard(part.object)
     numbers = [0] if layout is None else part.positions(layout.strides).tolist()
     missing = []
     for i, number in enumerate(numbers):
@@ -157,22 +157,22 @@ def _read_through(cache: ChunkCache, source: ArraySource, part: ObjectPart, out:
             out[part.outer(i)] = chunk[part.inner(i)]
     if not missing:
         return
-    with closing(_find(source, part, key, files=source.store.gives_files)) as found:
+    with closing(_find(handle, part, key, files=handle.store.gives_files)) as found:
         for i in missing:
-            data = _bytes_of(source, part, i, found, key)
+            data = _bytes_of(handle, part, i, found, key)
             if data is None:
-                _read_chunk(source, part, i, found, key, out)
+                _read_chunk(handle, part, i, found, key, out)
                 continue
             try:
-                chunk = decode_chunk(source, part, i, data, key, found.byte_range(i))
+                chunk = decode_chunk(handle, part, i, data, key, found.byte_range(i))
             except CorruptionError:
-                _read_chunk(source, part, i, found, key, out)
+                _read_chunk(handle, part, i, found, key, out)
                 continue
             out[part.outer(i)] = chunk[part.inner(i)]
-            if found.version == version and found.is_settled():
+            if found.version == version and found.is_unedited():
                 cache.put((key, numbers[i], version), chunk)
-        if not source.layout.is_checked and not found.is_settled():
-            _read_settled(source, part, missing, key, out)
+        if not handle.layout.is_checked and not found.is_unedited():
+            _read_unlocked(handle, part, missing, key, out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,25 +184,25 @@ class _Fetched:
     found: list[FoundChunks]
 
     @classmethod
-    def files(cls, source: ArraySource, parts: list[ObjectPart]) -> _Fetched:
+    def files(cls, handle: ArrayHandle, parts: list[ObjectPart]) -> _Fetched:
         """In open files, to be closed."""
-        fetched = cls(parts, [source.key(part.object) for part in parts], [])
+        fetched = cls(parts, [handle.key(part.object) for part in parts], [])
         try:
             for part, key in zip(parts, fetched.keys, strict=True):
-                fetched.found.append(_find(source, part, key, files=True))
+                fetched.found.append(_find(handle, part, key, files=True))
         except BaseException:
             fetched.close()
             raise
         return fetched
 
     @classmethod
-    def bytes(cls, source: ArraySource, parts: list[ObjectPart], requests: int) -> _Fetched:
+    def bytes(cls, handle: ArrayHandle, parts: list[ObjectPart], requests: int) -> _Fetched:
         """In memory, fetched with so many requests at a time."""
-        keys = [source.key(part.object) for part in parts]
+        keys = [handle.key(part.object) for part in parts]
         found: list[Any] = [None] * len(parts)
 
         def fetch(number: int) -> None:
-            found[number] = _find(source, parts[number], keys[number], files=False).in_memory()
+            found[number] = _find(handle, parts[number], keys[number], files=False).in_memory()
 
         for_each(fetch, range(len(parts)), len(parts), requests)
         return cls(parts, keys, found)
@@ -218,23 +218,23 @@ class _Fetched:
 
 
 def _decode(
-    source: ArraySource, plan: ChunkPlan, fetched: _Fetched, out: npt.NDArray[Any], raw: npt.NDArray[Any] | None
+    handle: ArrayHandle, plan: ChunkPlan, fetched: _Fetched, out: npt.NDArray[Any], raw: npt.NDArray[Any] | None
 ) -> None:
     if raw is not None:
-        _decode_by_kernel(source, plan, fetched, out, raw)
+        _decode_by_kernel(handle, plan, fetched, out, raw)
         return
 
     def work(batch: tuple[int, range]) -> None:
         number, rows = batch
         for i in rows:
-            _read_chunk(source, fetched.parts[number], i, fetched.found[number], fetched.keys[number], out)
+            _read_chunk(handle, fetched.parts[number], i, fetched.found[number], fetched.keys[number], out)
 
-    work_batches = [(n, rows) for n, part in enumerate(fetched.parts) for rows in row_batches(source, part.count)]
+    work_batches = [(n, rows) for n, part in enumerate(fetched.parts) for rows in row_batches(handle, part.count)]
     for_each(work, work_batches, len(work_batches))
 
 
 def _decode_by_kernel(
-    source: ArraySource, plan: ChunkPlan, fetched: _Fetched, out: npt.NDArray[Any], raw: npt.NDArray[Any]
+    handle: ArrayHandle, plan: ChunkPlan, fetched: _Fetched, out: npt.NDArray[Any], raw: npt.NDArray[Any]
 ) -> None:
     starts = fetched.starts()
     axes = None if isinstance(plan, PointPlan) else plan.kernel_axes()
@@ -249,10 +249,10 @@ def _decode_by_kernel(
         rows[:, 2] = each.lengths
         rows[:, 3:] = part.rows()
         sources += [item.fd if isinstance(item, OpenFile) else item for item in each.buffers]
-    if not source.config.read_missing_chunks and (jobs[:, 2] == MISSING).any():
+    if not handle.config.read_missing_chunks and (jobs[:, 2] == MISSING).any():
         number, i = _place(starts, int(np.flatnonzero(jobs[:, 2] == MISSING)[0]))
-        raise _not_stored(source, fetched.parts[number], i, fetched.keys[number])
-    pipeline = source.layout.pipeline
+        raise _not_stored(handle, fetched.parts[number], i, fetched.keys[number])
+    pipeline = handle.layout.pipeline
     if isinstance(plan, PointPlan):
         failed = pipeline.decode_points(
             sources, jobs, plan.extents, plan.point_bounds, plan.points, plan.places, raw, thread_count()
@@ -261,28 +261,28 @@ def _decode_by_kernel(
         failed = pipeline.decode(sources, jobs, axes, raw, thread_count())
     for job, _ in failed:
         number, i = _place(starts, job)
-        _read_chunk(source, fetched.parts[number], i, fetched.found[number], fetched.keys[number], out)
+        _read_chunk(handle, fetched.parts[number], i, fetched.found[number], fetched.keys[number], out)
 
 
-def _read_edited(source: ArraySource, fetched: _Fetched, out: npt.NDArray[Any]) -> None:
+def _read_edited(handle: ArrayHandle, fetched: _Fetched, out: npt.NDArray[Any]) -> None:
     """Read those parts again, when nobody edits them, whose files were edited while they were read."""
     for part, key, found in zip(fetched.parts, fetched.keys, fetched.found, strict=True):
-        if not found.is_settled():
-            _read_settled(source, part, range(part.count), key, out)
+        if not found.is_unedited():
+            _read_unlocked(handle, part, range(part.count), key, out)
 
 
-def _find(source: ArraySource, part: ObjectPart, key: str, *, files: bool, settled: bool = False) -> FoundChunks:
+def _find(handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unlocked: bool = False) -> FoundChunks:
     try:
-        return find_chunks(source, part, key, files=files, settled=settled)
+        return find_chunks(handle, part, key, files=files, unlocked=unlocked)
     except MemoryError as error:
         if isinstance(error, DataError):
-            check_fresh(source)
-            raise error.at(array=source.path, key=key) from None
-        raise no_memory("what is stored under one key").at(array=source.path, key=key) from None
+            check_fresh(handle)
+            raise error.at(array=handle.path, key=key) from None
+        raise no_memory("what is stored under one key").at(array=handle.path, key=key) from None
     except DataError as error:
-        if not settled and (files or source.store.edits_files):  # perhaps someone is writing the index, or was killed
-            return _find(source, part, key, files=True, settled=True)
-        raise error.at(array=source.path, key=key) from None
+        if not unlocked and (files or handle.store.edits_files):  # perhaps someone is writing the index, or was killed
+            return _find(handle, part, key, files=True, unlocked=True)
+        raise error.at(array=handle.path, key=key) from None
 
 
 def _place(starts: npt.NDArray[Any], job: int) -> tuple[int, int]:
@@ -291,5 +291,5 @@ def _place(starts: npt.NDArray[Any], job: int) -> tuple[int, int]:
     return number, job - int(starts[number])
 
 
-def _not_stored(source: ArraySource, part: ObjectPart, i: int, key: str) -> ChunkNotFoundError:
-    return ChunkNotFoundError(f"chunk {part.chunk(i)} of array {source.path!r} is not stored (key {key!r})")
+def _not_stored(handle: ArrayHandle, part: ObjectPart, i: int, key: str) -> ChunkNotFoundError:
+    return ChunkNotFoundError(f"chunk {part.chunk(i)} of array {handle.path!r} is not stored (key {key!r})")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from zardine.engine.array_config import parse_bytes
-from zardine.engine.source import ArraySource
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.workers import in_background
 from zardine.indexing.block import BlockPlan
 from zardine.indexing.plan import ObjectPart, PointPart
@@ -17,12 +17,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def batches(source: ArraySource, parts: Iterable[ObjectPart], most_parts: int) -> Iterator[list[ObjectPart]]:
+def batches(handle: ArrayHandle, parts: Iterable[ObjectPart], most_parts: int) -> Iterator[list[ObjectPart]]:
     """``parts`` in lists of at most ``most_parts``, whose chunks take at most half of the window when decoded.
 
     A part that is larger than that is cut between its chunks. One chunk is the least that can be fetched.
     """
-    most = max(1, window_bytes() // 2 // max(1, source.layout.chunk_nbytes))
+    most = max(1, window_bytes() // 2 // max(1, handle.layout.chunk_nbytes))
     batch: list[ObjectPart] = []
     chunks = 0
     for part in parts:

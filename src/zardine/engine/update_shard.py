@@ -28,7 +28,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.engine.border import Settled
-from zardine.engine.change import Change, HeldChange, OldChunks
+from zardine.engine.change import Change, OldChunks, PendingChange
 from zardine.engine.chunk_stack import StoredRows
 from zardine.engine.locate import (
     INDEXES,
@@ -53,7 +53,7 @@ from zardine.stores.base import Condition, EditableFile, FilePart, Reading, Stor
 from zardine.stores.local.edit_record import EditRecord, Table, checksum
 
 Ints = npt.NDArray[np.int64]
-AnyChange = Change | HeldChange
+AnyChange = Change | PendingChange
 Chunks = dict[int, BytesLike | None]
 """New encoded inner chunks by their row in the index; ``None`` for those that become empty."""
 
@@ -63,7 +63,7 @@ def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: 
 
     ``merged``: what is kept may be what others are changing, and is not only what lies beyond the array.
     """
-    store, key = change.source.store, change.key
+    store, key = change.handle.store, change.key
     if store.edits_files:
         with store.edit_file(key) as file:
             if file is not None:
@@ -71,12 +71,12 @@ def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: 
                 return
     with store.lock(key):
         _update_value(change, layout, rows, merged=merged)
-    INDEXES.drop(change.source.cache_space, key)
+    INDEXES.drop(change.handle.cache_space, key)
 
 
 def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: bool) -> None:
-    store, key = change.source.store, change.key
-    chain = change.source.layout.chain_of(change.part.object)
+    store, key = change.handle.store, change.key
+    chain = change.handle.layout.chain_of(change.part.object)
     reading = _whole(store, key, layout, chain)
     index = empty_index(layout.count) if reading is None else reading.index
     old = OldChunks(index, None, b"" if reading is None else reading.data)
@@ -116,7 +116,7 @@ def _check_others(index: ShardIndex, layout: ShardLayout, chain: CodecChain, row
 
 def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
     """The chunks of ``change``, encoded; of those that it changes in part, the rest is that of ``old``."""
-    covered = change.covered() if change.fields is None else np.zeros(len(rows), np.bool_)
+    covered = change.needs_no_read() if change.fields is None else np.zeros(len(rows), np.bool_)
     stored = None
     if not covered.all():
         stored = old.rows(rows, ~covered)
@@ -130,18 +130,18 @@ def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
         for i in batch:
             chunks[int(rows[i])] = change.encode(i, None if stored is None else stored.chunk(i), bool(covered[i]))
 
-    batches = row_batches(change.source, len(rows))
+    batches = row_batches(change.handle, len(rows))
     for_each(work, batches, len(batches))
     return chunks
 
 
 def _check_old(change: AnyChange, stored: StoredRows) -> None:
     """Refuse to decode chunks that are longer than any can be, unless nothing of what they hold is to stay."""
-    chain = change.source.layout.chain_of(change.part.object)
+    chain = change.handle.layout.chain_of(change.part.object)
     too_long = stored.table[:, 2] > chain.most_stored()
     if not too_long.any():
         return
-    for i in np.flatnonzero(too_long & ~change.heals()).tolist():
+    for i in np.flatnonzero(too_long & ~change.replaces_all_valid()).tolist():
         _, offset, length = stored.table[i].tolist()
         try:
             chain.check_stored(length)
@@ -151,25 +151,25 @@ def _check_old(change: AnyChange, stored: StoredRows) -> None:
 
 
 def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: EditableFile) -> None:
-    source, key = change.source, change.key
-    index, before = index_to_edit(source, layout, key, file)
-    _check_others(index, layout, source.layout.chain_of(change.part.object), rows)
+    handle, key = change.handle, change.key
+    index, before = index_to_edit(handle, layout, key, file)
+    _check_others(index, layout, handle.layout.chain_of(change.part.object), rows)
     new = new_chunks(_if_still_settled(change, file.version), rows, OldChunks(index, file, b""))
-    strategy = source.config.write_strategy
+    strategy = handle.config.write_strategy
     edit = None
     if strategy != "rewrite" and layout.has_checksum:
         edit = plan_edit(index, new, file.size, in_place=strategy == "in_place")
-        if wastes(edit, layout, file, source.config.most_unused) and not _is_container(index, layout, file):
+        if wastes(edit, layout, file, handle.config.most_unused) and not _is_container(index, layout, file):
             edit = None
     if _is_empty(index, new):
-        source.store.erase_version(key, file.version)
-        INDEXES.drop(source.cache_space, key)
+        handle.store.erase_version(key, file.version)
+        INDEXES.drop(handle.cache_space, key)
     elif edit is None:
         known = _rewrite_file(change, layout, index, new, file)
-        INDEXES.put(source.cache_space, key, known)
+        INDEXES.put(handle.cache_space, key, known)
     else:
         after = edit_file(layout, edit, file, before)
-        INDEXES.put(source.cache_space, key, KnownIndex.of(edit.index, file.version, after))
+        INDEXES.put(handle.cache_space, key, KnownIndex.of(edit.index, file.version, after))
 
 
 def _is_container(index: ShardIndex, layout: ShardLayout, file: EditableFile) -> bool:
@@ -197,7 +197,7 @@ def _rewrite_file(
 
 def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:
     """All rows of the index in the order in which their chunks are to be written."""
-    wanted = change.source.config.chunk_order
+    wanted = change.handle.config.chunk_order
     if wanted != "as_written":
         return np.argsort(chunk_ranks(layout.grid, layout.strides, wanted))
     # chunks that were not stored have the largest offset there is, and come last
@@ -281,7 +281,7 @@ def edit_file(layout: ShardLayout, edit: Edit, file: EditableFile, before: int) 
 
     After an error the file is as it was, if that is possible, or as after the edit.
     """
-    if not file.is_settled():
+    if not file.is_unedited():
         raise ConditionFailedError("another program changed the shard since it was read; nothing was written")
     after = before
     if edit.moved:

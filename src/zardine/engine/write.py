@@ -16,15 +16,15 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.border import Settled, border_parts, chunks_in_array, settle
-from zardine.engine.change import Change, HeldChange, HeldPart, whole_chunk
+from zardine.engine.change import Change, PendingChange, PendingPart, whole_chunk
 from zardine.engine.freshness import Writing, check_fresh
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
 from zardine.engine.read import row_batches
 from zardine.engine.read_ahead import window_bytes
-from zardine.engine.source import ArraySource
 from zardine.engine.update_shard import AnyChange, condition_of, update_shard
 from zardine.engine.workers import for_each, most_requests
-from zardine.engine.write_buffer import HeldChunk, WriteBuffer
+from zardine.engine.write_buffer import PendingChunk, WriteBuffer
 from zardine.errors import ConditionFailedError, CorruptionError, DataError, UnsupportedError
 from zardine.indexing.plan import ChunkPlan, ObjectPart
 from zardine.limits import no_memory
@@ -40,90 +40,90 @@ _COPIES = 2
 
 
 def write_plan(
-    source: ArraySource, plan: ChunkPlan, values: npt.NDArray[Any], fields: str | list[str] | None = None
+    handle: ArrayHandle, plan: ChunkPlan, values: npt.NDArray[Any], fields: str | list[str] | None = None
 ) -> None:
     """Store ``values`` (of the selection's full shape; flat for points) where ``plan`` says.
 
     With ``fields``, only these fields of a struct type are written. Every object is written whole or, after an error,
     not at all.
     """
-    check_strategy(source)
-    at_once, threads = _share_threads(source, plan.object_count)
+    check_strategy(handle)
+    at_once, threads = _share_threads(handle, plan.object_count)
 
     def change_of(part: ObjectPart) -> Change:
-        layout = source.layout.shard(part.object)
-        return Change(source, plan, part, source.key(part.object), layout, values, fields, threads)
+        layout = handle.layout.shard(part.object)
+        return Change(handle, plan, part, handle.key(part.object), layout, values, fields, threads)
 
-    at_border = border_parts(source, plan)
-    settled = settle(source, map(change_of, at_border)) if at_border else {}
+    at_border = border_parts(handle, plan)
+    settled = settle(handle, map(change_of, at_border)) if at_border else {}
 
     def write(part: ObjectPart) -> None:
         change = change_of(part)
         _write(replace(change, settled=settled.get(change.key)) if settled else change)
 
     parts: Iterator[ObjectPart] = plan.parts()
-    with Writing(source, looked=bool(settled)):
+    with Writing(handle, looked=bool(settled)):
         for_each(write, parts, plan.object_count, at_once)
 
 
-def flush(source: ArraySource, buffer: WriteBuffer) -> None:
+def flush(handle: ArrayHandle, buffer: WriteBuffer) -> None:
     """Write all that waits in ``buffer``. After an error, what was not written waits still."""
     if not buffer.objects:
         return
-    check_strategy(source)
+    check_strategy(handle)
     count = len(buffer.objects)
-    at_once, threads = _share_threads(source, count)
+    at_once, threads = _share_threads(handle, count)
 
-    def change_of(item: tuple[tuple[int, ...], dict[int, HeldChunk]]) -> HeldChange:
+    def change_of(item: tuple[tuple[int, ...], dict[int, PendingChunk]]) -> PendingChange:
         coordinates, held = item
         rows = tuple(sorted(held))
-        part = HeldPart(coordinates, rows, tuple(held[row] for row in rows))
-        return HeldChange(source, part, source.key(coordinates), source.layout.shard(coordinates), threads)
+        part = PendingPart(coordinates, rows, tuple(held[row] for row in rows))
+        return PendingChange(handle, part, handle.key(coordinates), handle.layout.shard(coordinates), threads)
 
-    def write(change: HeldChange) -> None:
+    def write(change: PendingChange) -> None:
         _write(replace(change, settled=settled.get(change.key)))
         buffer.forget(change.part.object)
 
     changes = list(map(change_of, buffer.objects.items()))
-    settled = settle(source, changes)
+    settled = settle(handle, changes)
     try:
-        with Writing(source, looked=bool(settled)):
+        with Writing(handle, looked=bool(settled)):
             for_each(write, changes, count, at_once)
     finally:
         buffer.recount()
 
 
-def check_strategy(source: ArraySource) -> None:
+def check_strategy(handle: ArrayHandle) -> None:
     """Raise :class:`~zardine.errors.UnsupportedError` where the store cannot write as ``write_strategy`` says."""
-    strategy = source.config.write_strategy
-    if strategy != "rewrite" and source.layout.sharding is not None and not source.store.edits_files:
+    strategy = handle.config.write_strategy
+    if strategy != "rewrite" and handle.layout.sharding is not None and not handle.store.edits_files:
         raise UnsupportedError(
-            f"write_strategy {strategy!r} needs a store of local files; {source.store} replaces values whole"
+            f"write_strategy {strategy!r} needs a store of local files; {handle.store} replaces values whole"
         )
 
 
-def rows_of(source: ArraySource, part: ObjectPart) -> list[int]:
+def rows_of(handle: ArrayHandle, part: ObjectPart) -> list[int]:
     """The row of each chunk of ``part`` in the index of its object; 0 where an object is one chunk."""
-    layout = source.layout.shard(part.object)
+    layout = handle.layout.shard(part.object)
     return [0] if layout is None else part.positions(layout.strides).tolist()
 
 
-def _share_threads(source: ArraySource, objects: int) -> tuple[int, int]:
+def _share_threads(handle: ArrayHandle, objects: int) -> tuple[int, int]:
     """How many objects are written at a time, and how many threads encode the chunks of each."""
     if objects == 1:
         return 1, thread_count()
-    fitting = window_bytes() // (_COPIES * max(1, source.layout.object_nbytes))
-    at_once = max(1, min(objects, fitting, most_requests(source.store)))
+    fitting = window_bytes() // (_COPIES * max(1, handle.layout.object_nbytes))
+    at_once = max(1, min(objects, fitting, most_requests(handle.store)))
     return at_once, max(1, thread_count() // at_once)
 
 
 def _write(change: AnyChange) -> None:
-    source, key = change.source, change.key
+    handle, key = change.handle, change.key
     write = _write_chunk if change.layout is None else _write_shard
-    looks = not source.store.has_cheap_looks
+    looks = not handle.store.has_cheap_looks
     for last in attempts():
         if looks:
-            check_fresh(source, writing=True)  # if those before took long
+            check_fresh(handle, writing=True)  # if those before took long
         try:
             write(change)
             return
@@ -132,19 +132,19 @@ def _write(change: AnyChange) -> None:
                 raise
             change = replace(change, settled=None)
         except DataError as error:
-            raise error.at(array=source.path, key=key) from None
+            raise error.at(array=handle.path, key=key) from None
         except MemoryError:
-            raise no_memory("what is stored under one key", source.layout.object_nbytes).at(
-                array=source.path, key=key
+            raise no_memory("what is stored under one key", handle.layout.object_nbytes).at(
+                array=handle.path, key=key
             ) from None
 
 
 def _write_chunk(change: AnyChange) -> None:
-    store, key = change.source.store, change.key
-    settled, covered = change.settled, bool(change.covered()[0])
+    store, key = change.handle.store, change.key
+    settled, covered = change.settled, bool(change.needs_no_read()[0])
     with store.lock(key):
         old = None if covered else _old_chunk(change)
-        merged = change.source.watched and not covered and not bool(change.heals()[0])
+        merged = change.handle.watched and not covered and not bool(change.replaces_all_valid()[0])
         many = change.encode_many(np.zeros(1, np.int64), None if old is None else whole_chunk(old.parts[0]))
         if many is not None:
             encoded: BytesLike | None = None if many.lengths[0] == MISSING else many.data
@@ -164,8 +164,8 @@ def _write_chunk(change: AnyChange) -> None:
         elif store.lock_is_exclusive:
             store.erase_version(key, there.version)
         else:  # to erase cannot be made conditional: another writer's values could go with it
-            config = replace(change.source.config, write_empty_chunks=True)
-            kept = replace(change, source=change.source.with_config(config))
+            config = replace(change.handle.config, write_empty_chunks=True)
+            kept = replace(change, handle=change.handle.with_config(config))
             whole = kept.encode(0, None if old is None else old.parts[0], covered)
             assert whole is not None
             store.set(key, whole, condition=condition)
@@ -173,11 +173,11 @@ def _write_chunk(change: AnyChange) -> None:
 
 def _old_chunk(change: AnyChange) -> Reading | None:
     """What is stored of a chunk; of one that is longer than any can be nothing, if nothing of it is to stay."""
-    chain = change.source.layout.chain_of(change.part.object)
-    old = change.source.store.read_up_to(change.key, chain.most_stored())
+    chain = change.handle.layout.chain_of(change.part.object)
+    old = change.handle.store.read_up_to(change.key, chain.most_stored())
     if old is None or old.parts:
         return old
-    if not change.heals()[0]:
+    if not change.replaces_all_valid()[0]:
         chain.check_stored(old.size)
     return Reading((b"",), old.version, old.size)
 
@@ -186,14 +186,14 @@ def _write_shard(change: AnyChange) -> None:
     layout = change.layout
     assert layout is not None
     rows = change.part.positions(layout.strides)
-    keeps = change.source.watched and change.settled is None
+    keeps = change.handle.watched and change.settled is None
     all_chunks = layout.count if keeps else chunks_in_array(change)
-    if change.part.count == all_chunks and bool(change.covered().all()):
+    if change.part.count == all_chunks and bool(change.needs_no_read().all()):
         _replace_shard(change, layout, rows)
         return
-    partial = change.part.count < chunks_in_array(change) or not bool(change.heals().all())
+    partial = change.part.count < chunks_in_array(change) or not bool(change.replaces_all_valid().all())
     try:
-        update_shard(change, layout, rows, merged=partial and change.source.watched)
+        update_shard(change, layout, rows, merged=partial and change.handle.watched)
     except CorruptionError:
         if partial:
             raise
@@ -202,10 +202,10 @@ def _write_shard(change: AnyChange) -> None:
 
 def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.int64]) -> None:
     """Write a shard of which nothing stored is kept."""
-    store, key, settled = change.source.store, change.key, change.settled
+    store, key, settled = change.handle.store, change.key, change.settled
     head, tail = (layout.index_size, 0) if layout.index_at_start else (0, layout.index_size)
     jobs = np.arange(len(rows))
-    order = change.source.config.chunk_order
+    order = change.handle.config.chunk_order
     ranks = chunk_ranks(layout.grid, layout.strides, order) if order in ("f", "morton") else None
     if ranks is not None:
         jobs = np.argsort(ranks[rows])
@@ -226,7 +226,7 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
             for i in batch:
                 chunks[int(rows[i])] = change.encode(i, None, True)
 
-        batches = row_batches(change.source, change.part.count)
+        batches = row_batches(change.handle, change.part.count)
         for_each(work, batches, len(batches))
         empty = all(chunk is None for chunk in chunks.values())
         places = None if ranks is None else np.argsort(ranks)
@@ -241,4 +241,4 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
         elif settled.version is not None:  # see _write_chunk
             nothing = layout.merged(empty_index(layout.count), {}, None)
             store.set(key, nothing.joined(b""), condition=Condition(settled.version))
-    INDEXES.drop(change.source.cache_space, key)
+    INDEXES.drop(change.handle.cache_space, key)

@@ -32,7 +32,7 @@ RowsOf: TypeAlias = Callable[[ObjectPart], list[int]]
 
 
 @dataclass(slots=True, eq=False)
-class HeldChunk:
+class PendingChunk:
     """New values of one chunk, decoded."""
 
     chunk: tuple[int, ...]
@@ -50,7 +50,7 @@ class HeldChunk:
         """Whether all elements are new, or all that the index ``inside`` takes."""
         return self.mask is None or bool(self.mask[inside].all())
 
-    def cut(self, axes: tuple[Axis, ...], fill: npt.NDArray[Any]) -> HeldChunk | None:
+    def cut(self, axes: tuple[Axis, ...], fill: npt.NDArray[Any]) -> PendingChunk | None:
         """This chunk without what lies beyond the array; ``None`` if nothing is left."""
         inside = self.inside(axes)
         if all(part.stop >= length for part, length in zip(inside, self.values.shape, strict=True)):
@@ -59,14 +59,14 @@ class HeldChunk:
         values[...] = fill
         values[inside] = self.values[inside]
         mask[inside] = True if self.mask is None else self.mask[inside]
-        return HeldChunk(self.chunk, values, mask) if mask.any() else None
+        return PendingChunk(self.chunk, values, mask) if mask.any() else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Waiting:
+class Pending:
     """What waits of a selection: chunks, each with the index of what it is wanted for, and of where that goes."""
 
-    chunks: tuple[tuple[HeldChunk, tuple[Any, ...], tuple[Any, ...]], ...]
+    chunks: tuple[tuple[PendingChunk, tuple[Any, ...], tuple[Any, ...]], ...]
     whole: frozenset[tuple[int, ...]]
     """Grid coordinates of chunks of which nothing stored is wanted."""
 
@@ -86,7 +86,7 @@ class WriteBuffer:
     """Nothing is collected any more, and nothing waits."""
     reach: tuple[int, ...] = ()
     """No element that waits lies beyond this shape."""
-    objects: dict[tuple[int, ...], dict[int, HeldChunk]] = field(default_factory=dict)
+    objects: dict[tuple[int, ...], dict[int, PendingChunk]] = field(default_factory=dict)
     lock: Any = field(default_factory=RLock)
 
     def __post_init__(self) -> None:
@@ -111,7 +111,7 @@ class WriteBuffer:
                     chunk.mask[inner] = True
                 self.nbytes += _outside(new)
 
-    def waiting(self, plan: ChunkPlan, rows_of: RowsOf) -> Waiting:
+    def pending(self, plan: ChunkPlan, rows_of: RowsOf) -> Pending:
         """What waits of a selection. It stays as it is, or gets newer, when it is stored meanwhile."""
         found, whole = [], []
         for part in plan.parts() if self.objects else ():
@@ -125,11 +125,11 @@ class WriteBuffer:
                     found.append((chunk, inner, part.outer(i)))
                     if chunk.covers(inner):
                         whole.append(chunk.chunk)
-        return Waiting(tuple(found), frozenset(whole))
+        return Pending(tuple(found), frozenset(whole))
 
-    def put(self, waiting: Waiting, out: npt.NDArray[Any]) -> None:
+    def put(self, pending: Pending, out: npt.NDArray[Any]) -> None:
         """Put what waits over what was read."""
-        for chunk, inner, outer in waiting.chunks:
+        for chunk, inner, outer in pending.chunks:
             new = self._own(chunk.values[inner])
             out[outer] = new if chunk.mask is None else np.where(chunk.mask[inner], new, out[outer])
 
@@ -146,7 +146,7 @@ class WriteBuffer:
         self.objects.clear()
         self.nbytes = 0
 
-    def held(self) -> Iterator[HeldChunk]:
+    def held(self) -> Iterator[PendingChunk]:
         """Every chunk."""
         for chunks in self.objects.values():
             yield from chunks.values()
@@ -181,11 +181,11 @@ class WriteBuffer:
             elements = int(np.prod(plan.extents, axis=0, dtype=np.int64).sum()) if plan.extents else 1
         return elements * self.layout.metadata.dtype.itemsize
 
-    def _hold(self, part: ObjectPart, i: int, whole: bool) -> HeldChunk:
+    def _hold(self, part: ObjectPart, i: int, whole: bool) -> PendingChunk:
         fill = self.layout.metadata.fill
         values = np.empty(part.chunk_shape(i), fill.dtype)
         values[...] = fill
-        chunk = HeldChunk(part.chunk(i), values, None if whole else np.zeros(values.shape, np.bool_))
+        chunk = PendingChunk(part.chunk(i), values, None if whole else np.zeros(values.shape, np.bool_))
         self.nbytes += _size(chunk)
         return chunk
 
@@ -203,7 +203,7 @@ def placed_alike(a: ArrayLayout, b: ArrayLayout) -> bool:
         (one.zarr_format, one.data_type, one.ndim) == (other.zarr_format, other.data_type, other.ndim)
         and _same_extensions((one.chunk_key_encoding, *one.codecs), (other.chunk_key_encoding, *other.codecs))
         and _bits(one.data_type.item_size, one.fill) == _bits(other.data_type.item_size, other.fill)
-        and all(map(_same_chunks, a.grids.objects, b.grids.objects))
+        and all(map(_same_chunks, a.grids.storage, b.grids.storage))
         and all(map(_same_chunks, a.grids.chunks, b.grids.chunks))
     )
 
@@ -232,7 +232,7 @@ def _same_chunks(a: Axis, b: Axis) -> bool:
     return len(shorter) == len(longer) or (number is not None and last[1] is not None and number <= last[1])
 
 
-def _size(chunk: HeldChunk) -> int:
+def _size(chunk: PendingChunk) -> int:
     return chunk.values.nbytes + (0 if chunk.mask is None else chunk.mask.nbytes) + _outside(chunk.values)
 
 

@@ -27,23 +27,23 @@ from zardine.indexing.selection import AxisSelection, AxisSlice, GridSelection, 
 class TwoGrids:
     """The grid of stored objects over an array, and the grid of chunks within them.
 
-    ``chunks`` equals ``objects`` where every object is one chunk. Borders of objects are borders of chunks.
+    ``chunks`` equals ``storage`` where every object is one chunk. Borders of objects are borders of chunks.
     """
 
-    objects: tuple[Axis, ...]
+    storage: tuple[Axis, ...]
     chunks: tuple[Axis, ...]
     seen: tuple[_SeenPlans, ...] = field(default=(), compare=False, repr=False)
     """For each axis, short plans made lately, since programs come back to the same blocks."""
 
     def __post_init__(self) -> None:
         if not self.seen:
-            object.__setattr__(self, "seen", tuple(Cache(_MOST_SEEN) for _ in self.objects))
+            object.__setattr__(self, "seen", tuple(Cache(_MOST_SEEN) for _ in self.storage))
 
-    def resized(self, objects: tuple[Axis, ...], chunks: tuple[Axis, ...]) -> TwoGrids:
+    def resized(self, storage: tuple[Axis, ...], chunks: tuple[Axis, ...]) -> TwoGrids:
         """Grids of as many axes, some of which have another length."""
-        same = [a == b for a, b in zip(self.objects, objects, strict=True)]
+        same = [a == b for a, b in zip(self.storage, storage, strict=True)]
         seen = (each if kept else Cache(_MOST_SEEN) for each, kept in zip(self.seen, same, strict=True))
-        return TwoGrids(objects, chunks, tuple(seen))
+        return TwoGrids(storage, chunks, tuple(seen))
 
 
 _MOST_SEEN = 4 * 2**20
@@ -293,7 +293,7 @@ def plan_points(selection: PointSelection, grids: TwoGrids) -> PointPlan:
     object_of = [
         found if chunks == objects else objects.locate(each)[0]
         for chunks, objects, each, found in zip(
-            grids.chunks, grids.objects, selection.coordinates, chunk_of, strict=True
+            grids.chunks, grids.storage, selection.coordinates, chunk_of, strict=True
         )
     ]
     order = np.lexsort((*reversed(chunk_of), *reversed(object_of))) if chunk_of else np.arange(count, dtype=np.int64)
@@ -306,7 +306,7 @@ def plan_points(selection: PointSelection, grids: TwoGrids) -> PointPlan:
     object_rows = np.flatnonzero(_changes(objects_per_chunk, len(chunk_rows)))
     firsts = [
         axis.locate(objects_axis.starts(objects))[0]
-        for axis, objects_axis, objects in zip(grids.chunks, grids.objects, objects_per_chunk, strict=True)
+        for axis, objects_axis, objects in zip(grids.chunks, grids.storage, objects_per_chunk, strict=True)
     ]
     return PointPlan(
         objects=tuple(axis[object_rows] for axis in objects_per_chunk),
@@ -335,7 +335,7 @@ def _plan_pair(grids: TwoGrids, number: int, selection: AxisSelection) -> tuple[
     known = seen.get(selection) if isinstance(selection, AxisSlice) else None
     if known is not None:
         return known
-    chunks, objects = grids.chunks[number], grids.objects[number]
+    chunks, objects = grids.chunks[number], grids.storage[number]
     plan = plan_axis(chunks, selection)
     pair = plan, _group_axis(plan.chunks, chunks, objects)
     if isinstance(selection, AxisSlice) and len(plan.chunks) <= _SHORT:

@@ -18,9 +18,9 @@ from zardine.creation.v3 import parse_shape
 from zardine.data_types.numpy_types import AnyObject
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
 from zardine.engine.freshness import Writing, check_fresh, is_same_generation, refuse_closing
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
 from zardine.engine.read_block import read_block
-from zardine.engine.source import ArraySource
 from zardine.engine.write import check_strategy, write_plan
 from zardine.engine.write_buffer import WriteBuffer
 from zardine.errors import ConditionFailedError, MetadataError, ReadOnlyError, SelectionError, UnsupportedError
@@ -99,7 +99,7 @@ class Array(StoredFacts):
         config: ArrayConfig | None = None,
     ) -> None:
         if not isinstance(store, Store):
-            self._source, self._entry = store._array._source, store._array._entry
+            self._handle, self._entry = store._array._handle, store._array._entry
             return
         if path is None or metadata is None:
             raise TypeError("an Array is made by zardine.open_array and zardine.create_array, or of an AsyncArray")
@@ -110,7 +110,7 @@ class Array(StoredFacts):
             if metadata.older is not None:
                 problems = tuple(in_words_of_the_document(metadata, list(problems)))
             raise type(error)(f"the document of {describe(store, path)} is invalid", problems) from None
-        self._source = ArraySource(store, path, layout, config or ArrayConfig.from_settings())
+        self._handle = ArrayHandle(store, path, layout, config or ArrayConfig.from_settings())
 
     @classmethod
     def open(cls, store: StoreLike, zarr_format: int | None = None, *, config: ArrayConfigLike = None) -> Array:
@@ -131,7 +131,7 @@ class Array(StoredFacts):
     def with_config(self, config: ArrayConfigLike) -> Array:
         """Return the same array, read and written in another way (see :class:`zardine.ArrayConfig`)."""
         changed = config if isinstance(config, ArrayConfig) else self.config.changed(config or {})
-        return self._with_source(self._source.with_config(changed))
+        return self._with_handle(self._handle.with_config(changed))
 
     @property
     def info(self) -> ArrayInfo:
@@ -158,9 +158,9 @@ class Array(StoredFacts):
     # reading
 
     def __getitem__(self, selection: SelectionLike) -> Any:
-        source = self._source
-        block = parse_block_of_elements(selection, source.layout.metadata.shape) if source.buffer is None else None
-        found = None if block is None else read_block(source, block)
+        handle = self._handle
+        block = parse_block_of_elements(selection, handle.layout.metadata.shape) if handle.buffer is None else None
+        found = None if block is None else read_block(handle, block)
         if found is not None:
             return found
         fields, selection = split_fields(selection)
@@ -225,7 +225,7 @@ class Array(StoredFacts):
         prototype: object = None,
     ) -> Any:
         """Return whole stored objects (shards, or chunks) by their grid coordinates."""
-        return self._get(parse_block(selection, self._source.layout.grids.objects), out, fields)
+        return self._get(parse_block(selection, self._handle.layout.grids.storage), out, fields)
 
     def get_point_selection(self, selection: SelectionLike, *, fields: Fields = None) -> Any:
         """Return the elements at what :attr:`vindex` takes: points or a mask."""
@@ -240,7 +240,7 @@ class Array(StoredFacts):
     def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d array")
-        step = self._source.layout.grids.objects[0]
+        step = self._handle.layout.grids.storage[0]
         for chunk in range(step.count):
             start = step.start(chunk)
             yield from self[start : min(start + step.extent(chunk), self.shape[0])]
@@ -288,15 +288,15 @@ class Array(StoredFacts):
     # writing
 
     def __setitem__(self, selection: SelectionLike, value: object) -> None:
-        source = self._source
-        layout = source.layout
+        handle = self._handle
+        layout = handle.layout
         chunks, shape = layout.blocks, layout.metadata.shape
-        block = None if chunks is None or source.buffer is not None else parse_block_of_elements(selection, shape)
+        block = None if chunks is None or handle.buffer is not None else parse_block_of_elements(selection, shape)
         plan = None if chunks is None or block is None else chunks.plan(block, shape)
         if chunks is not None and block is not None and plan is not None:
             self._check_writable()
             values = broadcast_values(self._cast(value, chunks.dtype), block.shape)
-            write_plan(source, plan, values.reshape(block.counts))
+            write_plan(handle, plan, values.reshape(block.counts))
             return
         fields, selection = split_fields(selection)
         self._set(parse_any(selection, self.shape), value, fields)
@@ -329,7 +329,7 @@ class Array(StoredFacts):
         self, selection: SelectionLike, value: object, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write whole stored objects (shards, or chunks)."""
-        self._set(parse_block(selection, self._source.layout.grids.objects), value, fields)
+        self._set(parse_block(selection, self._handle.layout.grids.storage), value, fields)
 
     def set_point_selection(self, selection: SelectionLike, value: object, *, fields: Fields = None) -> None:
         """Write ``value`` to what :attr:`vindex` takes: points or a mask."""
@@ -353,7 +353,7 @@ class Array(StoredFacts):
 
     def flush(self) -> None:
         """Store what waits in :meth:`buffered`; nothing happens where nothing waits."""
-        flush_buffer(self._source)
+        flush_buffer(self._handle)
 
     # changing
 
@@ -373,12 +373,12 @@ class Array(StoredFacts):
         if len(shape) != self.ndim:
             raise ValueError(f"the new shape {shape} has {len(shape)} lengths, the array has {self.ndim} dimensions")
         self._check_writable()
-        check_strategy(self._source)
+        check_strategy(self._handle)
         self.flush()
-        with Writing(self._source), self.store.lock(document_key(self.path, self.metadata)):  # so nobody appends
+        with Writing(self._handle), self.store.lock(document_key(self.path, self.metadata)):  # so nobody appends
             for last in attempts():
                 stored = self._stored()
-                before = self._source
+                before = self._handle
                 try:
                     self._adopt(stored.replace_by(with_shape(stored.metadata, before.layout.grid, shape)))
                     break
@@ -388,7 +388,7 @@ class Array(StoredFacts):
             self._keep_entry()
             if erase:
                 clear_beyond(before, self.shape)
-                erase_beyond(self._source, before)
+                erase_beyond(self._handle, before)
 
     def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """Add ``data`` at the end of ``axis``; its other lengths are those of the array. Gives the new shape.
@@ -400,20 +400,20 @@ class Array(StoredFacts):
         """
         values = cast_values(data, self.dtype)
         self._check_writable()
-        check_strategy(self._source)
+        check_strategy(self._handle)
         self.flush()
         exclusive = self.store.lock_is_exclusive
-        waits = Writing(self._source) if exclusive else nullcontext()
+        waits = Writing(self._handle) if exclusive else nullcontext()
         with waits, self.store.lock(document_key(self.path, self.metadata)):
             for last in attempts():
                 stored = self._stored()
-                refuse_closing(self._source, stored.metadata)
+                refuse_closing(self._handle, stored.metadata)
                 old = self.shape
                 shape = grown_for_append(old, values.shape, axis)
-                grown = with_shape(stored.metadata, self._source.layout.grid, shape)
-                source = self._source.with_shape(grown)
+                grown = with_shape(stored.metadata, self._handle.layout.grid, shape)
+                handle = self._handle.with_shape(grown)
                 added = tuple(slice(old[i], None) if i == axis % self.ndim else slice(None) for i in range(self.ndim))
-                direct = self._with_source(replace(source, buffer=None))
+                direct = self._with_handle(replace(handle, buffer=None))
                 try:
                     if exclusive:
                         direct[added] = values
@@ -424,9 +424,9 @@ class Array(StoredFacts):
                     continue
                 except BaseException:
                     if exclusive:
-                        take_back(source, self._source)
+                        take_back(handle, self._handle)
                     raise
-                self._source = replace(source, buffer=self._source.buffer)
+                self._handle = replace(handle, buffer=self._handle.buffer)
                 self._keep_entry()
                 if not exclusive:
                     try:
@@ -474,7 +474,7 @@ class Array(StoredFacts):
         return array_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        watch = self._source.watch
+        watch = self._handle.watch
         state = {
             "store": self.store,
             "path": self.path,
@@ -489,8 +489,8 @@ class Array(StoredFacts):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         twin = Array.from_dict(StorePath(state["store"], state["path"]), state["metadata"])
-        self._source = twin._source.with_config(state["config"])
-        self._source.watch.is_stored, self._source.watch.is_hearsay = state["watch"]
+        self._handle = twin._handle.with_config(state["config"])
+        self._handle.watch.is_stored, self._handle.watch.is_hearsay = state["watch"]
         if "entry" in state:
             above, zarr_format, path = state["entry"]
             self._entry = Consolidated(state["store"], above, zarr_format, {}), path
@@ -510,15 +510,15 @@ class Array(StoredFacts):
             check_output(out, selection.shape)
         shape = selection.shape
         direct = out is not None and fields is None and out.dtype == self.dtype
-        source = self._source
-        target = out if direct and out is not None else np.empty(shape, self.dtype, order=source.order)
-        grids = source.layout.grids
+        handle = self._handle
+        target = out if direct and out is not None else np.empty(shape, self.dtype, order=handle.order)
+        grids = handle.layout.grids
         if isinstance(selection, GridSelection):
             full = selection.full_view(target)
-            read_buffered(source, make_plan(selection, grids), full)
+            read_buffered(handle, make_plan(selection, grids), full)
         else:
             flat = target.reshape(-1)
-            read_buffered(source, make_plan(selection, grids), flat)
+            read_buffered(handle, make_plan(selection, grids), flat)
             if not np.shares_memory(flat, target) and flat.size:
                 target[...] = flat.reshape(selection.shape)
         result = target if fields is None else target[fields]
@@ -535,22 +535,22 @@ class Array(StoredFacts):
             self._check_fields(fields)
             dtype = np.empty(0, dtype)[fields].dtype
         values = broadcast_values(self._cast(value, dtype), selection.shape)
-        source = self._source
-        if is_buffered(source):
-            check_fresh(source, writing=True)
-        plan = make_plan(selection, source.layout.grids)
+        handle = self._handle
+        if is_buffered(handle):
+            check_fresh(handle, writing=True)
+        plan = make_plan(selection, handle.layout.grids)
         full = selection.full_view(values) if isinstance(selection, GridSelection) else values.reshape(-1)
         if fields is not None:
             self.flush()
-        if fields is not None or not write_buffered(source, plan, full):
-            write_plan(source, plan, full, fields)
+        if fields is not None or not write_buffered(handle, plan, full):
+            write_plan(handle, plan, full, fields)
 
     def _cast(self, value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """Return ``value`` as elements of the array: of ``dtype``, or objects as the user gave them.
 
         Of these an object array is taken as it is, anything else as one object for all elements.
         """
-        data_type = self._source.layout.metadata.data_type
+        data_type = self._handle.layout.metadata.data_type
         if not isinstance(data_type, AnyObject):
             return cast_values(value, dtype)
         return value if isinstance(value, np.ndarray) and value.dtype.kind == "O" else data_type.cast_fill(value)
@@ -569,9 +569,9 @@ class Array(StoredFacts):
                 raise SelectionError(f"no field {name!r}; the fields are {', '.join(map(repr, names))}")
 
     def _check_writable(self) -> None:
-        if self._source.store.read_only:
+        if self._handle.store.read_only:
             raise ReadOnlyError(f"cannot write to {describe(self.store, self.path)}: it was opened read-only")
-        if self._source.layout.is_draft:
+        if self._handle.layout.is_draft:
             raise ReadOnlyError(
                 f"cannot write to {describe(self.store, self.path)}: it is stored in the sharding codec's draft "
                 "of 2023, which is only read; zardine.convert makes an array of it that can be written"
@@ -579,22 +579,22 @@ class Array(StoredFacts):
 
     def _start_buffer(self, limit: int) -> WriteBuffer:
         self._check_writable()
-        check_strategy(self._source)
-        if self._source.buffer is not None and self._source.buffer.ended:
+        check_strategy(self._handle)
+        if self._handle.buffer is not None and self._handle.buffer.ended:
             self.flush()  # what could not be stored when an earlier block ended
-        if is_buffered(self._source):
+        if is_buffered(self._handle):
             raise ValueError("writes to this array are collected already: buffered() blocks do not nest")
-        buffer = WriteBuffer(limit, self._source.layout)
-        self._source = replace(self._source, buffer=buffer)
+        buffer = WriteBuffer(limit, self._handle.layout)
+        self._handle = replace(self._handle, buffer=buffer)
         return buffer
 
     def _end_buffer(self, buffer: WriteBuffer) -> None:
-        if self._source.buffer is buffer:
-            self._source = replace(self._source, buffer=None)
+        if self._handle.buffer is buffer:
+            self._handle = replace(self._handle, buffer=None)
 
-    def _with_source(self, source: ArraySource) -> Array:
+    def _with_handle(self, handle: ArrayHandle) -> Array:
         twin = object.__new__(type(self))
-        twin._source = source
+        twin._handle = handle
         twin._entry = self._entry
         return twin
 
@@ -603,18 +603,18 @@ class Array(StoredFacts):
         if metadata is old or (metadata.document is not None and metadata.document == old.document):
             return
         if self._is_same_but_for_shape(metadata):
-            source = self._source.with_shape(metadata)
+            handle = self._handle.with_shape(metadata)
         elif metadata.to_dict() != old.to_dict():
-            source = self._source.with_layout(Array(self.store, self.path, metadata)._source.layout)
+            handle = self._handle.with_layout(Array(self.store, self.path, metadata)._handle.layout)
         else:
             return
-        move_buffer(source)
-        self._source = source
+        move_buffer(handle)
+        self._handle = handle
 
     def _is_same_but_for_shape(self, metadata: ArrayMetadata) -> bool:
         """Return whether one layout serves both documents, which may differ in shape, attributes and names."""
         with suppress(MetadataError):  # which is raised once the layout is made
-            return is_same_generation(self._source.layout, metadata) and metadata.older == self.metadata.older
+            return is_same_generation(self._handle.layout, metadata) and metadata.older == self.metadata.older
         return False
 
     def _stored(self) -> StoredNode[ArrayMetadata]:
@@ -636,7 +636,7 @@ class Array(StoredFacts):
     def _came_out_of(self, consolidated: Consolidated, path: str, *, hearsay: bool) -> None:
         """Note the consolidated metadata that is to be kept true, and whether nothing else tells of this array yet."""
         self._entry = consolidated, path
-        self._source.watch.is_hearsay = hearsay
+        self._handle.watch.is_hearsay = hearsay
 
     def _keep_entry(self) -> None:
         """Make consolidated metadata say what the document says, if the array came out of it."""

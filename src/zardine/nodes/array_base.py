@@ -12,7 +12,7 @@ from zardine.codecs.base import ArrayBytesCodec, Codec
 from zardine.codecs.chain import ChainParts, split_chain
 from zardine.creation.options import ShapeLike
 from zardine.engine.array_config import ArrayConfig
-from zardine.engine.source import ArraySource
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.stored import count_stored_chunks, stored_keys
 from zardine.hierarchy.find import names_of
 from zardine.metadata.documents import ArrayMetadata
@@ -24,7 +24,7 @@ from zardine.stores.path import StorePath
 class ArrayFacts:
     """The describing half of arrays and their awaitable faces; it changes nothing and looks at no store."""
 
-    _source: ArraySource
+    _handle: ArrayHandle
 
     # what it is
 
@@ -36,7 +36,7 @@ class ArrayFacts:
     @property
     def metadata(self) -> ArrayMetadata:
         """The metadata document."""
-        return self._source.layout.metadata
+        return self._handle.layout.metadata
 
     @property
     def ndim(self) -> int:
@@ -79,28 +79,28 @@ class ArrayFacts:
 
         Raises ``NotImplementedError`` for rectilinear grids without shards: see :attr:`read_chunk_sizes`.
         """
-        sharding = self._source.layout.sharding
+        sharding = self._handle.layout.sharding
         return self._grid_shape("chunks") if sharding is None else sharding.chunk_shape
 
     @property
     def shards(self) -> tuple[int, ...] | None:
         """Shape of a shard (one stored object), or ``None`` for an array without shards."""
-        return None if self._source.layout.sharding is None else self._grid_shape("shards")
+        return None if self._handle.layout.sharding is None else self._grid_shape("shards")
 
     @property
     def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
         """For each axis, the lengths of the chunks that are decoded, cut at the end of the array."""
-        return tuple(axis.lengths() for axis in self._source.layout.grids.chunks)
+        return tuple(axis.lengths() for axis in self._handle.layout.grids.chunks)
 
     @property
     def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
         """For each axis, the lengths of the stored objects (shards, or chunks), cut at the end of the array."""
-        return tuple(axis.lengths() for axis in self._source.layout.grids.objects)
+        return tuple(axis.lengths() for axis in self._handle.layout.grids.storage)
 
     @property
     def cdata_shape(self) -> tuple[int, ...]:
         """Shape of the grid of chunks (inner chunks of a sharded array)."""
-        return tuple(axis.count for axis in self._source.layout.grids.chunks)
+        return tuple(axis.count for axis in self._handle.layout.grids.chunks)
 
     @property
     def nchunks(self) -> int:
@@ -110,12 +110,12 @@ class ArrayFacts:
     @property
     def nshards(self) -> int:
         """Number of stored objects that a full array has."""
-        return prod(axis.count for axis in self._source.layout.grids.objects)
+        return prod(axis.count for axis in self._handle.layout.grids.storage)
 
     @property
     def codecs(self) -> tuple[Codec, ...]:
         """The codec chain of stored objects, outermost."""
-        return self._source.layout.codecs
+        return self._handle.layout.codecs
 
     @property
     def filters(self) -> tuple[Any, ...]:
@@ -155,24 +155,24 @@ class ArrayFacts:
     @property
     def order(self) -> str:
         """Memory layout of what reading returns; for Zarr v2 (and v1) arrays, that of the elements in chunks."""
-        return self._source.order
+        return self._handle.order
 
     @property
     def config(self) -> ArrayConfig:
         """How this process reads and writes the array."""
-        return self._source.config
+        return self._handle.config
 
     # where it is
 
     @property
     def store(self) -> Store:
         """The store."""
-        return self._source.store
+        return self._handle.store
 
     @property
     def path(self) -> str:
         """Path in the store, without slashes at its ends."""
-        return self._source.path
+        return self._handle.path
 
     @property
     def name(self) -> str:
@@ -197,17 +197,17 @@ class ArrayFacts:
     @property
     def is_draft(self) -> bool:
         """Whether shards are stored in the dialect of the draft of March 2023, which is only read."""
-        return self._source.layout.is_draft
+        return self._handle.layout.is_draft
 
     def _inner_codecs(self) -> tuple[Codec, ...]:
-        return self._source.layout.chunk_codecs
+        return self._handle.layout.chunk_codecs
 
     def _inner_chain(self) -> ChainParts:
         """Return the codecs of the inner chunks (or of the chunks) in the words of v3, whichever version it is."""
         return split_chain(self._inner_codecs())
 
     def _grid_shape(self, what: str) -> tuple[int, ...]:
-        shape = self._source.layout.object_shape
+        shape = self._handle.layout.object_shape
         if shape is None:
             raise NotImplementedError(
                 f"{what} differ in shape: see read_chunk_sizes and write_chunk_sizes for those of each axis"
@@ -234,16 +234,16 @@ class StoredFacts(ArrayFacts, ABC):
     @property
     def nchunks_initialized(self) -> int:
         """How many chunks (inner chunks of a sharded array) are stored. Reads the index of every shard."""
-        return count_stored_chunks(self._source)
+        return count_stored_chunks(self._handle)
 
     @property
     def nshards_initialized(self) -> int:
         """How many objects are stored."""
-        return len(stored_keys(self._source))
+        return len(stored_keys(self._handle))
 
     def nbytes_stored(self) -> int:
         """Return bytes of all stored objects of this array, its metadata document included."""
         store = self.store
         documents = [join_path(self.path, name) for name in names_of(self.metadata)]
-        keys = [*documents, *stored_keys(self._source)]
+        keys = [*documents, *stored_keys(self._handle)]
         return sum(store.size(key) or 0 for key in keys)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from zardine.creation.options import ShapeLike
 from zardine.engine.array_config import ArrayConfigLike
-from zardine.engine.source import ArraySource
+from zardine.engine.handle import ArrayHandle
 from zardine.indexing.selection import SelectionLike
 from zardine.json_document import JSON
 from zardine.metadata.documents import GroupMetadata
@@ -75,12 +75,12 @@ class AsyncArray(ArrayFacts):
         return cls(Array.from_dict(store_path, data))
 
     @property
-    def _source(self) -> ArraySource:
-        return self._array._source
+    def _handle(self) -> ArrayHandle:
+        return self._array._handle
 
-    @_source.setter
-    def _source(self, source: ArraySource) -> None:
-        self._array._source = source
+    @_handle.setter
+    def _handle(self, handle: ArrayHandle) -> None:
+        self._array._handle = handle
 
     # free of I/O, as all that describes it
 

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.engine.freshness import is_same_generation
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.read import read_plan
-from zardine.engine.source import ArraySource
 from zardine.engine.write import flush, rows_of
 from zardine.engine.write_buffer import RowsOf, WriteBuffer, placed_alike
 from zardine.errors import (
@@ -82,104 +82,104 @@ class BufferedWrites:
             if error is not None and self._on_error == "discard":
                 buffer.discard()
             buffer.ended = True
-            _store(self._array._source, buffer)
+            _store(self._array._handle, buffer)
         self._array._end_buffer(buffer)
 
 
-def is_buffered(source: ArraySource) -> bool:
+def is_buffered(handle: ArrayHandle) -> bool:
     """Return whether values may wait in memory."""
-    return source.buffer is not None and not source.buffer.closed
+    return handle.buffer is not None and not handle.buffer.closed
 
 
-def write_buffered(source: ArraySource, plan: ChunkPlan, values: npt.NDArray[Any]) -> bool:
-    """Collect ``values`` in the buffer of ``source``; ``False`` if they are to be stored now, all older ones being so.
+def write_buffered(handle: ArrayHandle, plan: ChunkPlan, values: npt.NDArray[Any]) -> bool:
+    """Collect ``values`` in the buffer of ``handle``; ``False`` if they are to be stored now, all older ones being so.
 
     That is where there is no buffer, where its block is over, and where the chunks are more than it may hold.
     """
-    buffer = source.buffer
+    buffer = handle.buffer
     if buffer is None or buffer.closed:
         return False
     with buffer.lock:
         if buffer.closed:
             return False
-        _check_placing(source, buffer)
+        _check_placing(handle, buffer)
         too_much = buffer.bytes_of(plan) > buffer.limit
         if buffer.ended or too_much or buffer.nbytes > buffer.limit:
-            _store(source, buffer)
+            _store(handle, buffer)
             if buffer.ended or too_much:
                 return False
-        buffer.add(source.layout, plan, values, _rows_of(source))
+        buffer.add(handle.layout, plan, values, _rows_of(handle))
         if buffer.nbytes > buffer.limit:
-            _store(source, buffer)
+            _store(handle, buffer)
     return True
 
 
-def read_buffered(source: ArraySource, plan: ChunkPlan, out: npt.NDArray[Any]) -> None:
+def read_buffered(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> None:
     """Fill ``out`` (of the selection's full shape; flat for points) with what is stored, and over it what waits.
 
     No element is older than it was when this was called.
     """
-    buffer = source.buffer
+    buffer = handle.buffer
     if buffer is None or buffer.closed:
-        read_plan(source, plan, out)
+        read_plan(handle, plan, out)
         return
-    rows = _rows_of(source)
+    rows = _rows_of(handle)
     with buffer.lock:
-        _check_placing(source, buffer)
-        waiting = buffer.waiting(plan, rows)
-    if len(waiting.whole) < plan.chunk_count:
+        _check_placing(handle, buffer)
+        pending = buffer.pending(plan, rows)
+    if len(pending.whole) < plan.chunk_count:
         try:
-            read_plan(source, plan, out)
+            read_plan(handle, plan, out)
         except (ChunkNotFoundError, DataError):
-            if not waiting.whole:
+            if not pending.whole:
                 raise
-            _read_others(source, plan, waiting.whole, out)
+            _read_others(handle, plan, pending.whole, out)
     with buffer.lock:
-        buffer.put(waiting, out)
-        if placed_alike(source.layout, buffer.layout):
-            buffer.put(buffer.waiting(plan, rows), out)
+        buffer.put(pending, out)
+        if placed_alike(handle.layout, buffer.layout):
+            buffer.put(buffer.pending(plan, rows), out)
 
 
-def flush_buffer(source: ArraySource) -> None:
+def flush_buffer(handle: ArrayHandle) -> None:
     """Store what waits, if anything does."""
-    buffer = source.buffer
+    buffer = handle.buffer
     if buffer is not None and not buffer.closed:
         with buffer.lock:
-            _store(source, buffer)
+            _store(handle, buffer)
 
 
-def move_buffer(source: ArraySource) -> None:
-    """Return the array of ``source`` has this layout from now on: what waits moves to where it belongs by it.
+def move_buffer(handle: ArrayHandle) -> None:
+    """Return the array of ``handle`` has this layout from now on: what waits moves to where it belongs by it.
 
     What lies beyond its shape is forgotten. Raises :class:`~zardine.errors.ArrayChangedError`, so that nothing changes,
     where it cannot hold the values.
     """
-    buffer = source.buffer
+    buffer = handle.buffer
     if buffer is None or buffer.closed:
         return
     with buffer.lock:
-        old, new = buffer.layout.metadata, source.layout.metadata
-        if placed_alike(source.layout, buffer.layout):
+        old, new = buffer.layout.metadata, handle.layout.metadata
+        if placed_alike(handle.layout, buffer.layout):
             if buffer.reaches_beyond(new.shape):  # by the document, since another thread may have been later
-                buffer.cut(_stored_layout(source, buffer))
+                buffer.cut(_stored_layout(handle, buffer))
         elif not buffer.objects:
             buffer.reach = ()
         elif (old.data_type, old.ndim) != (new.data_type, new.ndim):
             raise ArrayChangedError(
-                f"{describe(source.store, source.path)} was replaced: it was of {old.ndim} dimensions and "
+                f"{describe(handle.store, handle.path)} was replaced: it was of {old.ndim} dimensions and "
                 f"{old.data_type}, and is of {new.ndim} and {new.data_type}. What waits in buffered() cannot be stored "
                 "there: discard() forgets it"
             )
         else:
-            _move(buffer, source)
-        buffer.layout = source.layout
+            _move(buffer, handle)
+        buffer.layout = handle.layout
 
 
-def _move(buffer: WriteBuffer, source: ArraySource) -> None:
-    """Sort the values in ``buffer`` into the chunks of ``source``."""
-    moved = WriteBuffer(buffer.limit, source.layout)
+def _move(buffer: WriteBuffer, handle: ArrayHandle) -> None:
+    """Sort the values in ``buffer`` into the chunks of ``handle``."""
+    moved = WriteBuffer(buffer.limit, handle.layout)
     before = buffer.layout.grids.chunks
-    kept = tuple(replace(axis, length=n) for axis, n in zip(before, source.layout.metadata.shape, strict=True))
+    kept = tuple(replace(axis, length=n) for axis, n in zip(before, handle.layout.metadata.shape, strict=True))
     for chunk in buffer.held():
         inside = chunk.inside(kept)
         starts = [axis.start(i) for axis, i in zip(before, chunk.chunk, strict=True)]
@@ -193,16 +193,16 @@ def _move(buffer: WriteBuffer, source: ArraySource) -> None:
             points = tuple(place + start for place, start in zip(places, starts, strict=True))
             selection = PointSelection(points, values.shape)
         if selection.size:
-            moved.add(source.layout, make_plan(selection, source.layout.grids), values, _rows_of(source))
+            moved.add(handle.layout, make_plan(selection, handle.layout.grids), values, _rows_of(handle))
     buffer.objects, buffer.nbytes, buffer.reach = moved.objects, moved.nbytes, moved.reach
 
 
-def _store(source: ArraySource, buffer: WriteBuffer) -> None:
+def _store(handle: ArrayHandle, buffer: WriteBuffer) -> None:
     """Store what waits, for the array as its document says that it is now."""
     if buffer.objects:
-        layout = _stored_layout(source, buffer)
+        layout = _stored_layout(handle, buffer)
         buffer.cut(layout)
-        present = replace(source, layout=layout)
+        present = replace(handle, layout=layout)
         try:
             flush(present, buffer)
         except DataError:
@@ -214,23 +214,23 @@ def _store(source: ArraySource, buffer: WriteBuffer) -> None:
         buffer.closed = True
 
 
-def _store_others(source: ArraySource, buffer: WriteBuffer) -> None:
+def _store_others(handle: ArrayHandle, buffer: WriteBuffer) -> None:
     """Store every object that can be: one whose values or stored bytes are bad does not keep others from the store."""
     for one in buffer.one_by_one():
         coordinates = next(iter(one.objects))
         try:
-            flush(source, one)
+            flush(handle, one)
         except DataError:
             continue
         buffer.forget(coordinates)
     buffer.recount()
 
 
-def _stored_layout(source: ArraySource, buffer: WriteBuffer) -> ArrayLayout:
+def _stored_layout(handle: ArrayHandle, buffer: WriteBuffer) -> ArrayLayout:
     """Return the layout of the array as it is stored now; the one that is known where that does not tell."""
     known = buffer.layout.metadata
     try:
-        now = stored_node(source.store, source.path, known).metadata
+        now = stored_node(handle.store, handle.path, known).metadata
     except (MetadataError, NodeNotFoundError, NodeExistsError):
         return buffer.layout
     if now.document is not None and now.document == known.document:
@@ -240,32 +240,32 @@ def _stored_layout(source: ArraySource, buffer: WriteBuffer) -> ArrayLayout:
         layout = prepare_layout(now)
     if layout is None or not placed_alike(layout, buffer.layout) or not is_same_generation(buffer.layout, now):
         raise ArrayChangedError(
-            f"{describe(source.store, source.path)} was resharded or replaced while values waited: nothing was "
+            f"{describe(handle.store, handle.path)} was resharded or replaced while values waited: nothing was "
             f"written. {_HOW_TO_GO_ON}"
         )
     return layout
 
 
-def _check_placing(source: ArraySource, buffer: WriteBuffer) -> None:
-    if not placed_alike(source.layout, buffer.layout):
+def _check_placing(handle: ArrayHandle, buffer: WriteBuffer) -> None:
+    if not placed_alike(handle.layout, buffer.layout):
         raise ArrayChangedError(
-            f"{describe(source.store, source.path)} was found to be resharded by another use of buffered(): "
+            f"{describe(handle.store, handle.path)} was found to be resharded by another use of buffered(): "
             "refresh() this array"
         )
 
 
-def _read_others(source: ArraySource, plan: ChunkPlan, whole: frozenset[tuple[int, ...]], out: Any) -> None:
+def _read_others(handle: ArrayHandle, plan: ChunkPlan, whole: frozenset[tuple[int, ...]], out: Any) -> None:
     """Read the chunks of a plan of which something stored is wanted; others may be damaged, or not be there."""
     for part in plan.parts():
         for i in range(part.count):
             chunk = part.chunk(i)
             if chunk not in whole:
-                axes = source.layout.grids.chunks
+                axes = handle.layout.grids.chunks
                 starts = [axis.start(k) for axis, k in zip(axes, chunk, strict=True)]
                 ends = zip(axes, starts, part.chunk_shape(i), strict=True)
                 box = _box(starts, tuple(min(extent, axis.length - start) for axis, start, extent in ends))
                 values = np.empty(box.shape, out.dtype)
-                read_plan(source, make_plan(box, source.layout.grids), values)
+                read_plan(handle, make_plan(box, handle.layout.grids), values)
                 out[part.outer(i)] = values[part.inner(i)]
 
 
@@ -274,5 +274,5 @@ def _box(starts: list[int], shape: tuple[int, ...]) -> GridSelection:
     return GridSelection(axes, (False,) * len(axes), (False,) * len(axes))
 
 
-def _rows_of(source: ArraySource) -> RowsOf:
-    return lambda part: rows_of(source, part)
+def _rows_of(handle: ArrayHandle) -> RowsOf:
+    return lambda part: rows_of(handle, part)

@@ -154,7 +154,7 @@ def from_array(
         "serializer": "auto",
         "compressors": "auto",
     }
-    kept = automatic if source is None else {**automatic, **like_arguments(source._source.layout, zarr_format)}
+    kept = automatic if source is None else {**automatic, **like_arguments(source._handle.layout, zarr_format)}
     given: dict[str, Any] = {
         "chunks": chunks,
         "shards": shards,
@@ -168,7 +168,7 @@ def from_array(
         chunk_key_encoding = kept.get("chunk_key_encoding") if chunk_key_encoding is None else chunk_key_encoding
         order = kept.get("order") if order is None else order
         checksum = kept.get("checksum") if checksum is None and is_word(compressors, "keep") else checksum
-        known, names = like_attributes(source._source.layout, zarr_format)
+        known, names = like_attributes(source._handle.layout, zarr_format)
         attributes = known if attributes is None else attributes
         dimension_names = names if dimension_names is None else dimension_names
     if overwrite and write_data:
@@ -222,7 +222,7 @@ def create_like(store: StoreLike, like: npt.ArrayLike, *, name: str | None = Non
     Codecs are those of ``like`` where both are of one version of Zarr, else what new arrays have.
     """
     if isinstance(like, Array):
-        arguments = like_arguments(like._source.layout, kwargs.get("zarr_format"))
+        arguments = like_arguments(like._handle.layout, kwargs.get("zarr_format"))
         kwargs["zarr_format"] = arguments["zarr_format"]
         if (arguments["zarr_format"] == 3) != (like.metadata.zarr_format == 3):
             arguments = {name: value for name, value in arguments.items() if name not in _OF_ONE_VERSION}
@@ -243,7 +243,7 @@ def copy_values(source: Any, target: Array) -> None:
         return
     from itertools import product
 
-    axes = target._source.layout.grids.objects
+    axes = target._handle.layout.grids.storage
     for where in product(*(range(axis.count) for axis in axes)):
         region = tuple(
             slice(axis.start(i), min(axis.start(i) + axis.extent(i), axis.length))
@@ -295,7 +295,7 @@ def store_new_array(
     if stored is not metadata:
         assert isinstance(stored, ArrayMetadata)
         array = Array(store, path, stored, settings)
-    note_fresh(array._source, version)
+    note_fresh(array._handle, version)
     return array
 
 

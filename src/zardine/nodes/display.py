@@ -54,11 +54,11 @@ class ArrayInfo:
 
 def describe_array(array: StoredFacts, *, complete: bool = False) -> ArrayInfo:
     """Return the facts of an array; ``complete`` adds what is stored, which looks at every stored object."""
-    source = array._source
+    source = array._handle
     grids = source.layout.grids
-    objects = prod(axis.count for axis in grids.objects)
+    objects = prod(axis.count for axis in grids.storage)
     sharded = source.layout.sharding is not None
-    rectilinear = not all(axis.is_regular for axis in grids.objects)
+    rectilinear = not all(axis.is_regular for axis in grids.storage)
     items = [
         ("Type", "Array"),
         ("Path", array.name),
@@ -196,10 +196,10 @@ def array_html(array: StoredFacts) -> str:
 
 def grid_svg(array: StoredFacts) -> str:
     """Return the last two axes as a picture: thick lines around shards (or chunks), thin ones around inner chunks."""
-    grids = array._source.layout.grids
+    grids = array._handle.layout.grids
     if array.ndim == 0 or array.size == 0:
         return ""
-    objects, chunks = grids.objects[-2:], grids.chunks[-2:]
+    objects, chunks = grids.storage[-2:], grids.chunks[-2:]
     rows = array.shape[-2] if array.ndim > 1 else max(1, array.shape[-1] // 8)
     columns = array.shape[-1]
     scale = _LONGEST / max(rows, columns)
@@ -210,7 +210,7 @@ def grid_svg(array: StoredFacts) -> str:
             lines.append(f'<line x1="0" y1="{y:.1f}" x2="{width:.1f}" y2="{y:.1f}" {style}/>')
         for x in _borders(axes[-1], width):
             lines.append(f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{height:.1f}" {style}/>')
-    note = "shards, inner chunks" if array._source.layout.sharding is not None else "chunks"
+    note = "shards, inner chunks" if array._handle.layout.sharding is not None else "chunks"
     axes_text = " × ".join(map(str, array.shape))
     caption = f"{axes_text}: {note}"
     whole = max(width, len(caption) * _LETTER) + 4

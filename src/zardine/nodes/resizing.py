@@ -9,8 +9,8 @@ import numpy as np
 
 from zardine.chunk_grids.base import ChunkGrid
 from zardine.codecs.chain import equals_fill
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.read import read_plan
-from zardine.engine.source import ArraySource
 from zardine.engine.stored import stored_objects
 from zardine.engine.write import write_plan
 from zardine.errors import CorruptionError, ZardineError
@@ -43,7 +43,7 @@ def with_shape(metadata: ArrayMetadata, grid: ChunkGrid, shape: tuple[int, ...])
     return replace(metadata, shape=shape, chunk_grid=resized)
 
 
-def clear_beyond(before: ArraySource, shape: tuple[int, ...]) -> None:
+def clear_beyond(before: ArrayHandle, shape: tuple[int, ...]) -> None:
     """Put the fill value where stored objects that ``shape`` cuts hold elements beyond it. ``before`` is what was cut.
 
     What other programs left beyond the end of ``before`` goes, too. Where no length changes, as when a resize is made
@@ -58,41 +58,41 @@ def clear_beyond(before: ArraySource, shape: tuple[int, ...]) -> None:
     cut = [same or length < old for length, old in zip(kept, metadata.shape, strict=True)]
     chunks, ends = (
         [end_of_piece(axis, size - 1) if is_cut else size for axis, size, is_cut in zip(axes, kept, cut, strict=True)]
-        for axes in (grids.chunks, grids.objects)
+        for axes in (grids.chunks, grids.storage)
     )
     whole = tuple(max(old, end) for old, end in zip(metadata.shape, ends, strict=True))
     before = replace(before.with_shape(with_shape(metadata, before.layout.grid, whole)), watched=False)
     # first the chunks that lie wholly beyond, which may be torn, then those that are cut
     origin = [0] * len(shape)
     for slab in (*boxes_beyond(origin, chunks, ends), *boxes_beyond(origin, kept, chunks)):
-        for box in cut_box(slab, before.layout.grids.objects) if same else (slab,):
+        for box in cut_box(slab, before.layout.grids.storage) if same else (slab,):
             if not same or _has_values(before, box):
                 put_fill(before, box)
 
 
-def put_fill(source: ArraySource, box: GridSelection) -> None:
+def put_fill(handle: ArrayHandle, box: GridSelection) -> None:
     """Write the fill value to a box."""
-    values = np.broadcast_to(source.layout.metadata.fill, box.full_shape)
-    write_plan(source, plan_grid(box, source.layout.grids), values)
+    values = np.broadcast_to(handle.layout.metadata.fill, box.full_shape)
+    write_plan(handle, plan_grid(box, handle.layout.grids), values)
 
 
-def _has_values(source: ArraySource, box: GridSelection) -> bool:
+def _has_values(handle: ArrayHandle, box: GridSelection) -> bool:
     """Return whether there is something else than the fill value, or something that cannot be read."""
-    fill = source.layout.metadata.fill
+    fill = handle.layout.metadata.fill
     values = np.empty(box.shape, fill.dtype)
     try:
-        read_plan(source, plan_grid(box, source.layout.grids), values)
+        read_plan(handle, plan_grid(box, handle.layout.grids), values)
     except CorruptionError:
         return True
     return not equals_fill(values, fill)
 
 
-def erase_beyond(after: ArraySource, before: ArraySource) -> None:
+def erase_beyond(after: ArrayHandle, before: ArrayHandle) -> None:
     """Erase stored objects of the array ``before`` that hold no element of the array ``after``."""
     new, old = after.layout.metadata.shape, before.layout.metadata.shape
     if new != old and all(n >= o for n, o in zip(new, old, strict=True)):
         return
-    counts = [axis.count for axis in after.layout.grids.objects]
+    counts = [axis.count for axis in after.layout.grids.storage]
     gone = [
         key
         for key, coordinates in stored_objects(before)
@@ -101,7 +101,7 @@ def erase_beyond(after: ArraySource, before: ArraySource) -> None:
     after.store.erase_values(gone)
 
 
-def take_back(grown: ArraySource, before: ArraySource) -> None:
+def take_back(grown: ArrayHandle, before: ArrayHandle) -> None:
     """Remove what was written beyond the shape of the array ``before``, which was to grow; as far as that is possible.
 
     What cannot be removed, since the store fails, ``zardine.verify`` finds and ``zardine.repair`` removes.

@@ -46,7 +46,7 @@ class OpenFile:
     """A value as an open file. A context manager.
 
     What is read is one version of the value, whatever others write meanwhile, unless they edit the file in place: see
-    :meth:`is_settled`.
+    :meth:`is_unedited`.
     """
 
     __slots__ = ("_kept", "fd", "path", "size", "version")
@@ -63,7 +63,7 @@ class OpenFile:
         start, stop = resolve_range(byte_range, self.size)
         return os.pread(self.fd, stop - start, start)
 
-    def is_settled(self) -> bool:
+    def is_unedited(self) -> bool:
         """Whether no one has edited the file since it was opened, nor does so now."""
         return self._share(wait=False) and version_of(os.fstat(self.fd)) == self.version
 
@@ -158,7 +158,7 @@ class EditableFile(OpenFile):
         self._is_lent = lent
         self.durable = durable
 
-    def is_settled(self) -> bool:
+    def is_unedited(self) -> bool:
         """Whether no other program, one that takes no locks, has edited the file since it was opened."""
         return version_of(os.fstat(self.fd)) == self.version
 

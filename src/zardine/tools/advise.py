@@ -311,9 +311,9 @@ def _opened(array: Any, path: str | None) -> Array:
 def _measured(array: Array) -> float:
     from zardine.engine.stored import stored_objects
 
-    keys = [key for key, _ in islice(stored_objects(array._source), 16)]
+    keys = [key for key, _ in islice(stored_objects(array._handle), 16)]
     sizes = [array.store.size(key) or 0 for key in keys]
-    return sum(sizes) / (len(sizes) * array._source.layout.object_nbytes) if sum(sizes) else 1.0
+    return sum(sizes) / (len(sizes) * array._handle.layout.object_nbytes) if sum(sizes) else 1.0
 
 
 def _present(array: Array, base: Layout) -> Layout | None:

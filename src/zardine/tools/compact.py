@@ -97,7 +97,7 @@ def compact(
     faults = [each for each in scanned.faults if each.kind in _UNKNOWN]
     if not scanned.nodes and not faults:
         raise NodeNotFoundError(f"no array or group is stored at {describe(found, inner)}")
-    objects = [each for each in scanned.objects if each.source.layout.sharding is not None]
+    objects = [each for each in scanned.objects if each.handle.layout.sharding is not None]
     sizes = np.zeros((len(objects), 2), np.int64)
     written = 0
     guard = Lock()
@@ -111,7 +111,7 @@ def compact(
             before, after, is_new = _compact(objects[number], order)
         except (DataError, StoreError, MemoryError) as error:
             if isinstance(error, MemoryError) and not isinstance(error, DataError):
-                error = no_memory("the shard", objects[number].source.layout.object_nbytes)
+                error = no_memory("the shard", objects[number].handle.layout.object_nbytes)
             is_new = False
             reason = flaw_of(error) if isinstance(error, DataError) else None
             message = f"{error if reason is None else reason.message}: left as it is"
@@ -119,7 +119,7 @@ def compact(
             message += "; zardine.repair saves what can be read of it" if is_damaged else ""
             stored = objects[number]
             kind = "index" if is_damaged else "memory" if reason else "store"
-            fault = Fault(f"/{stored.source.path}", stored.key, kind=kind, message=message)
+            fault = Fault(f"/{stored.handle.path}", stored.key, kind=kind, message=message)
         with guard:
             sizes[number] = before, after
             written += is_new
@@ -127,7 +127,7 @@ def compact(
                 faults.append(fault)
         advance()
 
-    largest = max((each.source.layout.object_nbytes for each in objects), default=1)
+    largest = max((each.handle.layout.object_nbytes for each in objects), default=1)
     at_once = max(1, min(thread_count(), window_bytes() // (2 * max(1, largest))))
     for_each(work, range(len(objects)), len(objects), at_once)
     return Compaction(len(objects), written, int(sizes[:, 0].sum()), int(sizes[:, 1].sum()), sort_faults(faults))
@@ -135,19 +135,19 @@ def compact(
 
 def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
     """Return bytes of the shard before and after, and whether it was written."""
-    store, key = stored.source.store, stored.key
-    layout = stored.source.layout.shard(stored.coordinates)
+    store, key = stored.handle.store, stored.key
+    layout = stored.handle.layout.shard(stored.coordinates)
     assert layout is not None
     for last in attempts():
         try:
-            with Writing(stored.source), store.lock(key):
+            with Writing(stored.handle), store.lock(key):
                 found = read_index(store, key, layout)
                 if found is None:
                     return 0, 0, False
                 index, size = found.index, found.size
-                if stored.source.layout.is_draft or _is_packed(index, layout, size, order):
+                if stored.handle.layout.is_draft or _is_packed(index, layout, size, order):
                     return size, size, False
-                whole = read_whole_shard(store, key, layout, stored.source.layout.chain_of(stored.coordinates))
+                whole = read_whole_shard(store, key, layout, stored.handle.layout.chain_of(stored.coordinates))
                 if whole is None or whole.version != found.version:
                     raise ConditionFailedError(f"key {key!r} of {store} changed while it was read")
                 head = whole.data if len(whole.data) == size else _read(stored, (0, HEAD))
@@ -163,7 +163,7 @@ def _compact(stored: StoredObject, order: str | None) -> tuple[int, int, bool]:
 
 
 def _read(stored: StoredObject, part_range: tuple[int, int]) -> BytesLike:
-    part = stored.source.store.read(stored.key, (part_range,))
+    part = stored.handle.store.read(stored.key, (part_range,))
     return b"" if part is None else part.parts[0]
 
 

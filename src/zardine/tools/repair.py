@@ -111,7 +111,7 @@ class _Repair:
 
     def run(self, faults: list[Fault]) -> None:
         """Do it; ``faults`` is what was found before."""
-        if self.stored.source.layout.is_draft:
+        if self.stored.handle.layout.is_draft:
             message = "shards of the draft are only read: zardine.convert writes them anew"
             self.left = [*faults, self.stored.fault(Flaw("draft", message))]
             return
@@ -121,7 +121,7 @@ class _Repair:
         for last in attempts():
             self.actions, self.left = [], []
             try:
-                with nullcontext() if self.dry_run else Writing(self.stored.source), self.lock():
+                with nullcontext() if self.dry_run else Writing(self.stored.handle), self.lock():
                     old = self._read(faults)
                     if old is not None:
                         self._repair(old, faults)
@@ -136,15 +136,15 @@ class _Repair:
 
     def lock(self) -> AbstractContextManager[object]:
         """Return the lock of the object, where something may be written."""
-        return nullcontext() if self.dry_run else self.stored.source.store.lock(self.stored.key)
+        return nullcontext() if self.dry_run else self.stored.handle.store.lock(self.stored.key)
 
     def _read(self, faults: list[Fault]) -> Reading | None:
         """Return the object, if there is one that is not too large to be looked at; what is left otherwise is noted."""
         stored = self.stored
-        layout = stored.source.layout.shard(stored.coordinates)
-        chain = stored.source.layout.chain(stored.chunk_shape())
+        layout = stored.handle.layout.shard(stored.coordinates)
+        chain = stored.handle.layout.chain(stored.chunk_shape())
         most = chain.most_stored() if layout is None else most_of_shard(layout, chain)
-        old = stored.source.store.read_up_to(stored.key, most)
+        old = stored.handle.store.read_up_to(stored.key, most)
         if old is None or old.parts:
             return old
         reason = f"it has {old.size} bytes, more than the {most} that are looked at"
@@ -156,8 +156,8 @@ class _Repair:
 
     def _repair(self, old: Reading, faults: list[Fault]) -> None:
         stored = self.stored
-        layout = stored.source.layout.shard(stored.coordinates)
-        chain = stored.source.layout.chain(stored.chunk_shape())
+        layout = stored.handle.layout.shard(stored.coordinates)
+        chain = stored.handle.layout.chain(stored.chunk_shape())
         data = old.parts[0]
         if layout is None:
             self._chunk(old, save_chunk(data, chain, drop=self.drop))
@@ -182,7 +182,7 @@ class _Repair:
         try:
             layout.checked_index_of(old.parts[0])
         except DataError:
-            return recorded_index_of(self.stored.source.store, layout, self.stored.key, old.version)
+            return recorded_index_of(self.stored.handle.store, layout, self.stored.key, old.version)
         return None
 
     def _chunk(self, old: Reading, saved: SavedChunk) -> None:
@@ -214,12 +214,12 @@ class _Repair:
 
     def _replace(self, old: Reading, data: Any, message: str, *, always_kept: bool = False) -> None:
         """Put ``data`` in the place of the object, or erase it."""
-        store, key = self.stored.source.store, self.stored.key
-        self.actions += self.keeper.keep(store, self.stored.source.path, key, old, always=always_kept)
+        store, key = self.stored.handle.store, self.stored.key
+        self.actions += self.keeper.keep(store, self.stored.handle.path, key, old, always=always_kept)
         if not self.dry_run and data is not None:
             store.set(key, data, condition=condition_of(old, merged=True))
         elif not self.dry_run:
-            layout = self.stored.source.layout.shard(self.stored.coordinates)
+            layout = self.stored.handle.layout.shard(self.stored.coordinates)
             if layout is not None and old.version is not None and not store.lock_is_exclusive:
                 store.set(key, layout.assemble([None] * layout.count), condition=condition_of(old, merged=True))
                 self._act("repaired", message)

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.freshness import check_fresh
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
-from zardine.engine.source import ArraySource
 from zardine.errors import CorruptionError
 from zardine.hierarchy.find import document_key, load_array
 from zardine.indexing.boxes import cut_box
@@ -53,13 +53,13 @@ def remove_outside(store: Store, path: str, keeper: Keeper, actions: list[Fault]
 
 def clear_beyond(stored: StoredObject, keeper: Keeper) -> list[Fault]:
     """Put the fill value where an object has other values beyond the shape; gives what was done."""
-    source, key = stored.source, stored.key
-    store, path, metadata = source.store, source.path, source.layout.metadata
-    if not reaches_beyond(source, stored.coordinates):
+    handle, key = stored.handle, stored.key
+    store, path, metadata = handle.store, handle.path, handle.layout.metadata
+    if not reaches_beyond(handle, stored.coordinates):
         return []
     with nullcontext() if keeper.dry_run else store.lock(document_key(path, metadata)):
         layout = prepare_layout(load_array(store, path, metadata.zarr_format))
-        fresh = StoredObject(replace(source, layout=layout), key, stored.coordinates)
+        fresh = StoredObject(replace(handle, layout=layout), key, stored.coordinates)
         old = store.read_up_to(key, limit_of(CHUNK))
         noted = check_object(fresh, deep=True, most_bytes=_MOST_BYTES, threads=1).notes
         if old is None or not old.parts or not any(note.kind == NOTE.kind for note in noted):
@@ -75,14 +75,14 @@ def clear_beyond(stored: StoredObject, keeper: Keeper) -> list[Fault]:
 
 
 def _fill(stored: StoredObject) -> None:
-    source = stored.source
-    check_fresh(source, writing=True, surely=True)
-    layout = source.layout
-    axes = zip(layout.grids.objects, stored.coordinates, strict=True)
+    handle = stored.handle
+    check_fresh(handle, writing=True, surely=True)
+    layout = handle.layout
+    axes = zip(layout.grids.storage, stored.coordinates, strict=True)
     whole = tuple(max(axis.length, axis.start(i) + axis.extent(i)) for axis, i in axes)
     uncut = layout.with_shape(replace(layout.metadata, shape=whole))
-    target = ArraySource(source.store, source.path, uncut, ArrayConfig())
-    for box in beyond(layout.grids.objects, stored.coordinates):
+    target = ArrayHandle(handle.store, handle.path, uncut, ArrayConfig())
+    for box in beyond(layout.grids.storage, stored.coordinates):
         try:
             put_fill(target, box)
         except CorruptionError:  # in one of the chunks: it stays as it is

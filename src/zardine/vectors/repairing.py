@@ -36,7 +36,7 @@ from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.consolidation import differing_documents, forget_consolidated
 from zardine.vectors.storing.level_nodes import cell_arrays
 from zardine.vectors.storing.store import Level, VectorStore
-from zardine.vectors.storing.transactions import finish, is_settled, rebuild, reopened, settle
+from zardine.vectors.storing.transactions import finish, is_unedited, rebuild, reopened, settle
 from zardine.vectors.validation.objects import check_objects
 from zardine.vectors.validation.rows import check_rows
 
@@ -121,7 +121,7 @@ def _note(done: list[Fault], place: str, lines: Iterator[str]) -> None:
 
 def _mend_array(array: CellArray, drop_lost: bool) -> Iterator[str]:
     store, path, metadata = array.array.store, array.array.path, array.array.metadata
-    if not is_settled(store, path, metadata):
+    if not is_unedited(store, path, metadata):
         settle(store, path, metadata)
         yield "brought a conversion to an end"
         array = _again(array)

@@ -206,7 +206,7 @@ def help_private_names() -> None:
     Array._chunk_grid_shape = AsyncArray._chunk_grid_shape = property(lambda self: self.cdata_shape)
     Array._nshards = AsyncArray._nshards = property(lambda self: self.nshards)
     Array._shard_grid_shape = AsyncArray._shard_grid_shape = property(
-        lambda self: tuple(axis.count for axis in self._source.layout.grids.objects)
+        lambda self: tuple(axis.count for axis in self._handle.layout.grids.storage)
     )
 
     from zarr.core.chunk_grids import ChunkGrid

@@ -27,7 +27,7 @@ def compress(data: BytesLike, clevel: int, shuffle: int, typesize: int, blocksiz
     pipeline = _pipeline(("blosc", "snappy", clevel, shuffle, typesize, blocksize))
     values = np.frombuffer(data, "V1")
     encoded, _, _, failed = pipeline.encode(
-        values, np.zeros((1, 1), np.int64), [_whole(len(data))], keep_fill=True, head=0, tail=0, threads=1
+        values, np.zeros((1, 1), np.int64), [_whole(len(data))], write_empty=True, head=0, tail=0, threads=1
     )
     if failed:
         raise EncodeError(failed[0][1], codec="blosc")

@@ -31,14 +31,14 @@ class ZipState:
     """Tells whether it is still so. Empty if there was no file."""
     directory: ZipDirectory | None
     """``None`` if there is no file, or if a process writes to it that has never finished anything yet."""
-    is_settled: bool = True
+    is_unedited: bool = True
     """Whether the archive is whole, or nobody was writing to it."""
 
     @property
     def torn(self) -> str:
         """What is wrong with the end of an archive that nobody writes to; empty if nothing is."""
         directory = self.directory
-        return "" if directory is None or directory.is_whole or not self.is_settled else directory.torn
+        return "" if directory is None or directory.is_whole or not self.is_unedited else directory.torn
 
 
 def state_of(path: str, name: str, known: ZipState | None = None, *, locked: bool = False) -> ZipState:
@@ -50,7 +50,7 @@ def state_of(path: str, name: str, known: ZipState | None = None, *, locked: boo
     """
     for left in range(RACES, -1, -1):
         try:
-            if known is not None and known.is_settled and identity_of(os.stat(path)) == known.identity:
+            if known is not None and known.is_unedited and identity_of(os.stat(path)) == known.identity:
                 return known
             data = FileBytes(path)
         except FileNotFoundError:
@@ -67,9 +67,9 @@ def state_of(path: str, name: str, known: ZipState | None = None, *, locked: boo
         if locked:
             directory = as_left(directory, data, name)
             break
-        with no_writer(data.fd) as is_settled:
-            if not is_settled:
-                return ZipState(data.identity, directory, is_settled=False)
+        with no_writer(data.fd) as is_unedited:
+            if not is_unedited:
+                return ZipState(data.identity, directory, is_unedited=False)
             if not left or _is_now(path, data):
                 directory = as_left(directory, data, name)
                 break

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from zardine.buffers import BytesLike
 from zardine.chunk_grids.axis import Axis
 from zardine.codecs.chain import CodecChain
-from zardine.engine.source import ArraySource
+from zardine.engine.handle import ArrayHandle
 from zardine.errors import DataError
 from zardine.indexing.boxes import boxes_beyond
 from zardine.indexing.selection import GridSelection
@@ -25,20 +25,20 @@ NOTE = Flaw(
 )
 
 
-def reaches_beyond(source: ArraySource, coordinates: Sequence[int]) -> bool:
+def reaches_beyond(handle: ArrayHandle, coordinates: Sequence[int]) -> bool:
     """Whether a stored object has room for elements beyond the shape, and whether that has to hold the fill value."""
-    layout = source.layout
+    layout = handle.layout
     if not layout.metadata.fill_is_defined or layout.is_draft:
         return False
-    axes = zip(layout.grids.objects, coordinates, strict=True)
+    axes = zip(layout.grids.storage, coordinates, strict=True)
     return any(axis.start(i) + axis.extent(i) > axis.length for axis, i in axes)
 
 
-def has_values_beyond(source: ArraySource, chain: CodecChain, chunk: Sequence[int], data: BytesLike) -> bool:
+def has_values_beyond(handle: ArrayHandle, chain: CodecChain, chunk: Sequence[int], data: BytesLike) -> bool:
     """Whether the encoded chunk at the grid coordinates ``chunk`` has other than the fill value beyond the shape."""
     inside = tuple(
         slice(0, max(0, min(axis.extent(i), axis.length - axis.start(i))))
-        for axis, i in zip(source.layout.grids.chunks, chunk, strict=True)
+        for axis, i in zip(handle.layout.grids.chunks, chunk, strict=True)
     )
     shape = chain.spec.shape
     if all(each.stop == size for each, size in zip(inside, shape, strict=True)):

@@ -10,8 +10,8 @@ from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.documents import get_document
 from zardine.engine.freshness import check_fresh
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, codec_notes, prepare_layout
-from zardine.engine.source import ArraySource
 from zardine.errors import (
     ArrayChangedError,
     ChunkTooLargeError,
@@ -108,7 +108,7 @@ class _Documents:
 
     def __init__(self, store: Store, path: str, names: set[str], found: Scan) -> None:
         self.names: set[str] = set()
-        self.sources: list[ArraySource] = []
+        self.sources: list[ArrayHandle] = []
         self.is_array = False
         self.is_broken = False
         nodes: list[NodeMetadata] = []
@@ -140,7 +140,7 @@ class _Documents:
             node = parse_documents(name, documents, "")
             if isinstance(node, ArrayMetadata):
                 layout = prepare_layout(node, "")
-                self.sources.append(ArraySource(store, path, layout, ArrayConfig.from_settings()))
+                self.sources.append(ArrayHandle(store, path, layout, ArrayConfig.from_settings()))
                 found.notes += _nonstandard(path, key, codec_notes(layout))
             found.notes += _nonstandard(path, key, [*note_documents(name, documents), *_note_path(path, version)])
             return node
@@ -160,7 +160,7 @@ def _steady_array(store: Store, path: str, prefix: str, documents: _Documents, n
     """Return what each key at and below an array is, by documents that were the same before and after the look."""
     for _ in range(LOOKS):
         _sort_keys(store, path, prefix, documents, node)
-        if not any(_has_changed(source) for source in documents.sources):
+        if not any(_has_changed(handle) for handle in documents.sources):
             return documents, node
         names = {key[len(prefix) :] for key in store.list_dir(prefix)[0]}
         node = Scan()
@@ -171,9 +171,9 @@ def _steady_array(store: Store, path: str, prefix: str, documents: _Documents, n
     return documents, Scan(nodes=node.nodes, notes=[note(f"/{path}", kind="busy", message=message)])
 
 
-def _has_changed(source: ArraySource) -> bool:
+def _has_changed(handle: ArrayHandle) -> bool:
     try:
-        check_fresh(source, surely=True)
+        check_fresh(handle, surely=True)
     except ArrayChangedError:
         return True
     return False
@@ -215,7 +215,7 @@ def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, foun
     unfinished = _encodings(store, path)
     keys = list(store.list_prefix(prefix))
     unfinished += _encodings(store, path)  # a resharding may have begun meanwhile
-    unnamed = [keys for source in documents.sources for keys in _other_encodings(source)]
+    unnamed = [keys for handle in documents.sources for keys in _other_encodings(handle)]
     suspects: list[Fault] = []
     for key in keys:
         name = key[len(prefix) :]
@@ -226,8 +226,8 @@ def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, foun
             continue
         places = list(_places(documents.sources, name))
         if any(inside for _, _, inside in places):
-            source, coordinates = next((source, where) for source, where, inside in places if inside)
-            found.objects.append(StoredObject(source, key, coordinates))
+            handle, coordinates = next((handle, where) for handle, where, inside in places if inside)
+            found.objects.append(StoredObject(handle, key, coordinates))
         elif places:
             message = (
                 f"a chunk at {places[0][1]} of the grid, which is outside of the array: left by an append or resize "
@@ -257,24 +257,24 @@ def _encodings(store: Store, path: str) -> list[ChunkKeyEncoding]:
     return [each for each in known if each is not None]
 
 
-def _other_encodings(source: ArraySource) -> list[ChunkKeyEncoding]:
+def _other_encodings(handle: ArrayHandle) -> list[ChunkKeyEncoding]:
     """Return the encodings that the array has not, and may have had before a resharding."""
-    if source.layout.metadata.zarr_format != 3:
+    if handle.layout.metadata.zarr_format != 3:
         return []
-    return [each for each in KNOWN_ENCODINGS if each != source.layout.keys]
+    return [each for each in KNOWN_ENCODINGS if each != handle.layout.keys]
 
 
-def _places(sources: list[ArraySource], name: str) -> Iterator[tuple[ArraySource, tuple[int, ...], bool]]:
-    for source in sources:
-        for coordinates, inside in chunk_places(source.layout, name):
-            yield source, coordinates, inside
+def _places(sources: list[ArrayHandle], name: str) -> Iterator[tuple[ArrayHandle, tuple[int, ...], bool]]:
+    for handle in sources:
+        for coordinates, inside in chunk_places(handle.layout, name):
+            yield handle, coordinates, inside
 
 
 def chunk_places(layout: ArrayLayout, name: str) -> Iterator[tuple[tuple[int, ...], bool]]:
     """Yield the grid coordinates that a key, relative to its array, stands for, and whether the grid has them."""
     coordinates = layout.keys.decode(name, layout.metadata.ndim)
     if coordinates is not None:
-        counts = [axis.count for axis in layout.grids.objects]
+        counts = [axis.count for axis in layout.grids.storage]
         yield coordinates, all(i < count for i, count in zip(coordinates, counts, strict=True))
 
 

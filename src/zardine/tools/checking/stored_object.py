@@ -14,9 +14,9 @@ from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
 from zardine.engine.chunk_stack import sound_chunks
 from zardine.engine.freshness import check_fresh
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import join_ranges, most_of_shard, read_index, recorded_index_of
 from zardine.engine.read_ahead import window_bytes
-from zardine.engine.source import ArraySource
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ArrayChangedError, CorruptionError, DataError, StoreError
 from zardine.settings import thread_count
@@ -55,7 +55,7 @@ class _ChangedError(Exception):
 class StoredObject:
     """A stored chunk or shard of an array: its key, and where it belongs in the grid."""
 
-    source: ArraySource
+    handle: ArrayHandle
     key: str
     coordinates: tuple[int, ...]
 
@@ -64,32 +64,32 @@ class StoredObject:
         chunk = None
         if found.row is not None:
             chunk = self.chunk_of(found.row)
-        elif self.source.layout.sharding is None and found.severity != "warning":
+        elif self.handle.layout.sharding is None and found.severity != "warning":
             chunk = self.coordinates
         return Fault(
-            f"/{self.source.path}", self.key, chunk, found.byte_range, found.kind, found.message, found.severity
+            f"/{self.handle.path}", self.key, chunk, found.byte_range, found.kind, found.message, found.severity
         )
 
     def chunk_of(self, row: int) -> tuple[int, ...]:
         """Return grid coordinates of the inner chunk in a row of the index."""
-        layout = self.source.layout.shard(self.coordinates)
+        layout = self.handle.layout.shard(self.coordinates)
         assert layout is not None
-        grids = self.source.layout.grids
+        grids = self.handle.layout.grids
         return tuple(
             objects.start(i) // chunks.runs[0][0] + row // stride % count
             for i, objects, chunks, stride, count in zip(
-                self.coordinates, grids.objects, grids.chunks, layout.strides, layout.grid, strict=True
+                self.coordinates, grids.storage, grids.chunks, layout.strides, layout.grid, strict=True
             )
         )
 
     def reach_beyond(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which of the inner chunks in these rows of the index reach beyond the array."""
-        layout = self.source.layout.shard(self.coordinates)
+        layout = self.handle.layout.shard(self.coordinates)
         assert layout is not None
-        grids = self.source.layout.grids
+        grids = self.handle.layout.grids
         beyond = np.zeros(len(rows), np.bool_)
         for i, objects, chunks, stride, count in zip(
-            self.coordinates, grids.objects, grids.chunks, layout.strides, layout.grid, strict=True
+            self.coordinates, grids.storage, grids.chunks, layout.strides, layout.grid, strict=True
         ):
             size = chunks.runs[0][0]
             beyond |= objects.start(i) + (rows // stride % count + 1) * size > objects.length
@@ -97,10 +97,10 @@ class StoredObject:
 
     def chunk_shape(self) -> tuple[int, ...]:
         """Return the shape of the chunks in it."""
-        sharding = self.source.layout.sharding
+        sharding = self.handle.layout.sharding
         if sharding is not None:
             return sharding.chunk_shape
-        axes = self.source.layout.grids.objects
+        axes = self.handle.layout.grids.storage
         return tuple(axis.extent(i) for axis, i in zip(axes, self.coordinates, strict=True))
 
 
@@ -131,11 +131,11 @@ def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: 
     """
     for _ in range(LOOKS):
         try:
-            before = stored.source.store.version(stored.key)
+            before = stored.handle.store.version(stored.key)
             checked = _look(stored, deep=deep, most_bytes=most_bytes, threads=threads)
             if not checked.faults:
                 return checked
-            check_fresh(stored.source, surely=True)
+            check_fresh(stored.handle, surely=True)
             if before is None or _settled_version(stored) == before:
                 return checked
         except _ChangedError:
@@ -156,7 +156,7 @@ def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: 
 
 def _settled_version(stored: StoredObject) -> Version | None:
     """Return the version once nobody edits the object in place."""
-    store = stored.source.store
+    store = stored.handle.store
     if not store.gives_files:
         return store.version(stored.key)
     file = store.open_file(stored.key)
@@ -169,7 +169,7 @@ def _settled_version(stored: StoredObject) -> Version | None:
 
 def _look(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) -> Checked:
     checked = Checked()
-    layout = stored.source.layout.shard(stored.coordinates)
+    layout = stored.handle.layout.shard(stored.coordinates)
     found = (
         _chunk(stored, checked, deep) if layout is None else _shard(stored, layout, checked, deep, most_bytes, threads)
     )
@@ -179,23 +179,23 @@ def _look(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) ->
 
 
 def _chunk(stored: StoredObject, checked: Checked, deep: bool) -> list[Flaw]:
-    chain = stored.source.layout.chain(stored.chunk_shape())
-    reading = stored.source.store.read_up_to(stored.key, chain.most_stored())
+    chain = stored.handle.layout.chain(stored.chunk_shape())
+    reading = stored.handle.store.read_up_to(stored.key, chain.most_stored())
     if reading is None:
         return []
     checked.chunks, checked.nbytes = 1, reading.size
     if not reading.parts:
         return [_too_long(chain, reading.size)]
     found = list(check_chunk(chain, reading.parts[0], deep=deep))
-    if deep and not found and reaches_beyond(stored.source, stored.coordinates):
-        found += [NOTE] * has_values_beyond(stored.source, chain, stored.coordinates, reading.parts[0])
+    if deep and not found and reaches_beyond(stored.handle, stored.coordinates):
+        found += [NOTE] * has_values_beyond(stored.handle, chain, stored.coordinates, reading.parts[0])
     return found
 
 
 def _shard(
     stored: StoredObject, layout: ShardLayout, checked: Checked, deep: bool, most_bytes: int, threads: int
 ) -> list[Flaw]:
-    store, key = stored.source.store, stored.key
+    store, key = stored.handle.store, stored.key
     try:
         found_index = read_index(store, key, layout, check=False)
         if found_index is None:
@@ -217,7 +217,7 @@ def _shard(
             found = [each for each in found if each.kind != "unused"]
     rows = usable_rows(index, layout, size)
     checked.chunks = int(index.stored().sum())
-    chain = stored.source.layout.chain(stored.chunk_shape())
+    chain = stored.handle.layout.chain(stored.chunk_shape())
     if not is_seen(chain, deep=deep):
         if chain.encoded_size is not None:
             wrong = rows[index.lengths[rows] != chain.encoded_size]
@@ -229,7 +229,7 @@ def _shard(
         found.append(replace(_too_long(chain, int(index.lengths[row])), row=row, byte_range=_range(index, row)))
     rows = rows[~too_long]
     guard = Lock()
-    at_edge = deep and reaches_beyond(stored.source, stored.coordinates)
+    at_edge = deep and reaches_beyond(stored.handle, stored.coordinates)
     is_beyond = False
 
     def work(batch: npt.NDArray[np.int64]) -> None:
@@ -240,7 +240,7 @@ def _shard(
         if part is None or part.version != version:
             raise _ChangedError
         places = np.stack((joined.within, joined.offsets, lengths), axis=1)
-        doubtful = ~sound_chunks(stored.source.layout.pipeline, chain, part.parts, places, deep=deep)
+        doubtful = ~sound_chunks(stored.handle.layout.pipeline, chain, part.parts, places, deep=deep)
         beyond = stored.reach_beyond(batch) if at_edge else np.zeros(len(batch), np.bool_)
         mine = []
         for i in np.flatnonzero(doubtful | beyond).tolist():
@@ -249,7 +249,7 @@ def _shard(
             wrong = list(check_chunk(chain, data, deep=deep)) if doubtful[i] else []
             mine += [Flaw(each.kind, each.message, row, _range(index, row), each.severity) for each in wrong]
             if beyond[i] and not wrong and not is_beyond:
-                is_beyond = has_values_beyond(stored.source, chain, stored.chunk_of(row), data)
+                is_beyond = has_values_beyond(stored.handle, chain, stored.chunk_of(row), data)
         with guard:
             found.extend(mine)
             checked.nbytes += int(lengths.sum())
@@ -262,7 +262,7 @@ def _shard(
 
 def _part(stored: StoredObject, version: Version | None, part_range: tuple[int, int]) -> BytesLike:
     """Return bytes of the object that was read."""
-    part = stored.source.store.read(stored.key, (part_range,))
+    part = stored.handle.store.read(stored.key, (part_range,))
     if part is None or part.version != version:
         raise _ChangedError
     return part.parts[0]
@@ -270,10 +270,10 @@ def _part(stored: StoredObject, version: Version | None, part_range: tuple[int, 
 
 def _other_index(stored: StoredObject, layout: ShardLayout, size: int) -> str:
     """Return what a shard of ``size`` bytes with a damaged index has instead, in words."""
-    store, key = stored.source.store, stored.key
+    store, key = stored.handle.store, stored.key
     if recorded_index_of(store, layout, key, store.version(key)) is not None:
         return "; the last write was cut off, so it is read as it was before: zardine.repair puts it in order"
-    most = min(_MOST_SEARCHED, most_of_shard(layout, stored.source.layout.chain(stored.chunk_shape())))
+    most = min(_MOST_SEARCHED, most_of_shard(layout, stored.handle.layout.chain(stored.chunk_shape())))
     whole = store.read(key) if size <= most else None
     if whole is None or last_index(whole.parts[0], layout) is None:
         return ""

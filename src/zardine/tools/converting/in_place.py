@@ -93,8 +93,8 @@ class InPlace:
             if isinstance(plan.source, ArrayMetadata) and isinstance(plan.target, ArrayMetadata) and is_changed(plan):
                 place = join_path(self.path, plan.path)
                 before, after = (Array(store, place, each, ArrayConfig()) for each in (plan.source, plan.target))
-                unwatched = replace(before._source, watched=False)  # its document may be of v3, and is not to be seen
-                works.append(plan_work(before._with_source(unwatched), after))
+                unwatched = replace(before._handle, watched=False)  # its document may be of v3, and is not to be seen
+                works.append(plan_work(before._with_handle(unwatched), after))
         return works
 
     def _old_keys(self) -> list[str]:

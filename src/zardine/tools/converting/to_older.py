@@ -96,7 +96,7 @@ def array_to_older(path: str, metadata: ArrayMetadata, options: ConvertOptions, 
 
 def _chunks(source: Array, options: ConvertOptions) -> tuple[tuple[int, ...] | None, list[str]]:
     reasons = []
-    layout = source._source.layout
+    layout = source._handle.layout
     if has_shards(source.codecs) and options.shards is not None:
         count = f"its {source.nchunks:,} chunks" if layout.sharding is not None else "its chunks"
         reasons.append(f"shards: there are none before v3; shards=None stores {count} one by one")
@@ -104,7 +104,7 @@ def _chunks(source: Array, options: ConvertOptions) -> tuple[tuple[int, ...] | N
     if is_word(wanted, "keep"):
         if layout.sharding is not None:
             return layout.sharding.chunk_shape, reasons
-        if all(axis.is_regular for axis in layout.grids.objects):
+        if all(axis.is_regular for axis in layout.grids.storage):
             return source.chunks, reasons
         return None, [*reasons, "chunks of differing lengths: there are none before v3; chunks=... gives others"]
     grid, _ = choose_grid(source.shape, source.metadata.data_type.item_size or 16, wanted, None)

@@ -102,7 +102,7 @@ def _layout_arguments(
     """Return chunks, shards and codecs as arguments of ``new_array_metadata``; ``None``: all as in the source."""
     chunks, shards = options.chunks_for(source.ndim), options.shards_for(source.ndim)
     kept = is_word(chunks, "keep")
-    within = has_shards(source.codecs) and source._source.layout.sharding is None
+    within = has_shards(source.codecs) and source._handle.layout.sharding is None
     if kept and (within or _is_rectilinear(source)):
         if is_word(shards, "auto") and not set(options.changed()) - {"chunks", "shards", "objects"}:
             return None, []
@@ -135,7 +135,7 @@ def _sizes(source: Array, item_size: int, chunks: Any, shards: Any) -> dict[str,
     if source.ndim == 0:
         return {"chunks": (), "shards": None}
     if source.shards is not None:
-        location = source._source.layout.sharding.codec.index_location  # type: ignore[union-attr]
+        location = source._handle.layout.sharding.codec.index_location  # type: ignore[union-attr]
         return {"chunks": source.chunks, "shards": {"shape": source.shards, "index_location": location}}
     inner = inner_chunks(source.chunks, item_size)
     return {"chunks": inner, "shards": shard_shape(source.shape, source.chunks, inner, item_size)}
@@ -144,8 +144,8 @@ def _sizes(source: Array, item_size: int, chunks: Any, shards: Any) -> dict[str,
 def _keys(source: Array, options: ConvertOptions) -> Any:
     if options.chunk_key_encoding is not None:
         return options.chunk_key_encoding
-    return None if source.metadata.older is not None else source._source.layout.keys
+    return None if source.metadata.older is not None else source._handle.layout.keys
 
 
 def _is_rectilinear(source: Array) -> bool:
-    return not all(axis.is_regular for axis in source._source.layout.grids.objects)
+    return not all(axis.is_regular for axis in source._handle.layout.grids.storage)

@@ -81,13 +81,13 @@ class ArrayWork:
         if self.blocks is None:
             return
         planned = Members(self.blocks)
-        for key, coordinates in stored_objects(self.target._source):
+        for key, coordinates in stored_objects(self.target._handle):
             if tuple(i // k for i, k in zip(coordinates, self.per_block, strict=True)) not in planned:
                 yield key
 
     @property
     def _axes(self) -> tuple[Axis, ...]:
-        return self.target._source.layout.grids.objects
+        return self.target._handle.layout.grids.storage
 
     @property
     def _counts(self) -> Coordinates:
@@ -138,9 +138,9 @@ def plan_work(source: Array, target: Array, *, as_text: bool = False, everything
 
     Lists the keys of the source.
     """
-    grids, wanted = source._source.layout.grids, target._source.layout.grids.objects
+    grids, wanted = source._handle.layout.grids, target._handle.layout.grids.storage
     per_block, portion, axes = [], [], []
-    for axis, chunks, other in zip(grids.objects, grids.chunks, wanted, strict=True):
+    for axis, chunks, other in zip(grids.storage, grids.chunks, wanted, strict=True):
         number = step = 1
         if axis.is_regular and other.is_regular:
             size = other.runs[0][0]
@@ -154,7 +154,7 @@ def plan_work(source: Array, target: Array, *, as_text: bool = False, everything
         blocks: Ints | None = None if everything else _touched(source, axes)
     except UnsupportedError:
         blocks = None
-    made = target._with_source(replace(target._source, watched=False))  # nobody else knows of it
+    made = target._with_handle(replace(target._handle, watched=False))  # nobody else knows of it
     return ArrayWork(source, made, as_text, blocks, tuple(per_block), tuple(portion))
 
 
@@ -165,7 +165,7 @@ def stored_members(array: Array) -> Members:
 
 def _touched(source: Array, axes: list[Axis]) -> Ints:
     """Return where, on a grid of ``axes``, elements of stored objects of ``source`` lie."""
-    grids = source._source.layout.grids.objects
+    grids = source._handle.layout.grids.storage
     counts = np.array([axis.count for axis in grids], np.int64)
     found = np.empty((0, source.ndim), np.int64)
     for rows in _batches(source):
@@ -187,6 +187,6 @@ def _touched(source: Array, axes: list[Axis]) -> Ints:
 
 def _batches(array: Array) -> Iterator[Ints]:
     """Yield grid coordinates of stored objects, some thousands at a time."""
-    coordinates = (each for _, each in stored_objects(array._source))
+    coordinates = (each for _, each in stored_objects(array._handle))
     while batch := list(islice(coordinates, _BATCH)):
         yield np.array(batch, np.int64).reshape(len(batch), array.ndim)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
-from zardine.engine.source import ArraySource
 from zardine.engine.stored import stored_objects
 from zardine.errors import ContainsArrayError, ContainsGroupError, NodeExistsError, UnsupportedError
 from zardine.hierarchy.create import create_node
@@ -141,7 +141,7 @@ class Elsewhere(Run):
         made = _with_members(metadata, journal.about.get("new"))
         if made is None:
             return []
-        target = ArraySource(place, path, prepare_layout(made), ArrayConfig())
+        target = ArrayHandle(place, path, prepare_layout(made), ArrayConfig())
         return [
             key
             for key, coordinates in stored_objects(target)

@@ -95,7 +95,7 @@ def inner_chunks(layout: ArrayLayout) -> tuple[int, ...] | None:
     if layout.sharding is not None:
         return layout.sharding.chunk_shape
     if isinstance(layout.grid, RegularGrid):
-        return tuple(axis.runs[0][0] for axis in layout.grids.objects)
+        return tuple(axis.runs[0][0] for axis in layout.grids.storage)
     return None
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from zardine.chunk_keys import parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
 from zardine.engine.read_ahead import window_bytes
-from zardine.engine.source import ArraySource
 from zardine.engine.stored import stored_objects
 from zardine.engine.workers import for_each
 from zardine.errors import NodeExistsError
@@ -100,8 +100,8 @@ class Run:
     def copy(self, journal: Journal, old: ArrayMetadata, new: ArrayMetadata) -> int:
         """Make every new object that is not made yet of the old ones as they are now; gives how many."""
         settings = replace(ArrayConfig(), cache=0)
-        source = ArraySource(self.store, self.path, prepare_layout(old), settings, watched=False)
-        target = ArraySource(self.target_store, self.target_path, prepare_layout(new), settings, watched=False)
+        source = ArrayHandle(self.store, self.path, prepare_layout(old), settings, watched=False)
+        target = ArrayHandle(self.target_store, self.target_path, prepare_layout(new), settings, watched=False)
         self.encoded = moves_encoded(source.layout, target.layout)
         if self.resumes and not self.passes:
             _compare(journal, target)
@@ -115,9 +115,9 @@ class Run:
                 move(source, target, unit, encoded=self.encoded)
 
         check_size(
-            "the list of the new objects", 40 * max((axis.count for axis in target.layout.grids.objects), default=0)
+            "the list of the new objects", 40 * max((axis.count for axis in target.layout.grids.storage), default=0)
         )
-        units: Iterator[tuple[int, ...]] = product(*(range(axis.count) for axis in target.layout.grids.objects))
+        units: Iterator[tuple[int, ...]] = product(*(range(axis.count) for axis in target.layout.grids.storage))
         while batch := list(islice(units, 4 * at_once)):
             todo: dict[tuple[int, ...], Sources] = {}
             for unit in batch:
@@ -142,7 +142,7 @@ class Run:
 
     def drop_beyond(self, journal: Journal, new: ArrayMetadata) -> None:
         """Erase new objects that a smaller array no longer has."""
-        target = ArraySource(self.target_store, self.target_path, prepare_layout(new), ArrayConfig())
+        target = ArrayHandle(self.target_store, self.target_path, prepare_layout(new), ArrayConfig())
         for name in list(journal.done):
             unit = tuple(map(int, name.split("."))) if name else ()
             if not is_inside(target, unit):
@@ -157,7 +157,7 @@ class Run:
         self.target_store.erase(journal_key(self.target_path))
 
 
-def _compare(journal: Journal, target: ArraySource) -> None:
+def _compare(journal: Journal, target: ArrayHandle) -> None:
     """Set ``journal.done`` right: what is not stored is not done, and of the rest nobody knows what it is made of.
 
     The journal is written now and then only: a run that was killed may have made more objects than it says.
@@ -169,7 +169,7 @@ def _compare(journal: Journal, target: ArraySource) -> None:
         journal.done.setdefault(name, _UNKNOWN)
 
 
-def versions(source: ArraySource) -> tuple[Sources, Sources]:
+def versions(source: ArrayHandle) -> tuple[Sources, Sources]:
     """Return the versions of all stored objects of an array, by key relative to it; and of those outside its shape."""
     prefix = f"{source.path}/" if source.path else ""
     inside: Sources = {}
@@ -187,14 +187,14 @@ def keys_elsewhere(store: Store, path: str, journal: Journal, metadata: ArrayMet
         if extension != metadata.chunk_key_encoding:
             keys = parse_chunk_key_encoding(extension, Problems())
             if keys is not None:
-                source = ArraySource(store, path, replace(prepare_layout(metadata), keys=keys), ArrayConfig())
+                source = ArrayHandle(store, path, replace(prepare_layout(metadata), keys=keys), ArrayConfig())
                 found += [key for key, _ in stored_objects(source)]
     return found
 
 
-def is_inside(source: ArraySource, coordinates: tuple[int, ...]) -> bool:
+def is_inside(source: ArrayHandle, coordinates: tuple[int, ...]) -> bool:
     """Whether an object holds elements of the array."""
-    return all(i < axis.count for i, axis in zip(coordinates, source.layout.grids.objects, strict=True))
+    return all(i < axis.count for i, axis in zip(coordinates, source.layout.grids.storage, strict=True))
 
 
 def name_of(unit: tuple[int, ...]) -> str:

@@ -71,5 +71,5 @@ def parametric_table(owner: VectorStore, place: str, name: str, pending: Mapping
     if not isinstance(node, ArrayMetadata):
         return None
     array = Array(owner.store, path, node)
-    leave_to_owner(array._source)  # the document that is stored may be the old one yet
+    leave_to_owner(array._handle)  # the document that is stored may be the old one yet
     return array

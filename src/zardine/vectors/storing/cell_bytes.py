@@ -32,7 +32,7 @@ _FRAME = struct.Struct("<II")
 
 def encode_cells(array: Array, cells: Sequence[bytes]) -> list[BytesLike]:
     """The stored form of cells that are not empty."""
-    compressors = array._source.layout.chain((1,) * array.ndim).compressors
+    compressors = array._handle.layout.chain((1,) * array.ndim).compressors
     encoded = []
     for cell in cells:
         data: BytesLike = _FRAME.pack(1, len(cell)) + cell
@@ -44,9 +44,9 @@ def encode_cells(array: Array, cells: Sequence[bytes]) -> list[BytesLike]:
 
 def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> None:
     """Store encoded cells ``(C, K)`` of an array that no document names yet and that has none: each object once."""
-    source = array._source
-    store, prefix = source.store, f"{source.path}/" if source.path else ""
-    keys = source.layout.keys
+    handle = array._handle
+    store, prefix = handle.store, f"{handle.path}/" if handle.path else ""
+    keys = handle.layout.keys
     if array.shards is None:
         values = ((prefix + keys.encode(cell), data) for cell, data in zip(cells.tolist(), encoded, strict=True))
         count = len(encoded)
@@ -67,22 +67,22 @@ def read_files(array: Array, cells: Ints) -> list[bytes]:
 
     Raises :class:`~zardine.errors.CorruptionError` for damaged ones.
     """
-    source = array._source
-    chain = source.layout.chain((1,) * array.ndim)
-    prefix = f"{source.path}/" if source.path else ""
+    handle = array._handle
+    chain = handle.layout.chain((1,) * array.ndim)
+    prefix = f"{handle.path}/" if handle.path else ""
     found = []
     for cell in cells.tolist():
-        key = prefix + source.layout.keys.encode(cell)
-        reading = source.store.read_up_to(key, chain.most_stored())
+        key = prefix + handle.layout.keys.encode(cell)
+        reading = handle.store.read_up_to(key, chain.most_stored())
         if reading is None:
-            check_fresh(source)
+            check_fresh(handle)
             found.append(b"")
         else:
             try:
                 chain.check_stored(reading.size)
                 found.append(_decoded(chain, reading.parts[0]))
             except DataError as error:
-                raise error.at(array=source.path, key=key, chunk=tuple(cell)) from None
+                raise error.at(array=handle.path, key=key, chunk=tuple(cell)) from None
     return found
 
 
@@ -102,23 +102,23 @@ def _decoded(chain: CodecChain, data: BytesLike) -> bytes:
 
 def stored_cells(array: Array) -> tuple[Ints, list[BytesLike]]:
     """Every stored cell, encoded. Raises :class:`~zardine.errors.CorruptionError` for a damaged shard."""
-    source = array._source
+    handle = array._handle
     cells: list[Ints] = []
     encoded: list[BytesLike] = []
     for where in _objects(array):
-        key = source.key(where)
-        layout, chain = source.layout.shard(where), source.layout.chain_of(where)
+        key = handle.key(where)
+        layout, chain = handle.layout.shard(where), handle.layout.chain_of(where)
         try:
             if layout is None:
-                reading = source.store.read_up_to(key, chain.most_stored())
+                reading = handle.store.read_up_to(key, chain.most_stored())
                 if reading is not None:
                     chain.check_stored(reading.size)
                     cells.append(np.array([where], np.int64))
                     encoded.append(reading.parts[0])
                 continue
-            shard = read_whole_shard(source.store, key, layout, chain)
+            shard = read_whole_shard(handle.store, key, layout, chain)
         except DataError as error:
-            raise error.at(array=source.path, key=key) from None
+            raise error.at(array=handle.path, key=key) from None
         if shard is None:
             continue
         index = shard.index
@@ -132,18 +132,18 @@ def stored_cells(array: Array) -> tuple[Ints, list[BytesLike]]:
 
 def find_cells(array: Array, *, off_grid: bool = False) -> Ints:
     """Every stored cell, by its key or by the index of its shard; with ``off_grid``, also what lies beyond the grid."""
-    source = array._source
+    handle = array._handle
     cells: list[Ints] = []
     for where in _objects(array, off_grid=off_grid):
-        layout = source.layout.shard(where)
+        layout = handle.layout.shard(where)
         if layout is None:
             cells.append(np.array([where], np.int64))
             continue
-        key = source.key(where)
+        key = handle.key(where)
         try:
-            found = read_index(source.store, key, layout)
+            found = read_index(handle.store, key, layout)
         except DataError as error:
-            raise error.at(array=source.path, key=key) from None
+            raise error.at(array=handle.path, key=key) from None
         if found is not None:
             cells.append(_rows(array, where, layout.grid, found.index, off_grid=off_grid)[1])
     return np.concatenate([np.zeros((0, array.ndim), np.int64), *cells])
@@ -165,7 +165,7 @@ def _assembled(
 ) -> Iterator[tuple[tuple[int, ...], bytes]]:
     shape = array.shards
     assert shape is not None
-    layout = array._source.layout.shard(tuple(shards[0].tolist())) if len(shards) else None
+    layout = array._handle.layout.shard(tuple(shards[0].tolist())) if len(shards) else None
     rows = np.ravel_multi_index(tuple((cells % np.asarray(shape)).T), shape) if len(cells) else number
     order = np.argsort(number, kind="stable")
     edges = np.searchsorted(number[order], np.arange(len(shards) + 1)).tolist()
@@ -179,12 +179,12 @@ def _assembled(
 
 def _objects(array: Array, *, off_grid: bool = False) -> Iterator[tuple[int, ...]]:
     """Grid coordinates of the stored objects; with ``off_grid``, also of those that the grid does not have."""
-    source = array._source
-    grid = tuple(axis.count for axis in source.layout.grids.objects)
-    first = source.layout.keys.encode((0,) * len(grid))
+    handle = array._handle
+    grid = tuple(axis.count for axis in handle.layout.grids.storage)
+    first = handle.layout.keys.encode((0,) * len(grid))
     separator = first[1] if len(first) > 1 else "/"
-    prefix = f"{source.path}/" if source.path else ""
-    names = source.store.list_prefix(f"{prefix}{first[0]}/") if separator == "/" else source.store.list_dir(prefix)[0]
+    prefix = f"{handle.path}/" if handle.path else ""
+    names = handle.store.list_prefix(f"{prefix}{first[0]}/") if separator == "/" else handle.store.list_dir(prefix)[0]
     for name in names:
         parts = name[len(prefix) :].split(separator)[1:]
         if all(part.isdecimal() and part.isascii() for part in parts) and len(parts) == len(grid):

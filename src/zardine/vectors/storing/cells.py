@@ -51,7 +51,7 @@ class CellArray:
         array = Array(store, path, metadata)
         if any(size != 1 for size in array.chunks):
             raise CorruptionError(f"cells are chunks of one element each, not of {array.chunks}", array=path)
-        leave_to_owner(array._source)
+        leave_to_owner(array._handle)
         return cls(array, origin_of(metadata.attributes, len(metadata.shape), path))
 
     @property

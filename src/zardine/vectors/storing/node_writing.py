@@ -38,7 +38,7 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
         return
     config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
     array = Array(store, path, metadata, config)
-    array = array._with_source(replace(array._source, watched=False))  # its document is not stored yet
+    array = array._with_handle(replace(array._handle, watched=False))  # its document is not stored yet
     if node.chunks is not None:
         origin = origin_of(metadata.attributes, len(metadata.shape))
         cells = node.cells if node.encoded else encode_cells(array, [bytes(cell) for cell in node.cells])

@@ -187,7 +187,7 @@ class Level:
         if not isinstance(node, ArrayMetadata):
             return None
         array = Array(self.owner.store, child(self.path, relative), node)
-        leave_to_owner(array._source)
+        leave_to_owner(array._handle)
         return array
 
     def attributes(self, relative: str) -> Mapping[str, Any] | None:

@@ -236,7 +236,7 @@ def settle(store: Store, path: str, metadata: ArrayMetadata) -> None:
         store.erase_values(stray)
 
 
-def is_settled(store: Store, path: str, metadata: ArrayMetadata) -> bool:
+def is_unedited(store: Store, path: str, metadata: ArrayMetadata) -> bool:
     """Whether an array is in the usual form, and nothing else lies beside it."""
     return separator_of(metadata) == USUAL and not stray_objects(store, path)
 

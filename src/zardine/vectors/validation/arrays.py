@@ -13,7 +13,7 @@ from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.level_nodes import has_cells
 from zardine.vectors.storing.store import Level
-from zardine.vectors.storing.transactions import is_settled
+from zardine.vectors.storing.transactions import is_unedited
 
 
 def check_arrays(level: Level, findings: list[Finding]) -> None:
@@ -103,6 +103,6 @@ def _check_document(place: str, attributes: Mapping[str, Any]) -> Iterator[Findi
 
 def _is_settled(array: CellArray) -> bool:
     try:
-        return is_settled(array.array.store, array.array.path, array.array.metadata)
+        return is_unedited(array.array.store, array.array.path, array.array.metadata)
     except UnsupportedError:
         return True

@@ -19,7 +19,7 @@ _serial = count()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ArraySource:
+class ArrayHandle:
     """Where an array is (``store`` and node ``path``), how it lies there, and how this process reads and writes it."""
 
     store: Store
@@ -56,19 +56,19 @@ class ArraySource:
         return self.config.order if older is None else "F" if older.order == "F" else "C"
 
     @property
-    def keeps_empty_chunks(self) -> bool:
+    def write_empty_chunks(self) -> bool:
         """Whether chunks that equal the fill value are stored: if that is wanted, or others may not know the value."""
         return self.config.write_empty_chunks or not self.layout.metadata.fill_is_defined
 
-    def with_layout(self, layout: ArrayLayout) -> ArraySource:
+    def with_layout(self, layout: ArrayLayout) -> ArrayHandle:
         """The same array after a change of its metadata."""
         watch = Watch(self.path, layout.metadata)
         return replace(self, layout=layout, cache_space=next(_serial), chunk_cache=None, watch=watch)
 
-    def with_shape(self, metadata: ArrayMetadata) -> ArraySource:
+    def with_shape(self, metadata: ArrayMetadata) -> ArrayHandle:
         """The same array after its ``metadata`` changed in shape, grid or attributes only: its objects are the same."""
         return replace(self, layout=self.layout.with_shape(metadata), chunk_cache=None)
 
-    def with_config(self, config: ArrayConfig) -> ArraySource:
+    def with_config(self, config: ArrayConfig) -> ArrayHandle:
         """The same array, used in another way."""
         return replace(self, config=config)
