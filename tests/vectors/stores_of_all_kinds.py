@@ -9,6 +9,7 @@ import numpy as np
 
 from zardine import vectors
 from zardine.storage import MemoryStore
+from zardine.stores.attempts import Patience
 
 COUNT = 40
 
@@ -75,7 +76,7 @@ def mesh(store: Any, **layout: Any) -> None:
 def at_once(monkeypatch: Any) -> None:
     """Let readers not wait for writers that may be at work: what is wrong in these tests stays wrong."""
     for module in ("storing.steady", "reading.rereading", "validation.validate", "parametric"):
-        monkeypatch.setattr(f"zardine.vectors.{module}.WAITS", (0.0,))
+        monkeypatch.setattr(f"zardine.vectors.{module}.CHANGES", Patience(most=2, first_wait=0.0))
 
 
 WRITERS: dict[str, Callable[..., None]] = {

@@ -1,9 +1,9 @@
 """How often what came to nothing is tried again, and how long is waited before: decided here, for all of zardine.
 
 Writes that others overtake are tried for a minute (:data:`WRITES`), requests that break off a few times
-(:data:`REQUESTS`), with random waits that grow; values that change while they are looked at, and paths that others make
-and remove, a number of times without a wait (:data:`LOOKS`, :data:`RACES`). What is raised in the end is what the last
-attempt raised.
+(:data:`REQUESTS`), and so is what others change while it is read (:data:`CHANGES`), with random waits that grow; values
+that change while they are looked at, and paths that others make and remove, a number of times without a wait
+(:data:`LOOKS`, :data:`RACES`). What is raised in the end is what the last attempt raised.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ WRITES: Final = Patience(fewest=10, seconds=60.0)
 
 REQUESTS: Final = Patience(most=5, seconds=180.0, first_wait=0.15, longest_wait=1.2)
 """Of requests to object stores and web servers that break off in the midst of the answer."""
+
+CHANGES: Final = Patience(most=11, first_wait=0.01, longest_wait=0.7)
+"""Of reads of several values that make sense together only, and that others change meanwhile; about 2 seconds."""
 
 LOOKS: Final = 5
 """How often a value is read that has changed when all of it was read."""
@@ -73,4 +76,4 @@ def attempts(patience: Patience | None = None) -> Iterator[Attempt]:
         attempt.number += 1
 
 
-__all__ = ["LOOKS", "RACES", "REQUESTS", "WRITES", "Attempt", "Patience", "attempts"]
+__all__ = ["CHANGES", "LOOKS", "RACES", "REQUESTS", "WRITES", "Attempt", "Patience", "attempts"]

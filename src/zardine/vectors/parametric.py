@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,6 +13,7 @@ from zardine.errors import DataError, StoreError, ZardineError
 from zardine.hierarchy.find import find_node
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import config
+from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.content.arguments import plain_array
@@ -24,7 +24,6 @@ from zardine.vectors.format.layouts import table_metadata
 from zardine.vectors.reading.loading_parametric import load_parametric
 from zardine.vectors.results import ParametricObject
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.steady import WAITS
 from zardine.vectors.storing.store import VectorStore
 from zardine.vectors.storing.transactions import carry_out, replace_below
 
@@ -137,14 +136,13 @@ def read_parametric_objects(path: StoreLike) -> list[ParametricObject]:
     """
     owner = VectorStore.open(path)
     place = child(owner.path, "parametric")
-    for wait in (*WAITS, None):
+    for last in attempts(CHANGES):
         group = find_node(owner.store, place, 3)
         try:
             found = load_parametric(owner, place, group)
             if find_node(owner.store, place, 3) == group:
                 return found
         except ZardineError:
-            if wait is None or find_node(owner.store, place, 3) == group:
+            if last or find_node(owner.store, place, 3) == group:
                 raise
-        time.sleep(wait or 0)
     raise StoreError(f"the parametric objects of {owner.name} change again and again while they are read: try later")

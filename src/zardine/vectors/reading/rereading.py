@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -11,10 +10,10 @@ import numpy as np
 from zardine.errors import ArrayChangedError, CorruptionError, SelectionError, StoreError, ZardineError
 from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place
+from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.steady import WAITS
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore
 
 T = TypeVar("T")
@@ -47,7 +46,7 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
     ``read`` raise.
     """
     level = open_level(path, number)
-    for wait in WAITS:
+    for _ in attempts(CHANGES):
         try:
             found = read(level)
             if level.is_current() and NEXT not in level.document.attributes:
@@ -57,7 +56,6 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
         except ZardineError:
             if level.is_current() and NEXT not in level.document.attributes:
                 raise
-        time.sleep(wait)
         level = open_level(path, number)
     if NEXT in level.document.attributes:
         reason = "another store was to take the place of this one, which did not end: repair does that"

@@ -7,7 +7,6 @@ the keys that it names; the new document names others, and the cells, or the row
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,13 +16,11 @@ import numpy.typing as npt
 
 from zardine.errors import ArrayChangedError, DataError, NodeNotFoundError, ZardineError
 from zardine.nodes.array import Array
+from zardine.stores.attempts import CHANGES, attempts
 from zardine.vectors.format.ragged import Ints, find_rows
 from zardine.vectors.storing.cells import CellArray
 
 T = TypeVar("T")
-
-WAITS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.1, 0.2, 0.2, 0.5, 0.5)
-"""Seconds before each look at a document that has just changed; the first comes in any case."""
 
 Reopen = Callable[[], "CellArray | None"]
 
@@ -68,24 +65,23 @@ def steadily(
 
     The last answer counts, good or not; the last error is raised.
     """
-    for turn, wait in enumerate((*WAITS, None)):
-        fault: Exception | None = None
+    fault: Exception | None = None
+    for attempt in attempts(CHANGES):
+        if attempt.number > 1:
+            newer = _reopened(reopen)
+            if newer is None or (attempt.number > 2 and newer.array.metadata == array.array.metadata):
+                break
+            array = newer
         try:
+            fault = None
             found = read(array)
             if good(array, found):
                 return found
         except (DataError, ArrayChangedError, NodeNotFoundError) as error:
             fault = error
-        newer = None
-        if wait is not None:
-            time.sleep(wait)
-            newer = _reopened(reopen)
-        if newer is None or (turn and newer.array.metadata == array.array.metadata):
-            if fault is not None:
-                raise fault
-            return found
-        array = newer
-    raise AssertionError("unreachable")
+    if fault is not None:
+        raise fault
+    return found
 
 
 def _reopened(reopen: Reopen) -> CellArray | None:
@@ -101,16 +97,15 @@ Table = tuple[Array, npt.NDArray[Any]]
 def read_table(open_table: Callable[[], Array | None]) -> Table | None:
     """The array that ``open_table`` gives, and its values; anew while values are missing and its document changes."""
     table = open_table()
-    for wait in (*WAITS, None):
+    for last in attempts(CHANGES):
         if table is None:
             return None
         values = np.asarray(table[...])
-        if wait is None or not _lacks_some(values, table.fill_value):
+        if last or not _lacks_some(values, table.fill_value):
             return table, values
         newer = open_table()
         if newer is not None and newer.metadata == table.metadata:
             return table, values
-        time.sleep(wait)
         table = newer
     raise AssertionError("unreachable")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -10,6 +9,7 @@ from itertools import pairwise
 from zardine.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
 from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import find_place
+from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
 from zardine.vectors.content.content import Content
@@ -17,7 +17,6 @@ from zardine.vectors.findings import Finding, Report, error, guarded, unexpected
 from zardine.vectors.format.documents import FORMAT_VERSION, KINDS
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.storing.consolidation import differing_documents
-from zardine.vectors.storing.steady import WAITS
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore, named_levels
 from zardine.vectors.storing.store_states import NOT_ON_PURPOSE, state_of
 from zardine.vectors.validation.arrays import check_arrays
@@ -35,14 +34,13 @@ def validate(path: StoreLike, *, progress: Progress | None = None) -> Report:
     gives findings. ``progress`` is called with the number of levels done, and of all.
     """
     before = state_of(path)
-    for wait in WAITS:
+    for _ in attempts(CHANGES):
         report = _report(path, progress)
         if not report.findings:
             return report
         after = state_of(path)
         if after == before:
             return report
-        time.sleep(wait)
         before = after
     raise StoreError(f"{describe(*find_place(path))} changes again and again while it is checked: try later")
 
