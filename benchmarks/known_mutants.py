@@ -164,15 +164,15 @@ FAULTS = (
     Fault(
         "who has opened an array that is about to change is not refused",
         "engine/freshness.py",
-        "if not is_closing(source.layout.metadata):",
+        "if not is_closing(handle.layout.metadata):",
         "if True:",
         "engine/test_generations.py",
     ),
     Fault(
         "writing is not refused while an array is about to change",
         "engine/freshness.py",
-        "        if writing:\n            refuse_closing(source, current, lost)",
-        "        if False:\n            refuse_closing(source, current, lost)",
+        "        if writing:\n            refuse_closing(handle, current, lost)",
+        "        if False:\n            refuse_closing(handle, current, lost)",
         "engine/test_generations.py",
     ),
     # caches
@@ -299,7 +299,7 @@ FAULTS = (
     Fault(
         "chunks without checksums are read while they are written over",
         "engine/read.py",
-        "if not source.layout.is_checked:",
+        "if not handle.layout.is_checked:",
         "if False:",
         "engine/test_strategies.py",
     ),

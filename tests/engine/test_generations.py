@@ -308,7 +308,7 @@ def test_where_a_look_is_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = zardine.storage.CountingStore(Far(inner))
     handle = zardine.open_array(counted, mode="r+")
     monkeypatch.setattr(freshness, "note_change", lambda: None)
-    monkeypatch.setattr("zardine.hierarchy.find.note_change", lambda: None)  # as if another process had done it
+    monkeypatch.setattr("zardine.hierarchy.create.note_change", lambda: None)  # as if another process had done it
     monkeypatch.setattr("zardine.tools.resharding.in_place.note_change", lambda: None)
     there_and_back(inner)
     with pytest.raises(ArrayChangedError):

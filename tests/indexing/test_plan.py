@@ -106,7 +106,7 @@ def test_plans_deal_every_element_to_its_object_and_chunk(grids: list[tuple[Axis
             chunks += 1
             chunk, extent = part.chunk(i), part.chunk_shape(i)
             starts = [axis.start(k) for axis, k in zip(two.chunks, chunk, strict=True)]
-            firsts = [outer.start(k) for outer, k in zip(two.objects, part.object, strict=True)]
+            firsts = [outer.start(k) for outer, k in zip(two.storage, part.object, strict=True)]
             local = [(a - b) // size for a, b, size in zip(starts, firsts, extent, strict=True)]
             assert rows[i] == sum(a * b for a, b in zip(local, strides, strict=True))
             whole = np.full(extent, -2)
