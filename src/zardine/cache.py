@@ -57,12 +57,15 @@ class Cache(Generic[K, V]):
 
         A value of more bytes than the limit is not kept.
         """
+        entry = _Entry(value, nbytes)
         with GUARD:
-            self.drop(key)
+            old = self._entries.pop(key, None)
+            if old is not None:
+                self.nbytes -= old.nbytes
             if nbytes > self.limit:
                 return []
-            gone = self._make_room(self.limit - nbytes)
-            self._entries[key] = _Entry(value, nbytes)
+            gone = [] if self.nbytes + nbytes <= self.limit else self._make_room(self.limit - nbytes)
+            self._entries[key] = entry
             self.nbytes += nbytes
             return gone
 

@@ -267,7 +267,7 @@ config: Final = Config()
 
 def thread_count() -> int:
     """How many threads one call may use."""
-    threads = config["threads"]
+    threads = config.snapshot["threads"]
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, int(threads))

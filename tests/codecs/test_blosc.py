@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.codecs import BloscCname, BloscCodec, BloscShuffle, blosc_snappy
+from zardine.codecs import BloscCname, BloscCodec, BloscShuffle
 from zardine.codecs.base import SizeLimit
+from zardine.codecs.blosc import snappy as blosc_snappy
 from zardine.errors import ChunkDecodeError, EncodeError
 
 DATA = np.arange(1000, dtype="<u4").tobytes()

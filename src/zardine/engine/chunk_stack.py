@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -66,11 +66,13 @@ class Encoded:
     failed: list[tuple[int, str]]
     """Numbers of the chunks that could not be encoded, each with the reason."""
 
-    def chunks(self) -> Iterator[BytesLike | None]:
-        """The bytes of each chunk."""
+    def chunks(self) -> list[BytesLike | None]:
+        """Return the bytes of each chunk."""
         view = memoryview(self.data)
+        found: list[BytesLike | None] = []
         for offset, length in zip(self.offsets.tolist(), self.lengths.tolist(), strict=True):
-            yield None if length == MISSING else view[offset : offset + length]
+            found.append(None if length == MISSING else view[offset : offset + length])
+        return found
 
     def raise_if_failed(self, name: Callable[[int], tuple[int, ...]]) -> None:
         """Raise :class:`~zardine.errors.EncodeError` for the first that failed; ``name`` gives its grid coordinates."""

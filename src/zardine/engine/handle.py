@@ -37,7 +37,12 @@ class ArrayHandle:
     watch: Watch = None  # type: ignore[assignment]  # made below
     """What is known of the document; shared by all that this handle becomes within its generation."""
 
+    write_empty_chunks: bool = field(init=False)
+    """Whether chunks that equal the fill value are stored: if that is wanted, or others may not know the value."""
+
     def __post_init__(self) -> None:
+        wanted = self.config.write_empty_chunks or not self.layout.metadata.fill_is_defined
+        object.__setattr__(self, "write_empty_chunks", wanted)
         if self.watch is None:
             object.__setattr__(self, "watch", Watch(self.path, self.layout.metadata))
         kept = 0 if self.chunk_cache is None else self.chunk_cache.limit
@@ -54,11 +59,6 @@ class ArrayHandle:
         """Memory layout of what reading returns: that of the elements in the chunks for Zarr v2 and v1."""
         older = self.layout.metadata.older
         return self.config.order if older is None else "F" if older.order == "F" else "C"
-
-    @property
-    def write_empty_chunks(self) -> bool:
-        """Whether chunks that equal the fill value are stored: if that is wanted, or others may not know the value."""
-        return self.config.write_empty_chunks or not self.layout.metadata.fill_is_defined
 
     def with_layout(self, layout: ArrayLayout) -> ArrayHandle:
         """The same array after a change of its metadata."""

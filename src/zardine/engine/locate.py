@@ -69,16 +69,6 @@ class KnownIndex:
         """Return an index as it is remembered."""
         return cls(index.offsets, index.lengths, version, checksum)
 
-    @property
-    def index(self) -> ShardIndex:
-        """The index alone."""
-        return ShardIndex(self.offsets, self.lengths)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory taken."""
-        return self.offsets.nbytes + self.lengths.nbytes + _OVERHEAD
-
 
 class IndexCache:
     """Indexes of shards seen lately, of ``cache.shard_index_bytes`` at most, by space and key.
@@ -106,8 +96,8 @@ class IndexCache:
     def put(self, space: int, key: str, entry: KnownIndex) -> None:
         """Remember an entry, if it has a version and fits."""
         if entry.version is not None:
-            self._kept.limit = int(config["cache.shard_index_bytes"] or 0)
-            self._kept.put((space, key), entry, entry.nbytes)
+            self._kept.limit = int(config.snapshot["cache.shard_index_bytes"] or 0)
+            self._kept.put((space, key), entry, entry.offsets.nbytes + entry.lengths.nbytes + _OVERHEAD)
 
     def drop(self, space: int, key: str) -> None:
         """Forget the entry of ``key``."""
@@ -489,7 +479,7 @@ def index_to_edit(handle: ArrayHandle, layout: ShardLayout, key: str, file: Edit
     """
     known = INDEXES.get(handle.cache_space, key)
     if known is not None and known.checksum is not None and known.version == file.version:
-        return known.index, known.checksum
+        return ShardIndex(known.offsets, known.lengths), known.checksum
     try:
         index, encoded = index_in_file(layout, file)
         return index, checksum(encoded)
@@ -535,9 +525,12 @@ def warn_of_torn(key: str, error: CorruptionError) -> None:
     )
 
 
+NOTHING_WRITTEN = "the stored shard is damaged, so nothing was written: "
+
+
 def not_written(error: CorruptionError) -> CorruptionError:
     """Return ``error``, which says too that it kept something from being written."""
-    reason = f"the stored shard is damaged, so nothing was written: {error.reason}"
+    reason = f"{NOTHING_WRITTEN}{error.reason}"
     return type(error)(reason, codec=error.codec, byte_range=error.byte_range)
 
 
@@ -613,6 +606,7 @@ def check_carried(
 
 __all__ = [
     "INDEXES",
+    "NOTHING_WRITTEN",
     "FoundChunks",
     "IndexCache",
     "JoinedRanges",

@@ -32,6 +32,7 @@ from zardine.engine.change import Change, OldChunks, PendingChange
 from zardine.engine.chunk_stack import StoredRows
 from zardine.engine.locate import (
     INDEXES,
+    NOTHING_WRITTEN,
     KnownIndex,
     WholeShard,
     check_carried,
@@ -80,9 +81,10 @@ def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged:
     reading = _whole(store, key, layout, chain)
     index = empty_index(layout.count) if reading is None else reading.index
     old = OldChunks(index, None, b"" if reading is None else reading.data)
-    _check_others(old.index, layout, chain, rows)
-    change = _if_still_settled(change, None if reading is None else reading.version)
-    new = new_chunks(change, rows, old)
+    check_carried(old.index, layout, chain, but=rows, message=NOTHING_WRITTEN)
+    if change.settled is not None:
+        change = _if_still_settled(change, None if reading is None else reading.version)
+    new = new_chunks(change, chain, rows, old)
     condition = condition_of(reading, merged=merged)
     if _is_empty(old.index, new) and reading is None:
         return
@@ -95,7 +97,7 @@ def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged:
 
 def _if_still_settled(change: AnyChange, version: Version | None) -> AnyChange:
     """What is beyond the array is kept if another version of the shard is stored than the one that was looked at."""
-    return change if change.settled in (None, Settled(version)) else replace(change, settled=None)
+    return change if change.settled == Settled(version) else replace(change, settled=None)
 
 
 def _whole(store: Store, key: str, layout: ShardLayout, chain: CodecChain) -> WholeShard | None:
@@ -109,18 +111,13 @@ def _whole(store: Store, key: str, layout: ShardLayout, chain: CodecChain) -> Wh
         raise not_written(error) from None
 
 
-def _check_others(index: ShardIndex, layout: ShardLayout, chain: CodecChain, rows: Ints) -> None:
-    """Refuse to carry over inner chunks that are longer than any can be."""
-    check_carried(index, layout, chain, but=rows, message="the stored shard is damaged, so nothing was written: ")
-
-
-def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
+def new_chunks(change: AnyChange, chain: CodecChain, rows: Ints, old: OldChunks) -> Chunks:
     """The chunks of ``change``, encoded; of those that it changes in part, the rest is that of ``old``."""
     covered = change.needs_no_read() if change.fields is None else np.zeros(len(rows), np.bool_)
     stored = None
     if not covered.all():
         stored = old.rows(rows, ~covered)
-        _check_old(change, stored)
+        _check_old(change, chain, stored)
     encoded = change.encode_many(np.arange(len(rows)), stored)
     if encoded is not None:
         return dict(zip(rows.tolist(), encoded.chunks(), strict=True))
@@ -135,9 +132,8 @@ def new_chunks(change: AnyChange, rows: Ints, old: OldChunks) -> Chunks:
     return chunks
 
 
-def _check_old(change: AnyChange, stored: StoredRows) -> None:
+def _check_old(change: AnyChange, chain: CodecChain, stored: StoredRows) -> None:
     """Refuse to decode chunks that are longer than any can be, unless nothing of what they hold is to stay."""
-    chain = change.handle.layout.chain_of(change.part.object)
     too_long = stored.table[:, 2] > chain.most_stored()
     if not too_long.any():
         return
@@ -153,8 +149,10 @@ def _check_old(change: AnyChange, stored: StoredRows) -> None:
 def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: EditableFile) -> None:
     handle, key = change.handle, change.key
     index, before = index_to_edit(handle, layout, key, file)
-    _check_others(index, layout, handle.layout.chain_of(change.part.object), rows)
-    new = new_chunks(_if_still_settled(change, file.version), rows, OldChunks(index, file, b""))
+    chain = handle.layout.chain_of(change.part.object)
+    check_carried(index, layout, chain, but=rows, message=NOTHING_WRITTEN)
+    settled = change if change.settled is None else _if_still_settled(change, file.version)
+    new = new_chunks(settled, chain, rows, OldChunks(index, file, b""))
     strategy = handle.config.write_strategy
     edit = None
     if strategy != "rewrite" and layout.has_checksum:
@@ -191,7 +189,9 @@ def _rewrite_file(
 ) -> KnownIndex:
     """Put a new file together from the old one's chunks and the new ones; gives its index."""
     shard = layout.merged(index, new, _order(change, layout, index))
-    pieces = [FilePart(file, *piece) if isinstance(piece, tuple) else piece for piece in shard.pieces]
+    pieces: list[BytesLike | FilePart] = []
+    for piece in shard.pieces:
+        pieces.append(FilePart(file, *piece) if isinstance(piece, tuple) else piece)
     return KnownIndex.of(shard.index, file.replace(pieces), checksum(shard.encoded_index))
 
 

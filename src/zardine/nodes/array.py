@@ -295,7 +295,9 @@ class Array(StoredFacts):
         plan = None if chunks is None or block is None else chunks.plan(block, shape)
         if chunks is not None and block is not None and plan is not None:
             self._check_writable()
-            values = broadcast_values(self._cast(value, chunks.dtype), block.shape)
+            values = broadcast_values(
+                self._cast(value, chunks.dtype), block.counts if block.dropped is None else block.shape
+            )
             write_plan(handle, plan, values.reshape(block.counts))
             return
         fields, selection = split_fields(selection)

@@ -94,7 +94,14 @@ class FileLock(KeyedLock):
     def _lock_file(self) -> None:
         while True:
             try:
-                file, to_edit = self._open()
+                file, to_edit = -1, self._editing
+                if to_edit:
+                    try:
+                        file = os.open(self._file_name, _EDIT, dir_fd=self._directory)
+                    except OSError:
+                        to_edit = False
+                if not to_edit:
+                    file = os.open(self._file_name, _OPEN | os.O_RDONLY, dir_fd=self._directory)
             except FileNotFoundError:
                 if self.look() is None:
                     return
@@ -120,13 +127,6 @@ class FileLock(KeyedLock):
                 self.file = file if to_edit else None
                 return
             self._unlock()
-
-    def _open(self) -> tuple[int, bool]:
-        """The file, and whether it is open for editing."""
-        if self._editing:
-            with contextlib.suppress(OSError):
-                return os.open(self._file_name, _EDIT, dir_fd=self._directory), True
-        return os.open(self._file_name, _OPEN | os.O_RDONLY, dir_fd=self._directory), False
 
     def _lock(self, file: int, status: os.stat_result) -> bool:
         """Wait for the lock of an open file, to be kept until the end; close it where it cannot be had at all."""

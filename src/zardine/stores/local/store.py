@@ -166,7 +166,7 @@ class LocalStore(Store):
 
     def is_unchanged(self, key: str, version: Version | None) -> bool:
         try:
-            return version_of(os.stat(self._base.path_of(key))) == version
+            return version_of(os.stat(f"{self._base.path}/{key}")) == version
         except OSError:
             return False
 

@@ -55,7 +55,8 @@ class DirectoryWriter:
                 status = os.fstat(file)
                 _held[file] = threading.get_ident(), (status.st_dev, status.st_ino)
                 if status.st_nlink > 0:  # else it was removed while we waited, and perhaps made anew
-                    return _can_be_waited_for(file, status.st_dev)
+                    known = _exclusive.get(status.st_dev)
+                    return _can_be_waited_for(file, status.st_dev) if known is None else known
             except OSError as error:
                 self._leave()
                 if error.errno not in _UNSUPPORTED:
@@ -83,20 +84,18 @@ class DirectoryWriter:
 
 
 def _can_be_waited_for(file: int, device: int) -> bool:
-    """Whether a directory can be locked by one alone, which network file systems do not know."""
-    known = _exclusive.get(device)
-    if known is None:
-        other = os.open(".", _DIRECTORY, dir_fd=file)
-        try:
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            known = True
-        except BlockingIOError:
-            known = True  # not now, since we hold it
-        except OSError:
-            known = False
-        finally:
-            os.close(other)
-        _exclusive[device] = known
+    """Find out whether a directory can be locked by one alone, which network file systems do not know."""
+    other = os.open(".", _DIRECTORY, dir_fd=file)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        known = True
+    except BlockingIOError:
+        known = True  # not now, since we hold it
+    except OSError:
+        known = False
+    finally:
+        os.close(other)
+    _exclusive[device] = known
     return known
 
 
