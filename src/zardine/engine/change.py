@@ -137,7 +137,8 @@ class Change:
         encoded = encode(pipeline, self.values, self.part.rows()[which], self.plan.kernel_axes(), how, old)
         if old is not None and encoded.failed:
             return None
-        encoded.raise_if_failed(lambda job: self.part.chunk(int(which[job])))
+        if encoded.failed:
+            encoded.raise_first(lambda job: self.part.chunk(int(which[job])))
         return encoded
 
     def _put(self, chunk: npt.NDArray[Any], i: int, new: npt.NDArray[Any]) -> None:
@@ -229,7 +230,8 @@ class PendingChange:
         encoded = encode_stack(layout, stack, shape, Encoding(self.handle.write_empty_chunks, self.threads, head, tail))
         if old is not None and encoded.failed:
             return None
-        encoded.raise_if_failed(lambda job: self.part.chunk(int(which[job])))
+        if encoded.failed:
+            encoded.raise_first(lambda job: self.part.chunk(int(which[job])))
         return encoded
 
     def _merged(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -74,11 +74,10 @@ class Encoded:
             found.append(None if length == MISSING else view[offset : offset + length])
         return found
 
-    def raise_if_failed(self, name: Callable[[int], tuple[int, ...]]) -> None:
+    def raise_first(self, name: Callable[[int], tuple[int, ...]]) -> NoReturn:
         """Raise :class:`~zardine.errors.EncodeError` for the first that failed; ``name`` gives its grid coordinates."""
-        if self.failed:
-            job, reason = self.failed[0]
-            raise EncodeError(reason, chunk=name(job))
+        job, reason = self.failed[0]
+        raise EncodeError(reason, chunk=name(job))
 
 
 def encode(

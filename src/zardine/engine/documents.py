@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from zardine.buffers import BytesLike
-from zardine.errors import ChunkTooLargeError
 from zardine.limits import DOCUMENT, limit_of, too_large
 from zardine.stores.base import Reading, Store
 
@@ -16,8 +15,7 @@ def read_document(store: Store, key: str) -> Reading | None:
     most = limit_of(DOCUMENT)
     reading = store.read_up_to(key, most)
     if reading is not None and not reading.parts:
-        error = too_large("the document", reading.size, DOCUMENT, most)
-        raise ChunkTooLargeError(error.reason, key=key)
+        raise too_large("the document", reading.size, DOCUMENT, most).at(key=key)
     return reading
 
 

@@ -159,7 +159,7 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         edit = plan_edit(index, new, file.size, in_place=strategy == "in_place")
         if wastes(edit, layout, file, handle.config.most_unused) and not _is_container(index, layout, file):
             edit = None
-    if _is_empty(index, new):
+    if None in new.values() and _is_empty(index, new):
         handle.store.erase_version(key, file.version)
         INDEXES.drop(handle.cache_space, key)
     elif edit is None:
