@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zardine.vectors.format.ragged import box_of, find_rows, unique_rows
+from zardine.vectors.format.ragged import slices_of, find_rows, unique_rows
 
 Rows = list[tuple[int, ...]]
 
@@ -15,7 +15,7 @@ Rows = list[tuple[int, ...]]
 @given(st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), min_size=1, max_size=9), st.booleans())
 def test_a_box_is_what_its_slices_say(rows: Rows, in_order: bool) -> None:
     rows = sorted(set(rows)) if in_order else rows
-    box = box_of(np.array(rows, np.int64))
+    box = slices_of(np.array(rows, np.int64))
     whole = [
         each
         for shape in product(range(1, 6), repeat=2)
@@ -30,7 +30,7 @@ def test_a_box_is_what_its_slices_say(rows: Rows, in_order: bool) -> None:
 
 @pytest.mark.parametrize("rows", [[(2, 5, 7)], list(product((1, 2), (4, 5, 6), (9,)))])
 def test_whole_boxes(rows: Rows) -> None:
-    assert box_of(np.array(rows, np.int64)) is not None
+    assert slices_of(np.array(rows, np.int64)) is not None
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), max_size=6, unique=True), st.data())

@@ -18,12 +18,11 @@ import os
 import warnings
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.buffers import BytesLike
+from zardine.buffers import BytesLike, Ints
 from zardine.cache import Cache
 from zardine.codecs.chain import CodecChain
 from zardine.engine.handle import ArrayHandle
@@ -43,9 +42,6 @@ from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
 from zardine.stores.base import ByteRange, EditableFile, OpenFile, Store, Version
 from zardine.stores.local.edit_record import checksum
-
-Ints: TypeAlias = npt.NDArray[np.int64]
-
 
 # indexes that were seen lately
 

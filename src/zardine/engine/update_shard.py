@@ -23,9 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from zardine.buffers import BytesLike
+from zardine.buffers import BytesLike, Ints
 from zardine.codecs.chain import CodecChain
 from zardine.engine.border import Settled
 from zardine.engine.change import Change, OldChunks, PendingChange
@@ -53,7 +52,6 @@ from zardine.sharding.order import chunk_ranks
 from zardine.stores.base import Condition, EditableFile, FilePart, Reading, Store, Version
 from zardine.stores.local.edit_record import EditRecord, Table, checksum
 
-Ints = npt.NDArray[np.int64]
 AnyChange = Change | PendingChange
 Chunks = dict[int, BytesLike | None]
 """New encoded inner chunks by their row in the index; ``None`` for those that become empty."""

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.chunk_grids.axis import Axis
-from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, Ints
+from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice
 
 Index: TypeAlias = "slice | Ints"
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zardine.indexing.selection import Ints
+from zardine.buffers import Ints
 
 
 class Block(NamedTuple):

@@ -11,10 +11,11 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from zardine.buffers import Ints
 from zardine.chunk_grids.axis import Axis
 from zardine.errors import BoundsCheckError, SelectionError, VindexInvalidSelectionError
 from zardine.indexing.block import Block
-from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, GridSelection, Ints, PointSelection
+from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, GridSelection, PointSelection
 
 _PLAIN = frozenset((slice, int))
 

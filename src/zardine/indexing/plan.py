@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.cache import Cache
 from zardine.chunk_grids.axis import Axis
 from zardine.indexing.axis_plan import AxisPlan, combine, group_rows, plan_axis
 from zardine.indexing.block import BlockPlan
-from zardine.indexing.selection import AxisSelection, AxisSlice, GridSelection, Ints, PointSelection
+from zardine.indexing.selection import AxisSelection, AxisSlice, GridSelection, PointSelection
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from math import prod
 from types import EllipsisType
 from typing import Any, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
-Ints: TypeAlias = npt.NDArray[np.int64]
+from zardine.buffers import Ints
 
 AxisLike: TypeAlias = slice | EllipsisType | npt.ArrayLike
 """What users write between square brackets for one axis: an integer, a slice, ``...``, a list, a mask, a field name."""

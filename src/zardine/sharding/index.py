@@ -8,18 +8,16 @@ chunk that is not there is :data:`MISSING`; other numbers from 2**63 on are nega
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.buffers import BytesLike
+from zardine.buffers import BytesLike, Ints
 from zardine.codecs.chain import CodecChain
 from zardine.codecs.crc32c import crc32c
 from zardine.errors import DataError, ShardIndexError
 from zardine.limits import check_size
-
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 MISSING: Final = -1
 """Offset and length of a chunk that is not stored and reads as the fill value. The kernel has it too: ``MISSING``."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.cache import Cache
-
-Ints = npt.NDArray[np.int64]
-
 
 _ranks_known: Cache[tuple[tuple[int, ...], tuple[int, ...], str], Ints] = Cache(64 * 2**20)
 

@@ -8,9 +8,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from zardine.buffers import BytesLike
+from zardine.buffers import BytesLike, Ints
 from zardine.engine.freshness import Writing
 from zardine.engine.locate import read_index, read_whole_shard
 from zardine.engine.read_ahead import window_bytes
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from zardine.nodes.array import Array
     from zardine.nodes.group import Group
 
-
-Ints = npt.NDArray[np.int64]
 
 _ORDERS = ("c", "f", "morton")
 _UNKNOWN = ("document", "unknown", "store")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
@@ -30,7 +31,7 @@ from zardine.vectors.content.link_placement import anchors_for, place_links
 from zardine.vectors.content.plan import Grid, Node, grid_of, group, level_attributes, plan_level, plan_links
 from zardine.vectors.format.documents import LevelBlock
 from zardine.vectors.format.grids import chunks_of
-from zardine.vectors.format.ragged import Ints, row_numbers, starts_of, unique_rows
+from zardine.vectors.format.ragged import row_numbers, starts_of, unique_rows
 from zardine.vectors.storing.store import UNFINISHED, Level, VectorStore
 from zardine.vectors.storing.transactions import finish, replace_nodes
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from zardine.buffers import Ints
 from zardine.errors import CorruptionError, ZardineError
 from zardine.hierarchy.find import load_array, load_group
 from zardine.hierarchy.place import find_place
@@ -28,7 +29,7 @@ from zardine.vectors.format.documents import LEVEL
 from zardine.vectors.format.fragment_index import decode_index, encode_indexes
 from zardine.vectors.format.links import segment_of, signed
 from zardine.vectors.format.manifests import encode_manifests
-from zardine.vectors.format.ragged import Ints, find_rows, row_numbers, starts_of, unique_rows
+from zardine.vectors.format.ragged import find_rows, row_numbers, starts_of, unique_rows
 from zardine.vectors.reading.loading import dtype_of, load_cells, row_shape_of
 from zardine.vectors.reading.loading_links import deltas_of, rows_of_links, stored_links
 from zardine.vectors.reading.loading_objects import load_manifests

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.sharding.index import MISSING, ShardIndex, as_stored
 from zardine.sharding.layout import ShardLayout
 from zardine.tools.report import Flaw
-
-Ints = npt.NDArray[np.int64]
 
 
 def usable_rows(index: ShardIndex, layout: ShardLayout, size: int) -> Ints:

@@ -9,14 +9,13 @@ from math import prod
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.chunk_grids.axis import Axis
 from zardine.engine.stored import stored_objects
 from zardine.errors import UnsupportedError
 from zardine.nodes.array import Array
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 Coordinates: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.sharding.index import ShardIndex
 from zardine.sharding.layout import ShardLayout
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 IsSound = Callable[[int, int], bool]
 """Says of an offset and a length whether a chunk with a right checksum is there."""

@@ -24,14 +24,12 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from zardine.buffers import BytesLike
+from zardine.buffers import BytesLike, Ints
 from zardine.codecs.crc32c import Crc32cCodec
 from zardine.sharding.index import MISSING, ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
 from zardine.tools.salvage.chunk_places import IsSound
 from zardine.tools.salvage.older_index import FoundIndex
-
-Ints = npt.NDArray[np.int64]
 
 NOWHERE: Final = 2**62
 """Offset of an inner chunk whose bytes cannot be told from those of its neighbours."""

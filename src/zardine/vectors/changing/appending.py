@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import GivenObjects, object_rows
@@ -23,7 +24,7 @@ from zardine.vectors.content.content import Content, Links, Objects
 from zardine.vectors.content.point_content import by_object
 from zardine.vectors.content.run_content import inverse
 from zardine.vectors.format.grids import chunks_of
-from zardine.vectors.format.ragged import Ints, unique_rows
+from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.storing.store import Level
 
 _APPENDS = {

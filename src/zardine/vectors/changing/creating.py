@@ -19,6 +19,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import ContainsGroupError, DataError, ZardineError
 from zardine.hierarchy.create import create_ancestors, erase_node
 from zardine.hierarchy.find import child_names, describe, find_node, taken
@@ -48,7 +49,7 @@ from zardine.vectors.content.run_content import inverse
 from zardine.vectors.format.documents import KINDS, LEVEL, new_level, new_root, plain_axes
 from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.layouts import SHARDED_NOTE, CodecsLike, Layout, Shards, layout_from
-from zardine.vectors.format.ragged import Ints, bounds_of, unique_rows
+from zardine.vectors.format.ragged import bounds_of, unique_rows
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.level_nodes import nodes_below
 from zardine.vectors.storing.node_writing import write_document, write_nodes

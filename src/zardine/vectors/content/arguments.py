@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.vectors.format.grids import automatic_chunk_shape, bins_per_chunk
-from zardine.vectors.format.ragged import Ints
 
 _MOST_BINS = 2**20
 

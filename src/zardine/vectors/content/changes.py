@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import UnsupportedError
 from zardine.vectors.content.columns import Column, join_columns
 from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
 from zardine.vectors.content.point_content import binned_points
 from zardine.vectors.content.run_content import inverse, parents_of, polyline_content, skeleton_content
 from zardine.vectors.format.grids import chunks_of
-from zardine.vectors.format.ragged import Ints, find_rows, ranges, row_numbers, starts_of, take_rows, unique_rows
+from zardine.vectors.format.ragged import find_rows, ranges, row_numbers, starts_of, take_rows, unique_rows
 
 LINES = ("line", "polyline", "streamline")
 

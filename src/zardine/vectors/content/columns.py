@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError
 from zardine.vectors.content.arguments import plain_array
-from zardine.vectors.format.ragged import Ints
 
 TEXT = np.dtypes.StringDType()
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.vectors.content.columns import Column
-from zardine.vectors.format.ragged import Ints, row_numbers, starts_of, take_rows
+from zardine.vectors.format.ragged import row_numbers, starts_of, take_rows
 
 Columns = Mapping[str, Column]
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.vectors.format.links import rank_of, sigma_of
-from zardine.vectors.format.ragged import Ints, unique_rows
+from zardine.vectors.format.ragged import unique_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

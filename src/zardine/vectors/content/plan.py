@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from zardine.buffers import BytesLike
+from zardine.buffers import BytesLike, Ints
 from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.content.columns import Column, absent_value
@@ -27,7 +27,7 @@ from zardine.vectors.format.grids import grid_for
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
 from zardine.vectors.format.links import SELF, encode_links, segment_of, signed
 from zardine.vectors.format.manifests import encode_manifests
-from zardine.vectors.format.ragged import Ints, starts_of
+from zardine.vectors.format.ragged import starts_of
 
 _MANIFESTS_AT_ONCE = 16384
 

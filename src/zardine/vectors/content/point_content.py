@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.vectors.content.arguments import checked_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Columns, Content, Fragments, Groups, Objects
 from zardine.vectors.format.grids import bins_of, bins_per_chunk, chunks_of
-from zardine.vectors.format.ragged import Ints, starts_of, unique_rows
+from zardine.vectors.format.ragged import starts_of, unique_rows
 
 
 def binned_points(

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import array_of, checked_mapping, joined_arrays
 from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
 from zardine.vectors.format.grids import chunks_of
-from zardine.vectors.format.ragged import Ints, ranges, starts_of, unique_rows
+from zardine.vectors.format.ragged import ranges, starts_of, unique_rows
 
 
 def run_content(

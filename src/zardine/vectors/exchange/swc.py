@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.exchange.losses import check_space, check_store, warn, warn_names, warn_objects
-from zardine.vectors.format.ragged import Ints, find_rows
+from zardine.vectors.format.ragged import find_rows
 from zardine.vectors.skeleton import read_skeleton, write_skeleton
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from zardine.buffers import Ints
 from zardine.errors import CorruptionError
-from zardine.vectors.format.ragged import Ints
 
 NONEMPTY, ORIGIN = "nonempty_chunks", "chunk_grid_origin"
 

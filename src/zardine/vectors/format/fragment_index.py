@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zardine.buffers import Ints
 from zardine.errors import ChunkDecodeError
-from zardine.vectors.format.ragged import Ints, ranges, starts_of
+from zardine.vectors.format.ragged import ranges, starts_of
 
 _HEADER = struct.Struct("<IHHII")
 _MAGIC, _VERSION = 0x5A564647, 1

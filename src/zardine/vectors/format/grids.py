@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError
-from zardine.vectors.format.ragged import Ints
 
 _MOST_COORDINATE = 2**53
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import ChunkDecodeError
-from zardine.vectors.format.ragged import Ints
 
 SELF = "self"
 

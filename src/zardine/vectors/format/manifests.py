@@ -15,8 +15,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import ChunkDecodeError
-from zardine.vectors.format.ragged import Ints, starts_of
+from zardine.vectors.format.ragged import starts_of
 
 _MOST_REFERENCES = 2**28
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Ints: TypeAlias = npt.NDArray[np.int64]
+from zardine.buffers import Ints
 
 
 def starts_of(counts: npt.ArrayLike) -> Ints:
@@ -73,7 +73,7 @@ def unique_rows(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
     return found, numbers.astype(np.int64).reshape(-1)
 
 
-def box_of(rows: Ints) -> tuple[slice, ...] | None:
+def slices_of(rows: Ints) -> tuple[slice, ...] | None:
     """The slices of which ``rows`` are all combinations, the last column running fastest; ``None`` for other rows."""
     if len(rows) == 0:
         return None

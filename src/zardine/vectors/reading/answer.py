@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import SelectionError
 from zardine.vectors.content.arguments import checked_box
 from zardine.vectors.content.content import Content
 from zardine.vectors.format.documents import KINDS
 from zardine.vectors.format.grids import in_box
-from zardine.vectors.format.ragged import Ints, find_rows, row_numbers, unique_rows
+from zardine.vectors.format.ragged import find_rows, row_numbers, unique_rows
 from zardine.vectors.reading.conditions import holds
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_links

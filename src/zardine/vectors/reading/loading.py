@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError, SelectionError, UnsupportedError
 from zardine.vectors.content.columns import Column, native
 from zardine.vectors.content.content import Content, Fragments
 from zardine.vectors.format.fragment_index import FragmentIndex, decode_index
-from zardine.vectors.format.ragged import Ints, find_rows, ranges, starts_of, unique_rows
+from zardine.vectors.format.ragged import find_rows, ranges, starts_of, unique_rows
 from zardine.vectors.reading.presence import (
     check_all,
     check_empty,

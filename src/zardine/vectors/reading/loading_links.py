@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.vectors.content.columns import Column, column_of
 from zardine.vectors.content.content import Content, Links
 from zardine.vectors.content.link_placement import anchors_for, restore_order
 from zardine.vectors.format.links import decode_links, parse_delta, parse_segment, signed
-from zardine.vectors.format.ragged import Ints, find_rows
+from zardine.vectors.format.ragged import find_rows
 from zardine.vectors.reading.loading import dtype_of, read_column
 from zardine.vectors.reading.presence import lost_cell, present_chunks
 from zardine.vectors.reading.query import ALL, Names

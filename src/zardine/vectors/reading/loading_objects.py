@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.nodes.array import Array
 from zardine.vectors.content.columns import Column, column_of
 from zardine.vectors.content.content import Content, Groups, Objects
 from zardine.vectors.format.manifests import decode_manifests
-from zardine.vectors.format.ragged import Ints, find_rows, starts_of
+from zardine.vectors.format.ragged import find_rows, starts_of
 from zardine.vectors.reading.presence import check_objects
 from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.storing.cells import child

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError, UnsupportedError
 from zardine.vectors.format.cell_documents import NONEMPTY
 from zardine.vectors.format.fragment_index import decode_index
-from zardine.vectors.format.ragged import Ints, find_rows, unique_rows
+from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.storing.cell_bytes import find_cells
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.store import Level

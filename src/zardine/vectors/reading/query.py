@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypedDict
 
+from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.vectors.content.arguments import Box, checked_ids
-from zardine.vectors.format.ragged import Ints
 
 ALL = "all"
 Names: TypeAlias = Collection[str] | str | None

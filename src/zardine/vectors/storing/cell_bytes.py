@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from zardine.buffers import BytesLike
+from zardine.buffers import BytesLike, Ints
 from zardine.codecs.chain import CodecChain
 from zardine.engine.freshness import check_fresh
 from zardine.engine.locate import read_index, read_whole_shard
@@ -25,7 +25,7 @@ from zardine.nodes.array import Array
 from zardine.sharding.index import ShardIndex
 from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
-from zardine.vectors.format.ragged import Ints, unique_rows
+from zardine.vectors.format.ragged import unique_rows
 
 _FRAME = struct.Struct("<II")
 

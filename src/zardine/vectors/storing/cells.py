@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.cache import Cache
 from zardine.engine.freshness import leave_to_owner
 from zardine.errors import ContainsGroupError, CorruptionError, DataError, UnsupportedError
@@ -19,7 +20,7 @@ from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.vectors.format.cell_documents import NONEMPTY, origin_of, parse_keys
 from zardine.vectors.format.layouts import Layout, asked_shards, fitting_shards
-from zardine.vectors.format.ragged import Ints, box_of
+from zardine.vectors.format.ragged import slices_of
 from zardine.vectors.storing.cell_bytes import find_cells, read_files
 
 _OF_A_KEY = 128
@@ -130,7 +131,7 @@ class CellArray:
         if plain:
             found = read_files(self.array, local)
         else:
-            box = box_of(local)
+            box = slices_of(local)
             values = self.array.get_coordinate_selection(tuple(local.T)) if box is None else self.array[box]
             found = values.reshape(-1).tolist()
         if on_grid.all():

@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import ArrayChangedError, DataError, NodeNotFoundError, ZardineError
 from zardine.nodes.array import Array
 from zardine.stores.attempts import CHANGES, attempts
-from zardine.vectors.format.ragged import Ints, find_rows
+from zardine.vectors.format.ragged import find_rows
 from zardine.vectors.storing.cells import CellArray
 
 T = TypeVar("T")

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError
 from zardine.vectors.content.content import Content, Links
 from zardine.vectors.findings import Finding, error, guarded
 from zardine.vectors.format.documents import KINDS
 from zardine.vectors.format.fragment_index import decode_index
 from zardine.vectors.format.links import decode_links, parse_segment, segment_of, signed
-from zardine.vectors.format.ragged import Ints, find_rows, unique_rows
+from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.reading.loading import dtype_of, load_cells
 from zardine.vectors.reading.loading_links import deltas_of, load_cross_links, load_links
 from zardine.vectors.reading.presence import stored_chunks
