@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zardine.vectors.format.ragged import slices_of, find_rows, unique_rows
+from zardine.vectors.format.ragged import find_rows, slices_of, unique_rows
 
 Rows = list[tuple[int, ...]]
 

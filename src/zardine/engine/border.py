@@ -16,27 +16,15 @@ or makes it fail. Where any of that is not so, what lies beyond is kept.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from zardine.chunk_grids import Axis
+from zardine.engine.change import Change, PendingChange, Settled
 from zardine.engine.freshness import has_shape
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.workers import for_each
 from zardine.indexing.block import BlockPlan
 from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 from zardine.settings import thread_count
-from zardine.stores.base import Version
-
-if TYPE_CHECKING:
-    from zardine.engine.change import Change, PendingChange
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The ``version`` of an object of which nothing beyond the array counts; ``None``: it is not stored."""
-
-    version: Version | None
 
 
 def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> dict[str, Settled]:
@@ -110,4 +98,4 @@ def _is_cut(axis: Axis, coordinate: int) -> bool:
     return axis.start(coordinate) + axis.extent(coordinate) > axis.length
 
 
-__all__ = ["Settled", "border_parts", "chunks_in_array", "settle"]
+__all__ = ["border_parts", "chunks_in_array", "settle"]

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.engine.border import Settled
 from zardine.engine.chunk_stack import Encoded, Encoding, StoredRows, decode_stack, encode, encode_stack
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout
@@ -23,7 +22,7 @@ from zardine.errors import CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
-from zardine.stores.base import EditableFile
+from zardine.stores.base import EditableFile, Version
 
 # what is stored
 
@@ -56,6 +55,13 @@ def whole_chunk(data: BytesLike) -> StoredRows:
 
 
 # what one call writes
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The ``version`` of an object of which nothing beyond the array counts; ``None``: it is not stored."""
+
+    version: Version | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,8 +26,7 @@ import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.codecs.chain import CodecChain
-from zardine.engine.border import Settled
-from zardine.engine.change import Change, OldChunks, PendingChange
+from zardine.engine.change import Change, OldChunks, PendingChange, Settled
 from zardine.engine.chunk_stack import StoredRows
 from zardine.engine.locate import (
     INDEXES,

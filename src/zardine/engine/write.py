@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.engine.border import Settled, border_parts, chunks_in_array, settle
-from zardine.engine.change import Change, PendingChange, PendingPart, whole_chunk
+from zardine.engine.border import border_parts, chunks_in_array, settle
+from zardine.engine.change import Change, PendingChange, PendingPart, Settled, whole_chunk
 from zardine.engine.freshness import Writing, check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
