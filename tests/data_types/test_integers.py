@@ -56,7 +56,10 @@ def test_cast():
     for wrong in (300, -1, 0.5, np.nan, np.inf, np.float16(0.5)):
         with pytest.raises(ValueError, match="uint8"):
             uint8.cast_fill(wrong)
-    for wrong in ("7", None, 1j, b"7", [7], np.array([7]), np.datetime64(7, "s"), np.str_("7")):
+    for wrong in ("7", np.str_("7")):  # as zarr-python has it
+        with pytest.raises(ValueError, match="uint8: expected a whole number"):
+            uint8.cast_fill(wrong)
+    for wrong in (None, 1j, b"7", [7], np.array([7]), np.datetime64(7, "s")):
         with pytest.raises(TypeError):
             uint8.cast_fill(wrong)
 
