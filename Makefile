@@ -143,27 +143,14 @@ $(VENV)/.stamp-package: $(VENV)/.stamp-kernel-$(KERNEL)
 # Installed anew where cargo has come or gone: there is one of these stamps at a time.
 $(VENV)/.stamp-kernel-$(KERNEL): $(VENV)/.stamp-venv $(BUILD_INPUTS)
 	@$(call step,zardine$(if $(filter native,$(KERNEL)), and its native kernel: compiling C and Rust),$(if $(filter \
-	  native,$(KERNEL)),15 to 60 s on two cores,15 s))
+	  native,$(KERNEL)),60 s on two cores,15 s))
 	$(PIP) install --quiet --editable .
 	@$(BIN)/zardine --version
 	@rm -f $(VENV)/.stamp-kernel-* && touch $@
 
-# What the kernel is made of compiles while Python's packages are fetched and unpacked.
-CRATES := $(if $(filter native,$(KERNEL)),$(VENV)/.stamp-crates)
-
-$(VENV)/.stamp-crates: $(VENV)/.stamp-venv rust/Cargo.toml rust/Cargo.lock
-	@$(call step,What the native kernel is made of: compiling C and Rust,40 s on two cores)
-	PYO3_PYTHON="$(CURDIR)/$(BIN)/python" cargo build --release --locked --quiet $(CRATE) --features python,pyo3/extension-module
-	@touch $@
-
-$(VENV)/.stamp-demo-needs: $(VENV)/.stamp-venv
-	@$(call step,What the demonstration needs: HDF5; Matplotlib; two data sets,15 s)
+$(VENV)/.stamp-demo: $(VENV)/.stamp-package
+	@$(call step,What the demonstration needs: HDF5; Matplotlib; two data sets,10 s)
 	$(PIP) install --quiet --group demo
-	@touch $@
-
-$(VENV)/.stamp-demo: $(VENV)/.stamp-venv $(BUILD_INPUTS)
-	@$(MAKE) --no-print-directory -j2 $(CRATES) $(VENV)/.stamp-demo-needs
-	@$(MAKE) --no-print-directory $(VENV)/.stamp-package
 	@touch $@
 
 $(VENV)/.stamp-test: $(VENV)/.stamp-package
