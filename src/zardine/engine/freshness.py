@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from zardine.engine.documents import read_document
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.errors import ArrayChangedError, ArrayNotFoundError, DataError, MetadataError
-from zardine.json_document import JSON
+from zardine.json_document import JSON, Extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import document_names, parse_documents
 from zardine.metadata.node_names import join_path
@@ -219,16 +219,19 @@ def is_same_generation(layout: ArrayLayout, current: ArrayMetadata) -> bool:
         return False
     if metadata.data_type != current.data_type or not _same_fill(metadata, current):
         return False
-    if _layout_members(metadata) == _layout_members(current):
+    if _layout_members(metadata) == _layout_members(current) or _as_text(metadata) == _as_text(current):
         return True
     now = prepare_layout(current)
     return layout.keys == now.keys and layout.codecs == now.codecs and layout.grid.continues(now.grid)
 
 
-def _layout_members(metadata: ArrayMetadata) -> str:
-    """As text, since what was read has lists where what a user gave may have tuples."""
-    members = (metadata.chunk_grid, metadata.chunk_key_encoding, *metadata.codecs)
-    return json.dumps([each.to_json() for each in members], sort_keys=True)
+def _layout_members(metadata: ArrayMetadata) -> tuple[Extension, ...]:
+    return metadata.chunk_grid, metadata.chunk_key_encoding, *metadata.codecs
+
+
+def _as_text(metadata: ArrayMetadata) -> str:
+    """Return the members as text: what was read has lists where what a user gave may have tuples."""
+    return json.dumps([each.to_json() for each in _layout_members(metadata)], sort_keys=True)
 
 
 def _same_fill(a: ArrayMetadata, b: ArrayMetadata) -> bool:
