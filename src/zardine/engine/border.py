@@ -21,10 +21,9 @@ from zardine.chunk_grids import Axis
 from zardine.engine.change import Change, PendingChange, Settled
 from zardine.engine.freshness import has_shape
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.workers import for_each
+from zardine.engine.workers import for_each, most_requests
 from zardine.indexing.block import BlockPlan
 from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
-from zardine.settings import thread_count
 
 
 def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> dict[str, Settled]:
@@ -45,7 +44,7 @@ def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> di
         if reading is None or reading.version is not None:
             settled[change.key] = Settled(None if reading is None else reading.version)
 
-    for_each(note, fitting, len(fitting), 1 if store.has_cheap_looks else max(thread_count(), store.cost.requests))
+    for_each(note, fitting, len(fitting), 1 if store.has_cheap_looks else most_requests(store))
     if not settled or (store.lock_is_exclusive and store.is_locked(handle.watch.key)) or not has_shape(handle):
         return {}
     return settled

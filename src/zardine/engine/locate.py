@@ -229,7 +229,7 @@ def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: s
         if known is None:
             return _none(part)
     if known is not None:
-        found = _in_ranges(handle, part, layout, key, known, fresh=fresh)
+        found = _in_ranges(handle, part, layout, key, known, store.cost.gap, fresh=fresh)
         if found is not None:
             return found
         # replaced since: read it anew, in one piece
@@ -243,7 +243,7 @@ def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: s
         return FoundChunks(reading.parts, np.zeros(len(at), np.int64), at, lengths, at, reading.version)
     for last in attempts():  # with much unused space: by ranges in any case
         known = _read_known(handle, layout, key)
-        found = _none(part) if known is None else _in_ranges(handle, part, layout, key, known, fresh=True)
+        found = _none(part) if known is None else _in_ranges(handle, part, layout, key, known, 0, fresh=True)
         if found is not None:
             return found
         if last:
@@ -252,7 +252,7 @@ def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: s
 
 
 def _in_ranges(
-    handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: str, known: KnownIndex, *, fresh: bool
+    handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: str, known: KnownIndex, gap: int, *, fresh: bool
 ) -> FoundChunks | None:
     """Find chunks where the ``known`` index says; ``None`` if the shard was replaced since that was read.
 
@@ -261,7 +261,7 @@ def _in_ranges(
     store = handle.store
     at, lengths = _entries(handle, part, layout, known)
     stored = lengths != MISSING
-    joined = join_ranges(at[stored], lengths[stored], store.cost.gap)
+    joined = join_ranges(at[stored], lengths[stored], gap)
     parts: tuple[BytesLike, ...] = ()
     if joined.fetched:
         check_size("what is read of one shard at a time", sum(size or 0 for _, size in joined.fetched))
