@@ -258,3 +258,15 @@ def test_conditions_that_never_hold_end_in_an_error(monkeypatch: pytest.MonkeyPa
     array = zardine.create_array(Stubborn(MemoryStore()), shape=(4,), dtype="i4", chunks=(2,), shards=(4,))
     with pytest.raises(ConditionFailedError, match="never"):
         array[0] = 1
+
+
+def test_a_shard_of_one_chunk_with_much_unused_space_is_changed() -> None:
+    store = zardine.storage.MemoryStore()
+    array = zardine.create_array(store, shape=(8,), chunks=(8,), shards=(8,), dtype="i4", compressors=None)
+    array[...] = np.arange(8)
+    shard = bytes(store.get("c/0"))
+    store.set("c/0", shard[:-20] + b"x" * 4096 + shard[-20:])
+    with zardine.config.set({"limits.unused_bytes": 16}):
+        array = zardine.open_array(store, mode="r+")
+        array[2] = 9
+        assert array[...].tolist() == [0, 1, 9, 3, 4, 5, 6, 7]

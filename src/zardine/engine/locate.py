@@ -573,8 +573,9 @@ def read_whole_shard(store: Store, key: str, layout: ShardLayout, chain: CodecCh
     if rest is None or rest.version != stored.version:
         raise ConditionFailedError(f"key {key!r} of {store} changed while it was read")
     begins = np.cumsum([0, *map(len, rest.parts)])
-    index.offsets[there] = begins[joined.within] + joined.offsets
-    return WholeShard(b"".join(rest.parts), index, stored.version, stored.size)
+    offsets = index.offsets.copy()
+    offsets[there] = begins[joined.within] + joined.offsets
+    return WholeShard(b"".join(rest.parts), ShardIndex(offsets, index.lengths), stored.version, stored.size)
 
 
 def check_carried(
