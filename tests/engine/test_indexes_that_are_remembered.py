@@ -48,7 +48,7 @@ def test_a_store_without_versions_and_a_second_writer(location: str) -> None:
 
 
 def entry(count: int) -> KnownIndex:
-    return KnownIndex(np.zeros(count, np.int64), np.zeros(count, np.int64), "v")
+    return KnownIndex(ShardIndex(np.zeros(count, np.int64), np.zeros(count, np.int64)), "v")
 
 
 def test_the_cache_stays_within_its_limit() -> None:

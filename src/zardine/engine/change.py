@@ -36,10 +36,6 @@ class OldChunks:
     shard: BytesLike
     """All bytes of the shard, where it is no file."""
 
-    def chunk(self, row: int) -> BytesLike | None:
-        """The bytes of one inner chunk; ``None`` if it is not stored."""
-        return self.rows(np.array([row]), np.ones(1, np.bool_)).chunk(0)
-
     def rows(self, rows: npt.NDArray[np.int64], needed: npt.NDArray[np.bool_]) -> StoredRows:
         """Where the chunks of some ``rows`` of the index are, as far as they are ``needed``."""
         picked = self.index.take(rows)

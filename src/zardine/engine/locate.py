@@ -20,7 +20,6 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from zardine.buffers import BytesLike, Ints
 from zardine.cache import Cache
@@ -52,18 +51,12 @@ _OVERHEAD = 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownIndex:
-    """The index of one version of a shard, which was checked: offsets and lengths in bytes."""
+    """The ``index`` of one version of a shard, which was checked."""
 
-    offsets: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
+    index: ShardIndex
     version: Version | None
     checksum: int | None = None
     """Of its stored bytes, as :mod:`zardine.stores.local.edit_record` has it; who has edited the shard knows it."""
-
-    @classmethod
-    def of(cls, index: ShardIndex, version: Version | None, checksum: int | None = None) -> KnownIndex:
-        """Return an index as it is remembered."""
-        return cls(index.offsets, index.lengths, version, checksum)
 
 
 class IndexCache:
@@ -93,7 +86,7 @@ class IndexCache:
         """Remember an entry, if it has a version and fits."""
         if entry.version is not None:
             self._kept.limit = int(config.snapshot["cache.shard_index_bytes"] or 0)
-            self._kept.put((space, key), entry, entry.offsets.nbytes + entry.lengths.nbytes + _OVERHEAD)
+            self._kept.put((space, key), entry, entry.index.offsets.nbytes + entry.index.lengths.nbytes + _OVERHEAD)
 
     def drop(self, space: int, key: str) -> None:
         """Forget the entry of ``key``."""
@@ -237,7 +230,7 @@ def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: s
     if reading is None:
         return _none(part)
     if reading.parts:
-        known = KnownIndex.of(layout.checked_index_of(reading.parts[0]), reading.version)
+        known = KnownIndex(layout.checked_index_of(reading.parts[0]), reading.version)
         INDEXES.put(handle.cache_space, key, known)
         at, lengths = _entries(handle, part, layout, known)
         return FoundChunks(reading.parts, np.zeros(len(at), np.int64), at, lengths, at, reading.version)
@@ -284,7 +277,7 @@ def _in_ranges(
 def _entries(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, known: KnownIndex) -> tuple[Ints, Ints]:
     """Return offset and length of each chunk of ``part``, none of which is longer than what may be read."""
     rows = part.positions(layout.strides)
-    offsets, lengths = known.offsets[rows], known.lengths[rows]
+    offsets, lengths = known.index.offsets[rows], known.index.lengths[rows]
     most = handle.layout.chain_of(part.object).most_stored()
     longest = max(lengths.tolist(), default=MISSING) if len(lengths) <= _FEW else int(lengths.max())
     if longest > most:
@@ -426,7 +419,7 @@ def _read_known(handle: ArrayHandle, layout: ShardLayout, key: str) -> KnownInde
     stored = read_index(handle.store, key, layout)
     if stored is None:
         return None
-    known = KnownIndex.of(stored.index, stored.version)
+    known = KnownIndex(stored.index, stored.version)
     INDEXES.put(handle.cache_space, key, known)
     return known
 
@@ -452,7 +445,7 @@ def known_index(handle: ArrayHandle, layout: ShardLayout, key: str, file: OpenFi
             raise
         index = found
         warn_of_torn(key, error)
-    known = KnownIndex.of(index, file.version)
+    known = KnownIndex(index, file.version)
     INDEXES.put(handle.cache_space, key, known)
     return known
 
@@ -475,7 +468,7 @@ def index_to_edit(handle: ArrayHandle, layout: ShardLayout, key: str, file: Edit
     """
     known = INDEXES.get(handle.cache_space, key)
     if known is not None and known.checksum is not None and known.version == file.version:
-        return ShardIndex(known.offsets, known.lengths), known.checksum
+        return known.index, known.checksum
     try:
         index, encoded = index_in_file(layout, file)
         return index, checksum(encoded)

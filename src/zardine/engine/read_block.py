@@ -36,7 +36,7 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
         offset, length = 0, file.size
         if layout.uniform_shard is not None:
             known = known_index(handle, layout.uniform_shard, key, file, unlocked=False)
-            offset, length = int(known.offsets[plan.row]), int(known.lengths[plan.row])
+            offset, length = int(known.index.offsets[plan.row]), int(known.index.lengths[plan.row])
         if length == MISSING or length > chunks.chain.most_for_kernel():
             return None
         out = np.empty(block.counts, chunks.dtype, order=handle.order)

@@ -164,7 +164,7 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
         INDEXES.put(handle.cache_space, key, known)
     else:
         after = edit_file(layout, edit, file, before)
-        INDEXES.put(handle.cache_space, key, KnownIndex.of(edit.index, file.version, after))
+        INDEXES.put(handle.cache_space, key, KnownIndex(edit.index, file.version, after))
 
 
 def _is_container(index: ShardIndex, layout: ShardLayout, file: EditableFile) -> bool:
@@ -189,7 +189,7 @@ def _rewrite_file(
     pieces: list[BytesLike | FilePart] = []
     for piece in shard.pieces:
         pieces.append(FilePart(file, *piece) if isinstance(piece, tuple) else piece)
-    return KnownIndex.of(shard.index, file.replace(pieces), checksum(shard.encoded_index))
+    return KnownIndex(shard.index, file.replace(pieces), checksum(shard.encoded_index))
 
 
 def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:
