@@ -142,14 +142,14 @@ FAULTS = (
     ),
     Fault(
         "a fork keeps descriptors of locked files",
-        "stores/keyed_lock.py",
+        "stores/locks.py",
         "            os.close(file)\n        entry.files = {}",
         "            pass\n        entry.files = {}",
         "stores/test_locks_and_versions.py",
     ),
     Fault(
         "a fork keeps descriptors of directories that its parent writes in",
-        "stores/local/writers.py",
+        "stores/locks.py",
         "    for file in _held:\n        os.close(file)",
         "    for file in _held:\n        pass",
         "stores/test_locks_and_versions.py engine/test_generations.py",

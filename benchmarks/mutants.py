@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PARTS: dict[str, tuple[str, str]] = {
     "locks": (
-        "**/file_lock.py **/keyed_lock.py **/writers.py stores/zip/lock.py stores/zip/archive.py **/late_closing.py",
+        "stores/locks.py stores/zip/lock.py stores/zip/archive.py stores/open_files.py",
         "stores/test_lo*.py stores/test_zip_processes.py stores/test_zip_threads.py engine/test_concurrency.py "
         "engine/test_generations.py",
     ),
@@ -49,13 +49,13 @@ PARTS: dict[str, tuple[str, str]] = {
         "test_hierarchy.py",
     ),
     "recovery": (
-        "stores/local/edit_record.py stores/open_files.py engine/update_shard.py engine/locate.py sharding/layout.py "
+        "stores/local/beside.py stores/open_files.py engine/update_shard.py engine/locate.py sharding/layout.py "
         "tools/repair.py tools/salvage/older_index.py",
         "engine sharding crash/test_what_says*.py crash/test_every_bit*.py crash/test_power_loss.py "
         "tools/test_repair.py tools/test_salvage.py",
     ),
     "paths": (
-        "**/base_directory.py **/temporary_names.py **/file_tree.py stores/**/path.py metadata/node_names.py "
+        "**/base_directory.py **/beside.py **/file_tree.py stores/**/path.py metadata/node_names.py "
         "stores/zip/directory.py",
         "stores/test_local*.py stores/test_conformance.py stores/test_zip*.py test_hierarchy.py test_names*.py "
         "metadata/test_consolidated.py",

@@ -15,8 +15,13 @@ SOURCE = Path(zardine.__file__).parent
 
 FLOORS = (
     ("__main__", "cli"),
+    ("server",),
+    ("xarray", "zarr_python"),
+    ("dask",),
     ("vectors",),
     ("tools",),
+    ("sources",),
+    ("jobs",),
     ("__init__", "abc", "api", "dtype", "registry", "storage", "testing"),
     ("nodes",),
     ("creation",),

@@ -31,7 +31,7 @@ def _pinned_with_signatures() -> dict[str, str]:
     return {module: names for module, names in found.items() if module in FACES}
 
 
-FACES = ("zardine", "zardine.codecs", "zardine.registry", "zardine.storage", "zardine.vectors")
+FACES = ("zardine", "zardine.codecs", "zardine.registry", "zardine.sources", "zardine.storage", "zardine.vectors")
 NAMES = {
     **_pinned_with_signatures(),
     "zardine.errors": """
@@ -39,12 +39,14 @@ NAMES = {
         ArrayIndexError ArrayNotFoundError BaseZarrError BoundsCheckError ChecksumError ChunkDecodeError
         ChunkNotFoundError ChunkTooLargeError ConditionFailedError ContainsArrayAndGroupError
         ContainsArrayError ContainsGroupError
-        ConversionError CorruptionError DataError DataTypeValidationError
-        EncodeError GroupNotFoundError InvalidKeyError MetadataError MetadataValidationError NegativeStepError
+        ConversionError CorruptionError DataError DataTypeValidationError DimensionNamesError
+        EncodeError GroupNotFoundError InvalidKeyError JobsFailedError MetadataError MetadataValidationError
+        NegativeStepError
         NodeExistsError
-        NodeNotFoundError NodeTypeValidationError PickleCodecDisabledError
+        NodeNotFoundError NodeTypeValidationError PickleCodecDisabledError PlanError
         Problem ReadOnlyError SelectionError ShardIndexError StoreError
         TornShardWarning
+        UnfinishedError
         UnknownCodecError UnknownExtensionError UnstableSpecificationWarning UnsupportedError
         VindexInvalidSelectionError ZardineError ZarrDeprecationWarning ZarrFutureWarning ZarrRuntimeWarning
         ZarrUserWarning

@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     from zardine import abc as abc
     from zardine import api as api
     from zardine import codecs as codecs
+    from zardine import dask as dask
     from zardine import dtype as dtype
     from zardine import errors as errors
+    from zardine import jobs as jobs
     from zardine import registry as registry
+    from zardine import sources as sources
     from zardine import storage as storage
     from zardine import vectors as vectors
+    from zardine import xarray as xarray
+    from zardine import zarr_python as zarr_python
     from zardine.api.consolidate import consolidate_metadata as consolidate_metadata
     from zardine.api.copy import copy as copy
     from zardine.api.copy import copy_all as copy_all
@@ -59,10 +64,13 @@ if TYPE_CHECKING:
     from zardine.nodes.group import Group as Group
     from zardine.nodes.group import create_group as create_group
     from zardine.nodes.group import create_hierarchy as create_hierarchy
+    from zardine.server.running import serve as serve
     from zardine.settings import config as config
     from zardine.tools.advise import advise as advise
     from zardine.tools.compact import compact as compact
     from zardine.tools.convert import convert as convert
+    from zardine.tools.rechunk import plan_rechunk as plan_rechunk
+    from zardine.tools.rechunk import rechunk as rechunk
     from zardine.tools.repair import repair as repair
     from zardine.tools.reshard import reshard as reshard
     from zardine.tools.verify import verify as verify
@@ -74,7 +82,9 @@ _VERSION = "0.1.0"
 _STANDS_IN_FOR = "3.4.2"
 """The version of zarr-python whose names are here: what ``__version__`` begins with where zardine is ``zarr``."""
 
-_MODULES = ("abc", "api", "codecs", "dtype", "errors", "registry", "storage", "vectors")
+_DOORS = ("dask", "sources", "xarray", "zarr_python")
+"""Modules that ``from zardine import *`` leaves out, since they are called like the programs that they are for."""
+_MODULES = ("abc", "api", "codecs", "dtype", "errors", "jobs", "registry", "storage", "vectors")
 
 _exports = Exports(
     __name__,
@@ -93,9 +103,11 @@ _exports = Exports(
         "metadata": ("ArrayMetadata", "GroupMetadata"),
         "api.open": ("group", "open_like", "open", "open_array", "open_consolidated", "open_group"),
         "api.save_load": ("load", "save", "save_array", "save_group"),
+        "server.running": ("serve",),
         "settings": ("config",),
         "tools.convert": ("convert",),
         "tools.verify": ("verify",),
+        "tools.rechunk": ("plan_rechunk", "rechunk"),
         "tools.repair": ("repair",),
         "tools.compact": ("compact",),
         "tools.reshard": ("reshard",),
@@ -112,7 +124,9 @@ __dir__ = _exports.listed
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return f"{_STANDS_IN_FOR}+zardine.{_VERSION}" if is_stand_in() else _VERSION
-    return import_module(f"zardine.{name}") if name in _MODULES else _exports.load(name)
+    if name == "ZardineCodecPipeline":
+        return import_module("zardine.zarr_python.pipeline").ZardineCodecPipeline
+    return import_module(f"zardine.{name}") if name in (*_MODULES, *_DOORS) else _exports.load(name)
 
 
 if not any(isinstance(finder, StandIn) for finder in sys.meta_path):

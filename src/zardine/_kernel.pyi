@@ -67,9 +67,15 @@ class Pipeline:
         """
 
     def decode_block(
-        self, fd: int, offset: int, length: int, extents: tuple[int, ...], first: tuple[int, ...], out: Buffer
+        self,
+        source: Buffer | int,
+        offset: int,
+        length: int,
+        extents: tuple[int, ...],
+        first: tuple[int, ...],
+        out: Buffer,
     ) -> str | None:
-        """Decode one chunk of an open file; the reason if that fails.
+        """Decode one chunk of an open file, or of bytes; the reason if that fails.
 
         ``extents`` is the shape of the chunk. The block that begins at ``first`` and is as large as ``out`` goes there.
         Otherwise as :meth:`decode`.

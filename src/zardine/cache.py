@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from threading import RLock
 from typing import Final, Generic, TypeVar
 
@@ -85,6 +85,11 @@ class Cache(Generic[K, V]):
             self._entries.clear()
             self.nbytes = 0
             return gone
+
+    def __iter__(self) -> Iterator[K]:
+        """Give the keys that all values have now."""
+        with GUARD:
+            return iter(list(self._entries))
 
     def __len__(self) -> int:
         return len(self._entries)

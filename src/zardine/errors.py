@@ -4,8 +4,11 @@
 
     ZardineError
     ├── MetadataError (ValueError)          a metadata document breaks the specification; lists every problem
-    │   └── UnknownExtensionError           ... because it needs an extension that is not installed
+    │   ├── UnknownExtensionError           ... because it needs an extension that is not installed
+    │   └── DimensionNamesError (KeyError)  ... or does not name the dimensions, and xarray needs that
     ├── ConversionError (ValueError)        what cannot be converted, or was not converted right; lists every problem
+    ├── PlanError (ValueError)              a plan of jobs that cannot be run, or not now; says why
+    │   └── JobsFailedError                 some of its jobs failed; the first error is its cause
     ├── NodeNotFoundError (FileNotFoundError, KeyError, ValueError)
     │   ├── ArrayNotFoundError
     │   ├── GroupNotFoundError
@@ -18,7 +21,8 @@
     │   ├── InvalidKeyError (ValueError)    a key that the store may not or cannot hold
     │   ├── ReadOnlyError (PermissionError, ValueError)  a write to something opened for reading
     │   ├── ConditionFailedError            a conditional write lost against another writer
-    │   └── ArrayChangedError               the array was changed since it was opened: open it again
+    │   ├── ArrayChangedError               the array was changed since it was opened: open it again
+    │   └── UnfinishedError                 the group is just being written as a whole, or that was cut off
     ├── DataError (ValueError)              bytes or values that cannot be what the metadata says; has a place
     │   ├── EncodeError                     values that the codec chain cannot store
     │   ├── ChunkTooLargeError (MemoryError)  more bytes than memory, or a setting, allows
@@ -68,9 +72,11 @@ __all__ = [
     "CorruptionError",
     "DataError",
     "DataTypeValidationError",
+    "DimensionNamesError",
     "EncodeError",
     "GroupNotFoundError",
     "InvalidKeyError",
+    "JobsFailedError",
     "MetadataError",
     "MetadataValidationError",
     "NegativeStepError",
@@ -78,12 +84,14 @@ __all__ = [
     "NodeNotFoundError",
     "NodeTypeValidationError",
     "PickleCodecDisabledError",
+    "PlanError",
     "Problem",
     "ReadOnlyError",
     "SelectionError",
     "ShardIndexError",
     "StoreError",
     "TornShardWarning",
+    "UnfinishedError",
     "UnknownCodecError",
     "UnknownExtensionError",
     "UnstableSpecificationWarning",
@@ -129,6 +137,10 @@ class UnknownExtensionError(MetadataError):
     """The document needs a data type, codec, grid or other extension that is not registered here."""
 
 
+class DimensionNamesError(MetadataError, KeyError):
+    """An array does not say how its dimensions are called, which xarray has to know."""
+
+
 class ConversionError(ZardineError, ValueError):
     """What was to be converted has no form in the wanted version of Zarr, or came out with other elements.
 
@@ -140,6 +152,21 @@ class ConversionError(ZardineError, ValueError):
         self.problems = tuple(problems)
         lines = "".join(f"\n  - {problem}" for problem in self.problems)
         super().__init__(f"{subject}{lines}")
+
+
+class PlanError(ZardineError, ValueError):
+    """A plan of jobs cannot be run, or not now: what it was made for has changed, or a stage is not its turn."""
+
+
+class JobsFailedError(PlanError):
+    """Some jobs of a plan failed, also when they were tried again. ``jobs`` are their numbers, counted from 0."""
+
+    def __init__(self, message: str, jobs: Sequence[int] = ()) -> None:
+        self.jobs = tuple(jobs)
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.args[0], self.jobs)
 
 
 class NodeNotFoundError(ZardineError, FileNotFoundError, KeyError, ValueError):
@@ -192,6 +219,10 @@ class ConditionFailedError(StoreError):
 
 class ArrayChangedError(StoreError):
     """An array was resharded, replaced, moved or erased since it was opened: open it again, or refresh the handle."""
+
+
+class UnfinishedError(StoreError):
+    """A group is just being written as a whole, or its writer was killed: what is there is in part."""
 
 
 class DataError(ZardineError, ValueError):

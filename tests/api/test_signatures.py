@@ -17,7 +17,7 @@ import zardine
 from zardine.nodes import options
 
 _TABLE = Path(__file__).with_name("signatures.txt")
-_MODULES = ("zardine", "zardine.storage", "zardine.codecs", "zardine.registry", "zardine.vectors")
+_MODULES = ("zardine", "zardine.sources", "zardine.storage", "zardine.codecs", "zardine.registry", "zardine.vectors")
 _DEPRECATED = {("Array", "create"), ("Group", "array")}  # gone in zarr-python 3.4, as the argument zarr_version is
 _OPERATORS = frozenset(f"__{name}__" for name in ("array", "call", "contains", "getitem", "iter", "len", "setitem"))
 

@@ -33,6 +33,7 @@ def test_examples_of_the_specification(encoding: Any, chunk: tuple[int, ...], ke
 @given(st.sampled_from(ENCODINGS), st.lists(st.integers(0, 2**63), max_size=5))
 def test_every_key_is_read_back(encoding: Any, chunk: list[int]) -> None:
     assert encoding.decode(encoding.encode(chunk), len(chunk)) == tuple(chunk)
+    assert encoding.form(len(chunk)) % tuple(chunk) == encoding.encode(chunk)
 
 
 @given(st.sampled_from(ENCODINGS), st.text(alphabet="c0123456789./-+_ ٣²zarjson", max_size=12), st.integers(0, 3))

@@ -65,6 +65,24 @@ def imported(run: Any, path: str, *words: str) -> Any:
     return vectors.describe_store(f"{path}.new")
 
 
+def rechunked(run: Any, path: str, *options: str) -> zardine.Array:
+    result = run("rechunk", path, f"{path}.new", *options)
+    assert result.exit_code == 0, result.stderr
+    return zardine.open_array(f"{path}.new")
+
+
+def planned(run: Any, path: str, *options: str) -> zardine.Array:
+    """What a plan of rechunking makes."""
+    plan = f"{path}.json"
+    result = run("jobs", "plan", "rechunk", path, f"{path}.new", *options, "--out", plan)
+    assert result.exit_code == 0, result.stderr
+    result = run("jobs", "run", plan)
+    assert result.exit_code == 0, result.stderr
+    result = run("jobs", "finish", plan)
+    assert result.exit_code == 0, result.stderr
+    return zardine.open_array(f"{path}.new")
+
+
 USES: dict[str, Callable[[Any, str, str, str], Any]] = {
     "convert --chunks": lambda run, array, points, text: converted(run, array, "--chunks", text).chunks,
     "convert --shards": lambda run, array, points, text: converted(run, array, "--shards", text).shards,
@@ -72,6 +90,14 @@ USES: dict[str, Callable[[Any, str, str, str], Any]] = {
         resharded(run, array, "--shards", "none", "--chunks", text).chunks
     ),
     "reshard --shards": lambda run, array, points, text: resharded(run, array, "--shards", text).shards,
+    "rechunk --chunks": lambda run, array, points, text: rechunked(run, array, "--chunks", text).chunks,
+    "rechunk --shards": lambda run, array, points, text: (
+        rechunked(run, array, "--chunks", "2,1", "--shards", text).shards
+    ),
+    "plan rechunk --chunks": lambda run, array, points, text: planned(run, array, "--chunks", text).chunks,
+    "plan rechunk --shards": lambda run, array, points, text: (
+        planned(run, array, "--chunks", "2,1", "--shards", text).shards
+    ),
     "advise PLACE": lambda run, array, points, text: advised(run, text, "f4")["shape"],
     "advise --access": lambda run, array, points, text: (
         advised(run, array, "--access", f"box:{text}=2")["choices"][0]["reads"][0]["access"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from crash.killing import watch_calls
-from zardine.stores.local.temporary_names import edited_name, is_temporary
+from zardine.stores.local.beside import edited_name, is_temporary
 
 BLOCK = 512
 """Bytes that are written as a whole, if at all; they begin at multiples of that."""

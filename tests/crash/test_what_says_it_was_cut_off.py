@@ -21,7 +21,7 @@ from zardine.engine.locate import INDEXES
 from zardine.errors import CorruptionError, InvalidKeyError, ShardIndexError, TornShardWarning
 from zardine.sharding.index import ShardIndex, encode_index
 from zardine.storage import CachedStore, CountingStore, LocalStore, PrefixStore, Store
-from zardine.stores.local.edit_record import EditRecord, RecordFile, Table
+from zardine.stores.local.beside import EditRecord, RecordFile, Table
 from zardine.tools.checking.chunk import nested_sharding
 
 LOCATIONS = pytest.mark.parametrize("location", ["end", "start"])

@@ -1,5 +1,6 @@
 """What a write into a shard costs: what it changes, on every store, however many chunks the shard has."""
 
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import zardine
 from zardine.storage import FsspecStore, LocalStore, MemoryStore, Store, ZipStore
 
 FEW, MANY = 64, 8192
+LOOKS = 500  # calls: to look again at a document, where time ran out, is half of it; to touch each slot is 8,128
 KINDS = ["memory", "local", "new file", "zip", "fsspec"]
 
 
@@ -34,11 +36,14 @@ def calls(work: Callable[[], object]) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
+    gc.collect()
+    gc.disable()  # what it would close belongs to others
     sys.setprofile(note)
     try:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 
@@ -64,9 +69,9 @@ def test_the_number_of_slots_does_not_count(kind: str, values: str, order: str, 
 
         if kind != "new file":
             write(7)  # so that all is known that is remembered
-        made = calls(lambda: write(8))
+        made = min(calls(lambda: write(8)) for _ in range(3))  # of which one may find that it is time to look again
         expected[where] = 0 if values == "fill" else 8
         np.testing.assert_array_equal(zardine.open_array(store)[...], expected)
         found.append(made)
         store.close()
-    assert found[1] <= found[0] + 60
+    assert found[1] <= found[0] + LOOKS

@@ -31,6 +31,10 @@ def io_counts() -> tuple[int, int, int]:
     return int(lines["syscr"]), int(lines["rchar"]), len(text)
 
 
+OPENED_AGAIN = 0 if zardine.__kernel__ else 1
+"""How often a file is opened out of which a chunk was just read: the kernel reads it from one that is kept open."""
+
+
 def cost_of(array: zardine.Array, selection: Any, monkeypatch: pytest.MonkeyPatch) -> Cost:
     opens = 0
     real = os.open
@@ -66,12 +70,12 @@ def test_one_inner_chunk(array: zardine.Array, monkeypatch: pytest.MonkeyPatch) 
     assert (cold.opens, cold.nbytes) == (1, INDEX + RAW)
     assert cold.reads <= 2
     warm = cost_of(array, box, monkeypatch)
-    assert (warm.opens, warm.reads, warm.nbytes) == (1, 1, RAW)
+    assert (warm.opens, warm.reads, warm.nbytes) == (OPENED_AGAIN, 1, RAW)
 
 
 def test_one_element(array: zardine.Array, monkeypatch: pytest.MonkeyPatch) -> None:
     cost_of(array, (9, 9, 9), monkeypatch)
-    assert cost_of(array, (9, 9, 9), monkeypatch) == Cost(1, 1, RAW)
+    assert cost_of(array, (9, 9, 9), monkeypatch) == Cost(OPENED_AGAIN, 1, RAW)
 
 
 def test_a_plane(array: zardine.Array, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,8 @@ CHAINS: list[list[Step]] = [
     [CRC, COMPRESSORS[3], CRC],
 ]
 KERNEL_ENTRIES = (
-    *("decode, bytes", "decode, file", "decode_points, bytes", "decode_points, file", "decode_block"),
+    *("decode, bytes", "decode, file", "decode_points, bytes", "decode_points, file"),
+    *("decode_block, bytes", "decode_block, file"),
     *("encode, bytes", "encode, file"),
 )
 ENTRIES = (*KERNEL_ENTRIES, "Python codecs", "shard index")

@@ -27,8 +27,8 @@ def fd(tmp_path: Path) -> Iterator[int]:
     os.close(number)
 
 
-def decode_block(fmt: Format, fd: int, place: tuple[int, int], shape: Any, first: Any, out: np.ndarray) -> Any:
-    return fmt.pipeline().decode_block(fd, *place, shape, first, opaque(out))
+def decode_block(fmt: Format, source: Any, place: tuple[int, int], shape: Any, first: Any, out: np.ndarray) -> Any:
+    return fmt.pipeline().decode_block(source, *place, shape, first, opaque(out))
 
 
 def block_axis(extent: int, first: int, count: int) -> tuple[Any, ...]:
@@ -70,6 +70,11 @@ def test_like_decode_and_numpy(seed: int, fd: int) -> None:
     assert out.tobytes() == expected.tobytes()
     opaque(out)[...] = np.void(b"\xab" * fmt.dtype.itemsize)
     assert (memory == 0xAB).all()  # nothing else was written
+
+    stored = os.pread(fd, 10**7, 0)
+    for source in stored, bytearray(stored), memoryview(stored), np.frombuffer(stored, np.uint8):
+        assert decode_block(fmt, source, (offset, len(encoded)), shape, first, out) is None
+        assert out.tobytes() == expected.tobytes()
 
     axes = [block_axis(*each) for each in zip(shape, first, counts, strict=True)]
     jobs = np.array([[0, offset, len(encoded), *[0] * ndim]], np.int64)
@@ -154,6 +159,18 @@ def test_files_that_cannot_be_read(fd: int, tmp_path: Path) -> None:
     assert "beyond the end" in reason(fd)
 
 
+def test_bytes_that_are_not_there_and_bytes_that_lie_in_the_output() -> None:
+    stored = bytes(range(8))
+    for source in stored, bytearray(stored):
+        for place in (0, 9), (1, 8), (8, 1), (2**63 - 1, 8), (-1, 8), (0, -2):
+            assert isinstance(decode_block(U2, source, place, (4,), (0,), np.zeros(4, "<u2")), str)
+    out = np.zeros(4, "<u2")
+    with pytest.raises(ValueError, match="overlaps"):
+        decode_block(U2, out.view("u1"), (0, 8), (4,), (0,), out)
+    with pytest.raises(ValueError, match="contiguous"):
+        decode_block(U2, np.zeros(16, "u1")[::2], (0, 8), (4,), (0,), out)
+
+
 def test_misuse_is_a_value_error(fd: int) -> None:
     out = np.zeros(4, "V2")
     pipeline = U2.pipeline()
@@ -194,7 +211,9 @@ def test_misuse_is_a_value_error(fd: int) -> None:
     ]:
         with pytest.raises(TypeError):
             pipeline.decode_block(*arguments)
-    for arguments in [(2**31, 0, 8, (4,), (0,), out), (fd, 2**63, 8, (4,), (0,), out), (fd, 0, 8, (2**63,), (0,), out)]:
+    with pytest.raises(ValueError, match="descriptor"):
+        pipeline.decode_block(2**31, 0, 8, (4,), (0,), out)
+    for arguments in [(fd, 2**63, 8, (4,), (0,), out), (fd, 0, 8, (2**63,), (0,), out)]:
         with pytest.raises(OverflowError):
             pipeline.decode_block(*arguments)
 

@@ -14,7 +14,8 @@ from effort import SOAK
 pytest.importorskip("zardine._kernel")
 
 ENTRIES = [
-    *("decode, bytes", "decode, file", "decode_points, bytes", "decode_points, file", "decode_block"),
+    *("decode, bytes", "decode, file", "decode_points, bytes", "decode_points, file"),
+    *("decode_block, bytes", "decode_block, file"),
     *("encode, bytes", "encode, file", "Python codecs", "shard index"),
 ]
 

@@ -145,6 +145,16 @@ def azure_options(url: str | None = None, **more) -> dict:
     return {"account_name": AZURE_ACCOUNT, "account_key": AZURE_KEY, "endpoint": url or azure().url, **more}
 
 
+def zarrita() -> tuple[str, Path]:
+    """The program node, and the folder where zarrita.js is installed."""
+    folder, node = AZURITE.parents[3] / "zarrita", shutil.which("node")
+    if "ZARRITA" in os.environ:
+        folder = Path(os.environ["ZARRITA"])
+    if node is None or not (folder / "node_modules" / "zarrita").is_dir():
+        lacking("zarrita.js (npm)")
+    return str(node), folder
+
+
 def azure_request(method: str, path: str, query: str, **headers: str) -> None:
     """Ask :func:`azure` for what stores do not; the ``query`` is one parameter, ``name=value``."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -67,9 +67,9 @@ class TestLocalStoreOverLocks(InDirectory):
 
     @pytest.fixture(autouse=True)
     def _no_flock(self, monkeypatch):
-        from zardine.stores.local import file_lock
+        from zardine.stores import locks
 
-        monkeypatch.setattr(file_lock, "fcntl", None)
+        monkeypatch.setattr(locks, "fcntl", None)
 
     def make_store(self):
         return LocalStore(self.root)

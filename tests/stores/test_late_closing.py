@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from crash.space import full_disk
-from zardine.stores import late_closing
-from zardine.stores.late_closing import close_late
+from zardine.stores import open_files
 from zardine.stores.local.store import LocalStore
+from zardine.stores.open_files import close_late
 
 ROUNDS = 200
 
@@ -33,9 +33,9 @@ def test_all_are_closed(tmp_path: Path) -> None:
     files = [nameless(tmp_path / str(number)) for number in range(300)]
     for file in files:
         close_late(file)
-    late_closing._closer.finish()
+    open_files._closer.finish()
     assert [file for file in files if is_open(file)] == []
-    assert not late_closing._closer.finish()
+    assert not open_files._closer.finish()
 
 
 def test_a_file_with_a_name_is_closed_at_once(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_forked_child_closes_its_own(tmp_path: Path) -> None:
     if child == 0:
         file = nameless(tmp_path / "b")
         close_late(file)
-        late_closing._closer.finish()
+        open_files._closer.finish()
         os._exit(int(is_open(file)))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 

@@ -186,3 +186,28 @@ def test_a_listed_chunk_that_is_gone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CorruptionError, match=r"nothing is stored|lost"):
         vectors.read_points(path)
     assert "chunk-lost" in vectors.validate(path).codes
+
+
+class Requests(MemoryStore):
+    """Keeps the keys that were written and read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    def set(self, key: str, *args: Any, **more: Any) -> Any:
+        self.written.append(key)
+        return super().set(key, *args, **more)
+
+
+def test_of_many_cells_each_is_written_once() -> None:
+    grid = np.stack(np.meshgrid(*[np.arange(8)] * 3, indexing="ij"), axis=-1).reshape(-1, 3) * 10.0 + 5
+    store = Requests()
+    vectors.write_points(store, grid, chunk_shape=10, shard_shape=4)
+    store.written.clear()
+    vectors.unshard_store(store)
+    cells = [key for key in store.written if key.startswith("0/vertices/c")]
+    assert len(cells) == 512 + 8
+    store.written.clear()
+    vectors.shard_store(store, 4)
+    assert len([key for key in store.written if key.startswith("0/vertices/c")]) == 8 + 8

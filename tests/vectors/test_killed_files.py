@@ -48,6 +48,10 @@ def mortal_files(monkeypatch: pytest.MonkeyPatch, changes: int) -> Iterator[None
             live()
             return real.write(file, data)
 
+        def link(self, *args: Any, **more: Any) -> None:
+            live()
+            real.link(*args, **more)
+
     real = cell_bytes.os
     with monkeypatch.context() as patch:
         patch.setattr(cell_bytes, "os", Files())

@@ -91,18 +91,23 @@ enum Held<'py> {
     Buffer { buffer: Buffer<'py>, immutable: bool },
 }
 
+impl<'py> Held<'py> {
+    fn of(source: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if source.is_instance_of::<PyInt>() {
+            return Ok(Held::File(File::new(source.extract().map_err(|_| invalid("no file descriptor"))?)));
+        }
+        Ok(Held::Buffer { buffer: Buffer::of(source, false)?, immutable: is_immutable(source)? })
+    }
+}
+
 impl<'py> Sources<'py> {
     pub fn of(list: &Bound<'py, PySequence>) -> PyResult<Self> {
-        let mut held = Vec::new();
-        for each in list.try_iter()? {
-            let each = each?;
-            held.push(if each.is_instance_of::<PyInt>() {
-                Held::File(File::new(each.extract().map_err(|_| invalid("no file descriptor"))?))
-            } else {
-                Held::Buffer { buffer: Buffer::of(&each, false)?, immutable: is_immutable(&each)? }
-            });
-        }
-        Ok(Sources(held))
+        Ok(Sources(list.try_iter()?.map(|each| Held::of(&each?)).collect::<PyResult<_>>()?))
+    }
+
+    /// The only one.
+    pub fn one(source: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Ok(Sources(vec![Held::of(source)?]))
     }
 
     pub fn sources(&self) -> PyResult<Vec<Source<'_>>> {

@@ -16,7 +16,6 @@ use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
 use crate::python::arguments::{self, Sources, invalid};
 use crate::python::buffers::Buffer;
-use crate::sources::{File, Readable, Source};
 use crate::{Failure, Reason};
 
 #[pyclass(frozen, module = "zardine._kernel", name = "Pipeline")]
@@ -74,7 +73,7 @@ impl PyPipeline {
     fn decode_block(
         &self,
         py: Python<'_>,
-        fd: i32,
+        source: &Bound<'_, PyAny>,
         offset: i64,
         length: i64,
         extents: &Bound<'_, PyTuple>,
@@ -96,7 +95,8 @@ impl PyPipeline {
         let mut job = vec![0; 3 + ndim];
         (job[1], job[2]) = (offset, length);
         let jobs = JobTable::new(job, 3, ndim).map_err(invalid)?;
-        let sources = [Source::Read(Readable::File(File::new(fd)))];
+        let held = Sources::one(source)?;
+        let sources = held.sources()?;
         let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
         Ok(noticed(guarded(py, || call.run(1))?)?.pop().map(|(_, reason)| reason))
     }

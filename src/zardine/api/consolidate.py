@@ -32,10 +32,10 @@ def consolidate_metadata(
     found, inner = find_place(store, path, storage_options=storage_options, zarr_format=zarr_format)
     if found.read_only:
         raise ReadOnlyError(f"cannot write to {describe(found, inner)}: it was opened read-only")
-    metadata = load_group(found, inner, zarr_format).with_consolidated(None)
+    metadata = load_group(found, inner, zarr_format, unfinished=True).with_consolidated(None)
     group = Group(found, inner, metadata)
     nodes = {}
-    for relative, node in group.members(max_depth=None, use_consolidated_for_children=False):
+    for relative, node in group._walk(None, False):
         nodes[relative] = as_entry(node.metadata)
     consolidated = update_node(found, inner, metadata, lambda old: old.with_consolidated(nodes))
     return Group(found, inner, consolidated)

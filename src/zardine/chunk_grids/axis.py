@@ -98,6 +98,10 @@ class Axis:
             return self.runs[0][0]
         return int(self.extents(np.array([chunk], np.int64))[0])
 
+    def is_cut(self, chunk: int) -> bool:
+        """Whether one chunk reaches beyond the end."""
+        return self.start(chunk) + self.extent(chunk) > self.length
+
     def lengths(self) -> tuple[int, ...]:
         """The lengths of all chunks that hold an element, cut at the end of the array. One object per chunk."""
         chunks = np.arange(self.count, dtype=np.int64)

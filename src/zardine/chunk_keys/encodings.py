@@ -33,6 +33,10 @@ class ChunkKeyEncoding(ABC):
     def decode(self, key: str, ndim: int) -> tuple[int, ...] | None:
         """The grid coordinates that ``key`` stands for; ``None`` where it is not the key of any chunk."""
 
+    def form(self, ndim: int) -> str | None:
+        """What ``encode`` gives as a form for ``%``, to be filled with the coordinates; ``None`` if it is none."""
+        return None
+
     def to_extension(self) -> Extension:
         """The ``chunk_key_encoding`` member."""
         return Extension(self.name, self.configuration())
@@ -70,6 +74,9 @@ class DefaultChunkKeyEncoding(_Separated):
     def encode(self, chunk: Sequence[int]) -> str:
         return self.separator.join(("c", *map(str, chunk)))
 
+    def form(self, ndim: int) -> str:
+        return self.separator.join(("c", *("%d",) * ndim))
+
     def decode(self, key: str, ndim: int) -> tuple[int, ...] | None:
         first, *rest = key.split(self.separator)
         return _numbers(rest, ndim) if first == "c" else None
@@ -85,6 +92,9 @@ class V2ChunkKeyEncoding(_Separated):
 
     def encode(self, chunk: Sequence[int]) -> str:
         return self.separator.join(map(str, chunk)) if len(chunk) else "0"
+
+    def form(self, ndim: int) -> str:
+        return self.separator.join(("%d",) * ndim) if ndim else "0"
 
     def decode(self, key: str, ndim: int) -> tuple[int, ...] | None:
         if ndim == 0:

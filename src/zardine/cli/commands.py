@@ -17,7 +17,12 @@ COMMANDS = {
     "repair": LazyCommand("zardine.cli.repair:repair", "Put damaged shards at PATH in order, as far as possible."),
     "compact": LazyCommand("zardine.cli.compact:compact", "Drop unused space in the shards at PATH."),
     "reshard": LazyCommand("zardine.cli.reshard:reshard", "Give the array at PATH other shards, in place."),
+    "rechunk": LazyCommand(
+        "zardine.cli.rechunk:rechunk", "Store the array at SRC anew at DST, in other chunks and shards."
+    ),
     "advise": LazyCommand("zardine.cli.advise:advise", "Propose chunks and shards for an array."),
+    "jobs": LazyCommand("zardine.cli.jobs:jobs", "Plan a long work as independent jobs, and run them."),
+    "serve": LazyCommand("zardine.cli.serve:serve", "Serve what is at PATHS over HTTP, read-only, until Ctrl-C."),
     "vectors": LazyCommand("zardine.cli.vectors:vectors", "Look at Zarr Vectors stores, and work on them."),
 }
 """By name, in the order of the help: where each command is, and the first sentence of its help."""

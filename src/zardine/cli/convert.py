@@ -64,6 +64,7 @@ def _codecs_option(word: str, name: str) -> Callable[[Any], Any]:
 @_codecs_option("filter", "filters")
 @click.option("--checksum/--no-checksum", default=None, help="End every chunk of v3 with a crc32c (as a rule, yes).")
 @click.option("--objects-as-text", is_flag=True, help="Make text of Python objects, which all have to be text.")
+@click.option("--leave-out", is_flag=True, help="Convert the rest of a file of HDF5 that Zarr has no form for.")
 @click.option("--metadata-only", is_flag=True, help="Write documents of v3 beside the old ones in SRC; no DST.")
 @click.option("--remove-old", is_flag=True, help="With --metadata-only: remove the old documents then.")
 @click.option("--verify", is_flag=True, help="Compare every element before DST becomes visible.")
@@ -80,6 +81,7 @@ def convert(
     node: str | None,
     target_path: str | None,
     objects_as_text: bool,
+    leave_out: bool,
     metadata_only: bool,
     remove_old: bool,
     verify: bool,
@@ -94,9 +96,10 @@ def convert(
 ) -> None:
     """Store what is at SRC in another version of Zarr at DST.
 
-    Arrays and whole hierarchies of any version become sharded arrays of v3, or of v2 where that can say it. SRC is
-    not changed, except by --metadata-only, which adds documents to it. Nothing is written if anything cannot be
-    converted; all reasons are listed. The same command again continues a run that was cut off.
+    Arrays and whole hierarchies of any version become sharded arrays of v3, or of v2 where that can say it; so do
+    files of HDF5 and NetCDF. SRC is not changed, except by --metadata-only, which adds documents to it. Nothing is
+    written if anything cannot be converted; all reasons are listed. The same command again continues a run that was
+    cut off.
     """
     from zardine.cli.progress import progress
     from zardine.tools.convert import Conversion, check_in_place, prepare_conversion, prepare_metadata, warn_of_remarks
@@ -121,6 +124,7 @@ def convert(
                 options,
                 source_path=node,
                 target_path=target_path,
+                leave_out=leave_out,
                 storage_options=storage_options or None,
                 target_options=target_options or None,
             )

@@ -26,10 +26,14 @@ def open_node(
     """Open the array or group at ``node`` in ``path``, read-only; with ``counted`` through a ``CountingStore``."""
     import zardine
     from zardine.hierarchy.place import find_place
+    from zardine.sources.opening import foreign_store, is_foreign_file
     from zardine.storage import CountingStore
 
     with arguments(), missing(path):
-        store, inner = find_place(path, node, mode="r", storage_options=storage_options or None)
+        if is_foreign_file(path):
+            store, inner = find_place(foreign_store(path, storage_options=storage_options or None), node, mode="r")
+        else:
+            store, inner = find_place(path, node, mode="r", storage_options=storage_options or None)
         if counted:
             store = CountingStore(store)
         return zardine.open(store, path=inner, mode="r", zarr_format=zarr_format)

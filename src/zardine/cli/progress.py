@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 _PATIENCE: Final = 0.5
 """Seconds without a bar."""
+_INTERVAL: Final = 30.0
+"""Seconds between two lines where there is no terminal."""
 
 
 class Advance:
     """Tells how far the work is. May be called from any thread, by :meth:`report` also as a plain callback."""
 
-    def __init__(self, text: str, total: int | None, *, show: bool) -> None:
+    def __init__(self, text: str, total: int | None, *, show: bool, nbytes: bool = False, logs: bool = False) -> None:
         self._text = text
         self._total = total
         self._done = 0
-        self._show = show
-        self._begin = time.monotonic()
+        self._show, self._nbytes, self._logs = show, nbytes, logs
+        self._begin = self._logged = time.monotonic()
         self._bar: Progress | None = None
         self._guard = threading.Lock()
 
@@ -49,22 +51,41 @@ class Advance:
 
     def _update(self, done: int, total: int | None, text: str) -> None:
         self._done, self._total, self._text = done, total, text
+        if self._logs:
+            self._log()
+            return
         if self._bar is None:
             if time.monotonic() - self._begin < _PATIENCE:
                 return
-            self._bar = _make_bar()
+            self._bar = _make_bar(nbytes=self._nbytes)
             self._bar.add_task(text, total=total)
             self._bar.start()
         self._bar.update(self._bar.task_ids[0], completed=done, total=total, description=text)
 
+    def _log(self) -> None:
+        now = time.monotonic()
+        if now - self._logged < _INTERVAL or not self._total:
+            return
+        self._logged = now
+        rate = self._done / (now - self._begin)
+        left = f", {(self._total - self._done) / rate:,.0f} s left" if rate else ""
+        print(
+            f"{self._text}: {self._done / 1e6:,.0f} of {self._total / 1e6:,.0f} MB, {rate / 1e6:,.0f} MB/s{left}",
+            file=sys.stderr,
+            flush=True,
+        )
+
 
 @contextmanager
-def progress(text: str, *, total: int | None = None, show: bool = True) -> Iterator[Advance]:
+def progress(text: str, *, total: int | None = None, show: bool = True, nbytes: bool = False) -> Iterator[Advance]:
     """Show a bar for the block, gone afterwards. ``show`` false (``--json``, ``--quiet``): none.
 
-    Without ``total`` the bar moves and counts. There is none where stderr is not a terminal.
+    Without ``total`` the bar moves and counts. There is none where stderr is not a terminal. With ``nbytes`` things
+    are bytes: the bar says how many a second, and where there is no terminal a line tells that now and then.
     """
-    advance = Advance(text, total, show=show and _is_watched())
+    watched = _is_watched()
+    logs = nbytes and not watched and sys.stderr is not None
+    advance = Advance(text, total, show=show and (watched or logs), nbytes=nbytes, logs=logs)
     try:
         yield advance
     finally:
@@ -79,11 +100,21 @@ def _is_watched() -> bool:
     return not without_escapes()
 
 
-def _make_bar() -> Progress:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def _make_bar(*, nbytes: bool) -> Progress:
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     from zardine.cli.console import make_console
 
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    counts: list[ProgressColumn] = [DownloadColumn(), TransferSpeedColumn()] if nbytes else [MofNCompleteColumn()]
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), *counts, TimeRemainingColumn()
     # redirecting stdout would send it to stderr
     return Progress(*columns, console=make_console(stderr=True), transient=True, redirect_stdout=False)

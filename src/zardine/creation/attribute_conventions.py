@@ -50,7 +50,7 @@ def names_to_member(
         return kept, None
     del kept[DIMENSIONS]
     value = _number(kept[MISSING], source.dtype) if MISSING in kept else source.fill if source.fill_is_defined else None
-    encoded = None if value is None else _encode_missing(value)
+    encoded = None if value is None else encode_missing(value)
     if encoded is not None:
         kept[MISSING] = encoded
     return kept, tuple(names)
@@ -121,7 +121,7 @@ def _number(value: JSON, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
     return np.array(number, dtype)
 
 
-def _encode_missing(value: npt.NDArray[Any]) -> JSON:
+def encode_missing(value: npt.NDArray[Any]) -> JSON:
     """Return an element as xarray stores it in the attribute; ``None`` for types that it has no form for."""
     kind = value.dtype.kind
     if kind == "b" or kind in "iu":

@@ -13,7 +13,8 @@ from zardine.chunk_grids import ChunkGrid, RectilinearGrid, RegularGrid
 from zardine.creation.options import is_word
 
 _CHUNK_BYTES = 2**20
-_INNER_CHUNK_BYTES = 2**17
+INNER_CHUNK_BYTES = 2**17
+"""Bytes of an inner chunk of shards, at most, where the choice is ours."""
 _SHARD_BYTES = 2**26
 
 
@@ -27,13 +28,13 @@ def choose_grid(
     ``"auto"``, lengths, or lists of lengths.
     Raises ``ValueError`` where they do not fit the shape or each other.
     """
-    if _has_lists(chunks):
+    if has_lists(chunks):
         if shards is not None:
             raise ValueError(
                 "chunks of differing lengths are not possible inside of shards; give such lengths as shards"
             )
         return _rectilinear(chunks, shape, "chunks"), None
-    if _has_lists(shards):
+    if has_lists(shards):
         grid = _rectilinear(shards, shape, "shards")
         inner = _chunk_shape(chunks, shape, item_size, [_common(axis) for axis in grid.chunk_shapes])
         for axis, (small, sizes) in enumerate(zip(inner, grid.chunk_shapes, strict=True)):
@@ -43,8 +44,8 @@ def choose_grid(
     if shards is None:
         return RegularGrid(_chunk_shape(chunks, shape, item_size, None)), None
     if is_word(shards, "auto"):
-        inner = _chunk_shape(chunks, shape, item_size, None, _INNER_CHUNK_BYTES)
-        return RegularGrid(_auto_shards(shape, inner, item_size)), inner
+        inner = _chunk_shape(chunks, shape, item_size, None, INNER_CHUNK_BYTES)
+        return RegularGrid(side_by_side(shape, inner, item_size)), inner
     outer = _lengths(shards, shape, "shards")
     inner = _chunk_shape(chunks, shape, item_size, list(outer))
     swapped = all(small % large == 0 for small, large in zip(inner, outer, strict=True))
@@ -73,18 +74,18 @@ def auto_chunks(shape: tuple[int, ...], item_size: int, target: int = _CHUNK_BYT
     return tuple(chunks)
 
 
-def _auto_shards(shape: tuple[int, ...], inner: tuple[int, ...], item_size: int) -> tuple[int, ...]:
-    """Return whole multiples of ``inner``: no more than the array needs, and no more than about 64 MiB."""
-    most = [max(1, ceil(length / size)) for length, size in zip(shape, inner, strict=True)]
-    counts = [1] * len(inner)
+def side_by_side(shape: Sequence[int], piece: Sequence[int], item_size: int) -> tuple[int, ...]:
+    """Return whole multiples of ``piece``: no more than an array of ``shape`` needs, and no more than about 64 MiB."""
+    most = [max(1, ceil(length / size)) for length, size in zip(shape, piece, strict=True)]
+    counts = [1] * len(piece)
     while True:
         open_axes = [i for i, (count, top) in enumerate(zip(counts, most, strict=True)) if count < top]
-        total = prod(counts) * prod(inner) * item_size
+        total = prod(counts) * prod(piece) * item_size
         if not open_axes or total * 2 > _SHARD_BYTES:
             break
-        axis = min(open_axes, key=lambda i: counts[i] * inner[i])
+        axis = min(open_axes, key=lambda i: counts[i] * piece[i])
         counts[axis] = min(counts[axis] * 2, most[axis])
-    return tuple(count * size for count, size in zip(counts, inner, strict=True))
+    return tuple(count * size for count, size in zip(counts, piece, strict=True))
 
 
 def _chunk_shape(
@@ -95,13 +96,18 @@ def _chunk_shape(
     if within is None:
         return auto_chunks(shape, item_size, target)
     sizes = list(within)
-    while prod(sizes) * item_size > _INNER_CHUNK_BYTES:
+    while prod(sizes) * item_size > INNER_CHUNK_BYTES:
         candidates = [(size, i) for i, size in enumerate(sizes) if size > 1]
         if not candidates:
             break
         size, axis = max(candidates)
         sizes[axis] = size // _smallest_factor(size)
     return tuple(sizes)
+
+
+def chunk_lengths(chunks: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return a user's ``chunks=`` as lengths; ``None`` where it leaves the choice to us."""
+    return None if _is_left_to_us(chunks) else _lengths(chunks, shape, "chunks")
 
 
 def _lengths(value: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
@@ -163,7 +169,8 @@ def _is_left_to_us(value: Any) -> bool:
     return value is None or is_word(value, "auto")
 
 
-def _has_lists(value: Any) -> bool:
+def has_lists(value: Any) -> bool:
+    """Return whether ``chunks=`` or ``shards=`` has a list of lengths for some axis, as rectilinear grids do."""
     return (
         isinstance(value, Sequence)
         and not isinstance(value, str)

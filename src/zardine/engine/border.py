@@ -17,13 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zardine.chunk_grids import Axis
 from zardine.engine.change import Change, PendingChange, Settled
 from zardine.engine.freshness import has_shape
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.workers import for_each, most_requests
-from zardine.indexing.block import BlockPlan
-from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 
 
 def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> dict[str, Settled]:
@@ -50,51 +47,16 @@ def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> di
     return settled
 
 
-def border_parts(handle: ArrayHandle, plan: ChunkPlan) -> list[ObjectPart]:
-    """Where a plan takes all that lies in the array of the last chunks of an axis, and these reach beyond it."""
-    if isinstance(plan, PointPlan):
-        return []
-    if isinstance(plan, BlockPlan):
-        return [plan] if plan.counts == plan.valid != plan.extents else []
-    axes = zip(handle.layout.grids.storage, plan.axes, plan.groups, strict=True)
-    cut = [
-        number
-        for number, (axis, planned, group) in enumerate(axes)
-        if len(group.objects) and planned.covered[-1] and _is_cut(axis, int(group.objects[-1]))
-    ]
-    return list(plan.last_parts(cut)) if cut else []
-
-
-def chunks_in_array(change: Change | PendingChange) -> int:
-    """How many (inner) chunks of the object hold elements of the array."""
-    count = 1
-    layout, grids = change.handle.layout, change.handle.layout.grids
-    if layout.blocks is not None:
-        sizes = zip(change.part.object, layout.blocks.shape, layout.blocks.per_object, grids.storage, strict=True)
-        for coordinate, size, ratio, axis in sizes:
-            count *= min(ratio, -(-axis.length // size) - coordinate * ratio)
-        return count
-    for coordinate, objects, chunks in zip(change.part.object, grids.storage, grids.chunks, strict=True):
-        start = objects.start(coordinate)
-        stop = min(start + objects.extent(coordinate), objects.length)
-        size = objects.extent(coordinate) if change.layout is None else chunks.runs[0][0]
-        count *= -(-(stop - start) // size)
-    return count
-
-
 def _may_settle(change: Change | PendingChange) -> bool:
     """Whether it would be of use: no stored chunk had to be read, or (where a look is cheap) not all of them."""
-    axes = zip(change.handle.layout.grids.storage, change.part.object, strict=True)
-    if not any(_is_cut(axis, coordinate) for axis, coordinate in axes):
+    layout = change.handle.layout
+    axes = zip(layout.grids.storage, change.part.object, strict=True)
+    if not any(axis.is_cut(coordinate) for axis, coordinate in axes):
         return False
     replaces_all_valid = change.replaces_all_valid()
-    if bool(replaces_all_valid.all()) and len(replaces_all_valid) == chunks_in_array(change):
+    if bool(replaces_all_valid.all()) and len(replaces_all_valid) == layout.chunks_in_array(change.part.object):
         return True
     return change.handle.store.has_cheap_looks and bool((replaces_all_valid & ~change.needs_no_read()).any())
 
 
-def _is_cut(axis: Axis, coordinate: int) -> bool:
-    return axis.start(coordinate) + axis.extent(coordinate) > axis.length
-
-
-__all__ = ["border_parts", "chunks_in_array", "settle"]
+__all__ = ["settle"]

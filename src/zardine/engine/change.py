@@ -5,26 +5,47 @@ The values are those of one call (:class:`Change`), or those that a buffer colle
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.engine.chunk_stack import Encoded, Encoding, StoredRows, decode_stack, encode, encode_stack
+from zardine.engine.chunk_stack import decode_stack, stack_axes
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout
 from zardine.engine.read import decode_chunk
 from zardine.engine.write_buffer import PendingChunk
-from zardine.errors import CorruptionError, DataError
+from zardine.errors import CorruptionError, DataError, EncodeError
 from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
 from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.base import EditableFile, Version
 
 # what is stored
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredRows:
+    """Where chunks are in ``buffer``, an open file or bytes. ``table`` holds rows of 0, offset and length in bytes.
+
+    The length is :data:`~zardine.sharding.index.MISSING` of chunks that are not stored, or not needed.
+    """
+
+    buffer: int | BytesLike
+    table: npt.NDArray[np.int64]
+
+    def chunk(self, i: int) -> BytesLike | None:
+        """The stored bytes of chunk ``i``; ``None`` if there are none."""
+        _, offset, length = self.table[i].tolist()
+        if length == MISSING:
+            return None
+        if isinstance(self.buffer, int):
+            return os.pread(self.buffer, length, offset)
+        return memoryview(self.buffer)[offset : offset + length]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +69,77 @@ class OldChunks:
 def whole_chunk(data: BytesLike) -> StoredRows:
     """A stored object that is one chunk."""
     return StoredRows(data, np.array([[0, 0, len(data)]], np.int64))
+
+
+# what the kernel encodes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """How the kernel is to encode chunks."""
+
+    write_empty: bool
+    threads: int
+    head: int = 0
+    tail: int = 0
+    """Bytes to leave in front of the chunks and behind them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """Encoded chunks one after the other in ``data``; offset and length are :data:`MISSING` for those left out."""
+
+    data: bytearray
+    offsets: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    failed: list[tuple[int, str]]
+    """Numbers of the chunks that could not be encoded, each with the reason."""
+
+    def chunks(self) -> list[BytesLike | None]:
+        """Return the bytes of each chunk."""
+        view = memoryview(self.data)
+        found: list[BytesLike | None] = []
+        for offset, length in zip(self.offsets.tolist(), self.lengths.tolist(), strict=True):
+            found.append(None if length == MISSING else view[offset : offset + length])
+        return found
+
+    def raise_first(self, name: Callable[[int], tuple[int, ...]]) -> NoReturn:
+        """Raise :class:`~zardine.errors.EncodeError` for the first that failed; ``name`` gives its grid coordinates."""
+        job, reason = self.failed[0]
+        raise EncodeError(reason, chunk=name(job))
+
+
+def encode(
+    pipeline: Any,
+    values: npt.NDArray[Any],
+    jobs: npt.NDArray[np.int64],
+    axes: list[tuple[object, ...]],
+    how: Encoding,
+    old: StoredRows | None = None,
+) -> Encoded:
+    """What the kernel makes of the chunks that ``jobs`` name, by their rows in ``axes``, of ``values``.
+
+    Where these leave gaps, the chunk has what is stored of it by ``old``, or the fill value.
+    """
+    data, offsets, lengths, failed = pipeline.encode(
+        values.view(f"V{values.dtype.itemsize}"),
+        np.ascontiguousarray(jobs) if old is None else np.concatenate((old.table, jobs), axis=1),
+        axes,
+        write_empty=how.write_empty,
+        head=how.head,
+        tail=how.tail,
+        threads=how.threads,
+        sources=None if old is None else [old.buffer],
+    )
+    return Encoded(data, np.frombuffer(offsets, np.int64), np.frombuffer(lengths, np.int64), failed)
+
+
+def encode_stack(layout: ArrayLayout, stack: npt.NDArray[Any], shape: tuple[int, ...], how: Encoding) -> Encoded:
+    """Encode the chunks of ``stack``."""
+    count = len(stack) // shape[0]
+    jobs = np.zeros((count, len(shape)), np.int64)
+    jobs[:, 0] = np.arange(count)
+    return encode(layout.pipeline, stack, jobs, stack_axes(count, shape), how)
 
 
 # what one call writes

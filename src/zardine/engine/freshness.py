@@ -23,6 +23,10 @@ from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from zardine.codecs.base import ArrayArrayCodec, Codec
+from zardine.codecs.bytes_codec import BytesCodec
+from zardine.codecs.sharding_indexed import ShardingCodec
+from zardine.codecs.transpose import TransposeCodec
 from zardine.engine.documents import read_document
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.errors import ArrayChangedError, ArrayNotFoundError, DataError, MetadataError
@@ -222,7 +226,30 @@ def is_same_generation(layout: ArrayLayout, current: ArrayMetadata) -> bool:
     if _layout_members(metadata) == _layout_members(current) or _as_text(metadata) == _as_text(current):
         return True
     now = prepare_layout(current)
-    return layout.keys == now.keys and layout.codecs == now.codecs and layout.grid.continues(now.grid)
+    if layout.keys != now.keys or not layout.grid.continues(now.grid):
+        return False
+    return layout.codecs == now.codecs or (
+        not metadata.data_type.needs_endian
+        and _without_byte_order(layout.codecs) is not None
+        and _without_byte_order(layout.codecs) == _without_byte_order(now.codecs)
+    )
+
+
+def _without_byte_order(codecs: tuple[Codec, ...]) -> tuple[Codec, ...] | None:
+    """Return the codecs of elements of one byte, whose order means nothing; ``None`` where they become longer ones."""
+    found: list[Codec] = []
+    for codec in codecs:
+        if isinstance(codec, ShardingCodec):
+            inner = _without_byte_order(codec.codecs)
+            if inner is None:
+                return None
+            codec = replace(codec, codecs=inner)
+        elif isinstance(codec, BytesCodec):
+            codec = replace(codec, endian=None)
+        elif isinstance(codec, ArrayArrayCodec) and not isinstance(codec, TransposeCodec):
+            return None
+        found.append(codec)
+    return tuple(found)
 
 
 def _layout_members(metadata: ArrayMetadata) -> tuple[Extension, ...]:

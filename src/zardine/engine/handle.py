@@ -37,12 +37,18 @@ class ArrayHandle:
     watch: Watch = None  # type: ignore[assignment]  # made below
     """What is known of the document; shared by all that this handle becomes within its generation."""
 
+    key_form: str | None = field(init=False)
+    """What the keys of objects are made of, by ``%``, where the encoding of keys says that."""
     write_empty_chunks: bool = field(init=False)
     """Whether chunks that equal the fill value are stored: if that is wanted, or others may not know the value."""
 
     def __post_init__(self) -> None:
         wanted = self.config.write_empty_chunks or not self.layout.metadata.fill_is_defined
         object.__setattr__(self, "write_empty_chunks", wanted)
+        form = self.layout.keys.form(self.layout.metadata.ndim)
+        if form is not None and self.path:
+            form = f"{self.path.replace('%', '%%')}/{form}"
+        object.__setattr__(self, "key_form", form)
         if self.watch is None:
             object.__setattr__(self, "watch", Watch(self.path, self.layout.metadata))
         kept = 0 if self.chunk_cache is None else self.chunk_cache.limit
@@ -51,6 +57,8 @@ class ArrayHandle:
 
     def key(self, coordinates: Sequence[int]) -> str:
         """The store key of the object at these grid coordinates."""
+        if self.key_form is not None:
+            return self.key_form % tuple(coordinates)
         name = self.layout.keys.encode(coordinates)
         return f"{self.path}/{name}" if self.path else name
 

@@ -119,6 +119,21 @@ class ArrayLayout:
         """Bytes of all elements of a stored object; of the largest, where they differ."""
         return _largest(self.grids.storage) * self.metadata.dtype.itemsize
 
+    def chunks_in_array(self, coordinates: Sequence[int]) -> int:
+        """How many chunks of the object at these grid coordinates hold elements of the array."""
+        count, grids = 1, self.grids
+        if self.blocks is not None:
+            sizes = zip(coordinates, self.blocks.shape, self.blocks.per_object, grids.storage, strict=True)
+            for coordinate, size, ratio, axis in sizes:
+                count *= min(ratio, -(-axis.length // size) - coordinate * ratio)
+            return count
+        for coordinate, objects, chunks in zip(coordinates, grids.storage, grids.chunks, strict=True):
+            start = objects.start(coordinate)
+            stop = min(start + objects.extent(coordinate), objects.length)
+            size = objects.extent(coordinate) if self.sharding is None else chunks.runs[0][0]
+            count *= -(-(stop - start) // size)
+        return count
+
     def with_shape(self, metadata: ArrayMetadata) -> ArrayLayout:
         """The layout of the same array after its ``metadata`` changed in shape, grid or attributes only."""
         if self.blocks is None or self.grid.resized(metadata.shape) != self.grid:
@@ -141,22 +156,38 @@ class Blocks:
     """What each of them is encoded by."""
     dtype: np.dtype[Any]
     """Of their elements."""
+    opaque: np.dtype[Any]
+    """The same as the kernel takes it: so many bytes."""
 
-    def plan(self, block: Block, shape: tuple[int, ...]) -> BlockPlan | None:
-        """Return the plan of a block in an array of ``shape``; ``None`` if it does not lie in one chunk."""
-        row, objects, place, first, valid = 0, [], [], [], []
-        axes = zip(block.starts, block.counts, self.shape, self.per_object, self.strides, shape, strict=True)
-        for start, count, size, ratio, stride, length in axes:
+    def locate(self, block: Block) -> tuple[tuple[int, ...], int, tuple[int, ...]] | None:
+        """Return where a block is; ``None`` if it does not lie in one chunk.
+
+        That is grid coordinates of the object, row of the chunk in its index, first element of the block in the chunk.
+        """
+        row, objects, first = 0, [], []
+        axes = zip(block.starts, block.counts, self.shape, self.per_object, self.strides, strict=True)
+        for start, count, size, ratio, stride in axes:
             chunk, begin = divmod(start, size)
             if begin + count > size:
                 return None
             number, local = divmod(chunk, ratio)
             objects.append(number)
-            row += local * stride
-            place.append(chunk)
             first.append(begin)
+            row += local * stride
+        return tuple(objects), row, tuple(first)
+
+    def plan(self, block: Block, shape: tuple[int, ...]) -> BlockPlan | None:
+        """Return the plan of a block in an array of ``shape``; ``None`` if it does not lie in one chunk."""
+        found = self.locate(block)
+        if found is None:
+            return None
+        objects, row, first = found
+        place, valid = [], []
+        for start, size, length in zip(block.starts, self.shape, shape, strict=True):
+            chunk = start // size
+            place.append(chunk)
             valid.append(min(size, length - chunk * size))
-        return BlockPlan(tuple(objects), row, tuple(place), self.shape, tuple(first), block.counts, tuple(valid))
+        return BlockPlan(objects, row, tuple(place), self.shape, first, block.counts, tuple(valid))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -341,13 +372,18 @@ def _largest(axes: tuple[Axis, ...]) -> int:
 
 def _blocks(shape: tuple[int, ...], encoding: _Encoding, shard: ShardLayout | None) -> Blocks | None:
     if encoding.sharding is None:
-        dtype = encoding.chains[shape].spec.dtype
-        return Blocks(shape, (1,) * len(shape), (0,) * len(shape), encoding.chains[shape], dtype)
+        return _blocks_of(shape, (1,) * len(shape), (0,) * len(shape), encoding.chains[shape])
     if shard is None:
         return None
     chunk_shape = encoding.sharding.chunk_shape
-    dtype = encoding.chains[chunk_shape].spec.dtype
-    return Blocks(chunk_shape, shard.grid, shard.strides, encoding.chains[chunk_shape], dtype)
+    return _blocks_of(chunk_shape, shard.grid, shard.strides, encoding.chains[chunk_shape])
+
+
+def _blocks_of(
+    shape: tuple[int, ...], per_object: tuple[int, ...], strides: tuple[int, ...], chain: CodecChain
+) -> Blocks:
+    dtype = chain.spec.dtype
+    return Blocks(shape, per_object, strides, chain, dtype, np.dtype(f"V{dtype.itemsize}"))
 
 
 def _open_sharding(chain: CodecChain) -> _OpenSharding | None:

@@ -39,8 +39,8 @@ from zardine.settings import config
 from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
-from zardine.stores.base import ByteRange, EditableFile, OpenFile, Store, Version
-from zardine.stores.local.edit_record import checksum
+from zardine.stores.base import ByteRange, EditableFile, OpenFile, Reading, Store, Version
+from zardine.stores.local.beside import checksum
 
 # indexes that were seen lately
 
@@ -56,7 +56,7 @@ class KnownIndex:
     index: ShardIndex
     version: Version | None
     checksum: int | None = None
-    """Of its stored bytes, as :mod:`zardine.stores.local.edit_record` has it; who has edited the shard knows it."""
+    """Of its stored bytes, as :mod:`zardine.stores.local.beside` has it; who has edited the shard knows it."""
 
 
 class IndexCache:
@@ -196,12 +196,24 @@ def find_chunks(handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool,
             file.close()
             raise
     if layout is None:
-        reading = handle.store.read_up_to(key, handle.layout.chain_of(part.object).most_stored())
-        if reading is None:
-            return _none(part)
-        _check_length(handle, part, reading.size)
-        return _whole_object(reading.parts[0], reading.size, reading.version)
+        reading = read_chunk_object(handle, part.object, key)
+        return _none(part) if reading is None else _whole_object(reading.parts[0], reading.size, reading.version)
     return _in_shard(handle, part, layout, key)
+
+
+def read_chunk_object(handle: ArrayHandle, coordinates: tuple[int, ...], key: str) -> Reading | None:
+    """Return a stored object that is one chunk, encoded; ``None`` if it is not stored.
+
+    Raises :class:`~zardine.errors.CorruptionError` for one that is longer than any can be.
+    """
+    chain = handle.layout.chain_of(coordinates)
+    reading = handle.store.read_up_to(key, chain.most_stored())
+    if reading is not None:
+        try:
+            chain.check_stored(reading.size)
+        except DataError as error:
+            raise error.at(chunk=coordinates, byte_range=(0, reading.size)) from None
+    return reading
 
 
 def _in_file(
@@ -611,6 +623,7 @@ __all__ = [
     "known_index",
     "most_of_shard",
     "not_written",
+    "read_chunk_object",
     "read_index",
     "read_whole_shard",
     "recorded_index",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TypeVar
 
@@ -49,9 +51,23 @@ def ahead(fetch: Callable[[T], R], items: Iterator[T]) -> Iterator[tuple[T, R]]:
     yield item, found
 
 
+_window: ContextVar[int | None] = ContextVar("window", default=None)
+
+
 def window_bytes() -> int:
     """How much memory a call may use beside its result, about."""
-    return parse_bytes(config["window_bytes"])
+    given = _window.get()
+    return parse_bytes(config["window_bytes"]) if given is None else given
+
+
+@contextmanager
+def window(nbytes: int) -> Iterator[None]:
+    """Let calls of this thread use so much, or as the settings say where that is less, within the block."""
+    token = _window.set(min(nbytes, window_bytes()))
+    try:
+        yield
+    finally:
+        _window.reset(token)
 
 
 def _pieces(part: ObjectPart, most: int) -> Iterator[ObjectPart]:

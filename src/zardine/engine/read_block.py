@@ -1,16 +1,23 @@
-"""Reading a block that lies in one chunk of a local file: what interactive programs do most, without making a plan."""
+"""Reading a block that lies in one chunk: what interactive programs do most, without making a plan of arrays.
+
+Out of a file that the store keeps open, if it has files; out of decoded chunks that are kept; else out of what one
+request gives. Whatever is unusual or wrong is left to :mod:`zardine.engine.read`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.locate import known_index
+from zardine.engine.layout import Blocks
+from zardine.engine.locate import find_chunks, known_index
 from zardine.errors import DataError
-from zardine.indexing.block import Block
+from zardine.indexing.block import Block, BlockPlan
 from zardine.sharding.index import MISSING
 
 
@@ -22,30 +29,77 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
     """
     layout, store = handle.layout, handle.store
     chunks, pipeline = layout.blocks, layout.pipeline
-    if chunks is None or pipeline is None or handle.chunk_cache is not None or not store.gives_files:
+    if chunks is None or pipeline is None:
         return None
-    plan = chunks.plan(block, layout.metadata.shape)
-    if plan is None:
+    most = chunks.chain.most_for_kernel()
+    if most < 0:
         return None
-    key = handle.key(plan.object)
-    file = store.open_file(key)
-    if file is None:
+    place = chunks.locate(block)
+    if place is None:
         return None
+    objects, row, first = place
+    key = handle.key(objects)
+    out = np.empty(block.counts, chunks.dtype, order=handle.order)
     try:
-        check_fresh(handle)
-        offset, length = 0, file.size
-        if layout.uniform_shard is not None:
-            known = known_index(handle, layout.uniform_shard, key, file, unlocked=False)
-            offset, length = int(known.index.offsets[plan.row]), int(known.index.lengths[plan.row])
-        if length == MISSING or length > chunks.chain.most_for_kernel():
-            return None
-        out = np.empty(block.counts, chunks.dtype, order=handle.order)
-        raw = out.view(f"V{out.dtype.itemsize}")
-        failure = pipeline.decode_block(file.fd, offset, length, chunks.shape, plan.first, raw)
-        if failure is not None or not (layout.is_checked or file.is_unedited()):
-            return None
-    except DataError:
+        if handle.chunk_cache is not None:
+            inner = tuple([slice(start, start + count) for start, count in zip(first, block.counts, strict=True)])
+            done = _copy_kept(handle.chunk_cache, handle, key, row, out, inner or ...)
+        elif store.gives_files:
+            done = _decode_file(handle, chunks, key, row, first, out, most)
+        else:
+            plan = chunks.plan(block, layout.metadata.shape)
+            done = plan is not None and _decode_stored(handle, chunks, key, plan, out, most)
+    except (DataError, MemoryError):
         return None
-    finally:
-        file.close()
+    if not done:
+        return None
     return out if block.dropped is None else out[block.dropped]
+
+
+def _decode_file(
+    handle: ArrayHandle, chunks: Blocks, key: str, row: int, first: tuple[int, ...], out: npt.NDArray[Any], most: int
+) -> bool:
+    file = handle.store.kept_file(key)
+    if file is None:
+        return False
+    check_fresh(handle)
+    layout = handle.layout
+    offset, length = 0, file.size
+    if layout.uniform_shard is not None:
+        index = known_index(handle, layout.uniform_shard, key, file, unlocked=False).index
+        offset, length = int(index.offsets[row]), int(index.lengths[row])
+    if length == MISSING or length > most:
+        return False
+    failure = layout.pipeline.decode_block(file.fd, offset, length, chunks.shape, first, out.view(chunks.opaque))
+    return failure is None and (layout.is_checked or file.is_unedited())
+
+
+def _copy_kept(cache: ChunkCache, handle: ArrayHandle, key: str, row: int, out: npt.NDArray[Any], inner: Any) -> bool:
+    if not handle.store.has_cheap_looks:  # to ask for the version twice, where the chunk is not kept, is a request more
+        return False
+    version = handle.store.version(key)
+    chunk = None if version is None else cache.get((key, row, version))
+    if chunk is None:
+        return False
+    check_fresh(handle)
+    out[...] = chunk[inner]
+    return True
+
+
+def _decode_stored(
+    handle: ArrayHandle, chunks: Blocks, key: str, plan: BlockPlan, out: npt.NDArray[Any], most: int
+) -> bool:
+    found = find_chunks(handle, plan, key, files=False)
+    if handle.store.has_cheap_looks or not found.unchanged:
+        check_fresh(handle)
+    length = int(found.lengths[0])
+    if length > most or (length == MISSING and not handle.config.read_missing_chunks):
+        return False
+    source = found.buffers[int(found.within[0])] if found.buffers else b""
+    failure = handle.layout.pipeline.decode_block(
+        source, int(found.offsets[0]), length, chunks.shape, plan.first, out.view(chunks.opaque)
+    )
+    return failure is None
+
+
+__all__ = ["read_block"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import read_index, recorded_index_of
-from zardine.errors import DataError
+from zardine.errors import DataError, StoreError
 from zardine.sharding.layout import ShardLayout
 
 
@@ -34,6 +35,23 @@ def stored_keys(handle: ArrayHandle) -> list[str]:
     ]
     check_fresh(handle)
     return keys
+
+
+def data_version(handle: ArrayHandle) -> str | None:
+    """What changes whenever something below the array is stored, erased or changed: a digest of names and versions.
+
+    Costs as much as listing. ``None`` where the store cannot tell versions while it lists, or does not let us list.
+    """
+    digest = blake2b(digest_size=16)
+    try:
+        versions = handle.store.list_versions(f"{handle.path}/" if handle.path else "")
+        if versions is None:
+            return None
+        for key, version in versions:
+            digest.update(f"{key}\0{version}\0".encode())
+    except StoreError:
+        return None
+    return digest.hexdigest()
 
 
 def count_stored_chunks(handle: ArrayHandle) -> int:

@@ -10,7 +10,7 @@ Three ways, chosen at run time (sharding codec 1.0, "Binary shard format"):
   chunk that its checksum tells to be torn.
 
 Within a file the shard is changed so that readers can tell at any moment what is whole. Before anything changes, a
-record says beside the file which index it has, and which it is to get (see :mod:`zardine.stores.local.edit_record`).
+record says beside the file which index it has, and which it is to get (see :mod:`zardine.stores.local.beside`).
 Nothing but what ``in_place`` writes over is changed before the new index is whole: the one at the end follows the one
 before, the one at the start is written to the end first. So a shard is as it was before or after, whenever its writer
 is killed. Where power loss counts, bytes reach the disk in any order: then each step is synced before the next. An
@@ -26,8 +26,7 @@ import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.codecs.chain import CodecChain
-from zardine.engine.change import Change, OldChunks, PendingChange, Settled
-from zardine.engine.chunk_stack import StoredRows
+from zardine.engine.change import Change, OldChunks, PendingChange, Settled, StoredRows
 from zardine.engine.locate import (
     INDEXES,
     NOTHING_WRITTEN,
@@ -49,7 +48,7 @@ from zardine.sharding.index import MISSING, ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
 from zardine.stores.base import Condition, EditableFile, FilePart, Reading, Store, Version
-from zardine.stores.local.edit_record import EditRecord, Table, checksum
+from zardine.stores.local.beside import EditRecord, Table, checksum
 
 AnyChange = Change | PendingChange
 Chunks = dict[int, BytesLike | None]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
-from zardine.engine.border import border_parts, chunks_in_array, settle
+from zardine.engine.border import settle
 from zardine.engine.change import Change, PendingChange, PendingPart, Settled, whole_chunk
 from zardine.engine.freshness import Writing, check_fresh
 from zardine.engine.handle import ArrayHandle
@@ -48,13 +48,13 @@ def write_plan(
     not at all.
     """
     check_strategy(handle)
-    at_once, threads = _share_threads(handle, plan.object_count)
+    at_once, threads = _share_threads(handle, plan.object_count, plan.chunk_count)
 
     def change_of(part: ObjectPart) -> Change:
         layout = handle.layout.shard(part.object)
         return Change(handle, plan, part, handle.key(part.object), layout, values, fields, threads)
 
-    at_border = border_parts(handle, plan)
+    at_border = plan.border_parts(handle.layout.grids.storage)
     settled = settle(handle, map(change_of, at_border)) if at_border else {}
 
     def write(part: ObjectPart) -> None:
@@ -63,7 +63,10 @@ def write_plan(
 
     parts: Iterator[ObjectPart] = plan.parts()
     with Writing(handle, looked=bool(settled)):
-        for_each(write, parts, plan.object_count, at_once)
+        if plan.object_count == 1:
+            write(next(parts))  # here and now
+        else:
+            for_each(write, parts, plan.object_count, at_once)
 
 
 def flush(handle: ArrayHandle, buffer: WriteBuffer) -> None:
@@ -72,7 +75,7 @@ def flush(handle: ArrayHandle, buffer: WriteBuffer) -> None:
         return
     check_strategy(handle)
     count = len(buffer.objects)
-    at_once, threads = _share_threads(handle, count)
+    at_once, threads = _share_threads(handle, count, sum(map(len, buffer.objects.values())))
 
     def change_of(item: tuple[tuple[int, ...], dict[int, PendingChunk]]) -> PendingChange:
         coordinates, held = item
@@ -108,8 +111,10 @@ def rows_of(handle: ArrayHandle, part: ObjectPart) -> list[int]:
     return [0] if layout is None else part.positions(layout.strides).tolist()
 
 
-def _share_threads(handle: ArrayHandle, objects: int) -> tuple[int, int]:
+def _share_threads(handle: ArrayHandle, objects: int, chunks: int) -> tuple[int, int]:
     """How many objects are written at a time, and how many threads encode the chunks of each."""
+    if chunks == 1:
+        return 1, 1
     if objects == 1:
         return 1, thread_count()
     fitting = window_bytes() // (_COPIES * max(1, handle.layout.object_nbytes))
@@ -187,11 +192,12 @@ def _write_shard(change: AnyChange) -> None:
     assert layout is not None
     rows = change.part.positions(layout.strides)
     keeps = change.handle.watched and change.settled is None
-    all_chunks = layout.count if keeps else chunks_in_array(change)
+    in_array = change.handle.layout.chunks_in_array(change.part.object)
+    all_chunks = layout.count if keeps else in_array
     if change.part.count == all_chunks and bool(change.needs_no_read().all()):
         _replace_shard(change, layout, rows)
         return
-    partial = change.part.count < chunks_in_array(change) or not bool(change.replaces_all_valid().all())
+    partial = change.part.count < in_array or not bool(change.replaces_all_valid().all())
     try:
         update_shard(change, layout, rows, merged=partial and change.handle.watched)
     except CorruptionError:

@@ -18,6 +18,7 @@ from zardine.errors import (
     MetadataError,
     NodeNotFoundError,
     StoreError,
+    UnfinishedError,
     UnsupportedError,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -28,7 +29,7 @@ from zardine.metadata.formats import (
     main_names,
     parse_documents,
 )
-from zardine.metadata.node_names import join_path
+from zardine.metadata.node_names import is_reserved, join_path
 from zardine.metadata.v2 import CONSOLIDATED
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Store, Version
@@ -38,6 +39,9 @@ HIDDEN = "__zardine"
 
 UNFINISHED = "zardine-conversion.json"
 """Name of the key that says that a conversion to this place is under way, or was cut off: what is there is in part."""
+
+UNFINISHED_GROUP = "zardine_unfinished"
+"""Member of the document of a group that is there while the group is written as a whole, or was cut off in that."""
 
 
 def document_key(path: str, metadata: NodeMetadata | None = None) -> str:
@@ -248,21 +252,27 @@ def as_array(node: NodeMetadata | None, store: Store, path: str, zarr_format: in
     raise not_found(store, path, zarr_format, ArrayNotFoundError, "array")
 
 
-def load_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata:
-    """Return the metadata of the group at ``path``.
+def load_group(store: Store, path: str, zarr_format: int | None = None, *, unfinished: bool = False) -> GroupMetadata:
+    """Return the metadata of the group at ``path``. Raises as :func:`as_group`.
 
     A path above stored nodes is an (implied) group without a document.
     """
-    return as_group(find_node(store, path, zarr_format, expected="group"), store, path, zarr_format)
+    node = find_node(store, path, zarr_format, expected="group")
+    return as_group(node, store, path, zarr_format, unfinished=unfinished)
 
 
-def as_group(node: NodeMetadata | None, store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata:
+def as_group(
+    node: NodeMetadata | None, store: Store, path: str, zarr_format: int | None = None, *, unfinished: bool = False
+) -> GroupMetadata:
     """Return ``node``, which was found at ``path``, if it is a group; for ``None`` the implied group there, if any.
 
     Raises :class:`~zardine.errors.ContainsArrayError` for an array, :class:`~zardine.errors.GroupNotFoundError` where
-    there is nothing.
+    there is nothing, :class:`~zardine.errors.UnfinishedError` for a group that is not written to its end, unless
+    ``unfinished`` ones are wanted, too.
     """
     if isinstance(node, GroupMetadata):
+        if not unfinished:
+            refuse_unfinished(node, store, path)
         return node
     if node is not None:
         raise ContainsArrayError(f"an array, not a group, is stored at {describe(store, path)}: see open_array")
@@ -270,6 +280,19 @@ def as_group(node: NodeMetadata | None, store: Store, path: str, zarr_format: in
     if implied is not None:
         return implied
     raise not_found(store, path, zarr_format, GroupNotFoundError, "group")
+
+
+def refuse_unfinished(node: NodeMetadata, store: Store, path: str) -> None:
+    """Raise :class:`~zardine.errors.UnfinishedError` for a group at ``path`` that is not written to its end."""
+    mark = node.unknown.get(UNFINISHED_GROUP) if isinstance(node, GroupMetadata) else None
+    if mark is None:
+        return
+    known = mark if isinstance(mark, Mapping) else {}
+    raise UnfinishedError(
+        f"the group at {describe(store, path)} is being written by {known.get('by', 'another program')} since "
+        f"{known.get('since', 'an unknown time')}, or that was cut off: what is there is in part. If nobody is writing "
+        "it any more, write it again with mode='w', or erase it"
+    )
 
 
 def implied_group(store: Store, path: str, zarr_format: int | None = None) -> GroupMetadata | None:
@@ -319,7 +342,7 @@ def child_names(store: Store, path: str, zarr_format: int = 3) -> Iterator[str]:
     _, prefixes = store.list_dir(prefix)
     for each in prefixes:
         name = each[len(prefix) : -1]
-        if not name.startswith("__" if zarr_format == 3 else HIDDEN):
+        if not (is_reserved(name) if zarr_format == 3 else name.startswith(HIDDEN)):
             yield name
 
 

@@ -12,10 +12,7 @@ from zardine.hierarchy.find import describe, find_node, implied_group
 from zardine.metadata.formats import format_of_new
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.stores.base import Store
-from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import Mode, StoreLike, is_foreign, resolve_store
-from zardine.stores.wrappers.prefix import PrefixStore
-from zardine.stores.wrappers.wrapper import WrapperStore
 
 
 def find_place(
@@ -92,7 +89,7 @@ def is_within(path: str, parent: str) -> bool:
 
 def overlap(a: Store, path_a: str, b: Store, path_b: str) -> bool:
     """Return whether two nodes are one, or one lies inside of the other, also by other paths or URLs of one place."""
-    (store_a, place_a), (store_b, place_b) = _base(a, path_a), _base(b, path_b)
+    (store_a, place_a), (store_b, place_b) = a.beneath(path_a), b.beneath(path_b)
     if not same_place(store_a, store_b):
         if _are_apart(store_a.origin, store_b.origin):
             return False
@@ -103,21 +100,6 @@ def overlap(a: Store, path_a: str, b: Store, path_b: str) -> bool:
 def _are_apart(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> bool:
     """Return whether two stores are known to be at different services, or in different accounts of one."""
     return a is not None and b is not None and a != b
-
-
-def _base(store: Store, path: str) -> tuple[Store, str]:
-    """Return the store beneath all wrappers, and the path in it; of local files the root of the file system."""
-    from zardine.stores.zip.store import ZipStore
-
-    while isinstance(store, WrapperStore):
-        if isinstance(store, PrefixStore):
-            path = join_path(store.prefix.rstrip("/"), path)
-        store = store.store
-    local = store.root if isinstance(store, LocalStore) else store.path if isinstance(store, ZipStore) else ""
-    if not local:
-        return store, path
-    place = os.path.join(os.path.realpath(local), path)
-    return LocalStore(os.path.abspath(os.sep)), os.path.realpath(place).replace(os.sep, "/").strip("/")
 
 
 def same_place(a: Store, b: Store) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.chunk_grids.axis import Axis
 
 
 class Block(NamedTuple):
@@ -51,6 +52,10 @@ class BlockPlan:
     def parts(self) -> Iterator[BlockPlan]:
         """Itself."""
         return iter((self,))
+
+    def border_parts(self, storage: tuple[Axis, ...]) -> list[BlockPlan]:
+        """Itself, if it takes all that lies in the array of a chunk that reaches beyond it."""
+        return [self] if self.counts == self.valid != self.extents else []
 
     def kernel_axes(self) -> list[tuple[Any, ...]]:
         """The axes as plain tuples of arrays, in the form that the native kernel takes."""

@@ -93,7 +93,20 @@ class GridPlan:
         """What lies in each object, objects in C order."""
         yield from self._parts([range(len(group.objects)) for group in self.groups])
 
-    def last_parts(self, axes: Iterable[int]) -> Iterator[GridPart]:
+    def border_parts(self, storage: tuple[Axis, ...]) -> list[GridPart]:
+        """Where it takes all that lies in the array of the last objects of an axis, and these reach beyond it.
+
+        ``storage``: the axes of the grid of objects.
+        """
+        axes = zip(storage, self.axes, self.groups, strict=True)
+        cut = [
+            number
+            for number, (axis, planned, group) in enumerate(axes)
+            if len(group.objects) and planned.covered[-1] and axis.is_cut(int(group.objects[-1]))
+        ]
+        return list(self._last_parts(cut)) if cut else []
+
+    def _last_parts(self, axes: Iterable[int]) -> Iterator[GridPart]:
         """What lies in each object that is the last one touched along some of ``axes``."""
         ranges = [range(len(group.objects)) for group in self.groups]
         for axis in axes:
@@ -216,6 +229,10 @@ class PointPlan:
     def object_count(self) -> int:
         """How many stored objects are touched."""
         return len(self.chunk_bounds) - 1
+
+    def border_parts(self, storage: tuple[Axis, ...]) -> list[PointPart]:
+        """None: points are not looked at for what they cover."""
+        return []
 
     def parts(self) -> Iterator[PointPart]:
         """What lies in each object."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+UNNAMED = frozenset({"__xarray_dataarray_variable__", "__values__"})
+"""How xarray calls what has no name; it stores that so in v3, too, which keeps names with two underscores to
+itself."""
+
 
 def normalize_path(path: object, zarr_format: int | None = None) -> str:
     """Return a path of a user as a key prefix without the final ``/``: ``"a/b"`` for ``"/a//b/"``, ``""`` for the root.
@@ -31,11 +35,16 @@ def explain_bad_name(name: str, zarr_format: int | None = None) -> str | None:
         return f"the name {name!r} contains '/'"
     if name in (".", "..") or (zarr_format == 3 and not name.strip(".")):
         return f"the name {name!r} consists of periods only"
-    if zarr_format == 3 and name.startswith("__"):
+    if zarr_format == 3 and is_reserved(name):
         return f"the name {name!r} starts with the reserved prefix '__'"
     if "\0" in name:
         return f"the name {name!r} contains a NUL character"
     return None
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether Zarr v3 keeps a name for itself, so that no node is called so."""
+    return name.startswith("__") and name not in UNNAMED
 
 
 def is_key(path: str) -> bool:

@@ -17,11 +17,15 @@ _OTHERS = {"compression": "compressors", "compressor": "compressors", "compressi
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeError:
     """Return the error for an argument ``name`` that ``function`` does not have."""
-    meant = _OTHERS.get(name)
-    if meant not in known:
-        meant = next(iter(get_close_matches(name, known, n=1)), None)
+    meant = meant_argument(name, known)
     hint = "" if meant is None else f"; did you mean {meant!r}?"
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def meant_argument(name: str, known: Collection[str]) -> str | None:
+    """Return which of those that are known may be meant by ``name``; ``None`` if none is like it."""
+    meant = _OTHERS.get(name)
+    return meant if meant in known else next(iter(get_close_matches(name, known, n=1)), None)
 
 
 def with_hints(function: Callable[P, R]) -> Callable[P, R]:

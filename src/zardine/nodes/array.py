@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from operator import index as as_index
@@ -20,7 +20,9 @@ from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_arra
 from zardine.engine.freshness import Writing, check_fresh, is_same_generation, refuse_closing
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
+from zardine.engine.opened import opened_before, remember_opened
 from zardine.engine.read_block import read_block
+from zardine.engine.stored import data_version
 from zardine.engine.write import check_strategy, write_plan
 from zardine.engine.write_buffer import WriteBuffer
 from zardine.errors import ConditionFailedError, MetadataError, ReadOnlyError, SelectionError, UnsupportedError
@@ -445,6 +447,31 @@ class Array(StoredFacts):
         self.attrs.update(new_attributes)
         return self
 
+    def _grow(self, axis: int, length: Callable[[int], int]) -> tuple[int, int]:
+        """Give the axis the ``length`` of what it has now, unless it has more; gives its lengths before and after.
+
+        Any number of writers may do so at the same time: each gets the length that another has left.
+        """
+        self._check_writable()
+        check_strategy(self._handle)
+        self.flush()
+        with Writing(self._handle), self.store.lock(document_key(self.path, self.metadata)):
+            for last in attempts():
+                stored = self._stored()
+                refuse_closing(self._handle, stored.metadata)
+                old = self.shape[axis]
+                new = max(old, length(old))
+                shape = (*self.shape[:axis], new, *self.shape[axis + 1 :])
+                try:
+                    self._adopt(stored.replace_by(with_shape(stored.metadata, self._handle.layout.grid, shape)))
+                except ConditionFailedError:
+                    if last:
+                        raise
+                    continue
+                self._keep_entry()
+                return old, new
+        raise AssertionError("unreachable")
+
     def refresh(self) -> Array:
         """Read the metadata document again, to see what others changed; gives this array."""
         self._adopt(load_array(self.store, self.path, self.metadata.zarr_format))
@@ -490,17 +517,27 @@ class Array(StoredFacts):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        twin = Array.from_dict(StorePath(state["store"], state["path"]), state["metadata"])
-        self._handle = twin._handle.with_config(state["config"])
-        self._handle.watch.is_stored, self._handle.watch.is_hearsay = state["watch"]
+        facts = (state["path"], state["config"], state["watch"], repr(state["metadata"]))
+        known = opened_before(state["store"], facts)
+        if known is None:
+            twin = Array.from_dict(StorePath(state["store"], state["path"]), state["metadata"])
+            known = twin._handle.with_config(state["config"])
+            known.watch.is_stored, known.watch.is_hearsay = state["watch"]
+            remember_opened(known, facts)
+        self._handle = known
         if "entry" in state:
             above, zarr_format, path = state["entry"]
             self._entry = Consolidated(state["store"], above, zarr_format, {}), path
 
     def __dask_tokenize__(self) -> tuple[object, ...]:
+        """Name the array and what is stored of it now, for Dask: as long as neither changes, it is the same name.
+
+        What is stored is known by the versions of all its objects, where listing tells them: on local files, in memory
+        and on object stores. Elsewhere (HTTP, zip, fsspec) only the metadata document counts.
+        """
         from dask.base import normalize_token
 
-        parts = (self.store, self.path, self.metadata.to_dict(), self.config)
+        parts = (self.store, self.path, self.metadata.to_dict(), self.config, data_version(self._handle))
         return type(self).__qualname__, *map(normalize_token, parts)
 
     def _get(self, selection: Selection, out: npt.NDArray[Any] | None, fields: Fields) -> Any:

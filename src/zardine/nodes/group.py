@@ -24,7 +24,15 @@ from zardine.errors import (
 )
 from zardine.hierarchy.consolidated import Consolidated
 from zardine.hierarchy.create import create_node, erase_node, move_keys, parents_first
-from zardine.hierarchy.find import child_names, describe, find_node, implied_group, load_group, not_found
+from zardine.hierarchy.find import (
+    child_names,
+    describe,
+    find_node,
+    implied_group,
+    load_group,
+    not_found,
+    refuse_unfinished,
+)
 from zardine.hierarchy.place import find_place, same_place
 from zardine.hierarchy.update import update_node
 from zardine.metadata.attributes import attributes_to_json
@@ -195,7 +203,7 @@ class Group:
     def __getitem__(self, path: str) -> Array | Group:
         """Return the member at ``path`` (``"a"`` or ``"a/b"``). Raises ``KeyError`` where there is none."""
         relative = self._relative_path(path)
-        return self._node(relative, self._member(relative)) if relative else self
+        return self._opened(relative, self._member(relative)) if relative else self
 
     def get(self, path: str, default: object = None) -> Any:
         """Return the member at ``path``, or ``default``, also where no member can have such a name."""
@@ -258,12 +266,12 @@ class Group:
     def values(self) -> Iterator[Array | Group]:
         """Yield the members directly below."""
         for name, metadata in self._children():
-            yield self._node(name, metadata)
+            yield self._opened(name, metadata)
 
     def items(self) -> Iterator[tuple[str, Array | Group]]:
         """Yield the names and members directly below."""
         for name, metadata in self._children():
-            yield name, self._node(name, metadata)
+            yield name, self._opened(name, metadata)
 
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
@@ -274,18 +282,22 @@ class Group:
         """
         if max_depth is not None and (not isinstance(max_depth, int) or max_depth < 0):
             raise ValueError(f"max_depth is 0 or more, or None, not {max_depth!r}")
-        return tuple(self._walk(max_depth, use_consolidated_for_children))
+        found = tuple(self._walk(max_depth, use_consolidated_for_children))
+        for _, node in found:
+            if isinstance(node, Group):
+                refuse_unfinished(node._metadata, self._store, node.path)
+        return found
 
     def nmembers(self, max_depth: int | None = 0) -> int:
         """Return how many members there are, ``max_depth`` levels below the direct ones (``None``: all levels)."""
         if max_depth == 0:
             return sum(1 for _ in self._children())
-        return len(self.members(max_depth))
+        return sum(1 for _ in self._walk(max_depth, True))
 
     def groups(self) -> Iterator[tuple[str, Group]]:
         """Yield the names and groups directly below."""
         for name, metadata in self._children():
-            node = self._node(name, metadata) if isinstance(metadata, GroupMetadata) else None
+            node = self._opened(name, metadata) if isinstance(metadata, GroupMetadata) else None
             if isinstance(node, Group):
                 yield name, node
 
@@ -546,6 +558,11 @@ class Group:
             raise ValueError(f"{name!r} is no name for a member of a group: it is empty")
         return path
 
+    def _opened(self, relative: str, metadata: NodeMetadata) -> Array | Group:
+        """Return a member. Raises :class:`~zardine.errors.UnfinishedError` for a group not written to its end."""
+        refuse_unfinished(metadata, self._store, join_path(self._path, relative))
+        return self._node(relative, metadata)
+
     def _node(self, relative: str, metadata: NodeMetadata) -> Array | Group:
         path = join_path(self._path, relative)
         if isinstance(metadata, ArrayMetadata):
@@ -587,7 +604,7 @@ class Group:
         """Say in consolidated metadata what is stored as the member ``relative``, and below it."""
         if self._consolidated is not None:
             member = self._past_consolidated()[relative]
-            below = member.members(None, use_consolidated_for_children=False) if isinstance(member, Group) else ()
+            below = member._walk(None, False) if isinstance(member, Group) else ()
             self._keep_true([relative, *(join_path(relative, path) for path, _ in below)], emptied=[relative])
 
     def _past_consolidated(self) -> Group:

@@ -36,6 +36,22 @@ class StoringOptions(TypedDict, total=False):
     checksum: bool | None
 
 
+class BlockwiseOptions(TypedDict, total=False):
+    """How a new array is stored that is written block by block, but for its chunks, shards and place."""
+
+    filters: CodecsLike
+    compressors: CodecsLike
+    serializer: CodecLike
+    fill_value: object
+    order: str | None
+    zarr_format: int | None
+    attributes: Mapping[str, Any] | None
+    chunk_key_encoding: KeyEncodingLike
+    dimension_names: Iterable[str | None] | None
+    config: ArrayConfigLike
+    checksum: bool | None
+
+
 class ArrayOptions(StoringOptions, total=False):
     """All that :func:`zardine.create_array` takes but the place."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
@@ -111,7 +112,7 @@ def decode_words(data: BytesLike) -> ShardIndex | None:
 def encode_words(index: ShardIndex, *, with_checksum: bool) -> bytes:
     """Return the bytes of the index as little-endian words, with their CRC32C behind them or without."""
     words = np.stack([index.offsets, index.lengths], axis=-1).astype("<i8", copy=False).tobytes()
-    return words + crc32c(words).to_bytes(4, "little") if with_checksum else words
+    return words + int(google_crc32c.value(words)).to_bytes(4, "little") if with_checksum else words
 
 
 def encode_index(index: ShardIndex, chain: CodecChain) -> BytesLike:

@@ -28,7 +28,7 @@ from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError,
 from zardine.public_names import public
 from zardine.stores.attempts import attempts
 from zardine.stores.byte_ranges import WHOLE, ByteRange, Version, resolve_range
-from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.locks import KeyedLock
 from zardine.stores.object_meter import RequestMeter
 from zardine.stores.open_files import EditableFile, FilePart, OpenFile
 
@@ -238,6 +238,13 @@ class Store(ABC):
             else:
                 yield name
 
+    def list_versions(self, prefix: str) -> Iterator[tuple[str, Version | None]] | None:
+        """Every key that starts with ``prefix``, sorted, each with its version, in no more requests than listing takes.
+
+        ``None`` where that cannot be had, as with this fallback.
+        """
+        return None
+
     # by the names that zarr-python has; all of them plain methods
 
     @classmethod
@@ -346,6 +353,13 @@ class Store(ABC):
         """The value of ``key`` as an open local file; ``None`` if the key is missing. See :attr:`gives_files`."""
         raise UnsupportedError(f"{self} does not keep values in local files")
 
+    def kept_file(self, key: str) -> OpenFile | None:
+        """As :meth:`open_file`, by a file that the store keeps open for reads to come, and which is not to be closed.
+
+        ``None`` if the key is missing, or the store keeps no files.
+        """
+        return None
+
     @property
     def lock_is_exclusive(self) -> bool:
         """Whether :meth:`lock` excludes all writers of this store, those of other processes too."""
@@ -380,6 +394,14 @@ class Store(ABC):
         """
         return None
 
+    def beneath(self, path: str) -> tuple[Store, str]:
+        """Return the store beneath all wrappers, and there the path of what is at ``path`` here.
+
+        What lies in local files is told by the root of the file system, links followed, so that two ways to one place
+        are one. The fallback is a store with nothing beneath.
+        """
+        return self, path
+
     @property
     def meter(self) -> RequestMeter | None:
         """Return the count of the requests that this store, and those made of it, have sent; ``None``: none is kept."""
@@ -391,6 +413,19 @@ class Store(ABC):
 
     def left_out(self, prefix: str = "") -> Iterator[tuple[str, str]]:
         """Give what lies below ``prefix`` and no listing shows: its name, and in words what it is."""
+        check_prefix(prefix)
+        return iter(())
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the values are made of a file of another format: its codecs may be such as few programs know."""
+        return False
+
+    def remarks(self, prefix: str = "") -> Iterator[tuple[str, str]]:
+        """Give what nodes below ``prefix`` say in other words than the file they are made of: paths, and in words what.
+
+        Nothing where values are what was stored.
+        """
         check_prefix(prefix)
         return iter(())
 

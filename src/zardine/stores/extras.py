@@ -1,4 +1,4 @@
-"""Packages that only some stores need, and that are installed with an extra."""
+"""Packages that only some stores and sources need, and that are installed with an extra."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from zardine.errors import UnsupportedError
 
-_EXTRAS: Final = {"obstore": "cloud", "fsspec": "fsspec"}
+_EXTRAS: Final = {"obstore": "cloud", "fsspec": "fsspec", "h5py": "sources", "zarr": "zarr"}
 
 
 def need(module: str, purpose: str) -> Any:

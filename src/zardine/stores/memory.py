@@ -29,7 +29,7 @@ from zardine.stores.base import (
     is_key,
     resolve_range,
 )
-from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.locks import KeyedLock
 from zardine.stores.sorted_names import directly_below, names_below
 from zardine.stores.this_process import Ticket, check_own, process_name
 
@@ -212,7 +212,7 @@ class MemoryStore(Store):
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         check_key(key)
         self._check_writable()
-        data = bytes(flat_bytes(value))
+        data = self._as_value(bytes(flat_bytes(value)))
         backing = self._backing
         with backing.lock:
             old = backing.values.get(key)
@@ -246,6 +246,13 @@ class MemoryStore(Store):
         check_prefix(prefix)
         with self._backing.lock:
             return iter(tuple(names_below(self._backing.keys(), prefix)))
+
+    def list_versions(self, prefix: str) -> Iterator[tuple[str, Version | None]]:
+        check_prefix(prefix)
+        backing = self._backing
+        with backing.lock:
+            keys = tuple(names_below(backing.keys(), prefix))
+            return iter([(key, backing.version(key, backing.values[key])) for key in keys])
 
     def is_unchanged(self, key: str, version: Version | None) -> bool:
         backing = self._backing
@@ -285,6 +292,10 @@ class MemoryStore(Store):
                 if backing.values.pop(key, None) is not None:
                     backing.sorted = None
                 backing.forget(key)
+
+    def _as_value(self, data: bytes) -> object:
+        """What the mapping holds of these bytes: an object of its own for each call, or the bytes."""
+        return data
 
     def _foreign_bytes(self, key: str, value: object) -> BytesLike:
         """The bytes of a value put in from outside: a view if nobody can write to it, else a copy made now."""

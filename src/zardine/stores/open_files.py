@@ -1,20 +1,28 @@
-"""Values of a store as open files: their versions; to read one from, to change in place, to copy parts of."""
+"""Values of a store as open files: their versions; to read one from, to change in place, to copy parts of, to close.
+
+To close a file that has no name any more frees it, and waits until the disk has written what was still on its way
+there: a millisecond or more for a document or shard that was replaced shortly after it was made, as by one append after
+the other. So other threads do that; several, since they only wait.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from threading import Condition, Lock, Thread
 from types import TracebackType
 from typing import Final, NoReturn, Self
 
 from zardine.buffers import BytesLike
+from zardine.cache import Cache
 from zardine.errors import ConditionFailedError
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
-from zardine.stores.late_closing import made_room
-from zardine.stores.local.edit_record import VOID_BYTES, EditRecord, RecordFile, Table, record_of
+from zardine.stores.local.beside import VOID_BYTES, EditRecord, RecordFile, Table, record_of
 
 try:
     import fcntl
@@ -117,6 +125,54 @@ class OpenFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class KeptFile(OpenFile):
+    """A value as an open file that is kept for reads to come; closed when nobody refers to it any more."""
+
+    __slots__ = ("_identity",)
+
+    def __init__(self, file: OpenFile) -> None:
+        status = os.fstat(file.fd)
+        super().__init__(file.fd, status.st_size, version_of(status), file.path)
+        self._identity = _identity_of(status)
+
+    def is_current(self) -> bool:
+        """Whether its path means this file still, and nobody has changed that since it was opened."""
+        try:
+            return _identity_of(os.stat(self.path)) == self._identity
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Leave it open: others may be reading it."""
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        with contextlib.suppress(OSError):
+            close(self.fd)
+
+
+def _identity_of(status: os.stat_result) -> tuple[int, ...]:
+    """What differs between two files, and two versions of one; :func:`version_of` without the making of a text."""
+    return status.st_ino, status.st_dev, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+kept_files: Final[Cache[tuple[str, str], KeptFile]] = Cache(64)
+"""Files read lately, each counted as one, by the base of their store and their key.
+
+Whoever replaces or removes one in this process lets go of it, so that its room is free at once.
+"""
+
+
+def let_go_below(path: str) -> None:
+    """Keep no file below a directory."""
+    for base, key in kept_files:
+        if f"{base}/{key}".startswith(f"{path}/"):
+            kept_files.drop((base, key))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=kept_files.clear)
 
 
 class FilePart:
@@ -309,4 +365,119 @@ def _copy_range(source: int, target: int, length: int, offset: int) -> int:
         raise
 
 
-__all__ = ["EditableFile", "FilePart", "OpenFile", "copy_part", "owners", "stamp", "version_of"]
+# closing
+
+
+_MOST_WAITING: Final = 64
+"""Files that wait to be closed; beyond that, closing is not put off."""
+
+_THREADS: Final = 8
+_IDLE: Final = 0.5
+"""Seconds after which a thread ends that has nothing to close."""
+
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
+
+
+class _Closer:
+    """Threads, started when needed, that end when there is nothing left to close."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._work, self._done = Condition(self._lock), Condition(self._lock)
+        self._files: deque[int] = deque()
+        self._threads = self._idle = self._closing = self._closed = 0
+
+    def close(self, file: int) -> None:
+        with self._lock:
+            if len(self._files) < _MOST_WAITING and self._has_thread():
+                self._files.append(file)
+                self._work.notify()
+                return
+        os.close(file)
+
+    def finish(self) -> bool:
+        """Wait until all are closed; whether any were since this was asked last."""
+        with self._lock:
+            while self._files or self._closing:
+                self._done.wait()
+            some, self._closed = self._closed > 0, 0
+            return some
+
+    def waiting(self) -> list[int]:
+        """The files that no thread has taken yet."""
+        return list(self._files)
+
+    def _has_thread(self) -> bool:
+        """Whether one will close another file, started now if all are busy."""
+        if self._idle <= len(self._files) and self._threads < _THREADS:
+            try:
+                Thread(target=self._run, name="zardine-close", daemon=True).start()
+                self._threads += 1
+            except RuntimeError:  # the interpreter is shutting down
+                return False
+        return True
+
+    def _run(self) -> None:
+        while (file := self._next()) is not None:
+            with contextlib.suppress(OSError):
+                os.close(file)
+            with self._lock:
+                self._closing -= 1
+                self._closed += 1
+                self._done.notify_all()
+
+    def _next(self) -> int | None:
+        with self._lock:
+            self._idle += 1
+            while not self._files:
+                if not self._work.wait(_IDLE) and not self._files:
+                    self._idle -= 1
+                    self._threads -= 1
+                    return None
+            self._idle -= 1
+            self._closing += 1
+            return self._files.popleft()
+
+
+_closer = _Closer()
+
+
+def _begin_anew() -> None:
+    """In a forked child, which has no threads, and whose copies of the files are closed here."""
+    global _closer
+    files, _closer = _closer.waiting(), _Closer()
+    for file in files:
+        os.close(file)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+def close_late(file: int) -> None:
+    """Close ``file``; in another thread if it has lost its name, so that closing frees it."""
+    if os.fstat(file).st_nlink == 0:
+        _closer.close(file)
+    else:
+        os.close(file)
+
+
+def made_room(error: OSError) -> bool:
+    """Whether a call that failed for want of room may succeed now, since files were closed late."""
+    return error.errno in _NO_ROOM and _closer.finish()
+
+
+__all__ = [
+    "EditableFile",
+    "FilePart",
+    "KeptFile",
+    "OpenFile",
+    "close_late",
+    "copy_part",
+    "kept_files",
+    "let_go_below",
+    "made_room",
+    "owners",
+    "stamp",
+    "version_of",
+]

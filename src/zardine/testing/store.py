@@ -256,6 +256,19 @@ class StoreConformance:
         store.set("b", b"where a prefix was")
         assert store.get("b") == b"where a prefix was"
 
+    def test_versions_while_listing(self) -> None:
+        store = self.make_store()
+        store.set("a/b", b"one")
+        store.set("a/c", b"one")
+        before = store.list_versions("a/")
+        if before is None:
+            return
+        known = dict(before)
+        store.set("a/b", b"two")
+        now = dict(store.list_versions("a/") or ())
+        assert now["a/b"] != known["a/b"]
+        assert now["a/c"] == known["a/c"]
+
     def test_erase_version(self) -> None:
         store = self.make_store()
         old = store.set("a/b", b"old")
@@ -298,6 +311,10 @@ class StoreConformance:
         assert list(store.list_prefix("a/")) == ["a/b", "a/b.c", "a/c", "a/d/e", "a/f/g"]
         assert list(store.list_prefix("a/d/")) == ["a/d/e"]
         assert list(store.list_prefix("a/b/")) == []
+        for prefix in ("", "a/", "none/"):
+            versions = store.list_versions(prefix)
+            if versions is not None:
+                assert [key for key, _ in versions] == list(store.list_prefix(prefix))
         assert store.list_dir("") == (["a-b", "a.b", "a0", "zarr.json"], ["a/", "e/"])
         assert store.list_dir("a/") == (["a/b", "a/b.c", "a/c"], ["a/d/", "a/f/"])
         assert store.list_dir("a/b/") == ([], [])

@@ -18,17 +18,19 @@ from zardine.errors import (
     ZardineError,
     ZarrUserWarning,
 )
-from zardine.hierarchy.find import describe, load_node
+from zardine.hierarchy.find import describe, document_key, load_node
 from zardine.hierarchy.place import find_place, overlap
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
+from zardine.sources.opening import foreign_store, is_foreign_file
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.arguments import place_of
 from zardine.tools.converting.compare import compare_array
 from zardine.tools.converting.data import convert_array
+from zardine.tools.converting.foreign import lost_nodes, remarks_of, with_remarks
 from zardine.tools.converting.in_place import InPlace, prepare_in_place
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.options import ConvertOptions, is_for
@@ -62,6 +64,7 @@ def convert(
     checksum: bool | None = None,
     chunk_key_encoding: KeyEncodingLike = None,
     objects: str | None = None,
+    leave_out: bool = False,
     metadata_only: bool = False,
     remove_old: bool = False,
     verify: bool = False,
@@ -73,7 +76,8 @@ def convert(
 ) -> Array | Group:
     """Store an array, or a group and all below it, in another version of Zarr: by default as sharded arrays of v3.
 
-    The source is a place or an opened node, of any version, and is never changed. Elements, fill values, attributes and
+    The source is a place or an opened node, of any version, or a file of HDF5 or NetCDF (see
+    :func:`zardine.sources.open`), and is never changed. Elements, fill values, attributes and
     names of dimensions stay what they are; what was never written stays empty. All nodes are planned before anything
     is written.
 
@@ -84,8 +88,10 @@ def convert(
     - ``shards``: ``"auto"`` keeps those of the source, or chooses; ``None`` for none; lengths as for ``chunks``.
     - ``filters``, ``serializer``, ``compressors``, ``codecs``, ``checksum``: as for :func:`create_array`. ``"auto"``
       keeps what a source of v3 has; of an older one the order of elements, and its compressor if all programs for v3
-      have it, else zstd. ``"keep"`` keeps all of an older one, as codecs ``numcodecs.*``.
+      have it, else zstd; so of HDF5 and NetCDF. ``"keep"`` keeps all of an older one, as codecs ``numcodecs.*``; chunks
+      of HDF5 whose codecs stay are copied as they are.
     - ``objects="string"``: arrays of Python objects, all of which have to be text, become arrays of text.
+    - ``leave_out``: convert the rest of a file of HDF5 where Zarr has no form for something in it.
     - ``metadata_only``: write documents of v3 beside those of an older source, in place, for the same chunks; there is
       no ``target``. ``remove_old`` then removes the old documents.
     - ``verify``: read everything again, and compare it, before the target becomes visible.
@@ -129,6 +135,7 @@ def convert(
         options,
         source_path=source_path,
         target_path=target_path,
+        leave_out=leave_out,
         storage_options=storage_options,
         target_options=target_options,
     )
@@ -202,10 +209,13 @@ def prepare_conversion(
     *,
     source_path: str | None = None,
     target_path: str | None = None,
+    leave_out: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
 ) -> Conversion:
     """Read all documents of the source and plan the target; nothing is written. Raises as :func:`convert`."""
+    if is_foreign_file(source):
+        source, storage_options = foreign_store(source, storage_options=storage_options), None  # type: ignore[arg-type]
     found, inner = place_of(source, source_path, storage_options=storage_options)
     found = found.with_read_only(True)
     store, path = find_place(target, target_path, storage_options=target_options)
@@ -221,13 +231,17 @@ def prepare_conversion(
 
     def plan_array(relative: str, metadata: ArrayMetadata) -> Planned:
         if options.zarr_format == 3:
-            return array_to_v3(relative, metadata, options)
+            return array_to_v3(relative, metadata, options, foreign=found.is_foreign)
         complete = reads_fill_as_missing(metadata) and _may_be_whole(Array(found, join_path(inner, relative), metadata))
         return array_to_older(relative, metadata, options, complete=complete)
 
-    plans = plan_nodes(nodes, plan_array, options.zarr_format)
+    lost = lost_nodes(found, inner)
+    plans = plan_nodes(nodes, plan_array, options.zarr_format, () if leave_out else lost)
+    plans = with_remarks(plans, [*remarks_of(found, inner), *((p.place[1:], p.message) for p in lost if leave_out)])
     name = describe(found, inner)
-    return Conversion(found, inner, plans, Target(store, path, name, fingerprint(name, plans), options.in_words()))
+    version = found.version(document_key(inner)) if found.is_foreign else None
+    request = fingerprint(name, plans, version)
+    return Conversion(found, inner, plans, Target(store, path, name, request, options.in_words()))
 
 
 def prepare_metadata(

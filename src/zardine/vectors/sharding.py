@@ -6,8 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.hierarchy.find import load_group
 from zardine.hierarchy.update import update_node
@@ -19,9 +18,10 @@ from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.format.layouts import ASKED, SHARDED_NOTE, Shards, cells_metadata, fitting_shards, shards_from
 from zardine.vectors.reading.presence import check_whole
 from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.conversion import convert_cells
 from zardine.vectors.storing.level_nodes import cell_arrays
 from zardine.vectors.storing.store import VectorStore
-from zardine.vectors.storing.transactions import cells_node, finish, rebuild, settle
+from zardine.vectors.storing.transactions import finish, settle
 
 
 def shard_store(
@@ -114,15 +114,16 @@ def convert_store(
         known = ", ".join(sorted({name for name, *_ in there}))
         raise DataError(f"{owner.name} has no array {unknown[0]!r} to shard; there are {known}")
     work = [each for each in there if names is None or each[0] in names]
-    for _, array, shape in work:
-        if array.array.shards != fitting_shards(shape, array.array.shape):
-            check_whole(array)
+    stored = [
+        None if array.array.shards == fitting_shards(shape, array.array.shape) else check_whole(array)
+        for _, array, shape in work
+    ]
     if shard_shape is not None and any(wanted):
         _set_note(owner, SHARDED_NOTE)
     changed = cells = 0
-    for done, (_, array, shape) in enumerate(work):
-        count = convert_array(array, shape)
-        changed, cells = changed + (count is not None), cells + (count or 0)
+    for done, ((_, array, shape), chunks) in enumerate(zip(work, stored, strict=True)):
+        convert_array(array, shape, chunks)
+        changed, cells = changed + (chunks is not None), cells + (0 if chunks is None else len(chunks))
         if progress is not None:
             progress(done + 1, len(work))
     if arrays is None and not any(wanted):
@@ -137,27 +138,24 @@ def _names(arrays: Any) -> set[Any] | None:
         raise DataError(f"arrays are names of arrays, not {arrays!r}") from None
 
 
-def convert_array(array: CellArray, shard_shape: tuple[int, ...] | None) -> int | None:
-    """Store an array with other shards, of ``shard_shape`` as :func:`fitting_shards` cuts it.
+def convert_array(array: CellArray, shard_shape: tuple[int, ...] | None, chunks: Ints | None) -> None:
+    """Store an array, whose cells are those of ``chunks``, with shards of ``shard_shape`` as they fit.
 
-    Gives how many cells it has; ``None`` if it was stored so: then its document says what was asked for at most.
+    ``chunks`` is ``None`` if it is stored so: then its document says what was asked for at most.
     """
     store, path = array.array.store, array.array.path
     metadata = array.array.metadata
     fresh = cells_metadata(array.array.shape, array.layout.with_shards(shard_shape), {})
-    if array.array.shards == fitting_shards(shard_shape, array.array.shape):
+    if chunks is None:
         settle(store, path, metadata)
         if metadata.attributes.get(ASKED) != fresh.attributes.get(ASKED):
             update_node(store, path, metadata, lambda old: _asking(old, fresh))
-        return None
+        return
     like = _asking(replace(metadata, chunk_grid=fresh.chunk_grid, codecs=fresh.codecs), fresh)
-    node = cells_node(array, like)
-    assert node.chunks is not None
-    names = key_texts(node.chunks)
+    names = key_texts(chunks)
     if metadata.attributes.get(NONEMPTY) != names:
-        node = replace(node, metadata=like.with_attributes({**like.attributes, NONEMPTY: names}))
-    rebuild(store, path, metadata, node)
-    return len(np.asarray(node.chunks))
+        like = like.with_attributes({**like.attributes, NONEMPTY: names})
+    convert_cells(array, like, chunks)
 
 
 def _asking(metadata: ArrayMetadata, fresh: ArrayMetadata) -> ArrayMetadata:

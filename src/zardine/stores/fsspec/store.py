@@ -40,7 +40,7 @@ from zardine.stores.fsspec.filesystems import (
     shown,
     unwrapped,
 )
-from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.locks import KeyedLock
 from zardine.stores.object.kinds import service_of
 from zardine.stores.this_process import Ticket, check_own, process_name
 from zardine.stores.url_text import without_password

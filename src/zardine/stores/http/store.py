@@ -19,7 +19,7 @@ from zardine.stores.base import WHOLE, ByteRange, Reading, Version, check_prefix
 from zardine.stores.extras import need
 from zardine.stores.http.client import HTTPClient
 from zardine.stores.http.plain import basic
-from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.locks import KeyedLock
 from zardine.stores.object.client import RUNTIME
 from zardine.stores.object.options import object_options
 from zardine.stores.object.store import ObjectStore, cut
@@ -158,6 +158,9 @@ class HTTPStore(ObjectStore):
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         self._no_list(check_prefix(prefix))
+
+    def list_versions(self, prefix: str) -> None:
+        return None
 
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         self._no_list(check_prefix(prefix))

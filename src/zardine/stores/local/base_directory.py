@@ -20,7 +20,7 @@ from typing import Final
 from zardine.errors import InvalidKeyError, StoreError
 from zardine.stores.attempts import RACES
 from zardine.stores.base import check_key
-from zardine.stores.local.temporary_names import START, is_temporary
+from zardine.stores.local.beside import START, is_temporary
 
 DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)

@@ -13,7 +13,7 @@ from zardine.errors import InvalidKeyError
 from zardine.stores.attempts import RACES
 from zardine.stores.base import is_key
 from zardine.stores.local.base_directory import DIRECTORY, BaseDirectory
-from zardine.stores.local.temporary_names import edited_name, is_temporary, temporary_name
+from zardine.stores.local.beside import edited_name, is_temporary, temporary_name
 
 _BELOW: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
 

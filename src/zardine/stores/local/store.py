@@ -29,14 +29,21 @@ from zardine.stores.base import (
     flat_bytes,
     resolve_range,
 )
-from zardine.stores.late_closing import made_room
 from zardine.stores.local import file_tree
 from zardine.stores.local.base_directory import BaseDirectory, check_file_key
-from zardine.stores.local.edit_record import RecordFile, forget_edit
-from zardine.stores.local.file_lock import FileLock, is_locked
-from zardine.stores.local.temporary_names import edit_record_name, temporary_name
-from zardine.stores.local.writers import DirectoryWriter, wait_for_writers
-from zardine.stores.open_files import EditableFile, FilePart, copy_part, stamp, version_of
+from zardine.stores.local.beside import RecordFile, edit_record_name, forget_edit, temporary_name
+from zardine.stores.locks import DirectoryWriter, FileLock, is_locked, wait_for_writers
+from zardine.stores.open_files import (
+    EditableFile,
+    FilePart,
+    KeptFile,
+    copy_part,
+    kept_files,
+    let_go_below,
+    made_room,
+    stamp,
+    version_of,
+)
 from zardine.stores.url_text import is_file_uri, path_of_uri, uri_of_path
 
 if TYPE_CHECKING:
@@ -51,6 +58,10 @@ _LONGEST_NAME: Final = 255
 _SHORT_NAME: Final = 32
 """Characters of a name that leave enough room in any case."""
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
+
+
+_OPENS_BELOW: Final = any(function.__name__ == "open" for function in os.supports_dir_fd)
+"""Whether files can be opened below an open directory; by name, since programs may put another ``os.open`` there."""
 
 
 @public("zardine.storage")
@@ -74,7 +85,7 @@ class LocalStore(Store):
 
     def __init__(self, root: str | os.PathLike[str], *, read_only: bool = False, durable: bool = False) -> None:
         super().__init__(read_only=read_only)
-        if os.open not in os.supports_dir_fd:
+        if not _OPENS_BELOW:
             raise UnsupportedError(f"LocalStore does not work on {sys.platform} yet")
         path = os.fspath(root)
         if isinstance(path, bytes):
@@ -164,6 +175,22 @@ class LocalStore(Store):
         os.close(fd)
         return None
 
+    def kept_file(self, key: str) -> OpenFile | None:
+        if type(self).open_file is not LocalStore.open_file:  # a subclass wants to see what is opened
+            return None
+        name = (self._base.path, key)
+        file = kept_files.get(name)
+        if file is not None:
+            if file.is_current():
+                return file
+            kept_files.drop(name)
+        opened = self.open_file(key)
+        if opened is None:
+            return None
+        file = KeptFile(opened)
+        kept_files.put(name, file, 1)
+        return file
+
     def is_unchanged(self, key: str, version: Version | None) -> bool:
         try:
             return version_of(os.stat(f"{self._base.path}/{key}")) == version
@@ -175,6 +202,7 @@ class LocalStore(Store):
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         check_file_key(key)
         self._check_writable()
+        kept_files.drop((self._base.path, key))
         data = flat_bytes(value)
         if condition is not None and self.version(key) != condition.version:
             self._lost(key)
@@ -197,6 +225,7 @@ class LocalStore(Store):
     def _erase(self, key: str, condition: Condition | None) -> None:
         check_file_key(key)
         self._check_writable("erase from")
+        kept_files.drop((self._base.path, key))
         prefix, _, name = key.rpartition("/")
         try:
             with self._directory(prefix) as directory, FileLock(directory, name) as lock:
@@ -223,6 +252,7 @@ class LocalStore(Store):
         name = prefix[:-1]
         if name:
             check_file_key(name)
+        let_go_below(self._base.path_of(name))
         try:
             if not name:
                 with self._directory("") as directory:
@@ -256,6 +286,11 @@ class LocalStore(Store):
             return [], []
         except OSError as error:
             self._fail("list", prefix, error)
+
+    def list_versions(self, prefix: str) -> Iterator[tuple[str, Version | None]]:
+        for key in self.list_prefix(prefix):
+            with contextlib.suppress(OSError):  # erased just now
+                yield key, version_of(os.stat(self._base.path_of(key)))
 
     def left_out(self, prefix: str = "") -> Iterator[tuple[str, str]]:
         """What listings leave out below ``prefix``: its name, and in words what it is; empty directories, too."""
@@ -291,6 +326,7 @@ class LocalStore(Store):
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
         check_file_key(key)
         self._check_writable()
+        kept_files.drop((self._base.path, key))
         prefix, _, name = key.rpartition("/")
         try:
             directory = self._base.open(prefix)
@@ -353,10 +389,14 @@ class LocalStore(Store):
             fd, status.st_size, version_of(status), path, settle, put, record, durable=self._durable, lent=lent
         )
 
+    def beneath(self, path: str) -> tuple[Store, str]:
+        place = os.path.realpath(os.path.join(os.path.realpath(self.root), path))
+        return LocalStore(os.path.abspath(os.sep)), place.replace(os.sep, "/").strip("/")
+
     def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
         """Paths of what writers that died left behind: unfinished files unchanged for ``older_than`` seconds.
 
-        Also the records of edits: see :mod:`zardine.stores.local.edit_record`.
+        Also the records of edits: see :mod:`zardine.stores.local.beside`.
         """
         return file_tree.leftovers(self._base.path, older_than)
 

@@ -156,8 +156,8 @@ class ObjectClient:
             requests=-(-len(keys) // most),
         )
 
-    def names(self, prefix: str | None) -> Iterator[str]:
-        """Names as they come, a page of the service at a time."""
+    def listed(self, prefix: str | None) -> Iterator[Any]:
+        """What the service tells of values, as it comes, a page of the service at a time."""
         last: str | None = None
         count, page_size = 0, self._page()
         for last_attempt in attempts(replace(self.patience, seconds=inf)):  # it may take long to go through the names
@@ -175,7 +175,7 @@ class ObjectClient:
                             self.meter.add()
                         count += 1
                         last = each["path"]
-                        yield last
+                        yield each
             except Exception as error:
                 if last_attempt or not is_passing(error):
                     raise

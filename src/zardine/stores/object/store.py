@@ -26,7 +26,7 @@ from zardine.stores.base import (
     flat_bytes,
     resolve_range,
 )
-from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.locks import KeyedLock
 from zardine.stores.object.client import ObjectClient, concurrently
 from zardine.stores.object.conditions import knows_conditions, put_conditionally
 from zardine.stores.object.errors import (
@@ -280,12 +280,16 @@ class ObjectStore(Store):
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         check_prefix(prefix)
-        return self._listed(prefix)
+        return (meta["path"] for meta in self._listed(prefix))
 
-    def _listed(self, prefix: str) -> Iterator[str]:
-        """Names as they come, a page of the service at a time; all these services sort them."""
+    def list_versions(self, prefix: str) -> Iterator[tuple[str, Version | None]] | None:
+        check_prefix(prefix)
+        return ((meta["path"], self._version_of(meta) or meta["e_tag"]) for meta in self._listed(prefix))
+
+    def _listed(self, prefix: str) -> Iterator[Any]:
+        """What the service tells of values, a page of it at a time; all these services sort them."""
         try:
-            yield from self._client.names(prefix[:-1] or None)
+            yield from self._client.listed(prefix[:-1] or None)
         except FileNotFoundError as error:
             self._missing(error, f"list what is below {prefix!r}")
         except Exception as error:
@@ -330,6 +334,9 @@ class ObjectStore(Store):
 
     def __hash__(self) -> int:
         return hash((str(self), self.read_only))
+
+    def __dask_tokenize__(self) -> tuple[object, ...]:
+        return type(self).__qualname__, str(self), self.origin, self.read_only
 
     def _missing(self, error: FileNotFoundError, what: str) -> None:
         if not is_missing(error):  # the bucket is

@@ -159,6 +159,10 @@ class CountingStore(WrapperStore):
         self._count(lists=1)
         return super().list_prefix(prefix)
 
+    def list_versions(self, prefix: str) -> Iterator[tuple[str, Version | None]] | None:
+        self._count(lists=1)
+        return super().list_versions(prefix)
+
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         self._count(lists=1)
         return super().list_dir(prefix)

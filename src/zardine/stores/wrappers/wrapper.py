@@ -128,6 +128,10 @@ class WrapperStore(Store):
     def list_prefix(self, prefix: str) -> Iterator[str]:
         return map(self._outward, self._store.list_prefix(self._prefix(prefix)))
 
+    def list_versions(self, prefix: str) -> Iterator[tuple[str, Version | None]] | None:
+        found = self._store.list_versions(self._prefix(prefix))
+        return None if found is None else ((self._outward(key), version) for key, version in found)
+
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         keys, prefixes = self._store.list_dir(self._prefix(prefix))
         return list(map(self._outward, keys)), list(map(self._outward, prefixes))
@@ -158,6 +162,11 @@ class WrapperStore(Store):
     def open_file(self, key: str) -> OpenFile | None:
         return self._store.open_file(self._key(key))
 
+    def kept_file(self, key: str) -> OpenFile | None:
+        if type(self).open_file is not WrapperStore.open_file:  # a subclass wants to see what is opened
+            return None
+        return self._store.kept_file(self._key(key))
+
     @property
     def lock_is_exclusive(self) -> bool:
         return self._store.lock_is_exclusive
@@ -178,12 +187,22 @@ class WrapperStore(Store):
     def origin(self) -> tuple[str, str, str] | None:
         return self._store.origin
 
+    def beneath(self, path: str) -> tuple[Store, str]:
+        return self._store.beneath(self._inward(path).strip("/"))
+
     @property
     def meter(self) -> RequestMeter | None:
         return self._store.meter
 
     def faults(self) -> Iterator[str]:
         return self._store.faults()
+
+    @property
+    def is_foreign(self) -> bool:
+        return self._store.is_foreign
+
+    def remarks(self, prefix: str = "") -> Iterator[tuple[str, str]]:
+        return ((self._outward(name), what) for name, what in self._store.remarks(self._prefix(prefix)))
 
     def left_out(self, prefix: str = "") -> Iterator[tuple[str, str]]:
         return ((self._outward(name), what) for name, what in self._store.left_out(self._prefix(prefix)))

@@ -23,7 +23,8 @@ from zardine.stores.base import (
     check_prefix,
     flat_bytes,
 )
-from zardine.stores.keyed_lock import KeyedLock
+from zardine.stores.local.store import LocalStore
+from zardine.stores.locks import KeyedLock
 from zardine.stores.sorted_names import directly_below, names_below
 from zardine.stores.zip.archive import ArchiveUse, Replaced, ZipArchive, as_left
 from zardine.stores.zip.directory import ZipDirectory
@@ -204,6 +205,9 @@ class ZipStore(Store):
             torn = "" if self._directory is None or self._directory.is_whole else self._directory.torn
         if torn:
             yield torn
+
+    def beneath(self, path: str) -> tuple[Store, str]:
+        return LocalStore(self.path).beneath(path)
 
     def leftovers(self, older_than: float = 3600.0) -> Iterator[str]:
         """What writers that were killed have left: unfinished files beside the archive, and an end without directory.

@@ -21,7 +21,7 @@ from zardine.errors import (
     StoreError,
     UnknownExtensionError,
 )
-from zardine.hierarchy.find import HIDDEN, UNFINISHED, describe
+from zardine.hierarchy.find import HIDDEN, UNFINISHED, UNFINISHED_GROUP, describe
 from zardine.json_document import Problems, parse_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import (
@@ -33,7 +33,7 @@ from zardine.metadata.formats import (
     note_documents,
     parse_documents,
 )
-from zardine.metadata.node_names import join_path
+from zardine.metadata.node_names import is_reserved, join_path
 from zardine.stores.attempts import LOOKS
 from zardine.stores.base import Store
 from zardine.tools import hidden_keys
@@ -86,7 +86,7 @@ def scan(store: Store, path: str) -> Scan:
             found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))
         for each in reversed(prefixes):
             name = each[len(prefix) : -1]
-            if name.startswith("__") and not _is_older_node(store, each, name):
+            if is_reserved(name) and not _is_older_node(store, each, name):
                 found.notes += [_reserved(here, key, key[len(prefix) :]) for key in store.list_prefix(each)]
             else:
                 waiting.append(each[:-1])
@@ -142,6 +142,9 @@ class _Documents:
                 layout = prepare_layout(node, "")
                 self.sources.append(ArrayHandle(store, path, layout, ArrayConfig.from_settings()))
                 found.notes += _nonstandard(path, key, codec_notes(layout))
+            elif UNFINISHED_GROUP in node.unknown:
+                message = "its writer was killed, or is at work: written anew, with mode='w', it is finished"
+                found.notes.append(note(f"/{path}", key, kind="unfinished", message=message))
             found.notes += _nonstandard(path, key, [*note_documents(name, documents), *_note_path(path, version)])
             return node
         except MetadataError as error:

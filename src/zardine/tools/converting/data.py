@@ -15,6 +15,7 @@ from zardine.limits import within_memory
 from zardine.settings import thread_count
 from zardine.tools.converting.work import ArrayWork, Coordinates, Members, Region, stored_members
 from zardine.tools.progress import Steps
+from zardine.tools.resharding.move import box_of, move, object_bytes
 
 _MOST_AT_ONCE = 4
 _COPIES = 4
@@ -28,7 +29,11 @@ def convert_array(work: ArrayWork, advance: Steps, *, resumed: bool) -> None:
 
     def make(portion: list[Coordinates]) -> None:
         left = [each for each in portion if each not in done]
-        if left:
+        if work.behind is not None:
+            for each in left:
+                with within_memory("an object of the array", object_bytes(work.target._handle), array=work.source.path):
+                    move(work.source._handle, work.target._handle, box_of(each), encoded=True, behind=work.behind)
+        elif left:
             with within_memory("a portion of the array", work.portion_nbytes, array=work.source.path):
                 region = work.region(left)
                 values = read_source(work, region)

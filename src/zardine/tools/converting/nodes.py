@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zardine.errors import ConversionError, MetadataError, NodeNotFoundError, Problem, UnsupportedError
-from zardine.hierarchy.find import child_names, describe, find_node, implied_group, not_found
+from zardine.hierarchy.find import child_names, describe, find_node, implied_group, not_found, refuse_unfinished
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import NodeMetadata, main_names, parse_node_json
-from zardine.metadata.node_names import join_path
+from zardine.metadata.node_names import is_reserved, join_path
 from zardine.stores.base import Store
 
 
@@ -28,6 +28,7 @@ def read_nodes(store: Store, path: str, *, older_first: bool = False) -> dict[st
     root = root or implied_group(store, path)
     if root is None:
         raise not_found(store, path, None, NodeNotFoundError, "array or group")
+    refuse_unfinished(root, store, path)
     nodes: dict[str, NodeMetadata] = {"": root}
     problems: list[Problem] = []
     if isinstance(root, GroupMetadata):
@@ -60,6 +61,7 @@ def _below(
             continue
         node = node or implied_group(store, join_path(root, child))
         if node is not None:
+            refuse_unfinished(node, store, join_path(root, child))
             nodes[child] = node
         if isinstance(node, GroupMetadata):
             nodes |= _below(store, root, child, node, first, problems)
@@ -71,7 +73,7 @@ def _refuse_reserved_names(store: Store, parent: str, relative: str, problems: l
     start = f"{parent}/" if parent else ""
     for each in store.list_dir(start)[1]:
         name = each[len(start) : -1]
-        if name.startswith("__") and any(store.exists(f"{each}{document}") for document in main_names(2)):
+        if is_reserved(name) and any(store.exists(f"{each}{document}") for document in main_names(2)):
             problems.append(Problem(f"/{join_path(relative, name)}", "names that start with '__' are reserved in v3"))
 
 

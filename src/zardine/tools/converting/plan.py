@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -42,8 +42,9 @@ def plan_nodes(
     nodes: Mapping[str, NodeMetadata],
     plan_array: Callable[[str, ArrayMetadata], Planned],
     zarr_format: int,
+    lost: Sequence[Problem] = (),
 ) -> tuple[NodePlan, ...]:
-    """Return plans for all nodes of a hierarchy, parents first.
+    """Return plans for all nodes of a hierarchy, parents first; ``lost`` are nodes besides that have no form in Zarr.
 
     Raises :class:`~zardine.errors.ConversionError` that lists every node and all that cannot be expressed.
     """
@@ -64,8 +65,9 @@ def plan_nodes(
             plans[path] = planned
         else:
             problems += [Problem(f"/{path}", reason) for reason in dict.fromkeys(planned)]
+    problems += lost
     if problems:
-        refuse(problems, len(nodes), zarr_format)
+        refuse(problems, len(nodes) + len(lost), zarr_format)
     return tuple(consolidated(plans).values())
 
 

@@ -26,7 +26,7 @@ from zardine.json_document import JSON, parse_json, show
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, to_documents
 from zardine.metadata.node_names import join_path
-from zardine.stores.base import Condition, Store
+from zardine.stores.base import Condition, Store, Version
 from zardine.tools.converting.plan import NodePlan, document_text
 
 
@@ -77,13 +77,16 @@ class Target:
     def __str__(self) -> str:
         return describe(self.store, self.path)
 
-    def look(self, *, overwrite: bool, resume: bool) -> bool:
-        """Whether an earlier run of the same request is to be continued. Raises where the place is taken."""
+    def look(self, *, overwrite: bool, resume: bool, way: str = "overwrite=True erases all of it") -> bool:
+        """Whether an earlier run of the same request is to be continued. Raises where the place is taken.
+
+        ``way`` says in the error what can be done about it.
+        """
         found = self._marked()
         if found is None:
             check_ancestors(self.store, self.path)
             if not overwrite:
-                _check_empty(self.store, self.path)
+                _check_empty(self.store, self.path, way)
             return False
         if found.get("fingerprint") == self.fingerprint and resume:
             return True
@@ -94,6 +97,11 @@ class Target:
                 f"{self} is an unfinished conversion; resume=True continues it, overwrite=True begins anew"
             )
         raise OtherConversionError(str(self), found.get("source"), self.source, self._differences(found.get("options")))
+
+    def is_begun(self) -> bool:
+        """Whether the place is marked by this request."""
+        found = self._marked()
+        return found is not None and found.get("fingerprint") == self.fingerprint
 
     def _differences(self, before: JSON) -> dict[str, tuple[JSON, JSON]]:
         """Return the options that an earlier run had otherwise: by name what they were, and what they are."""
@@ -138,10 +146,11 @@ class Target:
         return found if isinstance(found, dict) else {}
 
 
-def fingerprint(source: str, plans: Iterable[NodePlan]) -> str:
-    """Return what two runs have equal if the second may continue the first."""
+def fingerprint(source: str, plans: Iterable[NodePlan], version: Version | None = None) -> str:
+    """Return what two runs have equal if the second may continue the first; ``version``: of all of the source."""
     request = {
         "source": source,
+        **({} if version is None else {"version": version}),
         "nodes": {plan.path: [document_text(plan.source), document_text(plan.target), plan.as_text] for plan in plans},
     }
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
@@ -169,7 +178,7 @@ def _text(data: object) -> str:
     return bytes(data).decode("utf-8", "replace") if isinstance(data, (bytes, bytearray, memoryview)) else ""
 
 
-def _check_empty(store: Store, path: str) -> None:
+def _check_empty(store: Store, path: str, way: str) -> None:
     try:
         node = find_node(store, path)
     except MetadataError:
@@ -182,9 +191,7 @@ def _check_empty(store: Store, path: str) -> None:
         return
     if first is None:
         return
-    raise NodeExistsError(
-        f"{describe(store, path)} is not empty: {first} is stored there; overwrite=True erases all of it"
-    )
+    raise NodeExistsError(f"{describe(store, path)} is not empty: {first} is stored there; {way}")
 
 
 def check_ancestors(store: Store, path: str) -> None:

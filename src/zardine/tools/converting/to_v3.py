@@ -28,12 +28,15 @@ from zardine.tools.converting.plan import NodePlan, Planned, other_members, rema
 _TEXT = "string"
 
 
-def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions) -> Planned:
-    """Return what a re-encoded array is to be. Raises :class:`~zardine.errors.MetadataError` for a wrong source."""
+def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions, *, foreign: bool = False) -> Planned:
+    """Return what a re-encoded array is to be; ``foreign``: codecs of the source are those of another format.
+
+    Raises :class:`~zardine.errors.MetadataError` for a wrong source.
+    """
     source = Array(MemoryStore(), path, metadata)
     data_type, fill, reasons = _elements(metadata, options.objects)
     try:
-        arguments, more = _layout_arguments(source, data_type, options)
+        arguments, more = _layout_arguments(source, data_type, options, foreign)
     except (TypeError, ValueError) as error:
         return [*reasons, str(error)]
     reasons += more
@@ -97,7 +100,7 @@ def _elements(metadata: ArrayMetadata, objects: str | None) -> tuple[DataType, n
 
 
 def _layout_arguments(
-    source: Array, data_type: DataType, options: ConvertOptions
+    source: Array, data_type: DataType, options: ConvertOptions, foreign: bool
 ) -> tuple[dict[str, Any] | None, list[str]]:
     """Return chunks, shards and codecs as arguments of ``new_array_metadata``; ``None``: all as in the source."""
     chunks, shards = options.chunks_for(source.ndim), options.shards_for(source.ndim)
@@ -113,7 +116,7 @@ def _layout_arguments(
         if kept:
             chunks = source.shards if has_shards(chain) and source.shards is not None else source.chunks
         return {**arguments, "codecs": chain, "chunks": chunks}, []
-    codecs = chosen_codecs(source, options)
+    codecs = chosen_codecs(source, options, foreign=foreign)
     reasons: list[str] = codecs.pop("reasons")
     if within:
         codecs |= {name: "auto" for name in codecs if is_word(getattr(options, name), "auto", "keep")}

@@ -12,9 +12,11 @@ import numpy as np
 
 from zardine.buffers import Ints
 from zardine.chunk_grids.axis import Axis
+from zardine.codecs.base import BytesBytesCodec
 from zardine.engine.stored import stored_objects
 from zardine.errors import UnsupportedError
 from zardine.nodes.array import Array
+from zardine.tools.resharding.plan import appended_codecs
 
 Coordinates: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
@@ -39,6 +41,8 @@ class ArrayWork:
     """Objects of a block along each axis."""
     portion: Coordinates
     """Objects along each axis that are made at a time, so that each chunk of the source is decoded once."""
+    behind: tuple[BytesBytesCodec, ...] | None = None
+    """Codecs that make encoded chunks of the target out of those of the source; ``None``: elements are decoded."""
 
     @property
     def count(self) -> int:
@@ -154,7 +158,10 @@ def plan_work(source: Array, target: Array, *, as_text: bool = False, everything
     except UnsupportedError:
         blocks = None
     made = target._with_handle(replace(target._handle, watched=False))  # nobody else knows of it
-    return ArrayWork(source, made, as_text, blocks, tuple(per_block), tuple(portion))
+    behind = None
+    if source.store.is_foreign and not as_text and not everything:
+        behind = appended_codecs(source._handle.layout, made._handle.layout)
+    return ArrayWork(source, made, as_text, blocks, tuple(per_block), tuple(portion), behind)
 
 
 def stored_members(array: Array) -> Members:

@@ -104,6 +104,20 @@ def moves_encoded(old: ArrayLayout, new: ArrayLayout) -> bool:
     return inner_chunks(old) == inner_chunks(new) is not None and _documents(old) == _documents(new)
 
 
+def appended_codecs(old: ArrayLayout, new: ArrayLayout) -> tuple[BytesBytesCodec, ...] | None:
+    """Return what encodes the encoded chunks of one layout further, so that they are those of the other.
+
+    Nothing where they are already; ``None`` where elements have to be decoded.
+    """
+    if inner_chunks(old) is None or inner_chunks(old) != inner_chunks(new):
+        return None
+    before, after = _documents(old), _documents(new)
+    if after[: len(before)] != before:
+        return None
+    codecs = new.codecs if new.sharding is None else new.sharding.inner_codecs
+    return tuple(each for each in codecs[len(before) :] if isinstance(each, BytesBytesCodec))
+
+
 def is_same(old: ArrayMetadata, new: ArrayMetadata) -> bool:
     """Whether chunks lie in the same objects, encoded in the same way."""
     return old.chunk_grid == new.chunk_grid and old.codecs == new.codecs

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, product
+from math import prod
 from typing import Any, Final
 
 from zardine.chunk_keys import parse_chunk_key_encoding
@@ -23,7 +23,17 @@ from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.tools.progress import Progress
 from zardine.tools.report import Outcome
-from zardine.tools.resharding.move import count, move, object_bytes, region_of, sources_of
+from zardine.tools.resharding.move import (
+    Box,
+    block_shape,
+    blocks_of,
+    box_of,
+    count,
+    move,
+    object_bytes,
+    region_of,
+    sources_of,
+)
 from zardine.tools.resharding.plan import moves_encoded, new_metadata
 from zardine.tools.resharding.state import Journal, Sources, journal_key, key_encodings
 
@@ -106,39 +116,53 @@ class Run:
         if self.resumes and not self.passes:
             _compare(journal, target)
         stored, journal.outside = versions(source)
+        prefix = f"{source.path}/" if source.path else ""
         total, done, changed = count(target), 0, 0
-        at_once = max(1, min(thread_count(), window_bytes() // (2 * object_bytes(target))))
+        shape = block_shape(source, target, window_bytes() // (2 * thread_count()))
+        nbytes = prod(shape) * object_bytes(target)
+        at_once = max(1, min(thread_count(), window_bytes() // (2 * nbytes)))
 
-        def work(unit: tuple[int, ...]) -> None:
-            place = {"array": target.path, "key": target.key(unit)}
-            with within_memory("a new object", object_bytes(target), **place):
-                move(source, target, unit, encoded=self.encoded)
+        def exists(coordinates: tuple[int, ...]) -> bool:
+            return source.key(coordinates)[len(prefix) :] in stored
+
+        def work(box: Box) -> None:
+            place = {"array": target.path, "key": target.key(tuple(each[0] for each in box))}
+            with within_memory("new objects", nbytes, **place):
+                move(source, target, box, encoded=self.encoded, exists=exists)
 
         check_size(
             "the list of the new objects", 40 * max((axis.count for axis in target.layout.grids.storage), default=0)
         )
-        units: Iterator[tuple[int, ...]] = product(*(range(axis.count) for axis in target.layout.grids.storage))
-        while batch := list(islice(units, 4 * at_once)):
+        blocks = blocks_of(target, shape)
+        while batch := list(islice(blocks, 4 * at_once)):
             todo: dict[tuple[int, ...], Sources] = {}
-            for unit in batch:
-                sources = {key: stored[key] for key in sources_of(source, target, unit) if key in stored}
-                if sources:
-                    sources[""] = str(region_of(target, unit).full_shape)
-                if journal.done.get(name_of(unit), {}) != sources:
-                    todo[unit] = sources
+            boxes: list[Box] = []
+            for block in batch:
+                units = list(product(*block))
+                more = {unit: self._sources(source, target, unit, stored) for unit in units}
+                more = {unit: each for unit, each in more.items() if journal.done.get(name_of(unit), {}) != each}
+                boxes += [block] if len(more) == len(units) else map(box_of, more)
+                todo |= more
+                done += len(units)
             self.has_begun |= bool(todo)
-            for_each(work, list(todo), len(todo), at_once)
+            for_each(work, boxes, len(boxes), at_once)
             for unit, sources in todo.items():
                 journal.done[name_of(unit)] = sources
             changed += len(todo)
             self.made += len(todo)
-            done += len(batch)
             if todo:
                 journal.save_sometimes(self.target_store, self.target_path)
             if self.progress is not None:
                 self.progress(done, total)
         self.passes += 1
         return changed
+
+    @staticmethod
+    def _sources(source: ArrayHandle, target: ArrayHandle, unit: tuple[int, ...], stored: Sources) -> Sources:
+        """Return what goes into a new object, with its shape under ``""``; nothing where nothing of it is stored."""
+        box = box_of(unit)
+        sources = {key: stored[key] for key in sources_of(source, target, box) if key in stored}
+        return {**sources, "": str(region_of(target, box).full_shape)} if sources else {}
 
     def drop_beyond(self, journal: Journal, new: ArrayMetadata) -> None:
         """Erase new objects that a smaller array no longer has."""

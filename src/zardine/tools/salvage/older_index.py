@@ -1,7 +1,7 @@
 """Flaw an earlier index in a shard whose own is lost, for who wants it rather than nothing. Pure.
 
 A write that appends puts its chunks and a whole new index behind what is there, so a shard whose end is no index may
-still hold the one before; that one is void (:func:`zardine.stores.local.edit_record.void`) if the new one was whole
+still hold the one before; that one is void (:func:`zardine.stores.local.beside.void`) if the new one was whole
 once. What is found says what was stored once, and nothing of what came later: readers and writers never look for it.
 Only an index with a checksum can be told from other bytes.
 """
@@ -18,7 +18,7 @@ from zardine.buffers import BytesLike
 from zardine.errors import DataError
 from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout, reader
-from zardine.stores.local.edit_record import VOID_BYTES, void
+from zardine.stores.local.beside import VOID_BYTES, void
 
 _PROBED = 4
 """Entries that are looked at before a checksum is computed."""

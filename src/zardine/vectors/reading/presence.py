@@ -46,17 +46,22 @@ def check_on_grid(array: CellArray, listed: Ints) -> None:
         raise CorruptionError(reason, array=array.array.path, chunk=off)
 
 
-def check_whole(array: CellArray) -> None:
-    """Raise where a cell that is listed is not stored, or not on the grid; without a list, where one is off the grid.
+def check_whole(array: CellArray) -> Ints:
+    """Return the chunks whose cells are stored: all that are listed, and all that are on the grid.
+
+    Raise where a cell that is listed is not stored, or not on the grid; without a list, where one is off the grid.
 
     What is stored then is not what was, and no list may be made of it.
     """
     listed = array.listed()
     if listed is None:
-        check_on_grid(array, find_cells(array.array, off_grid=True) + np.asarray(array.origin))
+        found: Ints = find_cells(array.array, off_grid=True) + np.asarray(array.origin)
+        check_on_grid(array, found)
     else:
         check_on_grid(array, listed)
-        check_stored(array, listed, array.found())
+        found = array.found()
+        check_stored(array, listed, found)
+    return found
 
 
 def stored_chunks(array: CellArray) -> Ints | None:

@@ -18,7 +18,7 @@ import numpy as np
 from zardine.buffers import BytesLike, Ints
 from zardine.codecs.chain import CodecChain
 from zardine.engine.freshness import check_fresh
-from zardine.engine.locate import read_index, read_whole_shard
+from zardine.engine.locate import read_index
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
 from zardine.nodes.array import Array
@@ -100,36 +100,6 @@ def _decoded(chain: CodecChain, data: BytesLike) -> bytes:
     return cell
 
 
-def stored_cells(array: Array) -> tuple[Ints, list[BytesLike]]:
-    """Every stored cell, encoded. Raises :class:`~zardine.errors.CorruptionError` for a damaged shard."""
-    handle = array._handle
-    cells: list[Ints] = []
-    encoded: list[BytesLike] = []
-    for where in _objects(array):
-        key = handle.key(where)
-        layout, chain = handle.layout.shard(where), handle.layout.chain_of(where)
-        try:
-            if layout is None:
-                reading = handle.store.read_up_to(key, chain.most_stored())
-                if reading is not None:
-                    chain.check_stored(reading.size)
-                    cells.append(np.array([where], np.int64))
-                    encoded.append(reading.parts[0])
-                continue
-            shard = read_whole_shard(handle.store, key, layout, chain)
-        except DataError as error:
-            raise error.at(array=handle.path, key=key) from None
-        if shard is None:
-            continue
-        index = shard.index
-        rows, inside = _rows(array, where, layout.grid, index)
-        cells.append(inside)
-        view = memoryview(shard.data)
-        for start, length in zip(index.offsets[rows].tolist(), index.lengths[rows].tolist(), strict=True):
-            encoded.append(view[start : start + length])
-    return np.concatenate([np.zeros((0, array.ndim), np.int64), *cells]), encoded
-
-
 def find_cells(array: Array, *, off_grid: bool = False) -> Ints:
     """Every stored cell, by its key or by the index of its shard; with ``off_grid``, also what lies beyond the grid."""
     handle = array._handle
@@ -207,15 +177,41 @@ def write_files(store: Store, values: Iterable[tuple[str, BytesLike]]) -> None:
         raise StoreError(f"cannot write to {store}: {error}") from error
 
 
+def name_files(store: Store, names: Iterable[tuple[str, str]]) -> None:
+    """Give files a second key each, under which nothing is stored; a copy where files cannot have two names.
+
+    Raises :class:`~zardine.errors.StoreError`.
+    """
+    assert isinstance(store, LocalStore)
+    root, made = str(store.root), set[str]()
+    try:
+        for old, new in names:
+            path = f"{root}/{new}"
+            _make_folder(path, made)
+            try:
+                os.link(f"{root}/{old}", path, follow_symlinks=False)
+            except FileExistsError:
+                raise
+            except OSError:
+                _write_plainly(store, [(new, store.get(old) or b"")])
+    except OSError as error:
+        raise StoreError(f"cannot write to {store}: {error}") from error
+
+
+def _make_folder(path: str, made: set[str]) -> None:
+    """Make the folder of a file, unless that is among those ``made``."""
+    folder = path.rpartition("/")[0]
+    if folder not in made:
+        os.makedirs(folder, exist_ok=True)
+        made.add(folder)
+
+
 def _write_plainly(store: LocalStore, values: Iterable[tuple[str, BytesLike]]) -> None:
     root = str(store.root)
     made: set[str] = set()
     for key, value in values:
         path = f"{root}/{key}"
-        folder = path.rpartition("/")[0]
-        if folder not in made:
-            os.makedirs(folder, exist_ok=True)
-            made.add(folder)
+        _make_folder(path, made)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             rest = memoryview(value)

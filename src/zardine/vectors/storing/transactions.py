@@ -14,9 +14,9 @@ removes what was announced, or brings to an end what was agreed on.
 
 An array, so that it reads whole at every moment: its objects have keys such as ``c/0/1``; those of its new form are
 stored under ``c.0.1`` first. One write of the document then changes from one to the other. Then the old objects go, the
-new ones are copied to the usual keys, the document changes again, and the others go. Whoever is killed in between
-leaves an array that every reader of Zarr reads, and that the next conversion or :func:`zardine.vectors.repair` brings
-to the usual form.
+new ones get the usual keys too (as second names of files, where that can be), the document changes again, and the
+others go. Whoever is killed in between leaves an array that every reader of Zarr reads, and that the next conversion
+(:mod:`~zardine.vectors.storing.conversion`) or :func:`zardine.vectors.repair` brings to the usual form.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import StoreError
@@ -38,7 +36,7 @@ from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node
-from zardine.vectors.storing.cell_bytes import can_write_files, stored_cells, write_files
+from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.kept_attributes import with_kept
 from zardine.vectors.storing.node_writing import (
@@ -227,7 +225,7 @@ def settle(store: Store, path: str, metadata: ArrayMetadata) -> None:
             store.set(usual(key), store.get(key) or b"")
 
         if can_write_files(store):
-            write_files(store, ((usual(key), store.get(key) or b"") for key in keys))
+            name_files(store, ((key, usual(key)) for key in keys))
         else:
             for_each(copy, keys, len(keys), most_requests(store))
         switch(store, path, metadata, with_separator(metadata, USUAL))
@@ -239,12 +237,6 @@ def settle(store: Store, path: str, metadata: ArrayMetadata) -> None:
 def is_unedited(store: Store, path: str, metadata: ArrayMetadata) -> bool:
     """Whether an array is in the usual form, and nothing else lies beside it."""
     return separator_of(metadata) == USUAL and not stray_objects(store, path)
-
-
-def cells_node(array: CellArray, metadata: ArrayMetadata) -> Node:
-    """All cells of ``array`` as the encoded bytes they are, for an array of the same compression."""
-    cells, encoded = stored_cells(array.array)
-    return Node("", metadata, cells + np.asarray(array.origin), encoded, encoded=True)
 
 
 def reopened(store: Store, path: str, metadata: ArrayMetadata) -> CellArray:

@@ -1,4 +1,8 @@
-"""The record that a writer leaves beside a file while it edits it, so that an edit that was cut off is known as one.
+"""What lies beside the files of a store and is none of its values: unfinished files, and the records of edits.
+
+Each has a name that no key may have, so that what writers who die leave behind is found and put in order.
+
+A writer leaves a record beside a file while it edits it, so that an edit that was cut off is known as one.
 
 A file that is edited names what counts in it by a *table* of its own (for shards, the index), which the edit replaces.
 The record says where the table before stands and which checksum it has, the same of the table after, and how long the
@@ -23,7 +27,33 @@ from typing import Final, Self
 import google_crc32c
 
 from zardine.buffers import BytesLike
-from zardine.stores.local.temporary_names import edit_record_name
+
+START: Final = ".zardine-"
+_END: Final = ".tmp"
+_EDIT: Final = f"{START}edit-"
+
+
+def temporary_name() -> str:
+    """A new name for a file or directory that is not, or no longer, part of the store."""
+    return f"{START}{os.urandom(8).hex()}{_END}"
+
+
+def edit_record_name(name: str) -> str:
+    """Return the name of the record beside the file ``name``."""
+    return f"{_EDIT}{name}{_END}"
+
+
+def edited_name(name: str) -> str | None:
+    """The name of the file whose record has this ``name``; ``None`` if it is no record."""
+    return name[len(_EDIT) : -len(_END)] if name.startswith(_EDIT) and name.endswith(_END) else None
+
+
+def is_temporary(name: str) -> bool:
+    """Whether ``name`` (one part of a path) is one of ours: no key has such a part, and no listing shows it."""
+    return name.startswith(START) and name.endswith(_END)
+
+
+# records of edits
 
 _MAGIC: Final = b"zardine edit 1\0\0"
 _FORM: Final = Struct("<16sQQQQQQQ")
@@ -204,4 +234,18 @@ def _read(path: str, directory: int | None) -> EditRecord | None:
         os.close(file)
 
 
-__all__ = ["VOID_BYTES", "EditRecord", "RecordFile", "Table", "checksum", "forget_edit", "record_of", "void"]
+__all__ = [
+    "START",
+    "VOID_BYTES",
+    "EditRecord",
+    "RecordFile",
+    "Table",
+    "checksum",
+    "edit_record_name",
+    "edited_name",
+    "forget_edit",
+    "is_temporary",
+    "record_of",
+    "temporary_name",
+    "void",
+]

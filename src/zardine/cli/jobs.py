@@ -1,0 +1,243 @@
+"""``zardine jobs``: plans as files, run by batch systems or by hand."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from zardine.cli.base import Command, LazyCommand, LazyGroup
+from zardine.cli.errors import FAULTS, FINE, ArgumentError, arguments
+from zardine.cli.options import (
+    Decorator,
+    json_option,
+    quiet_option,
+    storage_option,
+    traceback_option,
+)
+from zardine.cli.output import print_json
+from zardine.cli.rechunk import plan_of, rechunk_options
+from zardine.cli.running import plan_progress, run_options, workers_of
+from zardine.cli.signals import interruptible
+
+if TYPE_CHECKING:
+    from zardine.jobs.plan import Plan, PlanStatus
+
+COMMANDS = {
+    "plan": LazyCommand("zardine.cli.jobs:plan", "Write the plan of a long work to a file."),
+    "run": LazyCommand("zardine.cli.jobs:run", "Run jobs of the plan in FILE."),
+    "status": LazyCommand("zardine.cli.jobs:status", "Tell how far the plan in FILE is."),
+    "finish": LazyCommand("zardine.cli.jobs:finish", "Make the result of the plan in FILE count."),
+    "cancel": LazyCommand("zardine.cli.jobs:cancel", "Remove what the jobs of the plan in FILE have written."),
+}
+PLANS = {
+    "rechunk": LazyCommand("zardine.cli.jobs:plan_rechunk", "Plan to store the array at SRC in other chunks at DST."),
+}
+
+_PAUSE: Final = 5.0
+"""Seconds between two looks of ``--wait``."""
+
+
+@click.group("jobs", cls=LazyGroup, lazy_commands=COMMANDS)
+@traceback_option(hidden=True)
+def jobs() -> None:
+    """Plan a long work as independent jobs, and run them.
+
+    A plan is a file that every machine can read which reaches the same stores. Its jobs are in stages: those of one
+    need all of the stage before. They may run in any order, at the same time, again, and be killed.
+    """
+
+
+@click.group("plan", cls=LazyGroup, lazy_commands=PLANS)
+@traceback_option(hidden=True)
+def plan() -> None:
+    """Write the plan of a long work to a file."""
+
+
+@click.command("rechunk", cls=Command)
+@rechunk_options
+@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", required=True, help="Where the plan goes.")
+@quiet_option()
+@json_option()
+def plan_rechunk(out: str, quiet: bool, as_json: bool, **asked: Any) -> int:
+    """Plan to store the array at SRC in other chunks at DST.
+
+    Nothing is written but FILE. Prints how many jobs there are, what a job needs and what all of them take.
+    """
+    made = plan_of(**asked)
+    with arguments():
+        made.save(out)
+    _show(made, quiet=quiet, as_json=as_json)
+    return FINE
+
+
+def _show(made: Plan, *, quiet: bool, as_json: bool) -> None:
+    facts = {
+        "stages": [
+            {"name": stage.name, "jobs": len(stage), "memory": stage.memory, "number": number}
+            for number, stage in enumerate(made.work.stages, 1)
+        ],
+        "objects": made.objects,
+        "requests": made.requests,
+        "bytes_read": made.bytes_read,
+        "bytes_written": made.bytes_written,
+    }
+    if as_json:
+        print_json(facts)
+    elif not quiet:
+        print(made.work.describe())
+        for number, stage in enumerate(made.work.stages, 1):
+            print(f"stage {number}, {stage.name}: {len(stage):,} jobs of at most {stage.memory / 2**20:,.0f} MiB")
+        print(f"{made.objects:,} objects written, about {made.requests:,} requests")
+        print(f"about {made.bytes_read / 2**20:,.1f} MiB read and {made.bytes_written / 2**20:,.1f} MiB written")
+
+
+def _file_argument() -> Decorator[Any]:
+    return click.argument("file", type=click.Path(exists=True, dir_okay=False))
+
+
+def _load(file: str, storage_options: dict[str, Any], target_options: dict[str, Any]) -> Plan:
+    from zardine.jobs.plan import Plan
+
+    return Plan.load(file, storage_options=storage_options or None, target_options=target_options or None)
+
+
+def _part(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    number, slash, count = text.partition("/")
+    if not slash or not number.strip().isdigit() or not count.strip().isdigit():
+        raise ArgumentError(f"--part is a number from 1 on and how many there are, such as 3/64, not {text!r}")
+    return int(number), int(count)
+
+
+@click.command("run", cls=Command)
+@_file_argument()
+@click.option("--stage", type=click.IntRange(min=1), metavar="N", help="Of this stage (default: all, one by one).")
+@click.option("--part", metavar="I/N", help="This part of N equal ones of a stage, counted from 1.")
+@click.option("--wait", is_flag=True, help="Wait for the stage before, if it is not complete.")
+@run_options
+@storage_option(store="the store of SRC")
+@storage_option("target", "the store of DST")
+@quiet_option()
+@json_option()
+def run(
+    file: str,
+    stage: int | None,
+    part: str | None,
+    wait: bool,
+    workers: int | None,
+    dask: str | None,
+    storage_options: dict[str, Any],
+    target_options: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Run jobs of the plan in FILE.
+
+    Without --stage and --part all stages are run and the plan is finished. In a job array of Slurm, PBS, Grid Engine,
+    LSF or AWS Batch the part is this job's, of the first stage that is not complete unless --stage says another; then
+    'zardine jobs finish' comes last. What is done already is not done again.
+    """
+    from zardine.errors import PlanError
+    from zardine.jobs.batch import part_of
+
+    with arguments():
+        made = _load(file, storage_options, target_options)
+        mine = _part(part) or part_of(os.environ)
+        with interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json) as bar:
+            if stage is None and mine is None:
+                reached = made.run(executor, workers=workers, progress=bar.report)
+            else:
+                while True:
+                    try:
+                        reached = made.run_part(
+                            stage=stage, part=mine or (1, 1), executor=executor, workers=workers, progress=bar.report
+                        )
+                        break
+                    except PlanError as error:
+                        if not wait or "has to wait" not in str(error):
+                            raise
+                        time.sleep(_PAUSE)
+    _tell(reached, quiet=quiet, as_json=as_json)
+    return FINE
+
+
+@click.command("status", cls=Command)
+@_file_argument()
+@storage_option(store="the store of SRC")
+@storage_option("target", "the store of DST")
+@json_option()
+def status(file: str, storage_options: dict[str, Any], target_options: dict[str, Any], as_json: bool) -> int:
+    """Tell how far the plan in FILE is.
+
+    The exit code is 0 once it is finished, else 1.
+    """
+    with arguments():
+        reached = _load(file, storage_options, target_options).status()
+    _tell(reached, quiet=False, as_json=as_json)
+    if not as_json:
+        for number, stage in enumerate(reached.stages, 1):
+            if stage.missing and stage.done:
+                print(f"missing of stage {number}: {stage.missing}")
+    return FINE if reached else FAULTS
+
+
+def _tell(reached: PlanStatus, *, quiet: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(_as_json(reached))
+    elif not quiet:
+        print(reached)
+
+
+def _as_json(reached: PlanStatus) -> dict[str, Any]:
+    stages = [
+        {"name": each.name, "jobs": each.jobs, "done": each.done, "missing": each.missing} for each in reached.stages
+    ]
+    return {"state": reached.state, "stages": stages}
+
+
+@click.command("finish", cls=Command)
+@_file_argument()
+@run_options
+@storage_option(store="the store of SRC")
+@storage_option("target", "the store of DST")
+@quiet_option()
+@json_option()
+def finish(
+    file: str,
+    workers: int | None,
+    dask: str | None,
+    storage_options: dict[str, Any],
+    target_options: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Make the result of the plan in FILE count.
+
+    Jobs whose source others have changed meanwhile run again before. What lay in between is removed.
+    """
+    with arguments(), interruptible(), workers_of(dask) as executor:
+        reached = _load(file, storage_options, target_options).finish(executor, workers=workers)
+    _tell(reached, quiet=quiet, as_json=as_json)
+    return FINE
+
+
+@click.command("cancel", cls=Command)
+@_file_argument()
+@storage_option(store="the store of SRC")
+@storage_option("target", "the store of DST")
+@json_option()
+def cancel(file: str, storage_options: dict[str, Any], target_options: dict[str, Any], as_json: bool) -> int:
+    """Remove what the jobs of the plan in FILE have written.
+
+    End jobs that are running before. Nothing can be taken back once the plan is finished.
+    """
+    with arguments():
+        made = _load(file, storage_options, target_options)
+        made.cancel()
+    if as_json:
+        print_json(_as_json(made.status()))
+    return FINE

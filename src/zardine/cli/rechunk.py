@@ -1,0 +1,108 @@
+"""``zardine rechunk``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from zardine.cli.base import Command
+from zardine.cli.errors import FINE, arguments
+from zardine.cli.options import ShapeType, json_option, path_argument, quiet_option, storage_option
+from zardine.cli.output import print_json
+from zardine.cli.paths import missing
+from zardine.cli.running import plan_progress, run_options, workers_of
+from zardine.cli.signals import interruptible
+
+
+def rechunk_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the arguments and options of :func:`zardine.plan_rechunk`; see :func:`plan_of`."""
+    for decorate in reversed(
+        (
+            path_argument("src"),
+            path_argument("dst"),
+            click.option("--path", "node", metavar="NODE", help="The array inside of SRC, such as 'group/array'."),
+            click.option("--target-path", metavar="NODE", help="The array inside of DST that is made."),
+            click.option(
+                "--chunks",
+                type=ShapeType("auto"),
+                metavar="SHAPE",
+                required=True,
+                help="The new chunks, such as 512,512, within their shards.",
+            ),
+            click.option(
+                "--shards",
+                type=ShapeType("auto", "none"),
+                default="none",
+                metavar="SHAPE",
+                help="The new shards, such as 4096,4096, or auto, or none (the default).",
+            ),
+            click.option(
+                "--max-memory", default="1 GiB", metavar="SIZE", help="Memory of each worker, such as '256 MiB'."
+            ),
+            click.option(
+                "--between",
+                metavar="PATH",
+                help="Where the array between goes, as large as SRC is in memory (default: in DST, hidden).",
+            ),
+            storage_option(store="the store of SRC"),
+            storage_option("target", "the store of DST"),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def plan_of(
+    *,
+    src: str,
+    dst: str,
+    node: str | None,
+    target_path: str | None,
+    chunks: Any,
+    shards: Any,
+    max_memory: str,
+    between: str | None,
+    storage_options: dict[str, Any],
+    target_options: dict[str, Any],
+) -> Any:
+    """Return the plan that the options of a command ask for."""
+    import zardine
+
+    with arguments(), missing(src):
+        return zardine.plan_rechunk(
+            src,
+            dst,
+            path=node,
+            target_path=target_path,
+            chunks=chunks,
+            shards=None if shards == "none" else shards,
+            max_memory=max_memory,
+            between=between,
+            storage_options=storage_options or None,
+            target_options=target_options or None,
+        )
+
+
+@click.command("rechunk", cls=Command)
+@rechunk_options
+@run_options
+@quiet_option()
+@json_option()
+def rechunk(workers: int | None, dask: str | None, quiet: bool, as_json: bool, **asked: Any) -> int:
+    """Store the array at SRC anew at DST, in other chunks and shards.
+
+    However the chunks lie to each other, no worker needs more than --max-memory and a tenth. Nothing is seen at DST
+    before all of it is there. The same command goes on where an interrupted one was.
+    """
+    from zardine.tools.rechunk import run_rechunk
+
+    plan = plan_of(**asked)
+    with arguments(), interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json) as bar:
+        status = run_rechunk(plan, executor, workers=workers, progress=bar.report)
+    if as_json:
+        print_json({"state": status.state, "stages": {each.name: each.jobs for each in status.stages}})
+    elif not quiet:
+        print(status)
+    return FINE

@@ -1,0 +1,103 @@
+"""``zardine serve``."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from typing import Any
+
+import click
+
+from zardine.cli.base import Command
+from zardine.cli.errors import FINE, arguments
+from zardine.cli.options import StorePathType, json_option, quiet_option, storage_option
+from zardine.cli.paths import missing
+
+
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, required=True, type=StorePathType())
+@click.option(
+    "-p", "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Listen there (default: any)."
+)
+@click.option("--host", default="127.0.0.1", metavar="NAME", help="Listen to other machines, too: 0.0.0.0.")
+@click.option("--no-token", is_flag=True, help="Let in everyone on this machine who knows the port.")
+@click.option(
+    "--cors",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Let pages of ORIGIN (https://example.org, or *) read. May be repeated.",
+)
+@click.option("--list", "listing", is_flag=True, help="Let clients list what is stored.")
+@click.option("--gzip", is_flag=True, help="Compress the chunks below /v3, for slow connections.")
+@storage_option()
+@quiet_option()
+@json_option()
+def serve(
+    paths: tuple[str, ...],
+    port: int,
+    host: str,
+    no_token: bool,
+    cors: tuple[str, ...],
+    listing: bool,
+    gzip: bool,
+    storage_options: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Serve what is at PATHS over HTTP, read-only, until Ctrl-C.
+
+    Other programs read the bytes as they are stored below /data/NAME, and any array as plain Zarr v3, made while they
+    ask, below /v3/NAME. A random token is part of every address: who has the address can read.
+    """
+    import zardine
+    from zardine.cli.signals import interruptible
+
+    for path in paths:
+        with missing(path):
+            _must_exist(path, storage_options)
+    with arguments():
+        server = zardine.serve(
+            *paths,
+            port=port,
+            host=host,
+            token=not no_token,
+            cors=cors,
+            listing=listing,
+            gzip=gzip,
+            storage_options=storage_options or None,
+        )
+    with server, interruptible():
+        try:
+            if as_json:
+                from zardine.cli.output import print_json
+
+                print_json({"url": server.url, "port": server.port, "token": server.token, "data": server.urls})
+            elif not quiet:
+                _print(server)
+            server.wait()
+        except KeyboardInterrupt:
+            pass
+    return FINE
+
+
+def _must_exist(path: str, storage_options: dict[str, Any]) -> None:
+    from zardine.cli.paths import open_node
+
+    open_node(path, storage_options=storage_options)
+
+
+def _print(server: Any) -> None:
+    import zardine
+
+    lines = [f"zardine {zardine.__version__} serves, read-only: {server.url}"]
+    for name, url in server.urls.items():
+        lines += [
+            f"  {name}",
+            f"    as it is stored   {url}",
+            f"    as plain Zarr v3  {url.replace('/data/', '/v3/', 1)}",
+        ]
+    if server.host == "127.0.0.1":
+        here = f"{getpass.getuser()}@{socket.gethostname()}"
+        lines.append(f"From another machine: ssh -L {server.port}:localhost:{server.port} {here}")
+    lines.append("Ctrl-C ends it.")
+    print("\n".join(lines), flush=True)

@@ -1,0 +1,439 @@
+"""Plans: a work, what is done of it, and who does the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Final
+
+from zardine.errors import PlanError
+from zardine.jobs.ranges import Ranges
+from zardine.jobs.records import Done, Records, recorder_of
+from zardine.jobs.running import ExecutorLike, Runner, run_jobs, runner_of
+from zardine.jobs.work import WORKS, Forecast, Work
+from zardine.json_document import parse_json
+from zardine.public_names import public
+
+_FORM: Final = 1
+"""The version of files of plans."""
+_PASSES: Final = 20
+"""How often jobs run again since others write to the source, before that is given up."""
+_TOGETHER: Final = 4096
+"""Jobs whose source is looked at in one go."""
+
+PRICES: Final[Mapping[str, float]] = {"requests": 0.005 / 1000, "read": 0.0, "written": 0.0}
+"""Of a request, and of a byte of traffic: about what a cloud asks for writes, within one region."""
+
+
+@public("zardine.jobs")
+@dataclass(frozen=True)
+class StageStatus:
+    """How far one stage is."""
+
+    name: str
+    jobs: int
+    done: int
+    missing: str
+    """Numbers of the jobs that are not done, counted from 0, as ranges; empty where all are."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of its jobs are done."""
+        return self.done == self.jobs
+
+
+@public("zardine.jobs")
+@dataclass(frozen=True)
+class PlanStatus:
+    """How far a plan is. True where it is finished."""
+
+    state: str
+    """``new``: nothing is begun; ``begun``; ``complete``: all jobs are done, and the result does not count yet;
+    ``finished``."""
+    stages: tuple[StageStatus, ...]
+
+    def __bool__(self) -> bool:
+        return self.state == "finished"
+
+    def __str__(self) -> str:
+        stages = ", ".join(f"{each.name} {each.done} of {each.jobs} jobs" for each in self.stages)
+        return f"{self.state}: {stages}"
+
+
+@public("zardine.jobs")
+@dataclass(frozen=True)
+class Plan:
+    """A long work as independent jobs in stages; made by :func:`zardine.plan_rechunk` and its like.
+
+    It is a value: it pickles, and :meth:`save` makes a file of it that any machine can load which reaches the same
+    stores. Nothing is written before :meth:`run`. Jobs are counted from 0 through all stages.
+    """
+
+    work: Work = field(repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"work": self.work}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.work.stages))
+
+    def __repr__(self) -> str:
+        stages = "; ".join(
+            f"stage {number} {stage.name!r}: {len(stage):,} jobs of at most {_size(stage.memory)}"
+            for number, stage in enumerate(self.work.stages, 1)
+        )
+        return f"<Plan {self.work.describe()}; {stages}>"
+
+    @cached_property
+    def id(self) -> str:
+        """What tells this plan from others, and is the same for the same request."""
+        document = {**self.work.to_json(), "places": [str(place) for place in self.work.places()]}
+        text = json.dumps({"kind": self.work.kind, "work": document}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    @property
+    def memory(self) -> int:
+        """Bytes that a job needs at most, beside the interpreter."""
+        return max((stage.memory for stage in self.work.stages), default=0)
+
+    @cached_property
+    def _forecast(self) -> Forecast:
+        return self.work.forecast()
+
+    @property
+    def objects(self) -> int:
+        """Stored objects that are written, those in between among them; a few less where parts are empty."""
+        return self._forecast.objects
+
+    @property
+    def requests(self) -> int:
+        """Requests for chunks and shards, if one worker does all; documents and records are a few more for each job."""
+        return self._forecast.requests
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read by all jobs, of the source and in between; from a sample of the source where that is large."""
+        return self._forecast.bytes_read
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes written by all jobs, about."""
+        return self._forecast.bytes_written
+
+    def cost(self, prices: Mapping[str, float] = PRICES) -> float:
+        """Return what requests and traffic cost, by ``prices``.
+
+        ``requests`` is the price of one; ``read`` and ``written`` of a byte each.
+        """
+        unknown = set(prices) - set(PRICES)
+        if unknown:
+            raise ValueError(f"prices are of {', '.join(PRICES)}, not of {', '.join(sorted(unknown))}")
+        forecast = self._forecast
+        return (
+            prices.get("requests", 0.0) * forecast.requests
+            + prices.get("read", 0.0) * forecast.bytes_read
+            + prices.get("written", 0.0) * forecast.bytes_written
+        )
+
+    def job(self, number: int) -> Callable[[], None]:
+        """Return one job as a function without arguments, which pickles. Its stage has to be its turn."""
+        for stage, each in enumerate(self.work.stages):
+            if number < len(each):
+                if number < 0:
+                    break
+                return partial(_run_job, self, stage, number)
+            number -= len(each)
+        raise IndexError(f"the plan has {len(self)} jobs, counted from 0")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan to a file, as JSON, without secrets. Raises where a store has no name in other processes."""
+        unnamed = [str(place) for place in self.work.places() if place.url is None]
+        if unnamed:
+            raise PlanError(f"a plan can be saved where stores have paths or URLs, and {unnamed[0]} has none")
+        document = {"zardine_plan": _FORM, "kind": self.work.kind, "id": self.id, "work": self.work.to_json()}
+        Path(path).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        target_options: Mapping[str, Any] | None = None,
+    ) -> Plan:
+        """Return the plan in a file. Raises :class:`~zardine.errors.PlanError` for a file that holds none.
+
+        ``storage_options`` are for the store that is read, ``target_options`` for the one that is written.
+        """
+        data = Path(path).read_bytes()
+        try:
+            document: Any = parse_json(data)
+        except (ValueError, RecursionError) as error:
+            raise PlanError(f"{os.fspath(path)} is no plan: {error}") from None
+        if not isinstance(document, dict) or "zardine_plan" not in document:
+            raise PlanError(f"{os.fspath(path)} is no plan: the member 'zardine_plan' is missing")
+        if document["zardine_plan"] != _FORM:
+            raise PlanError(
+                f"{os.fspath(path)} is a plan of form {document['zardine_plan']!r}, and this zardine reads form "
+                f"{_FORM}: make the plan again"
+            )
+        kind = document.get("kind")
+        work_class = WORKS.get(kind) if isinstance(kind, str) else None
+        if work_class is None or not isinstance(document.get("work"), dict):
+            raise PlanError(f"{os.fspath(path)} is a plan of the kind {kind!r}, which this zardine does not know")
+        try:
+            work = work_class.from_json(
+                document["work"], storage_options=storage_options, target_options=target_options
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise PlanError(f"{os.fspath(path)} is a plan with a part missing or of another type: {error}") from None
+        plan = cls(work)
+        if plan.id != document.get("id"):
+            raise PlanError(f"{os.fspath(path)} was changed since it was written: make the plan again")
+        return plan
+
+    @cached_property
+    def _records(self) -> Records:
+        return Records(self.work.home, self.id)
+
+    def is_under_way(self) -> bool:
+        """Return whether the plan is begun and neither finished nor cancelled."""
+        return self._records.token() is not None
+
+    def begin(self) -> None:
+        """Prepare the place of the result and record that the plan is under way; :meth:`run` does that by itself.
+
+        Raises :class:`~zardine.errors.PlanError` where what was planned on has changed since, and
+        :class:`~zardine.errors.NodeExistsError` where the place is taken.
+        """
+        if self.work.is_finished(self.id):
+            return
+        self.work.check()
+        self.work.begin(self.id)
+        self._records.begin()
+
+    def run(
+        self,
+        executor: ExecutorLike | None = None,
+        *,
+        workers: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+        finish: bool = True,
+    ) -> PlanStatus:
+        """Run all jobs that are not done, stage by stage, and then :meth:`finish`.
+
+        ``executor``: any of :mod:`concurrent.futures`, a client of Dask, or what that gives by ``get_executor()``;
+        ``workers``: so many processes of this machine; without either, one job at a time in this process, which uses as
+        many threads as the settings say. Each worker needs :attr:`memory`. ``progress`` is called with the bytes done,
+        and of all. Interrupted or killed, the same call goes on.
+
+        Raises :class:`~zardine.errors.JobsFailedError` where jobs fail, also when they are tried again.
+        """
+        if self.work.is_finished(self.id):
+            return self._clean_up()
+        with runner_of(executor, workers) as runner:
+            self.begin()
+            done = self._look()
+            if done is None:
+                return self.status()
+            meter = _Meter(self.work, done, progress)
+            for stage in range(len(self.work.stages)):
+                self._run_stage(runner, stage, done.of(stage).missing(len(self.work.stages[stage])), meter)
+            return self._finish(runner) if finish else self.status()
+
+    def run_part(
+        self,
+        *,
+        stage: int | None = None,
+        part: tuple[int, int] = (1, 1),
+        executor: ExecutorLike | None = None,
+        workers: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> PlanStatus:
+        """Run one of several equal parts of the jobs of a stage, as a numbered job of a batch system does.
+
+        ``stage`` is counted from 1; without, it is the first that is not complete. ``part`` is its number, counted from
+        1, and how many there are. Nothing is finished. Raises :class:`~zardine.errors.PlanError` where the stage before
+        is not complete, with the jobs that are missing.
+        """
+        number, count = part
+        if not 1 <= number <= count:
+            raise ValueError(f"part is a number from 1 on, and how many there are, not {number}/{count}")
+        if self.work.is_finished(self.id):
+            return self.status()
+        with runner_of(executor, workers) as runner:
+            self.begin()
+            done = self._look()
+            if done is None:
+                return self.status()
+            stages = self.work.stages
+            open_ = [i for i, each in enumerate(stages) if len(done.of(i).within(len(each))) < len(each)]
+            if stage is None:
+                chosen = open_[0] if open_ else len(stages) - 1
+            elif not 1 <= stage <= len(stages):
+                raise ValueError(f"the plan has stages 1 to {len(stages)}, not {stage}")
+            else:
+                chosen = stage - 1
+            before = [i for i in open_ if i < chosen]
+            if before:
+                missing = done.of(before[0]).missing(len(stages[before[0]]))
+                raise PlanError(
+                    f"stage {chosen + 1} has to wait for stage {before[0] + 1}, of which {len(missing)} of "
+                    f"{len(stages[before[0]])} jobs are missing: {missing}"
+                )
+            length = len(stages[chosen])
+            mine = Ranges([((number - 1) * length // count, number * length // count)])
+            self._run_stage(runner, chosen, mine - done.of(chosen), _Meter(self.work, done, progress))
+        return self.status()
+
+    def status(self) -> PlanStatus:
+        """Return how far the plan is, from a few objects, however many jobs there are."""
+        done = self._look()
+        stages = []
+        finished = done is None and self.work.is_finished(self.id)
+        for number, stage in enumerate(self.work.stages):
+            length = len(stage)
+            of = Ranges([(0, length)]) if finished else Ranges() if done is None else done.of(number).within(length)
+            stages.append(StageStatus(stage.name, length, len(of), str(of.missing(length))))
+        state = "finished" if finished else "new"
+        if done is not None:
+            state = "complete" if all(each.is_complete for each in stages) else "begun"
+        return PlanStatus(state, tuple(stages))
+
+    def finish(self, executor: ExecutorLike | None = None, *, workers: int | None = None) -> PlanStatus:
+        """Make the result count, once all jobs are done.
+
+        Looks at the versions of all source objects before: jobs whose source others have changed meanwhile run again.
+        Raises :class:`~zardine.errors.PlanError` where jobs are missing.
+        """
+        if self.work.is_finished(self.id):
+            return self._clean_up()
+        with runner_of(executor, workers) as runner:
+            return self._finish(runner)
+
+    def cancel(self) -> None:
+        """Remove what the jobs have written, so that all is as before; nothing happens where nothing is begun.
+
+        Jobs that are just running write nothing any more that counts, but should be ended first. Raises
+        :class:`~zardine.errors.PlanError` where the plan is finished.
+        """
+        with self._lock():
+            if self.work.is_finished(self.id):
+                raise PlanError(f"it is too late to cancel: {self.work.home} is finished; erase it instead")
+            self._records.erase()
+            self.work.cancel(self.id)
+
+    def _lock(self) -> Any:
+        return self.work.home.store.lock(self._records.key)
+
+    def _look(self, *, seen: bool = False) -> Done | None:
+        return self._records.look(seen=seen)
+
+    def _run_stage(self, runner: Runner, stage: int, jobs: Ranges, meter: _Meter) -> None:
+        meter.stage = stage
+        run_jobs(runner, partial(_run_job, self, stage), jobs, self.work.stages[stage].name, meter)
+
+    def _clean_up(self) -> PlanStatus:
+        """Do what is left of finishing, where that was cut off once the result counted."""
+        with self._lock():
+            if self._records.token() is not None:
+                self.work.finish(self.id)
+                self._records.erase()
+        return self.status()
+
+    def _finish(self, runner: Runner) -> PlanStatus:
+        for _ in range(_PASSES):
+            done = self._look(seen=True)
+            if done is None:
+                if self.work.is_finished(self.id):  # by another, just now
+                    return self.status()
+                raise PlanError("the plan cannot be finished: it is not begun, or was cancelled; run its jobs before")
+            for number, stage in enumerate(self.work.stages):
+                missing = done.of(number).missing(len(stage))
+                if missing:
+                    raise PlanError(
+                        f"the plan cannot be finished: of stage {number + 1} ({stage.name!r}) {len(missing)} of "
+                        f"{len(stage)} jobs are missing: {missing}"
+                    )
+            self.work.check()
+            again = self._changed(done)
+            if not again:
+                with self._lock():
+                    self.work.finish(self.id)
+                    self._records.erase()
+                return self.status()
+            self._records.void(done, again)
+            meter = _Meter(self.work, done, None)
+            for number in sorted(again):
+                self._run_stage(runner, number, again[number], meter)
+        raise PlanError(
+            f"others write to the source again and again: after {_PASSES} passes {self.work.home} is not finished; let "
+            "them pause, and finish the plan then"
+        )
+
+    def _changed(self, done: Done) -> dict[int, Ranges]:
+        """Return the jobs, by stage, that have to run again since others have changed what they saw."""
+        again: dict[int, Ranges] = {}
+        for stage, seen in done.seen.items():
+            wrong: list[int] = []
+            jobs = sorted(seen)
+            for start in range(0, len(jobs), _TOGETHER):
+                now = self.work.seen(stage, jobs[start : start + _TOGETHER])
+                wrong += [job for job, each in now.items() if seen[job] != each]
+            if wrong:
+                again[stage] = again.get(stage, Ranges()) | Ranges.of(wrong)
+        for stage in sorted(again):
+            for later, jobs_ in self.work.after(stage, again[stage]).items():
+                again[later] = again.get(later, Ranges()) | jobs_
+        return again
+
+
+class _Meter:
+    """Tells a user's ``progress`` of the bytes that are done."""
+
+    def __init__(self, work: Work, done: Done, progress: Callable[[int, int], object] | None) -> None:
+        self._work, self._progress = work, progress
+        self.stage = 0
+        lengths = [len(stage) for stage in work.stages]
+        whole = [_share(work, i) for i in range(len(lengths))]
+        self._total = sum(each * length for each, length in zip(whole, lengths, strict=True))
+        self._bytes = sum(each * len(done.of(i).within(lengths[i])) for i, each in enumerate(whole))
+        self._shares = whole
+        self._tell()
+
+    def __call__(self, job: int) -> None:
+        self._bytes = min(self._total, self._bytes + self._shares[self.stage])
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._bytes, self._total)
+
+
+def _share(work: Work, stage: int) -> int:
+    return work.job_bytes(stage, 0) if len(work.stages[stage]) else 0
+
+
+def _run_job(plan: Plan, stage: int, job: int) -> None:
+    """Do one job and record it; nothing where the plan is finished. Runs in any process."""
+    records = plan._records
+    done = records.state()
+    if done is None:
+        if plan.work.is_finished(plan.id):
+            return
+        raise PlanError(f"the plan for {plan.work.home} is not under way: it was cancelled, or not begun")
+    token, round_ = done
+    seen = plan.work.run(stage, job)
+    recorder_of(records, token, round_).add(stage, job, seen)
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 2**20:,.0f} MiB"
+
+
+__all__ = ["PRICES", "Plan", "PlanStatus", "StageStatus"]

@@ -1,0 +1,239 @@
+"""What of a plan is done: ranges of jobs, in one object of each worker, beside the node that the plan makes.
+
+``plan.json`` is there from the beginning to the end. Each worker (process) writes objects of its own, so that nobody
+waits for anybody; one is written after each job, and a new one begun when it is full. Where jobs have to run again, a
+new **round** begins: an object names the jobs whose records of earlier rounds do not count any more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import socket
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from zardine.engine.documents import get_document
+from zardine.engine.workers import for_each, most_requests
+from zardine.errors import ConditionFailedError, PlanError
+from zardine.hierarchy.find import HIDDEN
+from zardine.jobs.places import Place
+from zardine.jobs.ranges import Ranges
+from zardine.json_document import parse_json
+from zardine.metadata.node_names import join_path
+from zardine.stores.base import Condition
+
+_FULL: Final = 1024
+"""Jobs in an object of a worker: it is written anew after each, so it stays small."""
+_NOTE: Final = 16
+"""Characters of what a job saw."""
+
+
+@dataclass(slots=True)
+class Done:
+    """What is done, by stage; and what the jobs saw, where that counts."""
+
+    token: str
+    """Names this beginning of the plan, among others before and after it."""
+    round: int = 0
+    stages: dict[int, Ranges] = field(default_factory=dict)
+    seen: dict[int, dict[int, str]] = field(default_factory=dict)
+
+    def of(self, stage: int) -> Ranges:
+        """Return the jobs of a stage that are done."""
+        return self.stages.get(stage, Ranges())
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of one plan, below the node at ``home``."""
+
+    home: Place
+    plan: str
+    """The id of the plan."""
+
+    @property
+    def prefix(self) -> str:
+        """What the keys of all records begin with."""
+        return join_path(self.home.path, f"{HIDDEN}/jobs/{self.plan}/")
+
+    @property
+    def key(self) -> str:
+        """The key that is there while the plan is under way."""
+        return f"{self.prefix}plan.json"
+
+    def begin(self) -> str:
+        """Say that the plan is under way, if that is not said already; gives the token."""
+        token = secrets.token_hex(8)
+        try:
+            self.home.store.set(self.key, json.dumps({"token": token, "round": 0}).encode(), condition=Condition(None))
+        except ConditionFailedError:
+            found = self.token()
+            if found is None:
+                raise PlanError(f"the plan for {self.home} was finished or cancelled just now") from None
+            return found
+        return token
+
+    def token(self) -> str | None:
+        """Return the token; ``None`` where the plan is not under way. One request."""
+        state = self.state()
+        return None if state is None else state[0]
+
+    def state(self) -> tuple[str, int] | None:
+        """Return token and round; ``None`` where the plan is not under way. One request."""
+        data = get_document(self.home.store, self.key)
+        if data is None:
+            return None
+        try:
+            document: Any = parse_json(data)
+            token, number = document["token"], document["round"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            token, number = None, None
+        if not isinstance(token, str) or type(number) is not int:
+            raise PlanError(
+                f"{self.key} of {self.home.store} is no record of a plan, so what was done is not known: erase all "
+                f"that is stored at {self.home}, and begin again"
+            )
+        return token, number
+
+    def look(self, *, seen: bool = False) -> Done | None:
+        """Return what is done; ``None`` where the plan is not under way. ``seen``: also what the jobs saw."""
+        store = self.home.store
+        token = self.token()
+        if token is None:
+            return None
+        keys = [key for key in store.list_prefix(self.prefix) if key != self.key]
+        found: list[Any] = [None] * len(keys)
+
+        def read(number: int) -> None:
+            data = get_document(store, keys[number])
+            try:
+                found[number] = None if data is None else parse_json(data)
+            except (ValueError, RecursionError):
+                found[number] = None
+
+        for_each(read, range(len(keys)), len(keys), most_requests(store))
+        records = [each for each in found if isinstance(each, dict) and each.get("token") == token]
+        return _merged(token, records, seen)
+
+    def void(self, done: Done, jobs: Mapping[int, Ranges]) -> None:
+        """Begin a round: these jobs, by stage, are not done, whatever earlier rounds say."""
+        document = {
+            "token": done.token,
+            "round": done.round + 1,
+            "void": {str(stage): each.to_json() for stage, each in jobs.items()},
+        }
+        store = self.home.store
+        store.set(f"{self.prefix}round-{done.round + 1}.json", json.dumps(document).encode())
+        store.set(self.key, json.dumps({"token": done.token, "round": done.round + 1}).encode())
+
+    def erase(self) -> None:
+        """Remove all records, that of the plan last."""
+        store = self.home.store
+        store.erase_values([key for key in store.list_prefix(self.prefix) if key != self.key])
+        store.erase(self.key)
+
+
+def _merged(token: str, records: Iterable[dict[str, Any]], with_seen: bool) -> Done:
+    """Return what records say together; what cannot be understood says nothing, so that its jobs run again."""
+    rounds: dict[int, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
+    for each in records:
+        number = each.get("round")
+        if type(number) is int:
+            rounds.setdefault(number, ([], []))["void" not in each].append(each)
+    done = Done(token, max(rounds, default=0))
+    for number in sorted(rounds):
+        voids, doings = rounds[number]
+        for each in voids:
+            for stage, jobs in _by_stage(each["void"]).items():
+                done.stages[stage] = done.of(stage) - jobs
+        pairs: dict[int, list[tuple[int, int]]] = {stage: list(jobs.pairs()) for stage, jobs in done.stages.items()}
+        for each in doings:
+            for stage, jobs in _by_stage(each.get("done")).items():
+                pairs.setdefault(stage, []).extend(jobs.pairs())
+                if with_seen:
+                    text = each.get("seen", {}).get(str(stage), "")
+                    done.seen.setdefault(stage, {}).update(_notes(text, jobs))
+        done.stages = {stage: Ranges(each) for stage, each in pairs.items()}
+    return done
+
+
+def _by_stage(document: Any) -> dict[int, Ranges]:
+    found = {}
+    for stage, ranges in document.items() if isinstance(document, dict) else ():
+        if re.fullmatch("[0-9]{1,3}", stage):
+            try:
+                found[int(stage)] = Ranges.from_json(ranges)
+            except ValueError:
+                continue
+    return found
+
+
+def _notes(text: Any, jobs: Ranges) -> dict[int, str]:
+    if not isinstance(text, str) or len(text) != _NOTE * len(jobs):
+        return {}
+    return {job: text[place : place + _NOTE] for job, place in zip(jobs, range(0, len(text), _NOTE), strict=True)}
+
+
+class Recorder:
+    """Writes what this process has done of one beginning of one plan. May be used from any thread."""
+
+    def __init__(self, records: Records, token: str, round_: int) -> None:
+        self._records, self._token, self._round = records, token, round_
+        self._guard = threading.Lock()
+        self._new_object()
+
+    def _new_object(self) -> None:
+        host = re.sub("[^A-Za-z0-9-]", "-", socket.gethostname())[:40]
+        self._key = f"{self._records.prefix}{host}-{os.getpid()}-{secrets.token_hex(4)}.json"
+        self._done: dict[int, dict[int, str]] = {}
+
+    def add(self, stage: int, job: int, seen: str) -> None:
+        """Record that a job is done, and what it saw."""
+        with self._guard:
+            self._done.setdefault(stage, {})[job] = seen
+            document: dict[str, Any] = {"token": self._token, "round": self._round, "done": {}, "seen": {}}
+            for number, jobs in self._done.items():
+                document["done"][str(number)] = Ranges.of(jobs).to_json()
+                if all(len(each) == _NOTE for each in jobs.values()):
+                    document["seen"][str(number)] = "".join(jobs[each] for each in sorted(jobs))
+            store = self._records.home.store
+            store.set(self._key, json.dumps(document).encode())
+            if self._records.token() != self._token:  # finished or cancelled meanwhile
+                store.erase(self._key)
+            if sum(map(len, self._done.values())) >= _FULL:
+                self._new_object()
+
+
+_recorders: dict[tuple[int, Records, str, int], Recorder] = {}
+_guard = threading.Lock()
+
+
+def recorder_of(records: Records, token: str, round_: int) -> Recorder:
+    """Return the recorder of this process."""
+    place = os.getpid(), records, token, round_
+    with _guard:
+        if place not in _recorders:
+            while len(_recorders) > _MOST_RECORDERS:
+                del _recorders[next(iter(_recorders))]
+            _recorders[place] = Recorder(records, token, round_)
+        return _recorders[place]
+
+
+_MOST_RECORDERS: Final = 16
+
+
+def _renew() -> None:
+    global _guard
+    _guard = threading.Lock()
+    _recorders.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+__all__ = ["Done", "Recorder", "Records", "recorder_of"]

@@ -1,0 +1,248 @@
+"""Handing jobs to an executor: as many at a time as its workers need, and again what failed where that makes sense."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from zardine.errors import ArrayChangedError, JobsFailedError, ReadOnlyError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+_TRIES: Final = 3
+"""How often a job is tried."""
+_NAMED: Final = 5
+"""Failed jobs that an error names."""
+_LOOK: Final = 5.0
+"""Seconds after which the workers of a cluster are counted anew."""
+
+Call = Callable[[int], Any]
+"""Does the job of this number; pickles."""
+
+
+class ClusterClient(Protocol):
+    """A client of Dask (``distributed.Client``)."""
+
+    def get_executor(self, **kwargs: Any) -> Executor:
+        """Return an executor of :mod:`concurrent.futures` that runs calls on the cluster."""
+
+
+ExecutorLike: TypeAlias = "Executor | ClusterClient"
+"""Who runs jobs: an executor of :mod:`concurrent.futures`, or a client of Dask."""
+
+
+class Runner(Protocol):
+    """Where jobs run."""
+
+    def workers(self) -> int:
+        """Return how many jobs can run at a time now."""
+
+    def submit(self, call: Call, job: int) -> Future[Any]:
+        """Start a job."""
+
+    def renew(self) -> bool:
+        """Begin again after workers were lost; whether that can be."""
+
+
+class _Given:
+    """An executor of the user."""
+
+    def __init__(self, executor: Any) -> None:
+        self._client = None
+        if hasattr(executor, "get_executor"):  # a client of Dask
+            self._client, executor = executor, executor.get_executor(pure=False)
+        elif type(executor).__module__.startswith("distributed."):
+            self._client = executor._client
+        if not callable(getattr(executor, "submit", None)):
+            raise TypeError(
+                "executor is one of concurrent.futures, or a client of Dask, or one that it gives (get_executor()), "
+                f"not {executor!r}"
+            )
+        self._executor = executor
+        self._options: dict[str, Any] = {} if self._client is None else {"pure": False}
+        self._count, self._counted = 0, -_LOOK
+
+    def workers(self) -> int:
+        if self._client is None:
+            return int(getattr(self._executor, "_max_workers", 0) or 1)
+        if time.monotonic() - self._counted >= _LOOK:
+            self._count, self._counted = sum(self._client.nthreads().values()), time.monotonic()
+        return max(1, self._count)
+
+    def submit(self, call: Call, job: int) -> Future[Any]:
+        future: Future[Any] = self._executor.submit(call, job, **self._options)
+        return future
+
+    def renew(self) -> bool:
+        return self._client is not None
+
+
+class _Processes:
+    """Processes of our own, begun anew where one of them is killed."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._pool = self._begin()
+
+    def _begin(self) -> Executor:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
+        return ProcessPoolExecutor(self._count, mp_context=multiprocessing.get_context("spawn"))
+
+    def workers(self) -> int:
+        return self._count
+
+    def submit(self, call: Call, job: int) -> Future[Any]:
+        return self._pool.submit(call, job)
+
+    def renew(self) -> bool:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = self._begin()
+        return True
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Here:
+    """This thread: a job at a time, which uses threads itself."""
+
+    def workers(self) -> int:
+        return 1
+
+    def submit(self, call: Call, job: int) -> Future[Any]:
+        from concurrent.futures import Future
+
+        future: Future[Any] = Future()
+        try:
+            future.set_result(call(job))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def renew(self) -> bool:
+        return False
+
+
+@contextmanager
+def runner_of(executor: Any, workers: int | None) -> Iterator[Runner]:
+    """Give where jobs run: at an ``executor``, in so many processes, or without either in this thread."""
+    if executor is not None:
+        if workers is not None:
+            raise ValueError("give either an executor, or the number of workers, not both")
+        yield _Given(executor)
+        return
+    if workers is None or workers == 1:
+        yield _Here()
+        return
+    if workers < 1:
+        raise ValueError(f"workers is a number of processes, 1 or more, not {workers}")
+    processes = _Processes(workers)
+    try:
+        yield processes
+    finally:
+        processes.close()
+
+
+def run_jobs(runner: Runner, call: Call, jobs: Iterable[int], stage: str, on_done: Callable[[int], object]) -> None:
+    """Run jobs of one stage; ``on_done`` is told of each, in this thread.
+
+    After a failure that lasts no new job is begun; those under way end first. Raises
+    :class:`~zardine.errors.JobsFailedError`, from the first error.
+    """
+    from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+    from concurrent.futures import BrokenExecutor as Broken
+
+    waiting, again = iter(jobs), deque[int]()
+    running: dict[Future[Any], int] = {}
+    tries: Counter[int] = Counter()
+    failed: dict[int, BaseException] = {}
+    lost = 0
+    """How often workers were lost since a job was done."""
+
+    def fill() -> None:
+        while not failed and len(running) < 2 * runner.workers():
+            job = again.popleft() if again else next(waiting, None)
+            if job is None:
+                return
+            try:
+                running[runner.submit(call, job)] = job
+            except Broken:
+                again.appendleft(job)
+                raise
+            if isinstance(runner, _Here):
+                return
+
+    try:
+        while True:
+            broken: BaseException | None = None
+            try:
+                fill()
+            except Broken as cause:
+                broken = cause
+            if not running and broken is None:
+                break
+            for future in wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED).done if running else ():
+                job = running.pop(future)
+                error = CancelledError() if future.cancelled() else future.exception()
+                if error is None:
+                    lost = 0
+                    on_done(job)
+                elif isinstance(error, Broken):
+                    broken = error
+                    again.append(job)
+                elif not isinstance(error, Exception):
+                    raise error
+                else:
+                    tries[job] += 1
+                    if tries[job] < _TRIES and _may_pass(error):
+                        again.append(job)
+                    else:
+                        failed[job] = error
+            if broken is not None:
+                again.extend(running.values())
+                running.clear()
+                lost += 1
+                if lost > _TRIES or not runner.renew():
+                    raise JobsFailedError(
+                        f"workers of stage {stage!r} were lost ({broken}): begin them anew; what is done is kept, and "
+                        "the same call goes on from there"
+                    ) from broken
+    finally:
+        for future in running:
+            future.cancel()
+    if failed:
+        raise _failure(failed, stage)
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether trying again makes sense: after a failure of a store, of the network, or of a worker."""
+    if isinstance(error, (ReadOnlyError, ArrayChangedError)):
+        return False
+    if type(error).__module__.startswith("distributed."):
+        return True
+    return isinstance(error, OSError) and not isinstance(error, ValueError)
+
+
+def _failure(failed: dict[int, BaseException], stage: str) -> JobsFailedError:
+    first = failed[min(failed)]
+    named = "".join(f"\n  - job {job}: {_line(failed[job])}" for job in sorted(failed)[:_NAMED])
+    more = "" if len(failed) <= _NAMED else f"\n  - and {len(failed) - _NAMED} more"
+    text = f"{len(failed)} job{'s' if len(failed) > 1 else ''} of stage {stage!r} failed; what is done is kept, and "
+    error = JobsFailedError(f"{text}the same call goes on from there:{named}{more}", sorted(failed))
+    error.__cause__ = first
+    return error
+
+
+def _line(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    return text if text.startswith(type(error).__name__) else f"{type(error).__name__}: {text}"
+
+
+__all__ = ["ExecutorLike", "Runner", "run_jobs", "runner_of"]

@@ -1,0 +1,142 @@
+"""The routes of the server, as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from zardine.errors import InvalidKeyError, ZardineError
+from zardine.server.access import Access, App
+from zardine.server.data import data, not_found
+from zardine.server.plain_v3 import plain_v3
+from zardine.server.served import NodeLike, Served, find_served
+from zardine.server.threads import in_thread
+
+_ADDRESS = "this is the address of a store for programs that read Zarr: keys are listed with --list only"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+
+
+def app(
+    *nodes: NodeLike | Mapping[str, NodeLike],
+    token: str | None = None,
+    hosts: Iterable[str] | None = None,
+    cors: Iterable[str] = (),
+    listing: bool = False,
+    gzip: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> App:
+    """Make an ASGI application that serves arrays and groups, read-only, to be mounted in another one.
+
+    ``nodes`` are opened arrays and groups, or what :func:`zardine.open` takes, or mappings of names to these. By
+    default it lets in whom the application around it lets in: see :class:`~zardine.server.access.Access` for
+    ``token``, ``hosts`` and ``cors`` (origins). ``listing`` lets clients list what is stored; ``gzip``
+    compresses the chunks of the plain form.
+
+    Raises :class:`~zardine.errors.NodeNotFoundError` where nothing is stored.
+    """
+    served = find_served(named(nodes), storage_options)
+    return guarded(served, token=token, hosts=hosts, cors=cors, listing=listing, gzip=gzip)
+
+
+def named(nodes: Iterable[NodeLike | Mapping[str, NodeLike]]) -> list[tuple[str | None, NodeLike]]:
+    """Return nodes with their names, where they have been given some."""
+    pairs: list[tuple[str | None, NodeLike]] = []
+    for node in nodes:
+        if isinstance(node, Mapping):
+            pairs += node.items()
+        else:
+            pairs.append((None, node))
+    return pairs
+
+
+def guarded(
+    served: Mapping[str, Served],
+    *,
+    token: str | None,
+    hosts: Iterable[str] | None,
+    cors: Iterable[str],
+    listing: bool,
+    gzip: bool,
+) -> App:
+    """Return the application that serves ``served``, behind what guards it."""
+
+    async def front(request: Request) -> Response:
+        return HTMLResponse(_front(served, listing), headers={"content-security-policy": _POLICY})
+
+    async def nodes(request: Request) -> Response:
+        facts = [
+            {"name": each.name, "data": f"data/{quote(each.name)}/", "v3": f"v3/{quote(each.name)}/"}
+            for each in served.values()
+        ]
+        return JSONResponse({"nodes": facts})
+
+    async def stored(request: Request) -> Response:
+        found = served.get(request.path_params["name"])
+        key = request.path_params["key"]
+        if found is None:
+            return not_found("nothing of this name is served")
+        if key == "" or key.endswith("/"):
+            return await _listing(found, key) if listing else not_found(_ADDRESS)
+        return await data(request, found, key)
+
+    async def made(request: Request) -> Response:
+        found = served.get(request.path_params["name"])
+        if found is None:
+            return not_found("nothing of this name is served")
+        key = request.path_params["key"]
+        return await plain_v3(request, found, key, gzip) if key else not_found(_ADDRESS)
+
+    routes = [
+        Route("/", front),
+        Route("/nodes.json", nodes),
+        Route("/data/{name}/{key:path}", stored),
+        Route("/v3/{name}/{key:path}", made),
+    ]
+    inner = Starlette(routes=routes, exception_handlers={ZardineError: _refuse, MemoryError: _refuse, OSError: _refuse})
+    return Access(inner, token=token, hosts=hosts, origins=cors)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """Answer that something stored cannot be read: never "not found", which clients take for fill values."""
+    if isinstance(error, InvalidKeyError):
+        return not_found(str(error))
+    return Response(f"{type(error).__name__}: {error}\n", 500, media_type="text/plain")
+
+
+async def _listing(served: Served, prefix: str) -> Response:
+    names = await in_thread(lambda: list(served.listed(prefix)))
+    if not names:
+        return not_found("nothing is stored there")
+    lines = "\n".join(f'<li><a href="{escape(quote(name))}">{escape(name)}</a></li>' for name in names)
+    return _page(f"{served.name}/{prefix}", f"<ul>\n{lines}\n</ul>")
+
+
+def _front(served: Mapping[str, Served], listing: bool) -> str:
+    lines = "\n".join(
+        f"<dt>{escape(name)}</dt><dd>as it is stored: <code>data/{escape(quote(name))}/</code>; as plain Zarr v3: "
+        f"<code>v3/{escape(quote(name))}/</code></dd>"
+        for name in served
+    )
+    return _text("zardine", f"<p>Zarr, read-only.</p>\n<dl>\n{lines}\n</dl>")
+
+
+def _page(title: str, body: str) -> Response:
+    return HTMLResponse(_text(title, body), headers={"content-security-policy": _POLICY})
+
+
+def _text(title: str, body: str) -> str:
+    style = (
+        "body{font:16px/1.5 system-ui,sans-serif;max-width:48rem;margin:2rem auto;padding:0 1rem}dd{margin:0 0 1rem}"
+    )
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
+        f'<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">\n'
+        f"<style>{style}</style></head>\n<body><h1>{escape(title)}</h1>\n{body}\n</body></html>\n"
+    )

@@ -1,0 +1,160 @@
+"""Any array as plain Zarr v3, made while one asks for it: ``/v3/NAME/...``, unsharded, of types that browsers know.
+
+What other programs may not know becomes the nearest thing that they do: floats of 16 bits and fewer are float32,
+integers below a byte int8 or uint8, dates and durations int64 with the attribute ``units``, text of any kind
+``string``, structs raw bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from starlette.requests import Request
+from starlette.responses import Response
+
+import zardine
+from zardine.errors import ArrayChangedError
+from zardine.json_document import JSON
+from zardine.metadata.documents import GroupMetadata
+from zardine.nodes.array import Array
+from zardine.server.data import held_value, not_found, send_value
+from zardine.server.served import Served
+from zardine.server.threads import in_thread
+from zardine.storage import MemoryStore
+from zardine.stores.base import is_key
+
+_MOST_OF_A_CHUNK: Final = 2**26
+"""Bytes of a decoded chunk that is given as it is; larger ones are given in parts."""
+_PART: Final = 2**22
+
+_UNITS = {"D": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds"}
+_UNITS |= {"ns": "nanoseconds"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainArray:
+    """An array, and its ``twin`` without chunks, which says how they would be stored as plain v3."""
+
+    source: Array
+    twin: Array
+    document: bytes
+
+    def chunk(self, place: tuple[int, ...]) -> bytes | None:
+        """Return the encoded chunk at ``place``; ``None`` outside of the grid."""
+        shape = self.twin.chunks
+        if any(i < 0 or i * n >= length for i, n, length in zip(place, shape, self.twin.shape, strict=True)):
+            return None
+        starts = [i * n for i, n in zip(place, shape, strict=True)]
+        found = self.source[tuple(slice(start, start + n) for start, n in zip(starts, shape, strict=True))]
+        values = _plain_values(np.asarray(found), self.twin.dtype)
+        if values.shape != shape:
+            padded = np.full(shape, self.twin.metadata.fill, self.twin.dtype)
+            padded[tuple(slice(n) for n in values.shape)] = values
+            values = padded
+        return bytes(self.twin._handle.layout.chain(shape).encode(values))
+
+
+def plain(source: Array, gzip: bool = False) -> PlainArray:
+    """Return how ``source`` is given: with codec ``bytes``, and ``gzip`` behind it where that is wanted."""
+    dtype = _plain_dtype(source)
+    attributes: dict[str, JSON] = dict(source.attrs.asdict())
+    if source.dtype.kind in "Mm" and "units" not in attributes:
+        unit, count = np.datetime_data(source.dtype)
+        if unit in _UNITS and count == 1:
+            attributes["units"] = _UNITS[unit] + (" since 1970-01-01" if source.dtype.kind == "M" else "")
+    fill = np.asarray(source.metadata.fill)
+    store = MemoryStore()
+    twin = zardine.create_array(
+        store,
+        shape=source.shape,
+        chunks=_chunk_shape(source) if source.ndim else "auto",
+        dtype=dtype,
+        fill_value=_plain_values(fill, dtype)[()],
+        compressors=[{"name": "gzip", "configuration": {"level": 1}}] if gzip else None,
+        filters=None,
+        checksum=False,
+        attributes=attributes,
+        dimension_names=source.metadata.axis_names,
+        zarr_format=3,
+    )
+    return PlainArray(source, twin, bytes(store.get("zarr.json") or b""))
+
+
+async def plain_v3(request: Request, served: Served, key: str, gzip: bool = False) -> Response:
+    """Answer a request for a document or a chunk of the plain form, with ``gzip`` if chunks are to be compressed."""
+    if not is_key(key):
+        return not_found("no array or group is called so here")
+    for last in (False, True):
+        try:
+            found = await in_thread(_value, served, key, gzip)
+        except ArrayChangedError:
+            if last:
+                raise
+            served.forget_all()
+        else:
+            break
+    if found is None:
+        return not_found("no array, group or chunk is called so here")
+    media_type = "application/json" if key.endswith("zarr.json") else "application/octet-stream"
+    return await send_value(request, held_value(served, key, found, media_type))
+
+
+def _value(served: Served, key: str, gzip: bool) -> bytes | None:
+    parts = key.split("/")
+    if parts[-1] == "zarr.json":
+        node = served.node("/".join(parts[:-1]))
+        if isinstance(node, Array):
+            return plain(node, gzip).document
+        return None if node is None else _group_document(node)
+    for place in range(len(parts) - 1, -1, -1):
+        numbers = parts[place + 1 :]
+        if parts[place] != "c" or not all(each.isascii() and each.isdigit() and len(each) < 19 for each in numbers):
+            continue
+        node = served.node("/".join(parts[:place]))
+        if isinstance(node, Array) and node.ndim == len(numbers):
+            chunk = tuple(map(int, numbers))
+            return plain(node, gzip).chunk(chunk) if [str(i) for i in chunk] == numbers else None
+    return None
+
+
+def _group_document(group: GroupMetadata) -> bytes:
+    store = MemoryStore()
+    zardine.create_group(store, attributes=dict(group.attributes))
+    return bytes(store.get("zarr.json") or b"")
+
+
+def _chunk_shape(source: Array) -> tuple[int, ...]:
+    """Return the shape of the inner chunks; of unequal ones the largest; parts of very large ones."""
+    shape = [max(1, *(extent for extent, _ in axis.runs)) for axis in source._handle.layout.grids.chunks]
+    while prod(shape) * source.dtype.itemsize > _MOST_OF_A_CHUNK:
+        longest = shape.index(max(shape))
+        shape[longest] = (shape[longest] + 1) // 2
+    return tuple(shape)
+
+
+def _plain_dtype(source: Array) -> np.dtype[Any]:
+    dtype, name = source.dtype, source.metadata.data_type.name
+    if dtype.kind in "Mm":
+        return np.dtype(np.int64)
+    if dtype.kind in "UTS":
+        return np.dtypes.StringDType()
+    if dtype.kind == "V" and dtype.isbuiltin == 2:  # of ml_dtypes
+        return np.dtype(np.int8 if name.startswith("int") else np.uint8 if name.startswith("uint") else np.float32)
+    if dtype.kind == "f" and dtype.itemsize == 2:
+        return np.dtype(np.float32)
+    return np.dtype(f"V{dtype.itemsize}") if dtype.kind == "V" else dtype.newbyteorder("=")
+
+
+def _plain_values(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if values.dtype == dtype:
+        return values
+    if values.dtype.kind in "Mm" or dtype.kind == "V":
+        return np.ascontiguousarray(values).reshape(values.shape).view(dtype)
+    if values.dtype.kind == "S":
+        texts = [each.decode("utf-8", "backslashreplace") for each in values.ravel()]
+        return np.array(texts, dtype).reshape(values.shape)
+    return values.astype(dtype)

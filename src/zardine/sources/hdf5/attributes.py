@@ -1,0 +1,61 @@
+"""Attributes of HDF5 as plain values: what h5py reads, without what only HDF5 and NetCDF need themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zardine.sources.hdf5.library import h5py
+
+_INTERNAL = {"_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"}
+_INTERNAL |= {"DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"}
+_OF_SCALES = {"CLASS", "NAME"}
+
+
+def read_attributes(found: Any, remarks: list[str]) -> dict[str, Any]:
+    """Return the attributes of a group or data set of h5py; notes each that cannot be read."""
+    names = list(found.attrs)
+    hidden = _INTERNAL | (_OF_SCALES if attribute(found, "CLASS") == b"DIMENSION_SCALE" else set())
+    values = {}
+    for name in names:
+        if name in hidden:
+            continue
+        try:
+            values[name] = _plain(found.attrs[name], found, name, remarks)
+        except (OSError, RuntimeError, ValueError, TypeError, KeyError, NotImplementedError) as error:
+            remarks.append(f"attribute {name}: it cannot be read ({error}); it is left out")
+    return values
+
+
+def attribute(found: Any, name: str) -> Any:
+    """Return one attribute, text as bytes; ``None`` where it is missing or cannot be read."""
+    try:
+        value = found.attrs.get(name)
+    except (OSError, RuntimeError, ValueError, TypeError, KeyError):
+        return None
+    return value.encode() if isinstance(value, str) else value
+
+
+def _plain(value: Any, found: Any, name: str, remarks: list[str]) -> Any:
+    library = h5py()
+    if isinstance(value, library.Empty):
+        return "" if value.dtype.kind in "SOU" else []
+    if isinstance(value, library.RegionReference):
+        raise TypeError("it refers to a region of a data set")
+    if isinstance(value, library.Reference):
+        text = f"attribute {name}: references to objects became their paths"
+        if text not in remarks:
+            remarks.append(text)
+        target = library.h5r.get_name(value, found.id) if value else None
+        return None if target is None else target.decode("utf-8", "replace")
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+        return [_plain(each, found, name, remarks) for each in value]
+    if isinstance(value, np.void) and value.dtype.names is not None:
+        return {field: _plain(value[field], found, name, remarks) for field in value.dtype.names}
+    if isinstance(value, np.ndarray) and value.dtype.names is not None:
+        return [_plain(each, found, name, remarks) for each in value]
+    return value
+
+
+__all__ = ["attribute", "read_attributes"]

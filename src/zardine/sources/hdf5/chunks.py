@@ -1,0 +1,148 @@
+"""The chunks of an HDF5 data set: where they are in the file, and making those that are stored in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import BytesLike
+from zardine.codecs.chain import CodecChain
+from zardine.errors import ChunkDecodeError, CorruptionError, DataError
+from zardine.limits import check_size
+from zardine.sources.foreign_store import Coordinates, Span
+from zardine.sources.hdf5.elements import Elements, as_elements
+from zardine.sources.stored_file import StoredFile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """A data set, and what its chunks are to be."""
+
+    place: str
+    """File and path, for error texts."""
+    found: Any
+    """``h5py.Dataset``."""
+    elements: Elements
+    shape: Coordinates
+    blocks: Coordinates
+    """The shape of chunks."""
+    fill: npt.NDArray[Any]
+    chain: CodecChain
+
+    def make(self, coordinates: Coordinates) -> BytesLike:
+        """Return a chunk as the codecs of the array leave it, of elements that h5py reads."""
+        check_size(f"{self.place}: a chunk", prod(self.blocks) * self.chain.spec.data_type.dtype.itemsize)
+        region = tuple(
+            slice(i * size, max(i * size, min((i + 1) * size, length)))
+            for i, size, length in zip(coordinates, self.blocks, self.found.shape, strict=True)
+        )
+        try:
+            values = self.found[region] if region else self.found[()]
+        except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise ChunkDecodeError(f"{self.place}: HDF5 cannot read it: {error}") from None
+        whole = np.empty(self.blocks, self.elements.data_type.dtype)
+        whole[...] = self.fill
+        whole[tuple(slice(0, each.stop - each.start) for each in region)] = as_elements(
+            values, self.elements, self.place
+        )
+        return self.chain.encode(whole, write_empty=True)
+
+
+class StoredChunks:
+    """Chunks by the list that HDF5 keeps of them, which is read when the first one is asked for.
+
+    ``direct``: chunks are what the codecs of the array leave, but for those where HDF5 left out a filter.
+    """
+
+    def __init__(self, dataset: Dataset, file: StoredFile, base: int, *, direct: bool) -> None:
+        self._dataset, self._file, self._base, self._direct = dataset, file, base, direct
+        self._guard = Lock()
+        self._table: npt.NDArray[np.int64] | None = None
+        counts = [-(-length // size) for length, size in zip(dataset.shape, dataset.blocks, strict=True)]
+        self._counts = tuple(counts)
+
+    def stored(self) -> Iterator[Coordinates]:
+        """Yield grid coordinates of the chunks that are there."""
+        for number in self._look()[:, 0]:
+            yield self._coordinates(int(number))
+
+    def find(self, coordinates: Coordinates) -> Span | BytesLike | None:
+        """Return the range of a chunk in the file, or the chunk; ``None`` if it is not stored."""
+        number = 0
+        for i, count in zip(coordinates, self._counts, strict=True):
+            if i >= count:
+                return None
+            number = number * count + i
+        table = self._look()
+        row = int(np.searchsorted(table[:, 0], number))
+        if row == len(table) or table[row, 0] != number:
+            return None
+        _, offset, length, mask = table[row].tolist()
+        if self._direct and mask == 0 and not self._may_be_bare(coordinates, length):
+            return Span(offset, length)
+        return self._dataset.make(coordinates)
+
+    def _may_be_bare(self, coordinates: Coordinates, length: int) -> bool:
+        """Whether a chunk at the end of the array may be stored without filters, as HDF5 allows, and does not mark."""
+        dataset = self._dataset
+        ends = zip(coordinates, dataset.blocks, dataset.shape, strict=True)
+        if not dataset.chain.compressors or all((i + 1) * size <= most for i, size, most in ends):
+            return False
+        return length == prod(dataset.blocks) * dataset.elements.data_type.dtype.itemsize
+
+    def _coordinates(self, number: int) -> Coordinates:
+        found = []
+        for count in reversed(self._counts):
+            number, i = divmod(number, count)
+            found.append(i)
+        return tuple(reversed(found))
+
+    def _look(self) -> npt.NDArray[np.int64]:
+        with self._guard:
+            if self._table is None:
+                self._table = self._read()
+            return self._table
+
+    def _read(self) -> npt.NDArray[np.int64]:
+        rows: list[tuple[int, int, int, int]] = []
+
+        def note(info: Any) -> None:
+            number = 0
+            for start, size, count in zip(info.chunk_offset, self._dataset.blocks, self._counts, strict=True):
+                if start % size or start // size >= count:
+                    return  # of an array that was larger once
+                number = number * count + start // size
+            if info.byte_offset is not None and info.size:
+                rows.append((number, info.byte_offset, info.size, info.filter_mask))
+
+        try:
+            self._dataset.found.id.chunk_iter(note)
+        except (OSError, RuntimeError, ValueError, KeyError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise CorruptionError(f"{self._dataset.place}: HDF5 cannot list its chunks: {error}") from None
+        table = np.array(sorted(rows), np.int64).reshape(len(rows), 4)
+        if (np.diff(table[:, 0]) == 0).any():
+            raise CorruptionError(f"{self._dataset.place}: HDF5 lists a chunk twice")
+        if len(table) and self._base and self._direct:
+            table[:, 1] += self._shift(table[0])
+        return table
+
+    def _shift(self, row: npt.NDArray[np.int64]) -> int:
+        """Return what to add to the offsets that the library tells: some releases count from the header of HDF5 on."""
+        start = tuple(i * size for i, size in zip(self._coordinates(int(row[0])), self._dataset.blocks, strict=True))
+        wanted = self._dataset.found.id.read_direct_chunk(start)[1]
+        offset, length = int(row[1]), int(row[2])
+        fits = offset + length <= self._file.size and bytes(self._file.read([(offset, length)])[0]) == wanted
+        return 0 if fits else self._base
+
+
+__all__ = ["Dataset", "StoredChunks"]

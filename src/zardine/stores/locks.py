@@ -1,0 +1,396 @@
+"""Locks: of names between threads, of files and directories between the processes of one machine, too.
+
+:class:`KeyedLock` excludes the threads of this process. :class:`FileLock` excludes processes as well, and leaves
+nothing behind. What is locked (``flock``) is the file itself, wherever it is reached from: through the root of another
+store, or through a link. The kernel drops the lock of a process that dies. Because a file may be replaced while one
+waits for its lock, whoever gets the lock looks whether the name still means that file, and begins again if not. Where
+the name is new, there is no file to lock: then only threads of this process exclude each other, and creation itself
+must be exclusive (``os.link``), which it is in :class:`~zardine.stores.local.store.LocalStore`.
+
+:class:`DirectoryWriter` says who is writing into a directory, so that one who is about to change what is there can wait
+for them: each holds a shared ``flock`` of the directory; who waits asks for the exclusive one.
+
+On file systems without ``flock`` threads still exclude each other, processes do not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import threading
+from collections.abc import Hashable
+from types import TracebackType
+from typing import Final, Self
+
+from zardine.stores.open_files import close_late, owners
+
+try:
+    import fcntl
+except ImportError:  # not POSIX: threads only, and nobody is waited for
+    fcntl = None  # type: ignore[assignment]
+
+_DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_OPEN: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_EDIT: Final = _OPEN | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+_UNSUPPORTED: Final = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.EBADF}
+
+
+# between threads
+
+
+class _Entry:
+    __slots__ = ("depth", "files", "lock", "users")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.users = 0
+        self.depth = 0  # how often the thread that holds it has entered it
+        # descriptors of the locked files that belong to it, each with its device and inode
+        self.files: dict[int, tuple[int, int]] = {}
+
+
+_entries: dict[Hashable, _Entry] = {}
+_guard = threading.Lock()
+
+
+class KeyedLock:
+    """``with KeyedLock(name):`` excludes other threads that name the same; one thread may nest it."""
+
+    __slots__ = ("_entry", "_name")
+
+    def __init__(self, name: Hashable) -> None:
+        self._name = name
+
+    def __enter__(self) -> Self:
+        with _guard:
+            entry = _entries.get(self._name)
+            if entry is None:
+                entry = _entries[self._name] = _Entry()
+            entry.users += 1
+        self._entry = entry
+        try:
+            entry.lock.acquire()
+        except BaseException:
+            self._leave()
+            raise
+        entry.depth += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entry.depth -= 1
+        self._entry.lock.release()
+        self._leave()
+
+    def is_held_by_others(self) -> bool:
+        """Whether another thread holds it now."""
+        entry = _entries.get(self._name)
+        if entry is None:
+            return False
+        if not entry.lock.acquire(blocking=False):
+            return True
+        entry.lock.release()
+        return False
+
+    def _leave(self) -> None:
+        with _guard:
+            self._entry.users -= 1
+            if self._entry.users == 0 and _entries.get(self._name) is self._entry:
+                del _entries[self._name]
+
+
+def _drop_locks() -> None:
+    """The child holds nothing: its copies of descriptors must neither keep nor drop the parent's locks."""
+    global _guard
+    _guard = threading.Lock()
+    for entry in _entries.values():
+        for file in entry.files:
+            os.close(file)
+        entry.files = {}
+    _entries.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_drop_locks)
+
+
+# of files
+
+
+class FileLock(KeyedLock):
+    """``with FileLock(directory, name) as lock:`` excludes all others who lock this name in this directory.
+
+    ``directory`` is an open descriptor that stays open for as long. One thread may nest it. ``lock.status`` is what
+    the name means once it is locked (``None``: no such file). With ``editing`` the file is opened for writing if that
+    is possible, and is no link; then ``lock.file`` is its descriptor, which stays open for as long as it is locked.
+    """
+
+    __slots__ = ("_directory", "_editing", "_file_name", "file", "status")
+
+    def __init__(self, directory: int, name: str, *, editing: bool = False) -> None:
+        where = os.fstat(directory)
+        super().__init__((where.st_dev, where.st_ino, name))
+        self._directory = directory
+        self._file_name = name
+        self._editing = editing
+        self.file: int | None = None
+        self.status: os.stat_result | None = None
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        try:
+            if self._entry.depth == 1:
+                self._lock_file()
+            else:
+                self.status = self.look()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._entry.depth == 1:
+            while self._entry.files:
+                self._unlock()
+        super().__exit__(kind, error, trace)
+
+    def moves_to(self, file: int, *, stays: bool = False) -> None:
+        """Say that the open ``file`` is about to take the name: an enclosing lock then holds it as well.
+
+        With ``stays``, this one does, which outlives that.
+        """
+        if stays or self._entry.depth > 1:
+            self._lock(os.dup(file), os.fstat(file))
+
+    def look(self) -> os.stat_result | None:
+        """What the name means now, which programs that take no locks may have changed (a link to nowhere: nothing)."""
+        try:
+            return os.stat(self._file_name, dir_fd=self._directory)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno != errno.ELOOP:  # links in a circle lead nowhere, too
+                raise
+            return None
+
+    def _lock_file(self) -> None:
+        while True:
+            try:
+                file, to_edit = -1, self._editing
+                if to_edit:
+                    try:
+                        file = os.open(self._file_name, _EDIT, dir_fd=self._directory)
+                    except OSError:
+                        to_edit = False
+                if not to_edit:
+                    file = os.open(self._file_name, _OPEN | os.O_RDONLY, dir_fd=self._directory)
+            except FileNotFoundError:
+                if self.look() is None:
+                    return
+                continue  # just made
+            except OSError:  # not for us to open, so not to lock either
+                self.status = self.look()
+                return
+            held = os.fstat(file)
+            if owners.get((held.st_dev, held.st_ino)) == threading.get_ident():
+                os.close(file)  # we hold it by another name of it (a hard link); waiting for us would never end
+                self.status = self.look()
+                return
+            if not stat.S_ISREG(held.st_mode):
+                os.close(file)
+                self.status = self.look()
+                return
+            locked = self._lock(file, held)
+            if not locked:
+                to_edit = False
+                locked = self._lock_for_writing(held)
+            self.status = self.look()
+            if not locked or (self.status is not None and os.path.samestat(self.status, held)):
+                self.file = file if to_edit else None
+                return
+            self._unlock()
+
+    def _lock(self, file: int, status: os.stat_result) -> bool:
+        """Wait for the lock of an open file, to be kept until the end; close it where it cannot be had at all."""
+        name = status.st_dev, status.st_ino
+        self._entry.files[file] = name  # first, so that a process forked while we wait knows of it
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                owners[name] = threading.get_ident()
+                return True
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+        del self._entry.files[file]
+        os.close(file)
+        return False
+
+    def _lock_for_writing(self, status: os.stat_result) -> bool:
+        """The same with the file opened for writing: network file systems lock no other."""
+        try:
+            file = os.open(self._file_name, _OPEN | os.O_RDWR, dir_fd=self._directory)
+        except OSError:
+            return False
+        return self._lock(file, status)
+
+    def _unlock(self) -> None:
+        """Let go of the file that was locked last."""
+        file, name = next(reversed(self._entry.files.items()))
+        owners.pop(name, None)
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
+                fcntl.flock(file, fcntl.LOCK_UN)
+        del self._entry.files[file]
+        close_late(file)
+
+
+def is_locked(path: str) -> bool:
+    """Whether another thread or process holds the :class:`FileLock` of a file now; true where that cannot be told."""
+    if fcntl is None:
+        return True
+    try:
+        file = os.open(path, _OPEN | os.O_RDONLY)
+    except OSError:
+        return True
+    try:
+        held = os.fstat(file)
+        owner = owners.get((held.st_dev, held.st_ino))
+        if owner is not None:
+            return owner != threading.get_ident()
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+
+
+# of directories
+
+
+_held: dict[int, tuple[int, tuple[int, int]]] = {}
+"""Descriptors of locked directories of this process, each with the thread that holds it, and the directory."""
+
+
+_exclusive: dict[int, bool] = {}
+"""Devices, and whether their directories can be locked by one alone."""
+
+
+class DirectoryWriter:
+    """``with DirectoryWriter(path) as known:`` says that this thread writes below the directory ``path``.
+
+    ``known`` is false where that cannot be said: there is no such directory, or it cannot be locked.
+    """
+
+    __slots__ = ("_file", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = -1
+
+    def __enter__(self) -> bool:
+        if fcntl is None:
+            return False
+        while True:
+            try:
+                file = os.open(self._path, _DIRECTORY)
+            except OSError:
+                return False
+            self._file = file
+            try:
+                _held[file] = threading.get_ident(), (-1, -1)
+                fcntl.flock(file, fcntl.LOCK_SH)
+                status = os.fstat(file)
+                _held[file] = threading.get_ident(), (status.st_dev, status.st_ino)
+                if status.st_nlink > 0:  # else it was removed while we waited, and perhaps made anew
+                    known = _exclusive.get(status.st_dev)
+                    return _can_be_waited_for(file, status.st_dev) if known is None else known
+            except OSError as error:
+                self._leave()
+                if error.errno not in _UNSUPPORTED:
+                    raise
+                return False
+            except BaseException:
+                self._leave()
+                raise
+            self._leave()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file >= 0:
+            self._leave()
+
+    def _leave(self) -> None:
+        file, self._file = self._file, -1
+        if file not in _held:
+            return  # in a child that was forked inside the context: it is closed already
+        with contextlib.suppress(OSError):  # in words: closing does not unlock if a forked process has a copy
+            fcntl.flock(file, fcntl.LOCK_UN)
+        del _held[file]
+        os.close(file)
+
+
+def _can_be_waited_for(file: int, device: int) -> bool:
+    """Find out whether a directory can be locked by one alone, which network file systems do not know."""
+    other = os.open(".", _DIRECTORY, dir_fd=file)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        known = True
+    except BlockingIOError:
+        known = True  # not now, since we hold it
+    except OSError:
+        known = False
+    finally:
+        os.close(other)
+    _exclusive[device] = known
+    return known
+
+
+def wait_for_writers(path: str) -> bool:
+    """Wait until no one is in the context of a :class:`DirectoryWriter`. False where that cannot be known.
+
+    Nor can it be waited for by a thread that is in it.
+    """
+    if fcntl is None:
+        return False
+    try:
+        file = os.open(path, _DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    try:
+        status = os.fstat(file)
+        if (threading.get_ident(), (status.st_dev, status.st_ino)) in tuple(_held.values()):
+            return False
+        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        return True
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        return False
+    finally:
+        os.close(file)
+
+
+def _drop_directories() -> None:
+    """The child writes nothing of what its parent was writing: its copies must not keep the parent's locks."""
+    for file in _held:
+        os.close(file)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_drop_directories)
+
+
+__all__ = ["DirectoryWriter", "FileLock", "KeyedLock", "is_locked", "wait_for_writers"]

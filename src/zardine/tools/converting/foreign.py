@@ -1,0 +1,42 @@
+"""What is lost of a source that is a file of another format: told before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from zardine.errors import Problem
+from zardine.stores.base import Store
+from zardine.tools.converting.plan import NodePlan
+
+
+def lost_nodes(store: Store, path: str) -> list[Problem]:
+    """Return what at and below ``path`` has no form in Zarr; empty unless the store shows a foreign file."""
+    if not store.is_foreign:
+        return []
+    start = f"{path}/" if path else ""
+    return [
+        Problem(f"/{name[len(start) :]}", f"{what}; leave_out=True (--leave-out) converts the rest")
+        for name, what in store.left_out(start)
+    ]
+
+
+def remarks_of(store: Store, path: str) -> Iterator[tuple[str, str]]:
+    """Yield paths relative to ``path`` of nodes that say less than the file they are made of, and what is not said."""
+    start = f"{path}/" if path else ""
+    for name, what in store.remarks(start):
+        yield name[len(start) :], what
+
+
+def with_remarks(plans: Sequence[NodePlan], remarks: Iterable[tuple[str, str]]) -> tuple[NodePlan, ...]:
+    """Return the plans with remarks on their nodes; those on nodes that have no plan stand with the first."""
+    paths = {plan.path for plan in plans}
+    found: dict[str, list[str]] = {}
+    for path, remark in remarks:
+        known = path in paths
+        text = remark if known else f"/{path} is left out: {remark.partition('; leave_out=True')[0]}"
+        found.setdefault(path if known else plans[0].path, []).append(text)
+    return tuple(replace(plan, remarks=(*plan.remarks, *found.get(plan.path, ()))) for plan in plans)
+
+
+__all__ = ["lost_nodes", "remarks_of", "with_remarks"]

@@ -1,0 +1,1 @@
+"""How an array gets other chunks and shards within bounded memory."""

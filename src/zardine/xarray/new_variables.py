@@ -1,0 +1,155 @@
+"""New variables: from what xarray has to the arguments of ``create_array``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from inspect import signature
+from typing import Any, Final
+
+import numpy as np
+from xarray import Variable
+from xarray.backends.zarr import encode_zarr_variable
+from xarray.coding.strings import check_vlen_dtype
+
+from zardine.creation.options import is_word
+from zardine.data_types import data_type_for
+from zardine.metadata.attributes import attributes_to_json
+from zardine.nodes.argument_hints import meant_argument
+from zardine.xarray.conventions import plain_value, stored_form
+from zardine.xarray.shard_shapes import Variable as Facts
+from zardine.xarray.shard_shapes import choose_shapes
+
+_ARGUMENTS: Final = ("filters", "serializer", "compressors", "chunk_key_encoding")
+_KNOWN: Final = {*_ARGUMENTS, "chunks", "shards", "cache_metadata", "write_empty_chunks", "fill_value", "order"}
+_HAS_FORMAT: Final = "zarr_format" in signature(encode_zarr_variable).parameters
+
+
+def encoded(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
+    """Return a variable as it is stored by the conventions of CF, which xarray knows."""
+    options: dict[str, Any] = {"zarr_format": zarr_format} if _HAS_FORMAT else {}
+    try:
+        made: Variable = encode_zarr_variable(variable, name=name, **options)
+    except Exception as error:
+        if not isinstance(variable.dtype, np.dtype):
+            raise TypeError(
+                f"variable {name!r} has the dtype {variable.dtype} of pandas, which cannot be stored as it is: convert "
+                "it to one of NumPy with .astype(...)"
+            ) from error
+        error.add_note(f"while encoding variable {name!r} of dtype {variable.dtype}")
+        raise
+    return made
+
+
+def encoded_attributes(attributes: Mapping[Any, Any], name: str | None = None) -> dict[str, Any]:
+    """Return attributes of a variable, or of the dataset, as values of JSON.
+
+    Raises ``TypeError`` for what has no such form.
+    """
+    plain = {name: plain_value(each) for name, each in attributes.items()}
+    try:
+        return dict(attributes_to_json(plain))
+    except (TypeError, ValueError) as error:
+        of = "" if name is None else f"variable {name!r}: "
+        raise TypeError(f"Invalid attribute in Dataset.attrs. {of}{error}") from error
+
+
+def array_arguments(
+    name: str,
+    variable: Variable,
+    *,
+    zarr_format: int,
+    chunks: Any,
+    shards: Any,
+    is_explicit: bool,
+    write_empty_chunks: bool | None,
+) -> dict[str, Any]:
+    """Return the arguments of ``create_array`` for a variable that is encoded already, but for its name.
+
+    ``is_explicit``: the user gave its encoding for this call, so that a member that is unknown is a ``ValueError``, and
+    ``shards=None`` means none; else unknown members are those of other formats, and codecs of the other version of Zarr
+    are left out.
+    """
+    encoding = dict(variable.encoding)
+    if encoding.pop("_FillValue", None) is not None:
+        raise ValueError(f"variable {name!r}: Zarr does not support _FillValue in encoding, it is an attribute")
+    if is_explicit:
+        _refuse_unknown(name, encoding, zarr_format)
+    if zarr_format == 2 and shards and not is_word(shards, "auto"):
+        raise ValueError(f"shards={shards!r}: shards need zarr_format=3; Zarr v2 has none")
+    form = stored_form(
+        variable.dims,
+        variable.attrs,
+        variable.dtype,
+        zarr_format=zarr_format,
+        fill_value=encoding.get("fill_value"),
+    )
+    is_text = check_vlen_dtype(variable.dtype) is str  # type: ignore[no-untyped-call]
+    dtype: Any = str if is_text else variable.dtype
+    found: dict[str, Any] = {
+        "dtype": dtype,
+        "shape": variable.shape,
+        "attributes": encoded_attributes(form.attributes, name),
+        "dimension_names": form.dimension_names,
+    }
+    if form.fill_value is not None or zarr_format == 2:
+        found["fill_value"] = form.fill_value
+    facts = Facts(name, variable.dims, variable.shape, data_type_for(dtype).item_size or 16, variable.chunks)
+    wanted_chunks, wanted_shards = _wanted(encoding, variable.ndim, chunks, shards, is_explicit)
+    sharded = zarr_format == 3
+    found["chunks"], found["shards"] = choose_shapes(facts, wanted_chunks, wanted_shards, sharded=sharded)
+    for each in _ARGUMENTS:
+        value = encoding.get(each)
+        if value is None and not (is_explicit and each in encoding):
+            continue
+        if each == "serializer" and zarr_format != 3:
+            continue
+        if is_explicit or each == "chunk_key_encoding" or _is_of_version(value, zarr_format):
+            found[each] = None if isinstance(value, (tuple, list)) and not value else value
+    empty = encoding.get("write_empty_chunks")
+    if None not in (empty, write_empty_chunks) and empty != write_empty_chunks:
+        raise ValueError(
+            f"variable {name!r}: the encoding says write_empty_chunks={empty}, the argument {write_empty_chunks}"
+        )
+    empty = write_empty_chunks if empty is None else empty
+    if empty is not None:
+        found["config"] = {"write_empty_chunks": bool(empty)}
+    if zarr_format == 2 and encoding.get("order"):
+        found["order"] = encoding["order"]
+    return found
+
+
+def _wanted(encoding: Mapping[str, Any], ndim: int, chunks: Any, shards: Any, is_explicit: bool) -> tuple[Any, Any]:
+    """Return the chunks and shards that are asked for: by the encoding of this call, its arguments, what was read."""
+    stored = encoding.get("chunks")
+    if isinstance(stored, (tuple, list)) and len(stored) != ndim and not is_explicit:
+        return chunks, shards  # of an array that had other dimensions
+    inner = stored if stored is not None and (is_explicit or is_word(chunks, "auto") or chunks is None) else chunks
+    outer = encoding.get("shards")
+    if (is_explicit and "shards" in encoding) or (outer is not None and is_word(shards, "auto")):
+        return inner, outer
+    return inner, shards
+
+
+def _refuse_unknown(name: str, encoding: Mapping[str, Any], zarr_format: int) -> None:
+    known = _KNOWN - ({"fill_value"} if zarr_format == 2 else {"order"})
+    unknown = [each for each in encoding if each not in known]
+    if unknown:
+        hint = "; use `_FillValue` for the fill value of an array of Zarr v2" if "fill_value" in unknown else ""
+        meant = meant_argument(str(unknown[0]), known)
+        hint = hint if hint or meant is None else f"; did you mean {meant!r}?"
+        raise ValueError(
+            f"unexpected encoding parameters for variable {name!r}: {unknown!r}, known are {sorted(known)}{hint}"
+        )
+    if zarr_format == 2 and encoding.get("shards") is not None:
+        raise ValueError(f"variable {name!r}: shards need zarr_format=3; Zarr v2 has none")
+
+
+def _is_of_version(value: Any, zarr_format: int) -> bool:
+    """Return whether codecs that were read with a variable may be in an array of this version of Zarr."""
+    codecs = value if isinstance(value, (tuple, list)) else [value]
+    return all(_is_of_v2(each) == (zarr_format == 2) for each in codecs if each is not None)
+
+
+def _is_of_v2(codec: Any) -> bool:
+    """Return whether a codec, or its JSON object, is one of numcodecs."""
+    return "id" in codec if isinstance(codec, Mapping) else hasattr(codec, "codec_id")

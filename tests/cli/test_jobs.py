@@ -1,0 +1,79 @@
+"""``zardine rechunk`` and ``zardine jobs``, as users and batch systems run them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zardine
+from cli.conftest import Run, Shell
+
+
+@pytest.fixture
+def planes(tmp_path: Path) -> Path:
+    """An array of 24 planes."""
+    array = zardine.create_array(tmp_path / "a.zarr", shape=(24, 32, 32), dtype="int32", chunks=(1, 32, 32))
+    array[...] = np.arange(24 * 32 * 32).reshape(24, 32, 32)
+    return tmp_path / "a.zarr"
+
+
+def test_rechunk(run: Run, planes: Path, tmp_path: Path) -> None:
+    words = ("rechunk", planes, tmp_path / "b.zarr", "--chunks", "24,4,4", "--shards", "24,16,16")
+    done = run(*words, "--max-memory", "64 KiB")
+    assert done.exit_code == 0, done.output
+    assert done.output == "finished: read 3 of 3 jobs, write 4 of 4 jobs\n"
+    made = zardine.open_array(tmp_path / "b.zarr")
+    assert np.array_equal(made[...], zardine.open_array(planes)[...])
+    again = run(*words)
+    assert again.exit_code == 1
+    assert "an array is already stored at" in again.output
+    assert run("rechunk", planes, tmp_path / "c.zarr", "--chunks", "3", "--max-memory", "many").exit_code == 2
+    assert run("rechunk", tmp_path / "none", tmp_path / "c.zarr", "--chunks", "3").exit_code == 1
+    assert not (tmp_path / "c.zarr").exists()
+
+
+def test_a_plan_is_run_in_parts_by_a_batch_system(shell: Shell, run: Run, planes: Path, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    options = ("--chunks", "24,4,4", "--max-memory", "16 KiB", "--out", file)
+    planned = run("jobs", "plan", "rechunk", planes, tmp_path / "b.zarr", *options, "--json")
+    assert planned.exit_code == 0, planned.output
+    assert [stage["jobs"] for stage in json.loads(planned.output)["stages"]] == [12, 16]
+    assert run("jobs", "status", file).output.startswith("new: ")
+    early = run("jobs", "run", file, "--stage", 2, "--part", "1/4")
+    assert early.exit_code == 1
+    assert "stage 2 has to wait for stage 1, of which 12 of 12 jobs are missing: 0 to 11" in early.output
+    assert run("jobs", "run", file, "--part", "5/4").exit_code == 2
+    assert run("jobs", "run", file, "--part", "a").exit_code == 2
+    part = {"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": "2"}
+    second = shell("jobs", "run", file, **part)
+    assert second.stdout == "begun: read 4 of 12 jobs, write 0 of 16 jobs\n", second.stderr
+    status = run("jobs", "status", file, "--json")
+    assert status.exit_code == 1
+    assert json.loads(status.output)["stages"][0]["missing"] == "0 to 3, 8 to 11"
+    for part_of_stage in ("1/3", "3/3", "1/2", "2/2"):
+        assert run("jobs", "run", file, "--part", part_of_stage).exit_code == 0
+    assert json.loads(run("jobs", "status", file, "--json").output)["state"] == "complete"
+    assert run("jobs", "finish", file).exit_code == 0
+    assert run("jobs", "status", file).exit_code == 0
+    assert np.array_equal(zardine.open_array(tmp_path / "b.zarr")[...], zardine.open_array(planes)[...])
+    assert run("jobs", "cancel", file).exit_code == 1
+
+
+def test_a_plan_is_cancelled(run: Run, planes: Path, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    options = ("--chunks", "24,4,4", "--max-memory", "16 KiB", "--out", file, "--quiet")
+    assert run("jobs", "plan", "rechunk", planes, tmp_path / "b.zarr", *options).output == ""
+    early = run("jobs", "finish", file)
+    assert early.exit_code == 1
+    assert "it is not begun" in early.output
+    assert run("jobs", "run", file, "--part", "1/2", "--quiet").output == ""
+    assert run("jobs", "cancel", file).exit_code == 0
+    assert run("jobs", "finish", file).exit_code == 1
+    assert [path for path in (tmp_path / "b.zarr").rglob("*") if path.is_file()] == []
+    assert run("jobs", "status", file).output.startswith("new: ")
+    assert run("jobs", "run", file, "--workers", 2).exit_code == 0
+    (tmp_path / "not.json").write_text("{}")
+    assert "is no plan" in run("jobs", "status", tmp_path / "not.json").output

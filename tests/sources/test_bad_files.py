@@ -1,0 +1,229 @@
+"""Files that are cut off, damaged, hostile or of another kind: a clear error, and nothing outside of them is read."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+import zardine
+import zardine.sources
+from effort import some
+from sources.same_elements import equal
+from sources.sample_files import write_netcdf
+from zardine.errors import ConversionError, CorruptionError, DataError, StoreError, UnsupportedError, ZardineError
+
+VALUES = np.random.default_rng(1).integers(0, 99, (40, 50)).astype("<i4")
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A file of HDF5 with one array in chunks."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("a", data=VALUES, chunks=(10, 10), compression="gzip")
+    return tmp_path / "a.h5"
+
+
+def read_all(path: Path) -> dict[str, Any]:
+    group = zardine.sources.open(path)
+    assert isinstance(group, zardine.Group)
+    return {name: array[...] for name, array in group.members(max_depth=None) if isinstance(array, zardine.Array)}
+
+
+def test_other_kinds(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        zardine.sources.open(tmp_path / "nothing.nc")
+    (tmp_path / "text.nc").write_text("hello world")
+    for call in (zardine.sources.open, lambda path: zardine.convert(path, tmp_path / "made")):
+        with pytest.raises(UnsupportedError, match="neither HDF5 nor NetCDF: it begins with b'hello wo'"):
+            call(tmp_path / "text.nc")
+    (tmp_path / "empty.h5").touch()
+    with pytest.raises(UnsupportedError, match="it is empty"):
+        zardine.sources.open(tmp_path / "empty.h5")
+    with pytest.raises(StoreError, match="is a directory, not a file"):
+        zardine.sources.open(tmp_path)
+    assert not (tmp_path / "made").exists()
+
+
+def test_files_cut_off(plain: Path, tmp_path: Path) -> None:
+    whole = plain.read_bytes()
+    cut = tmp_path / "cut.h5"
+    for size in some(range(8, len(whole), 97), 25):
+        cut.write_bytes(whole[:size])
+        with pytest.raises((DataError, UnsupportedError)):
+            read_all(cut)
+
+
+def test_netcdf3_cut_off(tmp_path: Path) -> None:
+    whole = write_netcdf(tmp_path / "a.nc", "NETCDF3_CLASSIC").read_bytes()
+    cut = tmp_path / "cut.nc"
+    for size in some(range(4, len(whole) - 8, 31), 60):
+        cut.write_bytes(whole[:size])
+        with pytest.raises(CorruptionError, match=r"cut off|the header of NetCDF is wrong"):
+            zardine.sources.open(cut)
+
+
+def test_headers_of_netcdf3_with_wrong_bytes(tmp_path: Path) -> None:
+    """Whatever is there, it is an error of ours or other values, soon and in little memory."""
+    whole = bytearray(write_netcdf(tmp_path / "a.nc", "NETCDF3_64BIT_DATA").read_bytes())
+    changed = tmp_path / "changed.nc"
+    for at in some(range(4, 1500), 150):
+        data = whole.copy()
+        data[at] ^= 0xFF
+        changed.write_bytes(data)
+        with suppress(ZardineError):
+            group = zardine.sources.open(changed)
+            assert isinstance(group, zardine.Group)
+            for _, array in group.arrays():
+                array[(0,) * array.ndim if 0 not in array.shape else ...]
+
+
+def test_huge_sizes(tmp_path: Path) -> None:
+    name = struct.pack(">I", 1) + b"x\0\0\0"
+    header = b"CDF\x01" + struct.pack(">III", 0, 10, 1) + name + struct.pack(">I", 2**31 - 1)
+    (tmp_path / "a.nc").write_bytes(header + struct.pack(">II", 0, 0) + struct.pack(">II", 11, 2**32 - 1))
+    with pytest.raises(CorruptionError, match="it says that it has 4,294,967,295 variables"):
+        zardine.sources.open(tmp_path / "a.nc")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("a", (2**40, 2**20), "f8", chunks=(2**12, 2**12))
+    array = zardine.sources.open(tmp_path / "a.h5")["a"]
+    assert array.shape == (2**40, 2**20)
+    assert array.nchunks_initialized == 0
+    assert array[5, 5] == 0.0
+
+
+def test_damaged_chunks(plain: Path, tmp_path: Path) -> None:
+    with h5py.File(plain) as file:
+        info = file["a"].id.get_chunk_info(0)
+    data = bytearray(plain.read_bytes())
+    data[info.byte_offset + 5] ^= 0xFF
+    plain.write_bytes(data)
+    with pytest.raises(DataError, match=r"array.*a.*chunk"):
+        read_all(plain)
+    with pytest.raises(DataError):
+        zardine.convert(plain, tmp_path / "made")
+    with pytest.raises(zardine.errors.NodeNotFoundError, match="not finished"):
+        zardine.open(tmp_path / "made", mode="r")
+
+
+def test_nothing_outside_is_read(tmp_path: Path) -> None:
+    secret = np.full((4, 4), 42, "<i4")
+    with h5py.File(tmp_path / "secret.h5", "w") as file:
+        file["a"] = secret
+    (tmp_path / "raw").write_bytes(secret.tobytes())
+    inner = tmp_path / "folder"
+    inner.mkdir()
+    with h5py.File(inner / "a.h5", "w") as file:
+        file["link"] = h5py.ExternalLink(str(tmp_path / "secret.h5"), "/a")
+        file["through"] = h5py.SoftLink("/link")
+        file.create_dataset("raw", (4, 4), "<i4", external=[(str(tmp_path / "raw"), 0, 64)])
+        layout = h5py.VirtualLayout((4, 4), "<i4")
+        layout[...] = h5py.VirtualSource(tmp_path / "secret.h5", "a", (4, 4))
+        file.create_virtual_dataset("virtual", layout)
+        growing = h5py.VirtualLayout((4, 4), "<i4", maxshape=(None, 4))
+        growing[: h5py.h5s.UNLIMITED] = h5py.VirtualSource(tmp_path / "secret.h5", "a", (4, 4), maxshape=(None, 4))[
+            : h5py.h5s.UNLIMITED
+        ]
+        file.create_virtual_dataset("growing", growing)
+        file["good"] = VALUES
+    group = zardine.sources.open(inner / "a.h5")
+    assert list(group.array_keys()) == ["good"]
+    assert dict(group.store.left_out()).keys() == {"raw", "virtual", "growing"}
+    with pytest.raises(ConversionError) as caught:
+        zardine.convert(inner / "a.h5", tmp_path / "made")
+    assert "/raw: its elements are in other files, which are never read" in str(caught.value)
+    assert "leave_out=True (--leave-out) converts the rest" in str(caught.value)
+    assert not (tmp_path / "made").exists()
+    with pytest.warns(zardine.errors.ZarrUserWarning, match="/virtual is left out: it is made of other data sets"):
+        made = zardine.convert(inner / "a.h5", tmp_path / "made", leave_out=True)
+    assert isinstance(made, zardine.Group)
+    assert list(made.array_keys()) == ["good"]
+
+
+def test_groups_in_circles(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for i in range(40):  # 2^40 paths
+            file.create_group(f"g{i}")
+        for i in range(39):
+            file[f"g{i}/left"] = file[f"g{i + 1}"]
+            file[f"g{i}/right"] = file[f"g{i + 1}"]
+        file["g39/round"] = file["/"]
+        file["g39/a"] = VALUES
+    group = zardine.sources.open(tmp_path / "a.h5")
+    assert len(dict(group.members(max_depth=None))) == 41
+    assert equal(group["g39/a"][...], VALUES)
+
+
+def test_filters_that_nobody_has(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk((10, 10))
+        creation.set_filter(33333, h5py.h5z.FLAG_OPTIONAL, (1, 2))
+        found = h5py.h5d.create(file.id, b"a", h5py.h5t.STD_I32LE, h5py.h5s.create_simple(VALUES.shape), creation)
+        found.write_direct_chunk((0, 0), b"anything")
+        file.create_dataset("sequences", (3,), h5py.vlen_dtype("i4"))
+        file.create_dataset("references", (3,), h5py.ref_dtype)
+        file["nothing"] = h5py.Empty("f4")
+        file["long"] = np.zeros(3, np.longdouble)
+        file.create_dataset("arrays", (3,), np.dtype(("i4", (2,))))
+        file["__reserved"] = VALUES
+        file["zarr.json"] = VALUES
+    with pytest.raises(ConversionError) as caught:
+        zardine.convert(tmp_path / "a.h5", tmp_path / "made")
+    reasons = {problem.place: problem.message for problem in caught.value.problems}
+    assert "it needs the filter 33333" in reasons["/a"]
+    assert "sequences of any length" in reasons["/sequences"]
+    assert "references to other objects" in reasons["/references"]
+    assert "no elements" in reasons["/nothing"]
+    assert "more digits" in reasons["/long"]
+    assert "reserved prefix" in reasons["/__reserved"]
+    assert "documents of Zarr" in reasons["/zarr.json"]
+
+
+def test_text_that_is_none(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("a", data=np.array([b"good", b"\xff\xfe"], object), dtype=h5py.string_dtype("ascii"))
+    array = zardine.sources.open(tmp_path / "a.h5")["a"]
+    with pytest.raises(CorruptionError, match="holds text that is not UTF-8"):
+        array[...]
+
+
+def test_a_file_that_changes(plain: Path, tmp_path: Path) -> None:
+    group = zardine.sources.open(plain)
+    with h5py.File(plain, "r+") as file:
+        file["a"][...] = 1
+        file["more"] = VALUES
+    with pytest.raises(StoreError, match="changed since it was opened: open it again"):
+        group["a"][...]
+    assert (zardine.sources.open(plain)["a"][...] == 1).all()
+    plain.unlink()
+    with pytest.raises(StoreError, match="is gone since it was opened"):
+        group["a"][...]
+
+
+def test_damaged_hdf5(tmp_path: Path) -> None:
+    """Bytes of the metadata are wrong: an error of ours, or other values."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("g/a", data=VALUES, chunks=(10, 10), compression="gzip").attrs["units"] = "K"
+    whole = bytearray((tmp_path / "a.h5").read_bytes())
+    for at in some(range(8, len(whole), 7), 60):
+        data = whole.copy()
+        data[at] ^= 0xFF
+        (tmp_path / "b.h5").write_bytes(data)
+        with suppress(ZardineError):
+            read_all(tmp_path / "b.h5")
+
+
+def test_netcdf4_is_told_from_hdf5_only_by_what_is_in_it(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "without_ending", "w") as file:
+        file.createDimension("x", 3)
+        file.createVariable("a", "i4", ("x",))[:] = [1, 2, 3]
+    made = zardine.convert(tmp_path / "without_ending", tmp_path / "made")
+    assert isinstance(made, zardine.Group)
+    assert made["a"].dimension_names == ("x",)

@@ -1,0 +1,137 @@
+"""Files of NetCDF: xarray makes the same of them and of what they are converted to."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import iris_sample_data
+import netCDF4
+import numpy as np
+import pytest
+import xarray
+
+import zardine
+import zardine.sources
+from sources.same_elements import equal
+from sources.sample_files import COMPRESSIONS, write_netcdf
+from zardine.sources.arrays import ORIGIN
+
+FORMATS = ("NETCDF4", "NETCDF4_CLASSIC", "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA")
+IRIS = sorted(Path(iris_sample_data.path).rglob("*.nc"))
+KEEP: dict[str, Any] = {"filters": "keep", "compressors": "keep", "serializer": "keep"}
+
+
+def converted(source: Path, target: Path, **options: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", zardine.errors.ZarrUserWarning)
+        zardine.convert(source, target, verify=True, **options)
+
+
+def check_with_netcdf4(source: Path, group: zardine.Group) -> None:
+    """Compare every variable of every group: elements, names of dimensions, attributes."""
+    with netCDF4.Dataset(source) as file:
+        file.set_auto_mask(False)
+        file.set_auto_scale(False)
+        file.set_auto_chartostring(False)
+        waiting: list[tuple[str, Any]] = [("", file)]
+        while waiting:
+            path, each = waiting.pop()
+            found = group[path] if path else group
+            assert isinstance(found, zardine.Group)
+            assert set(found.array_keys()) == set(each.variables)
+            assert set(found.attrs) == set(each.ncattrs())
+            for name, variable in each.variables.items():
+                array = found[name]
+                assert isinstance(array, zardine.Array)
+                assert equal(array[...], variable[...]), (path, name)
+                assert (array.dimension_names or ()) == variable.dimensions
+                assert set(array.attrs) | {"missing_value"} == set(variable.ncattrs()) | {"missing_value"}
+                for key in set(variable.ncattrs()) - {"_FillValue", "missing_value"}:
+                    assert np.array_equal(array.attrs[key], variable.getncattr(key)), (name, key)
+                unlimited = [one for one in variable.get_dims() if one.isunlimited()]
+                kept = array.metadata.unknown.get(ORIGIN, {}).get("unlimited_dimensions", [])
+                assert kept == [one.name for one in unlimited]
+            waiting += [(f"{path}/{name}".strip("/"), inner) for name, inner in each.groups.items()]
+
+
+def check_with_xarray(source: Path, target: Path, group: str | None = None) -> None:
+    engine: Any = {"group": group}
+    for decoded in (True, False):
+        with (
+            xarray.open_dataset(source, decode_cf=decoded, engine="netcdf4", **engine) as before,
+            xarray.open_zarr(target, decode_cf=decoded, consolidated=False, chunks=None, **engine) as after,
+        ):
+            xarray.testing.assert_identical(before, after)
+
+
+def test_all_are_here() -> None:
+    assert len(IRIS) == 15
+
+
+@pytest.mark.parametrize("source", IRIS, ids=lambda path: path.stem)
+def test_samples_of_iris(source: Path, tmp_path: Path) -> None:
+    opened = zardine.sources.open(source)
+    assert isinstance(opened, zardine.Group)
+    check_with_netcdf4(source, opened)
+    for name, options in (("packed", {}), ("kept", KEEP)):
+        converted(source, tmp_path / name, **options)
+        check_with_xarray(source, tmp_path / name)
+    made = zardine.open_group(tmp_path / "kept", mode="r")
+    check_with_netcdf4(source, made)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_formats(form: str, tmp_path: Path) -> None:
+    source = write_netcdf(tmp_path / "a.nc", form)
+    opened = zardine.sources.open(source)
+    assert isinstance(opened, zardine.Group)
+    check_with_netcdf4(source, opened)
+    for name, options in (("packed", {}), ("kept", KEEP)):
+        converted(source, tmp_path / name, **options)
+        check_with_xarray(source, tmp_path / name)
+        check_with_netcdf4(source, zardine.open_group(tmp_path / name, mode="r"))
+        assert not zardine.verify(tmp_path / name).faults
+    if form == "NETCDF4":
+        check_with_xarray(source, tmp_path / "kept", "model/run")
+
+
+def test_compressors_that_stay(tmp_path: Path) -> None:
+    source = write_netcdf(tmp_path / "a.nc")
+    converted(source, tmp_path / "kept", **KEEP)
+    names = {
+        name: [codec.name for codec in zardine.open_array(tmp_path / "kept" / name).compressors]
+        for name in COMPRESSIONS
+    }
+    assert names["zlib"] == ["numcodecs.shuffle", "numcodecs.zlib", "crc32c"]
+    assert names["zstd"] == ["zstd", "crc32c"]
+    assert names["bzip2"] == ["numcodecs.bz2", "crc32c"]
+    assert names["szip"] == ["crc32c"]
+    assert all(names[name] == ["blosc", "crc32c"] for name in COMPRESSIONS if name.startswith("blosc"))
+    assert zardine.open_array(tmp_path / "kept" / "colour").metadata.unknown[ORIGIN]["enumeration"] == {
+        "red": 0,
+        "blue": 4,
+    }
+
+
+def test_a_scale_of_single_precision_is_told(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 3)
+        variable = file.createVariable("a", "i2", ("x",))
+        variable.scale_factor = np.float32(0.1)
+    with pytest.warns(zardine.errors.ZarrUserWarning, match="scale_factor: they are of float32"):
+        zardine.convert(tmp_path / "a.nc", tmp_path / "made")
+
+
+def test_records_that_lie_far_apart(tmp_path: Path) -> None:
+    """A small variable beside a large one in each record: what lies between is not read where it is much."""
+    rng = np.random.default_rng(0)
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 50_000)
+        file.createVariable("small", "f8", ("time",))[:] = np.arange(30.0)
+        file.createVariable("large", "f4", ("time", "x"))[:] = rng.normal(size=(30, 50_000))
+    opened = zardine.sources.open(tmp_path / "a.nc")
+    assert isinstance(opened, zardine.Group)
+    check_with_netcdf4(tmp_path / "a.nc", opened)
