@@ -58,7 +58,8 @@ def test_five_hundred_at_a_time(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SERVING, str(tmp_path / "g")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    assert process.stdout is not None and process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdin is not None
     try:
         port = int(process.stdout.readline())
         before = memory_of(process.pid)
