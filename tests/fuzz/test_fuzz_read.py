@@ -11,7 +11,7 @@ from effort import SOAK
 
 def test_a_short_run():
     script = Path(__file__).with_name("fuzz_read.py")
-    seconds = "60" if SOAK else "3"
-    run = subprocess.run([sys.executable, script, "--seconds", seconds], capture_output=True, text=True, timeout=300)
+    effort = ["--seconds", "60"] if SOAK else ["--rounds", "2000", "--seed", "1"]
+    run = subprocess.run([sys.executable, script, *effort], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "reading: ChecksumError" in run.stdout

@@ -22,9 +22,9 @@ ENTRIES = [
 
 def test_hostile_bytes(tmp_path: Path) -> None:
     script, trace = Path(__file__).with_name("fuzz_kernel.py"), tmp_path / "batch"
-    seconds = "60" if SOAK else "3"
+    effort = ["--seconds", "60"] if SOAK else ["--inputs", "40000", "--seed", "1"]
     run = subprocess.run(
-        [sys.executable, script, "--seconds", seconds, "--trace", trace], capture_output=True, text=True, timeout=300
+        [sys.executable, script, *effort, "--trace", trace], capture_output=True, text=True, timeout=300
     )
     batch = trace.read_text() if trace.exists() else "before the first batch"
     assert run.returncode == 0, f"{batch}\n{run.stdout}{run.stderr}"
