@@ -6,12 +6,14 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
-from zardine.errors import PlanError
+from zardine.errors import PlanError, StoreError
+from zardine.jobs.job import MOST_TRIES, Job, JobDone, NotWantedError, OvertakenError
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done, Records, recorder_of
 from zardine.jobs.running import ExecutorLike, Runner, run_jobs, runner_of
@@ -23,8 +25,6 @@ _FORM: Final = 1
 """The version of files of plans."""
 _PASSES: Final = 20
 """How often jobs run again since others write to the source, before that is given up."""
-_TOGETHER: Final = 4096
-"""Jobs whose source is looked at in one go."""
 
 PRICES: Final[Mapping[str, float]] = {"requests": 0.005 / 1000, "read": 0.0, "written": 0.0}
 """Of a request, and of a byte of traffic: about what a cloud asks for writes, within one region."""
@@ -92,7 +92,7 @@ class Plan:
     @cached_property
     def id(self) -> str:
         """What tells this plan from others, and is the same for the same request."""
-        document = {**self.work.to_json(), "places": [str(place) for place in self.work.places()]}
+        document = {**self.work.identity(), "places": [str(place) for place in self.work.places()]}
         text = json.dumps({"kind": self.work.kind, "work": document}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -146,7 +146,7 @@ class Plan:
             if number < len(each):
                 if number < 0:
                     break
-                return partial(_run_job, self, stage, number)
+                return partial(_run_numbered, self, stage, number)
             number -= len(each)
         raise IndexError(f"the plan has {len(self)} jobs, counted from 0")
 
@@ -246,6 +246,10 @@ class Plan:
                 self._run_stage(runner, stage, done.of(stage).missing(len(self.work.stages[stage])), meter)
             return self._finish(runner) if finish else self.status()
 
+    def result(self) -> Any:
+        """Return what the finished plan gives: the report of verifying, or what was done."""
+        return self.work.result(self.id)
+
     def run_part(
         self,
         *,
@@ -331,24 +335,59 @@ class Plan:
     def _lock(self) -> Any:
         return self.work.home.store.lock(self._records.key)
 
-    def _look(self, *, seen: bool = False) -> Done | None:
-        return self._records.look(seen=seen)
+    def _look(self, *, details: bool = False) -> Done | None:
+        return self._records.look(details=details)
 
     def _run_stage(self, runner: Runner, stage: int, jobs: Ranges, meter: _Meter) -> None:
         meter.stage = stage
-        run_jobs(runner, partial(_run_job, self, stage), jobs, self.work.stages[stage].name, meter)
+        state, found = self._records.state(), self._found_before(stage)
+        if not jobs or state is None:
+            return
+        recorder = recorder_of(self._records, *state)
+        idle = self.work.idle(stage, found) & jobs
+        if idle:
+            recorder.add_idle(stage, idle)
+            meter.skip(len(idle))
+        here = self.work.is_recorded_here
+
+        def call_of(job: int) -> Callable[[int], Any]:
+            options: dict[str, Any] = {"advance": meter.within} if runner.is_here else {}
+            return partial(
+                _do_job if here else _run_job, self, stage, given=self.work.given(stage, job, found), **options
+            )
+
+        def on_done(job: int, result: Any) -> None:
+            if here:
+                recorder.add(stage, job, result)
+            meter.done(job)
+
+        run_jobs(runner, call_of, jobs - idle, self.work.stages[stage].name, on_done)
+
+    def _found_before(self, stage: int) -> Mapping[int, Any]:
+        """Return what the jobs of the stage before found."""
+        done = self._look(details=True) if stage and self.work.uses_findings else None
+        return {} if done is None else done.found.get(stage - 1, {})
 
     def _clean_up(self) -> PlanStatus:
         """Do what is left of finishing, where that was cut off once the result counted."""
         with self._lock():
-            if self._records.token() is not None:
-                self.work.finish(self.id)
+            done = self._look(details=True)
+            if done is not None:
+                self.work.finish(self.id, done)
                 self._records.erase()
         return self.status()
 
     def _finish(self, runner: Runner) -> PlanStatus:
+        try:
+            return self._finish_closed(runner)
+        except BaseException:
+            if not self.work.is_finished(self.id):
+                self.work.reopen(self.id)
+            raise
+
+    def _finish_closed(self, runner: Runner) -> PlanStatus:
         for _ in range(_PASSES):
-            done = self._look(seen=True)
+            done = self._look(details=True)
             if done is None:
                 if self.work.is_finished(self.id):  # by another, just now
                     return self.status()
@@ -362,15 +401,16 @@ class Plan:
                     )
             self.work.check()
             again = self._changed(done)
-            if not again:
+            if again:
+                self._records.void(done, again)
+                meter = _Meter(self.work, done, None)
+                for number in sorted(again):
+                    self._run_stage(runner, number, again[number], meter)
+            elif not self.work.close(self.id):
                 with self._lock():
-                    self.work.finish(self.id)
+                    self.work.finish(self.id, done)
                     self._records.erase()
                 return self.status()
-            self._records.void(done, again)
-            meter = _Meter(self.work, done, None)
-            for number in sorted(again):
-                self._run_stage(runner, number, again[number], meter)
         raise PlanError(
             f"others write to the source again and again: after {_PASSES} passes {self.work.home} is not finished; let "
             "them pause, and finish the plan then"
@@ -379,17 +419,15 @@ class Plan:
     def _changed(self, done: Done) -> dict[int, Ranges]:
         """Return the jobs, by stage, that have to run again since others have changed what they saw."""
         again: dict[int, Ranges] = {}
-        for stage, seen in done.seen.items():
-            wrong: list[int] = []
-            jobs = sorted(seen)
-            for start in range(0, len(jobs), _TOGETHER):
-                now = self.work.seen(stage, jobs[start : start + _TOGETHER])
-                wrong += [job for job, each in now.items() if seen[job] != each]
+        for stage, each in enumerate(self.work.stages):
+            noted = done.seen.get(stage, {})
+            now = self.work.seen(stage, Ranges([(0, len(each))]))
+            wrong = Ranges.of(job for job, text in now if noted.get(job, "") != text)
             if wrong:
-                again[stage] = again.get(stage, Ranges()) | Ranges.of(wrong)
+                again[stage] = again.get(stage, Ranges()) | wrong
         for stage in sorted(again):
-            for later, jobs_ in self.work.after(stage, again[stage]).items():
-                again[later] = again.get(later, Ranges()) | jobs_
+            for later, jobs in self.work.after(stage, again[stage]).items():
+                again[later] = again.get(later, Ranges()) | jobs
         return again
 
 
@@ -404,32 +442,71 @@ class _Meter:
         self._total = sum(each * length for each, length in zip(whole, lengths, strict=True))
         self._bytes = sum(each * len(done.of(i).within(lengths[i])) for i, each in enumerate(whole))
         self._shares = whole
+        self._within = 0
+        self._guard = Lock()
         self._tell()
 
-    def __call__(self, job: int) -> None:
-        self._bytes = min(self._total, self._bytes + self._shares[self.stage])
+    def done(self, job: int) -> None:
+        """Say that a job is done."""
+        self._bytes, self._within = min(self._total, self._bytes + self._shares[self.stage]), 0
+        self._tell()
+
+    def within(self, nbytes: int) -> None:
+        """Say that so many bytes more of the job under way are done; from any thread."""
+        with self._guard:
+            self._within = min(self._within + nbytes, self._shares[self.stage])
+            self._tell()
+
+    def skip(self, count: int) -> None:
+        """Say that so many jobs had nothing to do."""
+        self._bytes = min(self._total, self._bytes + count * self._shares[self.stage])
         self._tell()
 
     def _tell(self) -> None:
         if self._progress is not None:
-            self._progress(self._bytes, self._total)
+            self._progress(min(self._total, self._bytes + self._within), self._total)
 
 
 def _share(work: Work, stage: int) -> int:
     return work.job_bytes(stage, 0) if len(work.stages[stage]) else 0
 
 
-def _run_job(plan: Plan, stage: int, job: int) -> None:
+def _do_job(
+    plan: Plan, stage: int, number: int, *, given: Any = None, advance: Callable[[int], object] | None = None
+) -> JobDone:
+    """Do one job of a plan that is recorded in another process."""
+    return plan.work.run(Job(stage, number, given) if advance is None else Job(stage, number, given, advance))
+
+
+def _run_numbered(plan: Plan, stage: int, number: int) -> None:
+    """Do one job, by what is recorded of the stage before."""
+    _run_job(plan, stage, number, given=plan.work.given(stage, number, plan._found_before(stage)))
+
+
+def _run_job(
+    plan: Plan, stage: int, number: int, *, given: Any = None, advance: Callable[[int], object] | None = None
+) -> None:
     """Do one job and record it; nothing where the plan is finished. Runs in any process."""
     records = plan._records
-    done = records.state()
-    if done is None:
+    state = records.state()
+    if state is None:
         if plan.work.is_finished(plan.id):
             return
         raise PlanError(f"the plan for {plan.work.home} is not under way: it was cancelled, or not begun")
-    token, round_ = done
-    seen = plan.work.run(stage, job)
-    recorder_of(records, token, round_).add(stage, job, seen)
+    job = Job(stage, number, given, is_wanted=lambda: records.state() == state, looks=state[1] > 0)
+    if advance is not None:
+        job = replace(job, advance=advance)
+    for _ in range(MOST_TRIES):
+        try:
+            done = plan.work.run(job)
+        except OvertakenError:
+            job = replace(job, looks=True)
+        except NotWantedError:
+            return
+        else:
+            recorder_of(records, *state).add(stage, number, done)
+            return
+    raise StoreError(f"others write again and again what job {number} of stage {stage + 1} writes for {plan.work.home}")
 
 
 def _size(nbytes: int) -> str:

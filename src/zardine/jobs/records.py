@@ -21,6 +21,7 @@ from zardine.engine.documents import get_document
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ConditionFailedError, PlanError
 from zardine.hierarchy.find import HIDDEN
+from zardine.jobs.job import JobDone
 from zardine.jobs.places import Place
 from zardine.jobs.ranges import Ranges
 from zardine.json_document import parse_json
@@ -29,19 +30,20 @@ from zardine.stores.base import Condition
 
 _FULL: Final = 1024
 """Jobs in an object of a worker: it is written anew after each, so it stays small."""
-_NOTE: Final = 16
-"""Characters of what a job saw."""
+_LARGE: Final = 2**20
+"""Characters of what jobs found and saw, after which a new object is begun."""
 
 
 @dataclass(slots=True)
 class Done:
-    """What is done, by stage; and what the jobs saw, where that counts."""
+    """What is done, by stage; and where that was asked for, what the jobs saw and found."""
 
     token: str
     """Names this beginning of the plan, among others before and after it."""
     round: int = 0
     stages: dict[int, Ranges] = field(default_factory=dict)
     seen: dict[int, dict[int, str]] = field(default_factory=dict)
+    found: dict[int, dict[int, Any]] = field(default_factory=dict)
 
     def of(self, stage: int) -> Ranges:
         """Return the jobs of a stage that are done."""
@@ -100,8 +102,8 @@ class Records:
             )
         return token, number
 
-    def look(self, *, seen: bool = False) -> Done | None:
-        """Return what is done; ``None`` where the plan is not under way. ``seen``: also what the jobs saw."""
+    def look(self, *, details: bool = False) -> Done | None:
+        """Return what is done; ``None`` where the plan is not under way. ``details``: also what jobs saw and found."""
         store = self.home.store
         token = self.token()
         if token is None:
@@ -118,7 +120,7 @@ class Records:
 
         for_each(read, range(len(keys)), len(keys), most_requests(store))
         records = [each for each in found if isinstance(each, dict) and each.get("token") == token]
-        return _merged(token, records, seen)
+        return _merged(token, records, details)
 
     def void(self, done: Done, jobs: Mapping[int, Ranges]) -> None:
         """Begin a round: these jobs, by stage, are not done, whatever earlier rounds say."""
@@ -138,7 +140,7 @@ class Records:
         store.erase(self.key)
 
 
-def _merged(token: str, records: Iterable[dict[str, Any]], with_seen: bool) -> Done:
+def _merged(token: str, records: Iterable[dict[str, Any]], details: bool) -> Done:
     """Return what records say together; what cannot be understood says nothing, so that its jobs run again."""
     rounds: dict[int, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
     for each in records:
@@ -151,13 +153,16 @@ def _merged(token: str, records: Iterable[dict[str, Any]], with_seen: bool) -> D
         for each in voids:
             for stage, jobs in _by_stage(each["void"]).items():
                 done.stages[stage] = done.of(stage) - jobs
+                for details_ in (done.seen, done.found):
+                    for job in [job for job in details_.get(stage, ()) if job in jobs]:
+                        del details_[stage][job]
         pairs: dict[int, list[tuple[int, int]]] = {stage: list(jobs.pairs()) for stage, jobs in done.stages.items()}
         for each in doings:
             for stage, jobs in _by_stage(each.get("done")).items():
                 pairs.setdefault(stage, []).extend(jobs.pairs())
-                if with_seen:
-                    text = each.get("seen", {}).get(str(stage), "")
-                    done.seen.setdefault(stage, {}).update(_notes(text, jobs))
+                if details:
+                    done.seen.setdefault(stage, {}).update(_notes(each, "seen", stage, jobs, ""))
+                    done.found.setdefault(stage, {}).update(_notes(each, "found", stage, jobs, None))
         done.stages = {stage: Ranges(each) for stage, each in pairs.items()}
     return done
 
@@ -173,10 +178,13 @@ def _by_stage(document: Any) -> dict[int, Ranges]:
     return found
 
 
-def _notes(text: Any, jobs: Ranges) -> dict[int, str]:
-    if not isinstance(text, str) or len(text) != _NOTE * len(jobs):
+def _notes(record: Mapping[str, Any], name: str, stage: int, jobs: Ranges, nothing: Any) -> dict[int, Any]:
+    """Return what an object notes of each job; nothing of those that had nothing to say."""
+    notes = record.get(name)
+    notes = notes.get(str(stage)) if isinstance(notes, dict) else None
+    if not isinstance(notes, list) or len(notes) != len(jobs):
         return {}
-    return {job: text[place : place + _NOTE] for job, place in zip(jobs, range(0, len(text), _NOTE), strict=True)}
+    return {job: each for job, each in zip(jobs, notes, strict=True) if each != nothing}
 
 
 class Recorder:
@@ -190,23 +198,37 @@ class Recorder:
     def _new_object(self) -> None:
         host = re.sub("[^A-Za-z0-9-]", "-", socket.gethostname())[:40]
         self._key = f"{self._records.prefix}{host}-{os.getpid()}-{secrets.token_hex(4)}.json"
-        self._done: dict[int, dict[int, str]] = {}
+        self._done: dict[int, dict[int, JobDone]] = {}
+        self._size = 0
 
-    def add(self, stage: int, job: int, seen: str) -> None:
-        """Record that a job is done, and what it saw."""
+    def add(self, stage: int, job: int, done: JobDone) -> None:
+        """Record that a job is done, and what it saw and found."""
         with self._guard:
-            self._done.setdefault(stage, {})[job] = seen
-            document: dict[str, Any] = {"token": self._token, "round": self._round, "done": {}, "seen": {}}
+            self._done.setdefault(stage, {})[job] = done
+            self._size += len(done.seen) + (0 if done.found is None else len(json.dumps(done.found)))
+            document: dict[str, Any] = {"token": self._token, "round": self._round, "done": {}, "seen": {}, "found": {}}
             for number, jobs in self._done.items():
                 document["done"][str(number)] = Ranges.of(jobs).to_json()
-                if all(len(each) == _NOTE for each in jobs.values()):
-                    document["seen"][str(number)] = "".join(jobs[each] for each in sorted(jobs))
-            store = self._records.home.store
-            store.set(self._key, json.dumps(document).encode())
-            if self._records.token() != self._token:  # finished or cancelled meanwhile
-                store.erase(self._key)
-            if sum(map(len, self._done.values())) >= _FULL:
+                for name, nothing in (("seen", ""), ("found", None)):
+                    notes = [getattr(jobs[each], name) for each in sorted(jobs)]
+                    if any(each != nothing for each in notes):
+                        document[name][str(number)] = notes
+            self._write(document)
+            if sum(map(len, self._done.values())) >= _FULL or self._size >= _LARGE:
                 self._new_object()
+
+    def add_idle(self, stage: int, jobs: Ranges) -> None:
+        """Record that jobs had nothing to do."""
+        with self._guard:
+            self._new_object()
+            self._write({"token": self._token, "round": self._round, "done": {str(stage): jobs.to_json()}})
+            self._new_object()
+
+    def _write(self, document: Mapping[str, Any]) -> None:
+        store = self._records.home.store
+        store.set(self._key, json.dumps(document).encode())
+        if self._records.token() != self._token:  # finished or cancelled meanwhile
+            store.erase(self._key)
 
 
 _recorders: dict[tuple[int, Records, str, int], Recorder] = {}

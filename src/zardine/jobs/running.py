@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from zardine.errors import ArrayChangedError, JobsFailedError, ReadOnlyError
+from zardine.settings import config, thread_count
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -38,6 +39,9 @@ ExecutorLike: TypeAlias = "Executor | ClusterClient"
 class Runner(Protocol):
     """Where jobs run."""
 
+    is_here: bool
+    """Whether in the thread that submits them, one at a time."""
+
     def workers(self) -> int:
         """Return how many jobs can run at a time now."""
 
@@ -50,6 +54,8 @@ class Runner(Protocol):
 
 class _Given:
     """An executor of the user."""
+
+    is_here = False
 
     def __init__(self, executor: Any) -> None:
         self._client = None
@@ -82,7 +88,9 @@ class _Given:
 
 
 class _Processes:
-    """Processes of our own, begun anew where one of them is killed."""
+    """Processes of our own, begun anew where one of them is killed. They share the cores."""
+
+    is_here = False
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -92,7 +100,10 @@ class _Processes:
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
-        return ProcessPoolExecutor(self._count, mp_context=multiprocessing.get_context("spawn"))
+        threads = max(1, thread_count() // self._count)
+        return ProcessPoolExecutor(
+            self._count, multiprocessing.get_context("spawn"), initializer=_use_threads, initargs=(threads,)
+        )
 
     def workers(self) -> int:
         return self._count
@@ -110,8 +121,14 @@ class _Processes:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
+def _use_threads(count: int) -> None:
+    config.set({"threads": count})
+
+
 class _Here:
     """This thread: a job at a time, which uses threads itself."""
+
+    is_here = True
 
     def workers(self) -> int:
         return 1
@@ -150,8 +167,14 @@ def runner_of(executor: Any, workers: int | None) -> Iterator[Runner]:
         processes.close()
 
 
-def run_jobs(runner: Runner, call: Call, jobs: Iterable[int], stage: str, on_done: Callable[[int], object]) -> None:
-    """Run jobs of one stage; ``on_done`` is told of each, in this thread.
+def run_jobs(
+    runner: Runner,
+    call_of: Callable[[int], Call],
+    jobs: Iterable[int],
+    stage: str,
+    on_done: Callable[[int, Any], object],
+) -> None:
+    """Run jobs of one stage: of each what ``call_of`` gives. ``on_done`` is told what each gave, in this thread.
 
     After a failure that lasts no new job is begun; those under way end first. Raises
     :class:`~zardine.errors.JobsFailedError`, from the first error.
@@ -172,11 +195,11 @@ def run_jobs(runner: Runner, call: Call, jobs: Iterable[int], stage: str, on_don
             if job is None:
                 return
             try:
-                running[runner.submit(call, job)] = job
+                running[runner.submit(call_of(job), job)] = job
             except Broken:
                 again.appendleft(job)
                 raise
-            if isinstance(runner, _Here):
+            if runner.is_here:
                 return
 
     try:
@@ -193,7 +216,7 @@ def run_jobs(runner: Runner, call: Call, jobs: Iterable[int], stage: str, on_don
                 error = CancelledError() if future.cancelled() else future.exception()
                 if error is None:
                     lost = 0
-                    on_done(job)
+                    on_done(job, future.result())
                 elif isinstance(error, Broken):
                     broken = error
                     again.append(job)

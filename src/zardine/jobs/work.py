@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final
 
+from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place
 from zardine.jobs.ranges import Ranges
+from zardine.jobs.records import Done
 from zardine.jobs.stages import Stage
 from zardine.registry_table import ExtensionTable
 
@@ -45,6 +47,11 @@ class Work(ABC):
     def home(self) -> Place:
         """The node beside which it is recorded what is done."""
 
+    @property
+    def is_recorded_here(self) -> bool:
+        """Whether records are in the memory of the process that runs the plan: workers give back what they did."""
+        return False
+
     @abstractmethod
     def places(self) -> tuple[Place, ...]:
         """Return all places that are read or written."""
@@ -62,23 +69,50 @@ class Work(ABC):
         """Whether the result is there."""
 
     @abstractmethod
-    def run(self, stage: int, job: int) -> str:
-        """Do one job. Gives what it saw of the source (see :meth:`seen`), or an empty text."""
+    def run(self, job: Job) -> JobDone:
+        """Do one job. What it writes goes to a store that is :meth:`~zardine.jobs.job.Job.guarded`."""
 
-    def seen(self, stage: int, jobs: Iterable[int]) -> dict[int, str]:
-        """Return what each of some jobs would see of the source now, of the stages where that counts; see :meth:`run`.
+    @property
+    def uses_findings(self) -> bool:
+        """Whether jobs are given what those of the stage before found."""
+        return False
 
-        A job that saw something else is run again before the result counts.
+    def given(self, stage: int, job: int, found: Mapping[int, Any]) -> Any:
+        """Return what a job needs of what those of the stage before ``found``, by their numbers; pickles."""
+        return None
+
+    def idle(self, stage: int, found: Mapping[int, Any]) -> Ranges:
+        """Return the jobs that have nothing to do, by what those of the stage before ``found``: nobody runs them."""
+        return Ranges()
+
+    def seen(self, stage: int, jobs: Ranges) -> Iterable[tuple[int, str]]:
+        """Yield what jobs would see of the source now, of the stages where that counts; see :class:`JobDone`.
+
+        A job that saw something else is run again before the result counts. An idle one saw an empty text.
         """
-        return {}
+        return ()
 
     def after(self, stage: int, jobs: Ranges) -> dict[int, Ranges]:
         """Return the jobs of later stages that have to run again if these do."""
         return {later: Ranges([(0, len(self.stages[later]))]) for later in range(stage + 1, len(self.stages))}
 
+    def close(self, plan: str) -> bool:
+        """Keep writers away from the source until the result counts; whether they were not kept away before.
+
+        Where they were not, what they wrote last is looked for once more. Nothing is done where the source stays.
+        """
+        return False
+
+    def reopen(self, plan: str) -> None:  # noqa: B027 - most works keep nobody away
+        """Let writers in again, after an error."""
+
     @abstractmethod
-    def finish(self, plan: str) -> None:
+    def finish(self, plan: str, done: Done) -> None:
         """Make the result count, and remove what lay in between. Called again where an earlier call was cut off."""
+
+    def result(self, plan: str) -> Any:
+        """Return what a finished plan gives."""
+        return None
 
     @abstractmethod
     def cancel(self, plan: str) -> None:
@@ -91,6 +125,10 @@ class Work(ABC):
     @abstractmethod
     def job_bytes(self, stage: int, job: int) -> int:
         """Return decoded bytes that a job handles, for progress."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return JSON that tells this work from others: plans of which it is the same go on with one another's jobs."""
+        return self.to_json()
 
     @abstractmethod
     def describe(self) -> str:
@@ -117,4 +155,4 @@ WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
 )
 """Kinds of works by name."""
 
-__all__ = ["WORKS", "Forecast", "Work"]
+__all__ = ["WORKS", "Forecast", "Job", "JobDone", "Work"]

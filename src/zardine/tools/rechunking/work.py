@@ -30,8 +30,10 @@ from zardine.hierarchy.create import create_ancestors
 from zardine.hierarchy.find import HIDDEN, describe, find_node, load_array
 from zardine.indexing.boxes import box_of
 from zardine.indexing.plan import plan_grid
+from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place
 from zardine.jobs.ranges import Ranges
+from zardine.jobs.records import Done
 from zardine.jobs.stages import BlockGrid, Stage
 from zardine.jobs.work import Forecast, Work
 from zardine.json_document import JSON
@@ -44,6 +46,8 @@ from zardine.tools.converting.target import OtherConversionError, Target, write_
 from zardine.tools.rechunking.blocks import Blocks, pieces_between
 from zardine.tools.rechunking.seen import NotingStore, digest
 
+_TOGETHER: Final = 4096
+"""Jobs whose source is looked at in one go."""
 _SAMPLE: Final = 16
 """Objects of the source whose sizes are looked at for a forecast."""
 _FIXED: Final = 16 * 2**20
@@ -129,25 +133,28 @@ class RechunkWork(Work):
 
     # the jobs
 
-    def run(self, stage: int, job: int) -> str:
-        box = self.stages[stage].grids[0].box(job)
-        if stage == 0:
+    def run(self, job: Job) -> JobDone:
+        box = self.stages[job.stage].grids[0].box(job.number)
+        if job.stage == 0:
             noting = NotingStore(self.source.store)
             source = self._handle(Place(noting, self.source.path), self._old_layout, watched=True)
-            self._copy(source, self._target(pulled=self.between is None), box)
+            self._copy(job, source, self._target(pulled=self.between is None), box)
             keys = set(self._source_keys(box))
-            return digest((key, noting.versions.get(key)) for key in keys)
-        self._copy(self._between(), self._target(pulled=True), box)
-        return ""
+            return JobDone(digest((key, noting.versions.get(key)) for key in keys))
+        self._copy(job, self._between(), self._target(pulled=True), box)
+        return JobDone()
 
-    def _copy(self, source: ArrayHandle, target: ArrayHandle, box: Box) -> None:
+    def _copy(self, job: Job, source: ArrayHandle, target: ArrayHandle, box: Box) -> None:
         """Copy the elements of a box, which is whole objects of the target."""
         region = box_of(box)
         size = region.size * self._item_size
+        written = plan_grid(region, target.layout.grids)
+        store = job.guarded(target.store, (target.key(part.object) for part in written.parts()))
         with window(self._window), within_memory("a block", size, array=target.path):
             values = np.empty(region.full_shape, source.layout.metadata.dtype)
             read_plan(source, plan_grid(region, source.layout.grids), values)
-            write_plan(target, plan_grid(region, target.layout.grids), values)
+            write_plan(replace(target, store=store), written, values)
+        job.advance(size)
 
     def _target(self, *, pulled: bool) -> ArrayHandle:
         return self._handle(self.target, self._new_layout) if pulled else self._between()
@@ -180,9 +187,12 @@ class RechunkWork(Work):
             ranges.append(range(first, last + 1))
         return ranges
 
-    def seen(self, stage: int, jobs: Iterable[int]) -> dict[int, str]:
-        if stage != 0:
-            return {}
+    def seen(self, stage: int, jobs: Ranges) -> Iterator[tuple[int, str]]:
+        waiting = iter(jobs if stage == 0 else ())
+        while some := list(islice(waiting, _TOGETHER)):
+            yield from self._seen(some)
+
+    def _seen(self, jobs: Sequence[int]) -> Iterator[tuple[int, str]]:
         store = self.source.store
         keys = {job: list(self._source_keys(self.stages[0].grids[0].box(job))) for job in jobs}
         every = sorted({key for each in keys.values() for key in each})
@@ -192,7 +202,7 @@ class RechunkWork(Work):
             versions[key] = store.version(key)
 
         for_each(look, every, len(every), most_requests(store))
-        return {job: digest((key, versions[key]) for key in each) for job, each in keys.items()}
+        return ((job, digest((key, versions[key]) for key in each)) for job, each in keys.items())
 
     def after(self, stage: int, jobs: Ranges) -> dict[int, Ranges]:
         if stage != 0 or len(self.stages) == 1:
@@ -246,7 +256,7 @@ class RechunkWork(Work):
             return False
         return isinstance(node, ArrayMetadata) and generation_of(node) == plan
 
-    def finish(self, plan: str) -> None:
+    def finish(self, plan: str, done: Done) -> None:
         member: JSON = {"must_understand": False, "id": plan}
         store, path = self.target.store, self.target.path
         if not self.is_finished(plan):
