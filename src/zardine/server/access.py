@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
 from typing import Any, Final, TypeAlias
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -36,9 +36,8 @@ class Access:
     """
 
     def __init__(
-        self, app: App, *, token: str | None = None, hosts: Iterable[str] | None = None, origins: Iterable[str] = ()
+        self, app: App, *, token: str | None = None, hosts: Iterable[str] | None = None, origins: Collection[str] = ()
     ) -> None:
-        origins = [origins] if isinstance(origins, str) else list(origins)
         for origin in origins:
             scheme, found, host = origin.partition("://")
             if origin != "*" and not (

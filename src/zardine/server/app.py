@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from html import escape
-from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -15,34 +14,13 @@ from starlette.routing import Route
 from zardine.errors import InvalidKeyError, ZardineError
 from zardine.server.access import Access, App
 from zardine.server.data import data, not_found
+from zardine.server.options import Options
 from zardine.server.plain_v3 import plain_v3
-from zardine.server.served import NodeLike, Served, find_served
+from zardine.server.served import NodeLike, Served
 from zardine.server.threads import in_thread
 
 _ADDRESS = "this is the address of a store for programs that read Zarr: keys are listed with --list only"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-
-
-def app(
-    *nodes: NodeLike | Mapping[str, NodeLike],
-    token: str | None = None,
-    hosts: Iterable[str] | None = None,
-    cors: Iterable[str] = (),
-    listing: bool = False,
-    gzip: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
-) -> App:
-    """Make an ASGI application that serves arrays and groups, read-only, to be mounted in another one.
-
-    ``nodes`` are opened arrays and groups, or what :func:`zardine.open` takes, or mappings of names to these. By
-    default it lets in whom the application around it lets in: see :class:`~zardine.server.access.Access` for
-    ``token``, ``hosts`` and ``cors`` (origins). ``listing`` lets clients list what is stored; ``gzip``
-    compresses the chunks of the plain form.
-
-    Raises :class:`~zardine.errors.NodeNotFoundError` where nothing is stored.
-    """
-    served = find_served(named(nodes), storage_options)
-    return guarded(served, token=token, hosts=hosts, cors=cors, listing=listing, gzip=gzip)
 
 
 def named(nodes: Iterable[NodeLike | Mapping[str, NodeLike]]) -> list[tuple[str | None, NodeLike]]:
@@ -56,19 +34,11 @@ def named(nodes: Iterable[NodeLike | Mapping[str, NodeLike]]) -> list[tuple[str 
     return pairs
 
 
-def guarded(
-    served: Mapping[str, Served],
-    *,
-    token: str | None,
-    hosts: Iterable[str] | None,
-    cors: Iterable[str],
-    listing: bool,
-    gzip: bool,
-) -> App:
+def guarded(served: Mapping[str, Served], options: Options) -> App:
     """Return the application that serves ``served``, behind what guards it."""
 
     async def front(request: Request) -> Response:
-        return HTMLResponse(_front(served, listing), headers={"content-security-policy": _POLICY})
+        return HTMLResponse(_front(served), headers={"content-security-policy": _POLICY})
 
     async def nodes(request: Request) -> Response:
         facts = [
@@ -83,7 +53,7 @@ def guarded(
         if found is None:
             return not_found("nothing of this name is served")
         if key == "" or key.endswith("/"):
-            return await _listing(found, key) if listing else not_found(_ADDRESS)
+            return await _listing(found, key) if options.listing else not_found(_ADDRESS)
         return await data(request, found, key)
 
     async def made(request: Request) -> Response:
@@ -91,7 +61,7 @@ def guarded(
         if found is None:
             return not_found("nothing of this name is served")
         key = request.path_params["key"]
-        return await plain_v3(request, found, key, gzip) if key else not_found(_ADDRESS)
+        return await plain_v3(request, found, key, options.gzip) if key else not_found(_ADDRESS)
 
     routes = [
         Route("/", front),
@@ -100,7 +70,7 @@ def guarded(
         Route("/v3/{name}/{key:path}", made),
     ]
     inner = Starlette(routes=routes, exception_handlers={ZardineError: _refuse, MemoryError: _refuse, OSError: _refuse})
-    return Access(inner, token=token, hosts=hosts, origins=cors)
+    return Access(inner, token=options.token, hosts=options.hosts, origins=options.cors)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -118,7 +88,7 @@ async def _listing(served: Served, prefix: str) -> Response:
     return _page(f"{served.name}/{prefix}", f"<ul>\n{lines}\n</ul>")
 
 
-def _front(served: Mapping[str, Served], listing: bool) -> str:
+def _front(served: Mapping[str, Served]) -> str:
     lines = "\n".join(
         f"<dt>{escape(name)}</dt><dd>as it is stored: <code>data/{escape(quote(name))}/</code>; as plain Zarr v3: "
         f"<code>v3/{escape(quote(name))}/</code></dd>"

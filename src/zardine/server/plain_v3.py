@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import zardine
+from zardine.cache import Cache
 from zardine.errors import ArrayChangedError
 from zardine.json_document import JSON
 from zardine.metadata.documents import GroupMetadata
@@ -58,8 +59,21 @@ class PlainArray:
         return bytes(self.twin._handle.layout.chain(shape).encode(values))
 
 
+_made: Cache[tuple[int, bool], PlainArray] = Cache(2**22)
+_OF_ONE = 2**14
+"""Bytes of one of them, about."""
+
+
 def plain(source: Array, gzip: bool = False) -> PlainArray:
     """Return how ``source`` is given: with codec ``bytes``, and ``gzip`` behind it where that is wanted."""
+    known = _made.get((id(source), gzip))
+    if known is None or known.source is not source:
+        known = _make_plain(source, gzip)
+        _made.put((id(source), gzip), known, _OF_ONE)
+    return known
+
+
+def _make_plain(source: Array, gzip: bool) -> PlainArray:
     dtype = _plain_dtype(source)
     attributes: dict[str, JSON] = dict(source.attrs.asdict())
     if source.dtype.kind in "Mm" and "units" not in attributes:

@@ -129,6 +129,7 @@ class Serve:
         _need_starlette()
         from zardine.server.access import LOOPBACK
         from zardine.server.app import guarded, named
+        from zardine.server.options import Options, origins
         from zardine.server.served import find_served
 
         secret = secrets.token_urlsafe(18) if token is True else token or None
@@ -142,7 +143,7 @@ class Serve:
             raise TypeError("give at least one array, group, path or store to serve")
         # elsewhere the token keeps others out, whatever name they use
         hosts = LOOPBACK if is_local else None
-        application = guarded(served, token=secret, hosts=hosts, cors=cors, listing=listing, gzip=gzip)
+        application = guarded(served, Options(secret, hosts, origins(cors), listing, gzip))
         return Server(served, application, "127.0.0.1" if host.lower() == "localhost" else host, port, secret)
 
     def app(
@@ -163,11 +164,12 @@ class Serve:
         ``gzip``: whether the chunks of the plain form are compressed.
         """
         _need_starlette()
-        from zardine.server.app import app
+        from zardine.server.app import guarded, named
+        from zardine.server.options import Options, origins
+        from zardine.server.served import find_served
 
-        return app(
-            *nodes, token=token, hosts=hosts, cors=cors, listing=listing, gzip=gzip, storage_options=storage_options
-        )
+        names = None if hosts is None else frozenset(hosts)
+        return guarded(find_served(named(nodes), storage_options), Options(token, names, origins(cors), listing, gzip))
 
     def __repr__(self) -> str:
         return "<function zardine.serve>"

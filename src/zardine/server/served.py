@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import zardine
 from zardine.cache import Cache
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.freshness import LEASE
@@ -114,10 +115,8 @@ def find_served(nodes: Iterable[tuple[str | None, NodeLike]], storage_options: A
     found: dict[str, Served] = {}
     for name, node in nodes:
         store, path = _place(node, storage_options)
-        if find_node(store, path) is None:
-            import zardine
-
-            zardine.open(store, path=path, mode="r")  # raises, and says why
+        if not isinstance(node, Array | Group):
+            zardine.open(store, path=path, mode="r")
         plain = name or path.rpartition("/")[2] or _name_of(store) or "data"
         plain, count = plain.replace("/", "-"), 1
         unique = plain
