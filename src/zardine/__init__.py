@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from zardine.tools.rechunk import rechunk as rechunk
     from zardine.tools.repair import repair as repair
     from zardine.tools.reshard import reshard as reshard
+    from zardine.tools.verify import plan_verify as plan_verify
     from zardine.tools.verify import verify as verify
 
     __kernel__: str | None
@@ -106,7 +107,7 @@ _exports = Exports(
         "server.running": ("serve",),
         "settings": ("config",),
         "tools.convert": ("convert",),
-        "tools.verify": ("verify",),
+        "tools.verify": ("plan_verify", "verify"),
         "tools.rechunk": ("plan_rechunk", "rechunk"),
         "tools.repair": ("repair",),
         "tools.compact": ("compact",),

@@ -155,6 +155,8 @@ class Plan:
         unnamed = [str(place) for place in self.work.places() if place.url is None]
         if unnamed:
             raise PlanError(f"a plan can be saved where stores have paths or URLs, and {unnamed[0]} has none")
+        if self.work.is_recorded_here:
+            raise PlanError("the plan has no place for what its jobs find: make it again with records=")
         document = {"zardine_plan": _FORM, "kind": self.work.kind, "id": self.id, "work": self.work.to_json()}
         Path(path).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 

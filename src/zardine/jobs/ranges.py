@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
+
+import numpy as np
 
 
 class Ranges:
@@ -26,6 +29,21 @@ class Ranges:
     def of(cls, numbers: Iterable[int]) -> Ranges:
         """Return the set of ``numbers``."""
         return cls((number, number + 1) for number in numbers)
+
+    @classmethod
+    def of_many(cls, numbers: Iterable[int]) -> Ranges:
+        """Return the same as :meth:`of`, of millions of numbers in little memory."""
+        waiting, found = iter(numbers), cls()
+        while some := list(islice(waiting, _TOGETHER)):
+            if max(some) < 2**62:
+                ordered = np.unique(np.array(some, np.int64))
+                ends = np.flatnonzero(np.diff(ordered) > 1)
+                starts = ordered[np.concatenate(([0], ends + 1))].tolist()
+                stops = (ordered[np.concatenate((ends, [len(ordered) - 1]))] + 1).tolist()
+                found |= cls(zip(starts, stops, strict=True))
+            else:
+                found |= cls.of(some)
+        return found
 
     @classmethod
     def from_json(cls, document: Any) -> Ranges:
@@ -76,6 +94,21 @@ class Ranges:
         pairs = zip(starts, stops, strict=True)
         return Ranges((start, min(stop, length)) for start, stop in pairs if start < min(stop, length))
 
+    def part(self, start: int, stop: int) -> Ranges:
+        """Return the numbers that have places ``start`` to ``stop`` (exclusive) in the order of the set."""
+        found, place = [], 0
+        for low, high in self.pairs():
+            first, last = max(start - place, 0), min(stop - place, high - low)
+            if first < last:
+                found.append((low + first, low + last))
+            place += high - low
+        return Ranges(found)
+
+    @property
+    def count(self) -> int:
+        """How many numbers; also where that is more than ``len`` can say."""
+        return sum(self._stops) - sum(self._starts)
+
     def __or__(self, other: Ranges) -> Ranges:
         return Ranges([*self.pairs(), *other.pairs()])
 
@@ -93,7 +126,10 @@ class Ranges:
         return place > 0 and number < self._stops[place - 1]
 
     def __len__(self) -> int:
-        return sum(self._stops) - sum(self._starts)
+        return self.count
+
+    def __bool__(self) -> bool:
+        return bool(self._starts)
 
     def __iter__(self) -> Iterator[int]:
         for start, stop in self.pairs():
@@ -113,6 +149,8 @@ class Ranges:
         return f"Ranges({list(self.pairs())})"
 
 
+_TOGETHER = 2**18
+"""Numbers that are sorted together."""
 _SHOWN = 8
 """Ranges that a text names."""
 

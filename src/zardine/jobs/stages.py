@@ -68,6 +68,33 @@ def _lengths(value: Any, least: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """The cells of a grid, ``counts`` along each axis, numbered in C order."""
+
+    counts: tuple[int, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """How many cells; may be more than ``len`` can say."""
+        return prod(self.counts)
+
+    def number(self, place: Sequence[int]) -> int:
+        """Return the number of the cell at a place."""
+        number = 0
+        for i, count in zip(place, self.counts, strict=True):
+            number = number * count + i
+        return number
+
+    def place(self, number: int) -> tuple[int, ...]:
+        """Return the place of a cell."""
+        found = []
+        for count in reversed(self.counts):
+            number, i = divmod(number, count)
+            found.append(i)
+        return tuple(reversed(found))
+
+
+@dataclass(frozen=True)
 class Stage:
     """Jobs that may run in any order and at the same time, once the stage before is complete."""
 
@@ -108,4 +135,4 @@ class Stage:
         return cls(name, tuple(map(BlockGrid.from_json, grids)), memory)
 
 
-__all__ = ["BlockGrid", "Stage"]
+__all__ = ["BlockGrid", "Cells", "Stage"]

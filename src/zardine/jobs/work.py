@@ -151,7 +151,12 @@ class Work(ABC):
 
 
 WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
-    "plan", "zardine.plans", {"rechunk": "zardine.tools.rechunking.work:RechunkWork"}
+    "plan",
+    "zardine.plans",
+    {
+        "rechunk": "zardine.tools.rechunking.work:RechunkWork",
+        "verify": "zardine.tools.checking.work:VerifyWork",
+    },
 )
 """Kinds of works by name."""
 

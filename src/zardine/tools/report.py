@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
@@ -43,6 +43,12 @@ class Fault:
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it in the lists of a report, which say how severe it is."""
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "severity"}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], severity: Severity = "error") -> Fault:
+        """Return what :meth:`to_dict` wrote, also where that has been JSON since."""
+        places = {name: tuple(document[name]) for name in ("chunk", "byte_range") if document[name] is not None}
+        return cls(**{**document, **places}, severity=severity)
 
 
 class Outcome:

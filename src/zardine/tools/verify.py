@@ -1,39 +1,23 @@
-"""``zardine.verify``: every fault of what is stored, each with its place."""
+"""``zardine.verify`` and ``zardine.plan_verify``: every fault of what is stored, each with its place."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zardine.stores.base import Store
+from zardine.hierarchy.place import find_place
+from zardine.jobs.places import Place
+from zardine.jobs.plan import Plan
+from zardine.jobs.running import ExecutorLike
 from zardine.stores.resolve import StoreLike
 from zardine.tools.arguments import place_of
-from zardine.tools.checking.consolidated import check_consolidated
-from zardine.tools.checking.outside import drop_passing
-from zardine.tools.checking.scan import scan_existing
-from zardine.tools.checking.stored_object import check_objects
+from zardine.tools.checking.work import Verification, VerifyWork, plan_described, plan_listed
 from zardine.tools.progress import Progress
-from zardine.tools.report import Fault, Report, note, sort_faults
+from zardine.tools.running import run_through
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
     from zardine.nodes.group import Group
-
-
-@dataclass(frozen=True, slots=True)
-class Verification(Report):
-    """What :func:`zardine.verify` found, and what it looked at. True where there are no faults."""
-
-    deep: bool = True
-    """Whether every chunk was decoded."""
-    nodes: int = 0
-    objects: int = 0
-    """Stored chunks and shards looked at."""
-    chunks: int = 0
-    """Stored chunks, inner chunks of shards among them, looked at."""
-    nbytes: int = 0
-    """Bytes read of them."""
 
 
 def verify(
@@ -41,6 +25,9 @@ def verify(
     *,
     path: str | None = None,
     deep: bool = True,
+    records: StoreLike | None = None,
+    executor: ExecutorLike | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Verification:
@@ -50,35 +37,42 @@ def verify(
     shard (size, checksum, bounds, overlaps), and every chunk: with ``deep`` it is decoded, else only sizes and
     checksums that are outermost are checked. Faulty data never raises an error. Nothing is written.
 
-    ``progress`` is called with the number of objects done, and of all. About ``window_bytes`` of memory are used.
-    Raises :class:`~zardine.errors.NodeNotFoundError` where nothing at all is stored.
+    ``executor``, ``workers`` and ``progress`` are those of :meth:`zardine.jobs.Plan.run`. With ``records``, a place
+    for what is done and found, the same call goes on after it was interrupted. About ``window_bytes`` of memory are
+    used by each worker. Raises :class:`~zardine.errors.NodeNotFoundError` where nothing at all is stored.
+    """
+    if records is None:
+        found, inner = place_of(store, path, storage_options=storage_options)
+        plan = Plan(plan_listed(Place.of(found, inner, store), deep=deep))
+    else:
+        plan = plan_verify(store, path=path, deep=deep, records=records, storage_options=storage_options)
+        assert isinstance(plan.work, VerifyWork)
+        if not plan.is_under_way():
+            plan.work.forget(plan.id)
+    run_through(plan, executor, workers=workers, progress=progress)
+    report = plan.result()
+    assert isinstance(report, Verification)
+    return report
+
+
+def plan_verify(
+    store: StoreLike | Array | Group,
+    *,
+    path: str | None = None,
+    deep: bool = True,
+    records: StoreLike | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Return the plan that :func:`zardine.verify` runs, with the same arguments; ``plan.result()`` gives the report.
+
+    Without ``records`` what jobs find is kept in the memory of the process that runs the plan, so that it cannot be
+    saved.
     """
     found, inner = place_of(store, path, storage_options=storage_options)
-    scanned = scan_existing(found, inner)
-    drop_passing(found, scanned)
-    scanned.faults += check_consolidated(scanned.nodes)
-    scanned.faults += _store_faults(found)
-    checked = check_objects(found, scanned.objects, deep=deep, progress=progress)
-    return Verification(
-        faults=sort_faults(scanned.faults + [fault for each in checked for fault in each.faults]),
-        notes=sort_faults(scanned.notes + [note for each in checked for note in each.notes] + _leftovers(found)),
-        deep=deep,
-        nodes=len(scanned.nodes),
-        objects=len(scanned.objects),
-        chunks=sum(each.chunks for each in checked),
-        nbytes=sum(each.nbytes for each in checked),
-    )
+    place = None
+    if records is not None:
+        place = Place.of(*find_place(records, mode="a"), records)
+    return Plan(plan_described(Place.of(found, inner, store), place, deep=deep))
 
 
-def _store_faults(store: Store) -> list[Fault]:
-    """Return what is wrong with the store as a whole, where it can tell."""
-    return [Fault("/", kind="torn", message=each) for each in store.faults()]
-
-
-def _leftovers(store: Store) -> list[Fault]:
-    """Return what writers that died have left behind, where the store can tell."""
-    message = "left behind by a writer that died: zardine.repair removes it"
-    return [note("/", each, kind="leftover", message=message) for each in store.leftovers()]
-
-
-__all__ = ["Verification", "verify"]
+__all__ = ["Verification", "plan_verify", "verify"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
@@ -57,8 +57,15 @@ class Scan:
     notes: list[Fault] = field(default_factory=list)
 
 
-def scan(store: Store, path: str) -> Scan:
-    """Look at all keys at and below the node at ``path``, and at all documents; chunks are not read."""
+Collect: TypeAlias = Callable[[Sequence[ArrayHandle], Iterable[StoredObject]], object]
+"""Takes the stored objects of an array, as its documents describe them. Called again where these were changed."""
+
+
+def scan(store: Store, path: str, *, collect: Collect | None = None) -> Scan:
+    """Look at all keys at and below the node at ``path``, and at all documents; chunks are not read.
+
+    With ``collect`` that is given the stored objects, which may be millions, and ``objects`` stays empty.
+    """
     found = Scan()
     waiting = [path]
     while waiting:
@@ -69,7 +76,7 @@ def scan(store: Store, path: str) -> Scan:
         node = Scan()
         documents = _Documents(store, here, names, node)
         if documents.is_array:
-            documents, node = _steady_array(store, here, prefix, documents, node)
+            documents, node = _steady_array(store, here, prefix, documents, node, collect)
         found.nodes |= node.nodes
         found.objects += node.objects
         found.faults += node.faults
@@ -95,9 +102,9 @@ def scan(store: Store, path: str) -> Scan:
     return found
 
 
-def scan_existing(store: Store, path: str) -> Scan:
+def scan_existing(store: Store, path: str, *, collect: Collect | None = None) -> Scan:
     """Do the same as :func:`scan`. Raises :class:`~zardine.errors.NodeNotFoundError` where nothing at all is stored."""
-    found = scan(store, path)
+    found = scan(store, path, collect=collect)
     if not found.nodes and not found.faults and not found.notes:
         raise NodeNotFoundError(f"nothing is stored at {describe(store, path)}")
     return found
@@ -159,10 +166,12 @@ class _Documents:
         return None
 
 
-def _steady_array(store: Store, path: str, prefix: str, documents: _Documents, node: Scan) -> tuple[_Documents, Scan]:
+def _steady_array(
+    store: Store, path: str, prefix: str, documents: _Documents, node: Scan, collect: Collect | None
+) -> tuple[_Documents, Scan]:
     """Return what each key at and below an array is, by documents that were the same before and after the look."""
     for _ in range(LOOKS):
-        _sort_keys(store, path, prefix, documents, node)
+        _sort_keys(store, path, prefix, documents, node, collect)
         if not any(_has_changed(handle) for handle in documents.sources):
             return documents, node
         names = {key[len(prefix) :] for key in store.list_dir(prefix)[0]}
@@ -171,6 +180,8 @@ def _steady_array(store: Store, path: str, prefix: str, documents: _Documents, n
         if not documents.is_array:
             return documents, node
     message = "it was resharded or replaced again and again meanwhile: its chunks were not looked at"
+    if collect is not None:
+        collect(documents.sources, ())
     return documents, Scan(nodes=node.nodes, notes=[note(f"/{path}", kind="busy", message=message)])
 
 
@@ -213,25 +224,38 @@ def _kind(store: Store, key: str, name: str, version: int) -> str | None:
     return "array" if document.get("node_type") == "array" else "group"
 
 
-def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, found: Scan) -> None:
+def _sort_keys(
+    store: Store, path: str, prefix: str, documents: _Documents, found: Scan, collect: Collect | None
+) -> None:
     """Note in ``found`` what each key at and below an array is."""
     unfinished = _encodings(store, path)
-    keys = list(store.list_prefix(prefix))
+    others: list[tuple[str, list[tuple[ArrayHandle, tuple[int, ...], bool]]]] = []
+
+    def inside() -> Iterator[StoredObject]:
+        for key in store.list_prefix(prefix):
+            name = key[len(prefix) :]
+            if name in documents.names:
+                continue
+            if name.startswith("__"):
+                found.notes.append(_reserved(path, key, name))
+                continue
+            places = list(_places(documents.sources, name))
+            if any(inside for _, _, inside in places):
+                handle, coordinates = next((handle, where) for handle, where, inside in places if inside)
+                yield StoredObject(handle, key, coordinates)
+            else:
+                others.append((key, places))
+
+    if collect is None:
+        found.objects += inside()
+    else:
+        collect(documents.sources, inside())
     unfinished += _encodings(store, path)  # a resharding may have begun meanwhile
     unnamed = [keys for handle in documents.sources for keys in _other_encodings(handle)]
     suspects: list[Fault] = []
-    for key in keys:
+    for key, places in others:
         name = key[len(prefix) :]
-        if name in documents.names:
-            continue
-        if name.startswith("__"):
-            found.notes.append(_reserved(path, key, name))
-            continue
-        places = list(_places(documents.sources, name))
-        if any(inside for _, _, inside in places):
-            handle, coordinates = next((handle, where) for handle, where, inside in places if inside)
-            found.objects.append(StoredObject(handle, key, coordinates))
-        elif places:
+        if places:
             message = (
                 f"a chunk at {places[0][1]} of the grid, which is outside of the array: left by an append or resize "
                 "that was cut off, or by resize(erase=False); zardine.repair removes it"
@@ -246,10 +270,8 @@ def _sort_keys(store: Store, path: str, prefix: str, documents: _Documents, foun
             )
             suspects.append(Fault(f"/{path}", key, kind="unnamed", message=message))
         elif not documents.is_broken:
-            inside = (
-                "a node cannot lie below an array" if name.rpartition("/")[2] in ALL_NAMES else "it is no chunk key"
-            )
-            suspects.append(_stray(path, key, inside))
+            what = "a node cannot lie below an array" if name.rpartition("/")[2] in ALL_NAMES else "it is no chunk key"
+            suspects.append(_stray(path, key, what))
     found.faults += [each for each in suspects if each.key is not None and store.exists(each.key)]
 
 

@@ -108,20 +108,23 @@ def check_objects(
     store: Store, objects: list[StoredObject], *, deep: bool, progress: Progress | None = None
 ) -> list[Checked]:
     """Look at many objects, several at a time; gives what was found in each."""
-    threads = thread_count()
-    at_once = max(1, min(len(objects), most_requests(store, threads)))
-    most_bytes = max(2**20, window_bytes() // (2 * at_once))
+    at_once, threads, most_bytes = shares_of(store, len(objects))
     results: list[Checked] = [Checked()] * len(objects)
     advance = Steps(progress, len(objects))
 
     def work(number: int) -> None:
-        results[number] = check_object(
-            objects[number], deep=deep, most_bytes=most_bytes, threads=max(1, threads // at_once)
-        )
+        results[number] = check_object(objects[number], deep=deep, most_bytes=most_bytes, threads=threads)
         advance()
 
     for_each(work, range(len(objects)), len(objects), at_once)
     return results
+
+
+def shares_of(store: Store, count: int) -> tuple[int, int, int]:
+    """Return how many of ``count`` objects are looked at at a time, by how many threads each, and its bytes."""
+    threads = thread_count()
+    at_once = max(1, min(count, most_requests(store, threads)))
+    return at_once, max(1, threads // at_once), max(2**20, window_bytes() // (2 * at_once))
 
 
 def check_object(stored: StoredObject, *, deep: bool, most_bytes: int, threads: int) -> Checked:
@@ -303,4 +306,4 @@ def _range(index: ShardIndex, row: int) -> tuple[int, int]:
     return int(index.offsets[row]), int(index.lengths[row])
 
 
-__all__ = ["Checked", "StoredObject", "check_object", "check_objects"]
+__all__ = ["Checked", "StoredObject", "check_object", "check_objects", "shares_of"]

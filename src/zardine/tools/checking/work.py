@@ -1,0 +1,400 @@
+"""Verifying as jobs: one that looks at documents and lists what is stored, and many that look at a part of that."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, ClassVar, Final
+
+from zardine.cache import Cache
+from zardine.engine.array_config import ArrayConfig
+from zardine.engine.documents import get_document
+from zardine.engine.handle import ArrayHandle
+from zardine.engine.layout import ArrayLayout, prepare_layout
+from zardine.engine.read_ahead import window_bytes
+from zardine.errors import PlanError
+from zardine.jobs.job import Job, JobDone
+from zardine.jobs.places import Place
+from zardine.jobs.ranges import Ranges
+from zardine.jobs.records import Done
+from zardine.jobs.stages import BlockGrid, Cells, Stage
+from zardine.jobs.work import Forecast, Work
+from zardine.json_document import parse_json
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.node_names import join_path
+from zardine.settings import thread_count
+from zardine.stores.base import Store
+from zardine.stores.memory import MemoryStore
+from zardine.tools.checking.chunk import is_seen
+from zardine.tools.checking.consolidated import check_consolidated
+from zardine.tools.checking.outside import drop_passing
+from zardine.tools.checking.scan import scan_existing
+from zardine.tools.checking.stored_object import StoredObject, check_objects, shares_of
+from zardine.tools.report import Fault, Report, note, sort_faults
+from zardine.tools.sampling import stored_sample
+
+_JOB_BYTES: Final = 2**28
+"""Decoded bytes of a job, about, where there are many."""
+_MOST_JOBS: Final = 2**16
+_LEAST: Final = 8
+"""Objects of a job, where there are as many."""
+_FIXED: Final = 16 * 2**20
+"""Bytes that a job takes beside what it reads, about."""
+
+_HANDLES: Final[Cache[tuple[Store, str, str], ArrayHandle]] = Cache(64)
+"""By store, path and document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification(Report):
+    """What :func:`zardine.verify` found, and what it looked at. True where there are no faults."""
+
+    deep: bool = True
+    """Whether every chunk was decoded."""
+    nodes: int = 0
+    objects: int = 0
+    """Stored chunks and shards looked at."""
+    chunks: int = 0
+    """Stored chunks, inner chunks of shards among them, looked at."""
+    nbytes: int = 0
+    """Bytes read of them."""
+
+
+@dataclass
+class Listed:
+    """What is stored of one array, as one of its documents describes it."""
+
+    path: str
+    document: dict[str, Any]
+    cells: Ranges
+    """Numbers of the grid cells whose objects are stored."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"path": self.path, "document": self.document, "cells": self.cells.to_json()}
+
+
+@dataclass(frozen=True)
+class VerifyWork(Work):
+    """All at and below ``source``, to be looked at in ``jobs`` equal parts."""
+
+    kind: ClassVar[str] = "verify"
+
+    source: Place
+    records: Place | None
+    """Where what is done and found is recorded; ``None``: in the memory of the process that runs the plan."""
+    deep: bool
+    jobs: int
+    job_nbytes: int
+    """Decoded bytes of a job, about."""
+    chunk_nbytes: int
+    """Decoded bytes of the largest chunk."""
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        copies = 2 * self.chunk_nbytes * thread_count()
+        return (
+            Stage("list", (BlockGrid((1,), (1,)),), _FIXED),
+            Stage("check", (BlockGrid((self.jobs,), (1,)),), window_bytes() + copies + _FIXED),
+        )
+
+    @cached_property
+    def home(self) -> Place:
+        return Place(MemoryStore(), "") if self.records is None else self.records
+
+    @property
+    def is_recorded_here(self) -> bool:
+        return self.records is None
+
+    @property
+    def uses_findings(self) -> bool:
+        return True
+
+    def places(self) -> tuple[Place, ...]:
+        return (self.source,) if self.records is None else (self.source, self.records)
+
+    def describe(self) -> str:
+        return f"verify {self.source}{'' if self.deep else ' without decoding chunks'}"
+
+    def job_bytes(self, stage: int, job: int) -> int:
+        return self.job_nbytes if stage else 0
+
+    def check(self) -> None:
+        """Nothing can be stale: what is verified is what is listed when the plan runs."""
+
+    def begin(self, plan: str) -> None:
+        """Nothing has to be prepared."""
+
+    # the jobs
+
+    def run(self, job: Job) -> JobDone:
+        if job.stage == 0:
+            return JobDone(found=self.__dict__.get("_listing") or list_stored(self.source))
+        return JobDone(found=self._check(job))
+
+    def _check(self, job: Job) -> dict[str, Any]:
+        objects: list[StoredObject] = []
+        for path, document, pairs in job.given or ():
+            handle = self._handle(path, document)
+            cells = _cells(handle)
+            for number in Ranges(pairs):
+                place = cells.place(number)
+                objects.append(StoredObject(handle, handle.key(place), place))
+        each_nbytes = self.job_nbytes // max(1, len(objects))
+        checked = check_objects(
+            self.source.store, objects, deep=self.deep, progress=lambda done, total: job.advance(each_nbytes)
+        )
+        return {
+            "objects": len(objects),
+            "chunks": sum(each.chunks for each in checked),
+            "nbytes": sum(each.nbytes for each in checked),
+            **_as_json(
+                [each for one in checked for each in one.faults], [each for one in checked for each in one.notes]
+            ),
+        }
+
+    def _handle(self, path: str, document: dict[str, Any]) -> ArrayHandle:
+        place = self.source.store, path, json.dumps(document, sort_keys=True)
+        handle = _HANDLES.get(place)
+        if handle is None:
+            layout = prepare_layout(ArrayMetadata.from_dict(document), "")
+            handle = ArrayHandle(self.source.store, path, layout, ArrayConfig.from_settings())
+            _HANDLES.put(place, handle, 1)
+        return handle
+
+    # who looks at what
+
+    def given(self, stage: int, job: int, found: Mapping[int, Any]) -> Any:
+        return self._shares(found).part(job, self.jobs) if stage else None
+
+    def idle(self, stage: int, found: Mapping[int, Any]) -> Ranges:
+        if not stage:
+            return Ranges()
+        count = self._shares(found).count
+        busy = Ranges.of(
+            {((number + 1) * self.jobs - 1) // count for number in range(count)} if count < self.jobs else ()
+        )
+        return busy.missing(self.jobs) if count < self.jobs else Ranges()
+
+    def _shares(self, found: Mapping[int, Any]) -> _Shares:
+        listing = found[0]
+        last: tuple[Any, _Shares] | None = self.__dict__.get("_last")
+        if last is None or last[0] is not listing:
+            last = listing, _Shares(listing["arrays"])
+            self.__dict__["_last"] = last
+        return last[1]
+
+    # the end
+
+    def _report_key(self, plan: str) -> str:
+        return join_path(self.home.path, f"verified-{plan}.json")
+
+    def is_finished(self, plan: str) -> bool:
+        return self.home.store.exists(self._report_key(plan))
+
+    def finish(self, plan: str, done: Done) -> None:
+        if self.is_finished(plan):
+            return
+        listing, checked = done.found[0][0], list(done.found.get(1, {}).values())
+        report = {
+            "deep": self.deep,
+            "nodes": listing["nodes"],
+            **{name: sum(each[name] for each in checked) for name in ("objects", "chunks", "nbytes")},
+            **{
+                name: listing[name] + [fault for each in checked for fault in each[name]]
+                for name in ("faults", "notes")
+            },
+        }
+        self.home.store.set(self._report_key(plan), json.dumps(report).encode())
+
+    def result(self, plan: str) -> Verification:
+        data = get_document(self.home.store, self._report_key(plan))
+        if data is None:
+            raise PlanError(f"there is no report of {self.describe()}: the plan is not finished")
+        report: Any = parse_json(data)
+        faults = sort_faults(Fault.from_dict(each) for each in report.pop("faults"))
+        notes = sort_faults(Fault.from_dict(each, "warning") for each in report.pop("notes"))
+        return Verification(faults, notes, **report)
+
+    def forget(self, plan: str) -> None:
+        """Remove the report of an earlier run."""
+        self.home.store.erase(self._report_key(plan))
+
+    def cancel(self, plan: str) -> None:
+        """Nothing was written but records."""
+
+    # forecasts
+
+    def forecast(self) -> Forecast:
+        requests = nbytes = 0
+        for handle in array_handles(self.source):
+            count, size = stored_sample(handle)
+            chain = handle.layout.chain(_chunk_shape(handle))
+            sharding = handle.layout.sharding
+            if sharding is None:
+                requests += 2 * count
+                nbytes += size
+                continue
+            index = handle.layout.shard((0,) * handle.layout.metadata.ndim)
+            assert index is not None
+            requests += 2 * count
+            nbytes += index.index_size * count
+            if is_seen(chain, deep=self.deep) and count:
+                _, threads, most = shares_of(self.source.store, max(1, count // self.jobs))
+                data = size // count - index.index_size
+                requests += count * (1 + max(0, data - 1) // max(1, most // threads))
+                nbytes += data * count
+        return Forecast(0, requests, nbytes, 0)
+
+    # JSON
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "places": {
+                "source": self.source.to_json(),
+                "records": None if self.records is None else self.records.to_json(),
+            },
+            "deep": self.deep,
+            "jobs": self.jobs,
+            "job_nbytes": self.job_nbytes,
+            "chunk_nbytes": self.chunk_nbytes,
+        }
+
+    @classmethod
+    def from_json(
+        cls,
+        document: Mapping[str, Any],
+        *,
+        storage_options: Mapping[str, Any] | None,
+        target_options: Mapping[str, Any] | None,
+    ) -> VerifyWork:
+        places = document["places"]
+        if places["records"] is None:
+            raise PlanError("the plan has no place for what its jobs find: make it again with records= (--records)")
+        numbers = [document[name] for name in ("jobs", "job_nbytes", "chunk_nbytes")]
+        if not all(type(each) is int and 0 <= each < 2**63 for each in numbers) or not numbers[0]:
+            raise PlanError(f"a plan of verifying has a number of jobs and of bytes, not {numbers}")
+        return cls(
+            Place.from_json(places["source"], mode=None, storage_options=storage_options),
+            Place.from_json(places["records"], mode="a", storage_options=target_options),
+            bool(document["deep"]),
+            *numbers,
+        )
+
+
+def list_stored(source: Place) -> dict[str, Any]:
+    """Return what is stored, and what is wrong with documents and keys; as JSON."""
+    store, path = source.store, source.path
+    listed: dict[str, list[Listed]] = {}
+
+    def collect(sources: Sequence[ArrayHandle], objects: Iterable[StoredObject]) -> None:
+        if sources:
+            listed[sources[0].path] = list(_listed(sources, objects))
+
+    scanned = scan_existing(store, path, collect=collect)
+    drop_passing(store, scanned)
+    faults = [*scanned.faults, *check_consolidated(scanned.nodes)]
+    faults += [Fault("/", kind="torn", message=each) for each in store.faults()]
+    message = "left behind by a writer that died: zardine.repair removes it"
+    notes = scanned.notes + [note("/", each, kind="leftover", message=message) for each in store.leftovers()]
+    return {
+        "nodes": len(scanned.nodes),
+        "arrays": [each.to_json() for path in sorted(listed) for each in listed[path]],
+        **_as_json(faults, notes),
+    }
+
+
+class _Shares:
+    """What is listed, cut into parts of as many objects each."""
+
+    def __init__(self, arrays: Sequence[Mapping[str, Any]]) -> None:
+        self._arrays = [(each["path"], each["document"], Ranges.from_json(each["cells"])) for each in arrays]
+        self._ends = list(accumulate(cells.count for _, _, cells in self._arrays))
+        self.count = self._ends[-1] if self._ends else 0
+
+    def part(self, number: int, parts: int) -> list[tuple[str, dict[str, Any], list[tuple[int, int]]]]:
+        """Return paths, documents and ranges of cells of one of so many parts."""
+        start, stop = number * self.count // parts, (number + 1) * self.count // parts
+        found = []
+        at = bisect_right(self._ends, start)
+        while start < stop:
+            path, document, cells = self._arrays[at]
+            begin = self._ends[at - 1] if at else 0
+            end = min(stop, self._ends[at])
+            pairs = list(cells.part(start - begin, end - begin).pairs())
+            if pairs:
+                found.append((path, document, pairs))
+            start, at = end, at + 1
+        return found
+
+
+def plan_listed(source: Place, *, deep: bool) -> VerifyWork:
+    """Return the work by what is stored, which is listed now, and not again where the plan runs in this process."""
+    listing = list_stored(source)
+    sizes = []
+    for each in listing["arrays"]:
+        layout = prepare_layout(ArrayMetadata.from_dict(each["document"]), "")
+        sizes.append((Ranges.from_json(each["cells"]).count, layout))
+    work = _work_of(source, None, deep, sizes)
+    work.__dict__["_listing"] = listing
+    return work
+
+
+def plan_described(source: Place, records: Place | None, *, deep: bool) -> VerifyWork:
+    """Return the work by the documents of the arrays there: nothing is listed."""
+    handles = array_handles(source)
+    return _work_of(source, records, deep, [(_cells(handle).count, handle.layout) for handle in handles])
+
+
+def _work_of(source: Place, records: Place | None, deep: bool, arrays: Sequence[tuple[int, ArrayLayout]]) -> VerifyWork:
+    objects = sum(count for count, _ in arrays)
+    nbytes = sum(count * layout.object_nbytes for count, layout in arrays)
+    jobs = max(1, min(objects, _MOST_JOBS, -(-nbytes // _JOB_BYTES), -(-objects // _LEAST)))
+    chunk = max((layout.chunk_nbytes for _, layout in arrays), default=0)
+    return VerifyWork(source, records, deep, jobs, min(-(-nbytes // jobs), 2**62), chunk)
+
+
+def array_handles(source: Place) -> Iterator[ArrayHandle]:
+    """Yield the arrays that are described at and below a place."""
+    found: dict[str, Sequence[ArrayHandle]] = {}
+
+    def collect(sources: Sequence[ArrayHandle], objects: Iterable[StoredObject]) -> None:
+        if sources:
+            found[sources[0].path] = sources  # and nothing is listed
+
+    scan_existing(source.store, source.path, collect=collect)
+    for path in sorted(found):
+        yield from found[path]
+
+
+def _listed(sources: Sequence[ArrayHandle], objects: Iterable[StoredObject]) -> Iterator[Listed]:
+    grids = [_cells(handle) for handle in sources]
+    if len(sources) == 1:
+        parts = [Ranges.of_many(grids[0].number(each.coordinates) for each in objects)]
+    else:
+        numbers: list[list[int]] = [[] for _ in sources]
+        for each in objects:
+            which = next(i for i, handle in enumerate(sources) if handle is each.handle)
+            numbers[which].append(grids[which].number(each.coordinates))
+        parts = list(map(Ranges.of_many, numbers))
+    for handle, part in zip(sources, parts, strict=True):
+        yield Listed(handle.path, handle.layout.metadata.to_dict(), part)
+
+
+def _cells(handle: ArrayHandle) -> Cells:
+    return Cells(tuple(axis.count for axis in handle.layout.grids.storage))
+
+
+def _chunk_shape(handle: ArrayHandle) -> tuple[int, ...]:
+    return StoredObject(handle, "", (0,) * handle.layout.metadata.ndim).chunk_shape()
+
+
+def _as_json(faults: Iterable[Fault], notes: Iterable[Fault]) -> dict[str, Any]:
+    return {"faults": [each.to_dict() for each in faults], "notes": [each.to_dict() for each in notes]}
+
+
+__all__ = ["Verification", "VerifyWork", "array_handles", "plan_described", "plan_listed"]
