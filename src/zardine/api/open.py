@@ -25,6 +25,7 @@ from zardine.hierarchy.find import (
     find_node,
     implied_group,
     older_document,
+    refuse_unfinished,
     taken,
 )
 from zardine.hierarchy.place import find_place
@@ -67,6 +68,7 @@ def open(
     node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format, seen=seen, consolidated=wanted)
     if isinstance(node, ArrayMetadata):
         _check_arguments(options, open_array)
+        refuse_unfinished(node, found, inner)
         _warn_of_two(found, inner, node, zarr_format)
         return _opened(Array(found, inner, node, parse_array_config(config)), seen)
     if config is not None:
@@ -113,6 +115,7 @@ def open_array(
     seen: dict[str, Version | None] = {}
     node = find_node(found, inner, zarr_format, expected="array", seen=seen)
     if isinstance(node, ArrayMetadata) and not kwargs.get("overwrite"):
+        refuse_unfinished(node, found, inner)
         _warn_of_two(found, inner, node, zarr_format)
         return _opened(Array(found, inner, node, settings), seen)
     if mode in (None, "a") and creating:

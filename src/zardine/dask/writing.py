@@ -21,10 +21,11 @@ from zardine.creation.options import ChunksLike, ShardsLike, is_word
 from zardine.dask.alignment import merged_chunks
 from zardine.dask.reading import from_zarr, open_source
 from zardine.errors import ReadOnlyError, SelectionError, StoreError
+from zardine.hierarchy.place import find_place
 from zardine.metadata.formats import format_of_new
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
-from zardine.nodes.create_array import create_array
+from zardine.nodes.create_array import check_source_stays, create_array
 from zardine.nodes.group import Group
 from zardine.nodes.options import BlockwiseOptions
 from zardine.settings import config as settings
@@ -67,8 +68,8 @@ def to_zarr(
     joined where that makes whole shards and fits into ``window_bytes`` of :data:`zardine.config`.
 
     Raises :class:`~zardine.errors.ContainsArrayError` where something is stored already, ``ValueError`` and
-    ``TypeError`` for arguments that do not fit together, and :class:`~zardine.errors.SelectionError` for a region of
-    another shape.
+    ``TypeError`` for arguments that do not fit together, or that would erase what is to be stored, and
+    :class:`~zardine.errors.SelectionError` for a region of another shape.
     """
     _check_source(darr)
     if isinstance(store, Array) or region is not None:
@@ -88,15 +89,18 @@ def to_zarr(
             darr.chunks, darr.dtype.itemsize, chunks, shards, sharded=format_of_new(kwargs.get("zarr_format")) == 3
         )
         place = (store.store, join_path(store.path, path or "")) if isinstance(store, Group) else (store, path)
+        version = format_of_new(kwargs.get("zarr_format"))
+        found, inner = find_place(*place, storage_options=storage_options, zarr_format=version)
+        if overwrite:
+            check_source_stays(darr, found, inner)
         target = create_array(
-            place[0],
-            name=place[1],
+            found,
+            name=inner,
             shape=darr.shape,
             dtype=darr.dtype,
             chunks=chunks,
             shards=shards,
             overwrite=overwrite,
-            storage_options=storage_options,
             **kwargs,
         )
     where = _slices(region, target, darr.shape)
@@ -128,6 +132,10 @@ def store(
         sources = [sources]
     if isinstance(targets, Array):
         targets = [targets]
+    for word, given, kind in (("sources", sources, "Dask arrays"), ("targets", targets, "arrays of zardine")):
+        if not isinstance(given, (list, tuple)):
+            hint = "; for others see dask.array.store" if word == "targets" else ""
+            raise TypeError(f"{word} are {kind}, one or a list of them, not a {type(given).__name__}{hint}")
     several = isinstance(regions, Sequence) and not isinstance(regions, tuple)
     listed: list[RegionLike] = list(regions) if several else [regions] * len(targets)
     if not len(sources) == len(targets) == len(listed):
@@ -137,7 +145,7 @@ def store(
         _check_source(source)
         if not isinstance(target, Array):
             raise TypeError(
-                f"the targets are arrays of zardine, not {type(target).__name__}; for others dask.array.store"
+                f"the targets are arrays of zardine, not {type(target).__name__}; for others see dask.array.store"
             )
         tasks.append(_writes(source, target, _slices(region, target, source.shape)))
     return _all_of(tasks, targets, compute, compute_kwargs)

@@ -9,13 +9,21 @@ from functools import partial
 from typing import Any
 
 from zardine.errors import ZardineError, ZarrUserWarning
-from zardine.hierarchy.find import HIDDEN, describe, document_key, find_node, implied_group, load_array
+from zardine.hierarchy.find import (
+    HIDDEN,
+    describe,
+    document_key,
+    find_node,
+    implied_group,
+    load_array,
+    warn_of_reserved,
+)
 from zardine.hierarchy.place import is_within
 from zardine.hierarchy.update import update_node
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
-from zardine.metadata.node_names import explain_bad_name, join_path
+from zardine.metadata.node_names import explain_bad_name, is_reserved, join_path
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
@@ -49,8 +57,12 @@ class Consolidated:
             names: dict[str, list[str]] = {}
             for each in sorted(self.nodes):
                 parent, _, name = each.rpartition("/")
-                if explain_bad_name(name, self.zarr_format) is None and not name.startswith(HIDDEN):
+                if name.startswith(HIDDEN):
+                    continue
+                if explain_bad_name(name, self.zarr_format) is None:
                     names.setdefault(parent, []).append(name)
+                elif self.zarr_format == 3 and is_reserved(name):
+                    warn_of_reserved(describe(self.store, join_path(self.path, parent)), name)
             self._names = changes, names
         return self._names[1].get(path, [])
 
@@ -147,7 +159,7 @@ def update_consolidated(store: Store, path: str) -> int:
 
     Gives how many groups were changed.
     """
-    metadata = load_array(store, path)
+    metadata = load_array(store, path, unfinished=True)
     changed = 0
     parts = path.split("/") if path else []
     for depth in range(len(parts)):

@@ -20,6 +20,7 @@ from zardine.errors import (
     StoreError,
     UnfinishedError,
     UnsupportedError,
+    ZarrUserWarning,
 )
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import (
@@ -33,6 +34,7 @@ from zardine.metadata.node_names import is_reserved, join_path
 from zardine.metadata.v2 import CONSOLIDATED
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import Store, Version
+from zardine.user_warnings import warn_user
 
 HIDDEN = "__zardine"
 """How the names of what is no node begin in every version of Zarr; v3 keeps all names with two underscores for that."""
@@ -40,8 +42,9 @@ HIDDEN = "__zardine"
 UNFINISHED = "zardine-conversion.json"
 """Name of the key that says that a conversion to this place is under way, or was cut off: what is there is in part."""
 
-UNFINISHED_GROUP = "zardine_unfinished"
-"""Member of the document of a group that is there while the group is written as a whole, or was cut off in that."""
+UNFINISHED_NODE = "zardine_unfinished"
+"""Member of the document of a group, and of the nodes below it, that is there while the group is written as a whole, or
+was cut off in that."""
 
 
 def document_key(path: str, metadata: NodeMetadata | None = None) -> str:
@@ -234,18 +237,24 @@ def load_node(store: Store, path: str, zarr_format: int | None = None) -> NodeMe
     return node
 
 
-def load_array(store: Store, path: str, zarr_format: int | None = None) -> ArrayMetadata:
+def load_array(store: Store, path: str, zarr_format: int | None = None, *, unfinished: bool = False) -> ArrayMetadata:
     """Return the metadata of the array at ``path``. Raises as :func:`as_array`."""
-    return as_array(find_node(store, path, zarr_format, expected="array"), store, path, zarr_format)
+    node = find_node(store, path, zarr_format, expected="array")
+    return as_array(node, store, path, zarr_format, unfinished=unfinished)
 
 
-def as_array(node: NodeMetadata | None, store: Store, path: str, zarr_format: int | None = None) -> ArrayMetadata:
+def as_array(
+    node: NodeMetadata | None, store: Store, path: str, zarr_format: int | None = None, *, unfinished: bool = False
+) -> ArrayMetadata:
     """Return ``node``, which was found at ``path``, if it is an array.
 
     Raises :class:`~zardine.errors.ContainsGroupError` for a group, :class:`~zardine.errors.ArrayNotFoundError` for
-    ``None``.
+    ``None``, :class:`~zardine.errors.UnfinishedError` for one of a group that is not written to its end, unless
+    ``unfinished`` ones are wanted, too.
     """
     if isinstance(node, ArrayMetadata):
+        if not unfinished:
+            refuse_unfinished(node, store, path)
         return node
     if node is not None:
         raise ContainsGroupError(f"a group, not an array, is stored at {describe(store, path)}: see open_group")
@@ -283,15 +292,15 @@ def as_group(
 
 
 def refuse_unfinished(node: NodeMetadata, store: Store, path: str) -> None:
-    """Raise :class:`~zardine.errors.UnfinishedError` for a group at ``path`` that is not written to its end."""
-    mark = node.unknown.get(UNFINISHED_GROUP) if isinstance(node, GroupMetadata) else None
+    """Raise :class:`~zardine.errors.UnfinishedError` for a node at ``path`` that is not written to its end."""
+    mark = node.unknown.get(UNFINISHED_NODE)
     if mark is None:
         return
     known = mark if isinstance(mark, Mapping) else {}
     raise UnfinishedError(
-        f"the group at {describe(store, path)} is being written by {known.get('by', 'another program')} since "
-        f"{known.get('since', 'an unknown time')}, or that was cut off: what is there is in part. If nobody is writing "
-        "it any more, write it again with mode='w', or erase it"
+        f"the {node.node_type} at {describe(store, path)} is being written by {known.get('by', 'another program')} "
+        f"since {known.get('since', 'an unknown time')}, or that was cut off: what is there is in part. If nobody is "
+        "writing it any more, write it again with mode='w', or erase it"
     )
 
 
@@ -344,6 +353,18 @@ def child_names(store: Store, path: str, zarr_format: int = 3) -> Iterator[str]:
         name = each[len(prefix) : -1]
         if not (is_reserved(name) if zarr_format == 3 else name.startswith(HIDDEN)):
             yield name
+        elif not name.startswith(HIDDEN) and store.exists(join_path(each[:-1], DOCUMENT_NAME)):
+            warn_of_reserved(describe(store, path), name)
+
+
+def warn_of_reserved(place: str, name: str) -> None:
+    """Say that a node is passed over, since Zarr v3 keeps names as its own for itself."""
+    warn_user(
+        f"{place} has a node called {name!r}, which is passed over: Zarr v3 keeps names that begin with two "
+        "underscores for itself. Rename its folder to read it, and consolidate the metadata again",
+        ZarrUserWarning,
+        through=("zardine", "xarray"),
+    )
 
 
 def not_found(

@@ -376,23 +376,7 @@ class Array(StoredFacts):
         shape = parse_shape(new_shape)
         if len(shape) != self.ndim:
             raise ValueError(f"the new shape {shape} has {len(shape)} lengths, the array has {self.ndim} dimensions")
-        self._check_writable()
-        check_strategy(self._handle)
-        self.flush()
-        with Writing(self._handle), self.store.lock(document_key(self.path, self.metadata)):  # so nobody appends
-            for last in attempts():
-                stored = self._stored()
-                before = self._handle
-                try:
-                    self._adopt(stored.replace_by(with_shape(stored.metadata, before.layout.grid, shape)))
-                    break
-                except ConditionFailedError:
-                    if last:
-                        raise
-            self._keep_entry()
-            if erase:
-                clear_beyond(before, self.shape)
-                erase_beyond(self._handle, before)
+        self._reshape(lambda _: shape, erase=erase)
 
     def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
         """Add ``data`` at the end of ``axis``; its other lengths are those of the array. Gives the new shape.
@@ -447,30 +431,37 @@ class Array(StoredFacts):
         self.attrs.update(new_attributes)
         return self
 
-    def _grow(self, axis: int, length: Callable[[int], int]) -> tuple[int, int]:
-        """Give the axis the ``length`` of what it has now, unless it has more; gives its lengths before and after.
+    def _reshape(
+        self, change: Callable[[tuple[int, ...]], tuple[int, ...] | None], *, erase: bool
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Give the array the shape that ``change`` makes of the one it has now; gives both.
 
-        Any number of writers may do so at the same time: each gets the length that another has left.
+        Any number of writers may do so at the same time: each sees the shape that another has left. Where ``change``
+        gives ``None``, nothing happens. ``erase`` as in :meth:`resize`.
         """
         self._check_writable()
         check_strategy(self._handle)
         self.flush()
-        with Writing(self._handle), self.store.lock(document_key(self.path, self.metadata)):
+        with Writing(self._handle), self.store.lock(document_key(self.path, self.metadata)):  # so nobody appends
             for last in attempts():
                 stored = self._stored()
                 refuse_closing(self._handle, stored.metadata)
-                old = self.shape[axis]
-                new = max(old, length(old))
-                shape = (*self.shape[:axis], new, *self.shape[axis + 1 :])
+                before = self._handle
+                old = self.shape
+                new = change(old)
+                if new is None:
+                    return old, old
                 try:
-                    self._adopt(stored.replace_by(with_shape(stored.metadata, self._handle.layout.grid, shape)))
+                    self._adopt(stored.replace_by(with_shape(stored.metadata, before.layout.grid, new)))
+                    break
                 except ConditionFailedError:
                     if last:
                         raise
-                    continue
-                self._keep_entry()
-                return old, new
-        raise AssertionError("unreachable")
+            self._keep_entry()
+            if erase:
+                clear_beyond(before, self.shape)
+                erase_beyond(self._handle, before)
+        return old, self.shape
 
     def refresh(self) -> Array:
         """Read the metadata document again, to see what others changed; gives this array."""

@@ -26,11 +26,12 @@ from zardine.engine.freshness import note_fresh
 from zardine.errors import MetadataError
 from zardine.hierarchy.create import create_node
 from zardine.hierarchy.find import describe
-from zardine.hierarchy.place import find_place, is_within, same_place
+from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import format_of_new
 from zardine.nodes.argument_hints import with_hints
 from zardine.nodes.array import Array
+from zardine.nodes.arrays_behind import behind_at
 from zardine.nodes.ignored_arguments import warn_of_order
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
@@ -253,11 +254,12 @@ def copy_values(source: Any, target: Array) -> None:
 
 
 def check_source_stays(source: Any, store: Store, path: str) -> None:
-    """Raise ``ValueError`` where replacing what is stored at ``path`` would erase the array that is to be copied."""
-    if isinstance(source, Array) and same_place(source.store, store) and is_within(source.path, path):
+    """Raise ``ValueError`` where replacing what is stored at ``path`` would erase what ``source`` is or reads."""
+    behind = behind_at(source, store, path)
+    if behind is not None:
         raise ValueError(
-            f"{describe(store, path)} cannot be replaced by a copy of {source.name!r}, which would be erased first; "
-            "read it into memory (array[...]), or copy it to another place"
+            f"{describe(store, path)} cannot be replaced by a copy of {behind}, which would be erased first; "
+            "read it into memory (array[...], dataset.load(), dask_array.persist()), or write to another place"
         )
 
 
@@ -287,16 +289,21 @@ def store_new_array(
     store: Store, path: str, metadata: ArrayMetadata, settings: ArrayConfig, *, overwrite: bool
 ) -> Array:
     """Check that the array can be read and written, then store its document."""
-    try:
-        array = Array(store, path, metadata, settings)
-    except MetadataError as error:
-        raise type(error)("such an array cannot be made", error.problems) from None
+    array = possible_array(store, path, metadata, settings)
     stored, version = create_node(store, path, metadata, overwrite=overwrite)
     if stored is not metadata:
         assert isinstance(stored, ArrayMetadata)
         array = Array(store, path, stored, settings)
     note_fresh(array._handle, version)
     return array
+
+
+def possible_array(store: Store, path: str, metadata: ArrayMetadata, settings: ArrayConfig) -> Array:
+    """Return an array that is not stored, if it could be read and written. Raises as :func:`create_array`."""
+    try:
+        return Array(store, path, metadata, settings)
+    except MetadataError as error:
+        raise type(error)("such an array cannot be made", error.problems) from None
 
 
 def dtype_of(data: Any) -> Any:

@@ -284,8 +284,7 @@ class Group:
             raise ValueError(f"max_depth is 0 or more, or None, not {max_depth!r}")
         found = tuple(self._walk(max_depth, use_consolidated_for_children))
         for _, node in found:
-            if isinstance(node, Group):
-                refuse_unfinished(node._metadata, self._store, node.path)
+            refuse_unfinished(node.metadata, self._store, node.path)
         return found
 
     def nmembers(self, max_depth: int | None = 0) -> int:
@@ -312,7 +311,7 @@ class Group:
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Yield the names and arrays directly below."""
         for name, metadata in self._children():
-            node = self._node(name, metadata) if isinstance(metadata, ArrayMetadata) else None
+            node = self._opened(name, metadata) if isinstance(metadata, ArrayMetadata) else None
             if isinstance(node, Array):
                 yield name, node
 
@@ -559,7 +558,7 @@ class Group:
         return path
 
     def _opened(self, relative: str, metadata: NodeMetadata) -> Array | Group:
-        """Return a member. Raises :class:`~zardine.errors.UnfinishedError` for a group not written to its end."""
+        """Return a member. Raises :class:`~zardine.errors.UnfinishedError` for one not written to its end."""
         refuse_unfinished(metadata, self._store, join_path(self._path, relative))
         return self._node(relative, metadata)
 

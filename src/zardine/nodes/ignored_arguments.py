@@ -5,11 +5,10 @@ They begin with the words of zarr-python, so that filters of warnings find them.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
 from zardine.errors import ZarrRuntimeWarning
+from zardine.user_warnings import warn_user
 
 
 def warn_of_ignored(**arguments: Any) -> None:
@@ -33,8 +32,4 @@ def warn_of_write_empty_chunks() -> None:
 
 
 def _warn(text: str) -> None:
-    """Warn at the line outside of this package that called into it."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "zardine":
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, ZarrRuntimeWarning, stacklevel=level)
+    warn_user(text, ZarrRuntimeWarning)

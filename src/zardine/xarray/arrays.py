@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,35 +9,36 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from zardine.nodes.array import Array
-from zardine.nodes.asynchronous import in_thread
+from zardine.nodes.asynchronous import AsyncArray
 
 
 class StoredArray(BackendArray):
     """An array in a store, indexed in the three ways that xarray has. It pickles, and threads may share it."""
 
-    __slots__ = ("_array", "dtype", "shape")
+    __slots__ = ("dtype", "shape", "source")
 
     def __init__(self, array: Array) -> None:
-        self._array = array
+        self.source = array
         self.shape = array.shape
         self.dtype = array.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         """Read the elements at ``key``. What is damaged or cannot be read raises the error that says where."""
-        support = indexing.IndexingSupport.VECTORIZED
-        value = indexing.explicit_indexing_adapter(key, self.shape, support, self._method(key))
-        return np.asarray(value, self.dtype) if isinstance(value, str) and self.dtype.kind == "T" else value
+        return self._as_array(_indexed(self.source, key)[key.tuple])
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         """Read the elements at ``key`` in a thread, while the event loop goes on."""
-        return await in_thread(self.__getitem__, key)
+        return self._as_array(await _indexed(AsyncArray(self.source), key).getitem(key.tuple))
 
     def __repr__(self) -> str:
-        return repr(self._array)
+        return repr(self.source)
 
-    def _method(self, key: indexing.ExplicitIndexer) -> Callable[[Any], Any]:
-        if isinstance(key, indexing.VectorizedIndexer):
-            return self._array.get_coordinate_selection
-        if isinstance(key, indexing.OuterIndexer):
-            return self._array.get_orthogonal_selection
-        return self._array.__getitem__
+    def _as_array(self, value: Any) -> Any:
+        return np.asarray(value, self.dtype) if isinstance(value, str) and self.dtype.kind == "T" else value
+
+
+def _indexed(array: Array | AsyncArray, key: indexing.ExplicitIndexer) -> Any:
+    """Return what is asked for a ``key`` of its kind."""
+    if isinstance(key, indexing.VectorizedIndexer):
+        return array.vindex
+    return array.oindex if isinstance(key, indexing.OuterIndexer) else array

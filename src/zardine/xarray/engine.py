@@ -12,14 +12,17 @@ from xarray.backends import BackendEntrypoint, StoreBackendEntrypoint, list_engi
 
 from zardine.api.open import open_group
 from zardine.errors import GroupNotFoundError, UnsupportedError
+from zardine.hierarchy.find import describe
 from zardine.hierarchy.place import find_place
 from zardine.metadata.node_names import join_path, normalize_path
 from zardine.nodes.argument_hints import unknown_argument
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
+from zardine.sources.foreign_store import ForeignStore
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
+from zardine.user_warnings import warn_user
 from zardine.xarray.conventions import ChunkBy
 from zardine.xarray.data_store import GroupDataStore
 from zardine.zarr_python.fallback import UnknownToZardineError
@@ -191,7 +194,26 @@ def _open_group(place: StoreLike | Group, opening: Opening) -> tuple[Group, bool
         if above is not None and above.metadata.consolidated_metadata is not None:
             return above.get_group(inner), mine
     path = StorePath(store, join_path(root, inner))
-    return open_group(path, mode="r", zarr_format=zarr_format, use_consolidated=consolidated), mine
+    try:
+        group = open_group(path, mode="r", zarr_format=zarr_format, use_consolidated=consolidated)
+    except GroupNotFoundError as error:
+        if isinstance(place, (str, os.PathLike)) and "://" not in str(place) and not os.path.exists(place):
+            raise GroupNotFoundError(f"{os.fspath(place)} does not exist: {error}") from None
+        raise
+    if consolidated is None and group.metadata.consolidated_metadata is None and not isinstance(store, ForeignStore):
+        _warn_of_many_documents(group)
+    return group, mine
+
+
+def _warn_of_many_documents(group: Group) -> None:
+    """Say that opening takes a request for each variable, as xarray's own engine does."""
+    warn_user(
+        "Failed to open Zarr store with consolidated metadata: the documents of all variables of "
+        f"{describe(group.store, group.path)} are read one by one. zardine.consolidate_metadata(store) writes them "
+        "into one, consolidated=False says that this is wanted, consolidated=True makes it an error",
+        RuntimeWarning,
+        through=("zardine", "xarray"),
+    )
 
 
 def _is_of_zarr_python(place: object) -> bool:

@@ -1,8 +1,9 @@
-"""New variables: from what xarray has to the arguments of ``create_array``."""
+"""New variables: from what xarray has to the metadata of their arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Final
 
@@ -12,10 +13,15 @@ from xarray.backends.zarr import encode_zarr_variable
 from xarray.coding.strings import check_vlen_dtype
 
 from zardine.creation.options import is_word
+from zardine.creation.v3 import new_array_metadata
 from zardine.data_types import data_type_for
+from zardine.engine.array_config import ArrayConfig, parse_array_config
 from zardine.metadata.attributes import attributes_to_json
+from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.argument_hints import meant_argument
+from zardine.nodes.create_array import in_order_of, order_of_chunks
 from zardine.xarray.conventions import plain_value, stored_form
+from zardine.xarray.packing import check_range
 from zardine.xarray.shard_shapes import Variable as Facts
 from zardine.xarray.shard_shapes import choose_shapes
 
@@ -27,6 +33,7 @@ _HAS_FORMAT: Final = "zarr_format" in signature(encode_zarr_variable).parameters
 def encoded(variable: Variable, name: Hashable, zarr_format: int) -> Variable:
     """Return a variable as it is stored by the conventions of CF, which xarray knows."""
     options: dict[str, Any] = {"zarr_format": zarr_format} if _HAS_FORMAT else {}
+    variable = check_range(variable, name)
     try:
         made: Variable = encode_zarr_variable(variable, name=name, **options)
     except Exception as error:
@@ -53,7 +60,17 @@ def encoded_attributes(attributes: Mapping[Any, Any], name: str | None = None) -
         raise TypeError(f"Invalid attribute in Dataset.attrs. {of}{error}") from error
 
 
-def array_arguments(
+@dataclass(frozen=True, slots=True)
+class NewArray:
+    """An array that is to be made, and what is written to it."""
+
+    name: str
+    metadata: ArrayMetadata
+    config: ArrayConfig
+    variable: Variable
+
+
+def new_array(
     name: str,
     variable: Variable,
     *,
@@ -62,8 +79,8 @@ def array_arguments(
     shards: Any,
     is_explicit: bool,
     write_empty_chunks: bool | None,
-) -> dict[str, Any]:
-    """Return the arguments of ``create_array`` for a variable that is encoded already, but for its name.
+) -> NewArray:
+    """Return the array for a variable that is encoded already. Raises as :func:`zardine.create_array`.
 
     ``is_explicit``: the user gave its encoding for this call, so that a member that is unknown is a ``ValueError``, and
     ``shards=None`` means none; else unknown members are those of other formats, and codecs of the other version of Zarr
@@ -111,11 +128,11 @@ def array_arguments(
             f"variable {name!r}: the encoding says write_empty_chunks={empty}, the argument {write_empty_chunks}"
         )
     empty = write_empty_chunks if empty is None else empty
-    if empty is not None:
-        found["config"] = {"write_empty_chunks": bool(empty)}
-    if zarr_format == 2 and encoding.get("order"):
-        found["order"] = encoding["order"]
-    return found
+    config = None if empty is None else {"write_empty_chunks": bool(empty)}
+    order = encoding.get("order") if zarr_format == 2 else None
+    settings = in_order_of(found.get("serializer"), parse_array_config(config))
+    metadata = new_array_metadata(**found, order=order_of_chunks(order, settings, zarr_format), zarr_format=zarr_format)
+    return NewArray(name, metadata, settings, variable)
 
 
 def _wanted(encoding: Mapping[str, Any], ndim: int, chunks: Any, shards: Any, is_explicit: bool) -> tuple[Any, Any]:

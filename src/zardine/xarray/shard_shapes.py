@@ -91,8 +91,8 @@ def _of_axes(variable: Variable, value: Any, what: str) -> tuple[int, ...] | Non
     for each in found:
         if isinstance(each, (tuple, list)):
             raise TypeError(
-                f"{what} of variable {variable.name!r} are of differing lengths, {value!r}: give one length for each "
-                "dimension"
+                f"{what} of variable {variable.name!r} are rectilinear (of differing lengths), {value!r}: give one "
+                "length for each dimension, or forget those of what was read, by ds.drop_encoding()"
             )
         if isinstance(each, bool) or not hasattr(each, "__index__"):
             raise TypeError(

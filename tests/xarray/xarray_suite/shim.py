@@ -3,7 +3,7 @@
 The engine ``"zarr"`` is zardine's, and ``to_zarr`` of datasets, data arrays and trees is
 :func:`zardine.xarray.to_zarr`, which stores chunks one by one (``shards=None``) where a test says nothing of shards,
 since the tests look at chunks. Stores of zarr-python, which the tests make, become those of zardine over the same
-bytes.
+bytes, and its asynchronous arrays, whose calls some tests count, are zardine's: each count is of what zardine does.
 
 ``XARRAY_SUITE_NOTES`` names the file to write: a line of JSON for each test. With ``XARRAY_SUITE_PLAIN=1`` nothing is
 replaced: xarray is tested by itself.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ MAPPINGS: dict[int, Any] = {}
 
 def install() -> None:
     """Put zardine in the place of xarray's own backend."""
+    from zardine.nodes import asynchronous
     from zardine.xarray import ZardineBackendEntrypoint, to_zarr
 
     class Engine(ZardineBackendEntrypoint):
@@ -70,6 +72,12 @@ def install() -> None:
             options.setdefault("shards", None)
         return to_zarr(data, in_our_words(store), **options)
 
+    for module, name in (
+        ("zarr", "AsyncArray"),
+        ("zarr.core.indexing", "AsyncOIndex"),
+        ("zarr.core.indexing", "AsyncVIndex"),
+    ):
+        setattr(import_module(module), name, getattr(asynchronous, name))
     BACKEND_ENTRYPOINTS["zarr"] = ("zarr", Engine)
     refresh_engines()
     for kind in (xr.Dataset, xr.DataArray, xr.DataTree):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zardine.errors import MetadataError
+from zardine.hierarchy.find import UNFINISHED_NODE
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, parse_node_json
 from zardine.metadata.node_names import join_path
@@ -55,5 +56,5 @@ def _differences(path: str, group: GroupMetadata, nodes: Mapping[str, Sequence[N
 
 
 def _unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    names = sorted((one.keys() | other.keys()) - {"consolidated_metadata"})
+    names = sorted((one.keys() | other.keys()) - {"consolidated_metadata", UNFINISHED_NODE})
     return [name for name in names if one.get(name) != other.get(name)]

@@ -48,7 +48,7 @@ def _look(store: Store, path: str, faults: list[Fault], arrays: list[ArrayMetada
     layouts = []
     try:
         for each in arrays:
-            layouts.append(prepare_layout(load_array(store, path, each.zarr_format), ""))
+            layouts.append(prepare_layout(load_array(store, path, each.zarr_format, unfinished=True), ""))
         start = len(path) + 1 if path else 0
         return [
             fault

@@ -21,7 +21,7 @@ from zardine.errors import (
     StoreError,
     UnknownExtensionError,
 )
-from zardine.hierarchy.find import HIDDEN, UNFINISHED, UNFINISHED_GROUP, describe
+from zardine.hierarchy.find import HIDDEN, UNFINISHED, UNFINISHED_NODE, describe
 from zardine.json_document import Problems, parse_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import (
@@ -149,7 +149,7 @@ class _Documents:
                 layout = prepare_layout(node, "")
                 self.sources.append(ArrayHandle(store, path, layout, ArrayConfig.from_settings()))
                 found.notes += _nonstandard(path, key, codec_notes(layout))
-            elif UNFINISHED_GROUP in node.unknown:
+            elif UNFINISHED_NODE in node.unknown:
                 message = "its writer was killed, or is at work: written anew, with mode='w', it is finished"
                 found.notes.append(note(f"/{path}", key, kind="unfinished", message=message))
             found.notes += _nonstandard(path, key, [*note_documents(name, documents), *_note_path(path, version)])

@@ -1,0 +1,185 @@
+"""What a call of ``to_zarr`` will do to each group, worked out before anything in the store is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from xarray import Variable
+
+from zardine.hierarchy.find import as_group, describe, find_node, implied_group, load_group, refuse_unfinished, taken
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.formats import format_of_new
+from zardine.metadata.node_names import join_path
+from zardine.nodes.array import Array
+from zardine.nodes.create_array import possible_array
+from zardine.nodes.group import Group
+from zardine.stores.base import Store
+from zardine.xarray.conventions import dimensions_of
+from zardine.xarray.datasets import Part, stored_name
+from zardine.xarray.modes import Region, WriteMode, find_region
+from zardine.xarray.new_variables import NewArray, encoded, encoded_attributes, new_array
+from zardine.xarray.stored import as_stored, check_fits, check_units, decoded_variables
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for, and where."""
+
+    store: Store
+    path: str
+    mode: WriteMode
+    append_dim: Hashable | None
+    region: Region | None
+    chunks: Any
+    shards: Any
+    zarr_format: int | None
+    write_empty_chunks: bool | None
+
+    def find(self) -> GroupMetadata | None:
+        """Return the group that is there; ``None`` where a new one is made.
+
+        Raises :class:`~zardine.errors.NodeExistsError` or :class:`~zardine.errors.GroupNotFoundError` where the mode
+        does not allow what is, or is not, there.
+        """
+        if self.mode == "w":
+            return None
+        node = find_node(self.store, self.path, self.zarr_format)
+        if node is None:
+            node = implied_group(self.store, self.path, self.zarr_format)
+        if node is None:
+            return load_group(self.store, self.path, self.zarr_format) if self.mode == "r+" else None  # which raises
+        if self.mode == "w-" or isinstance(node, ArrayMetadata):
+            raise taken(self.store, self.path, node)
+        refuse_unfinished(node, self.store, self.path)
+        return node
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """What happens to one group."""
+
+    path: str
+    """In the store."""
+    metadata: GroupMetadata
+    """Of the group that is made, or that is there."""
+    attributes: dict[str, Any]
+    is_new: bool
+    new: list[NewArray] = field(default_factory=list)
+    old: dict[str, tuple[Array, Variable]] = field(default_factory=dict)
+    """Arrays that are there, and what is written to them, in the order of their dimensions."""
+    region: dict[str, slice] = field(default_factory=dict)
+
+
+def plan(request: Request, found: GroupMetadata | None, parts: tuple[Part, ...]) -> list[GroupPlan]:
+    """Return what will happen to each group. ``found`` is the group of the first of ``parts``, if it is there.
+
+    Reads documents, and coordinates for a region that is to be found. Raises ``ValueError``, ``TypeError``,
+    ``KeyError`` and errors of the store for what cannot be done.
+    """
+    version = format_of_new(request.zarr_format) if found is None else found.zarr_format
+    plans = []
+    for part in parts:
+        group = found
+        if part.path and found is not None:
+            place = join_path(request.path, part.path)
+            node = find_node(request.store, place, version)
+            if node is not None or request.mode == "r+":
+                group = as_group(node, request.store, place, version)
+            else:
+                group = None
+        plans.append(_plan_group(request, part, group, version))
+    return plans
+
+
+def _plan_group(request: Request, part: Part, found: GroupMetadata | None, version: int) -> GroupPlan:
+    path, dataset = join_path(request.path, part.path), part.dataset
+    arrays: dict[str, Array] = {}
+    if found is not None:
+        known = found if request.mode == "r+" else found.with_consolidated(None)
+        group = Group(request.store, path, known)
+        arrays = dict(group.arrays())
+    region: dict[str, slice] = {}
+    if request.region is not None:
+        region = find_region(
+            dataset,
+            request.region,
+            mode=request.mode,
+            append_dim=request.append_dim,
+            stored=partial(_stored_variable, request.store, path, found, arrays),
+        )
+        dataset = dataset.drop_vars(list(dataset.indexes))
+    variables, attributes = part.encoded(dataset)
+    for name in part.encoding:
+        if stored_name(name) in arrays:
+            raise ValueError(f"variable {name!r} already exists, but encoding was provided")
+    stored = encoded_attributes(attributes)
+    if found is None:
+        result = GroupPlan(path, GroupMetadata(attributes=stored, zarr_format=version), stored, True, region=region)
+    else:
+        result = GroupPlan(path, known, stored, False, region=region)
+        _check_existing(request, path, arrays, variables)
+    old = {name: arrays[stored_name(name)] for name in variables if stored_name(name) in arrays}
+    decoded = decoded_variables(group, old) if old else {}
+    for name, each in variables.items():
+        if name in old:
+            before = decoded[name]
+            fitting = encoded(as_stored(name, each, before), name, version)
+            check_units(name, fitting, before)
+            fitting = check_fits(name, fitting, before, region, request.append_dim)
+            if not (request.mode == "a-" and request.append_dim is not None and request.append_dim not in each.dims):
+                result.old[stored_name(name)] = old[name], fitting
+            continue
+        made = new_array(
+            stored_name(name),
+            encoded(each, name, version),
+            zarr_format=version,
+            chunks=request.chunks,
+            shards=request.shards,
+            is_explicit=name in part.encoding,
+            write_empty_chunks=request.write_empty_chunks,
+        )
+        possible_array(request.store, join_path(path, made.name), made.metadata, made.config)
+        result.new.append(made)
+    return result
+
+
+def _stored_variable(
+    store: Store, path: str, found: GroupMetadata | None, arrays: Mapping[str, Array], name: str
+) -> Variable:
+    if found is None or name not in arrays:
+        raise KeyError(
+            f"region='auto' looks for the values of the coordinate {name!r}, which {describe(store, path)} does not "
+            f"have: say where to write, as region={{{name!r}: slice(0, 10)}}"
+        )
+    return decoded_variables(Group(store, path, found), {name: arrays[name]})[name]
+
+
+def _check_existing(
+    request: Request, path: str, arrays: Mapping[str, Array], variables: Mapping[Hashable, Variable]
+) -> None:
+    append_dim, place = request.append_dim, describe(request.store, path)
+    given = {*map(stored_name, variables)}
+    if append_dim is not None:
+        short = [name for name, each in arrays.items() if name not in given and append_dim in dimensions_of(each)]
+        if short:
+            raise ValueError(
+                f"the dataset to append has no {short!r}, which {place} has along {append_dim!r}: they would be "
+                "shorter than what is appended, and nothing could open the store"
+            )
+    new = [name for name in variables if stored_name(name) not in arrays]
+    if request.mode == "r+" and new:
+        raise ValueError(
+            f"dataset contains non-pre-existing variables {new!r}, which mode='r+' does not make: mode='a' does"
+        )
+    if append_dim is not None and append_dim not in arrays:
+        sizes = {dim: n for each in arrays.values() for dim, n in zip(dimensions_of(each), each.shape, strict=True)}
+        if append_dim not in sizes:
+            raise ValueError(
+                f"append_dim={append_dim!r} does not match any existing dataset dimensions {sizes} of {place}"
+            )
+
+
+__all__ = ["GroupPlan", "Request", "plan"]
