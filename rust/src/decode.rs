@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::axis_rows::AxisRows;
 use crate::chunk_geometry::ChunkGeometry;
 use crate::job_table::JobTable;
+use crate::parts::Parts;
 use crate::pipeline::Pipeline;
 use crate::read_space::{ChunkSpace, ReadSpace};
 use crate::sources::{Fetched, Readable, Source, fetch};
@@ -175,7 +176,9 @@ impl<'a> Decode<'a> {
             self.pipeline.decode_elements(target);
             return Ok(());
         }
-        let content = space.elements(self.pipeline, body, nbytes)?;
+        let mut parts = Parts::default();
+        transfer.source_parts(Parts::gap(nbytes), &mut parts);
+        let content = space.parts(self.pipeline, body, nbytes, &parts)?;
         assert!(content.len() >= nbytes);
         // SAFETY: `content` holds the whole chunk, whose extents `AxisRows` keeps to; the places are elements of `out`
         // and those of this job alone, as `new` has checked; the content is a source, which does not overlap it, or

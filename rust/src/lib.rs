@@ -18,6 +18,7 @@ pub mod distinct;
 pub mod encode;
 pub mod fill_value;
 pub mod job_table;
+pub mod parts;
 pub mod pipeline;
 pub mod points;
 pub mod read_space;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use crate::chunk_geometry::ChunkGeometry;
 use crate::decode::check_apart;
 use crate::job_table::JobTable;
+use crate::parts::Parts;
 use crate::pipeline::Pipeline;
 use crate::read_space::{ChunkSpace, ReadSpace};
 use crate::shared_integers::{SharedIntegers, read};
@@ -13,6 +14,9 @@ use crate::sources::{Fetched, Source, fetch};
 use crate::strided_memory::StridedOutput;
 use crate::workers::{Batches, Failures};
 use crate::{Failure, Outcome, Reason};
+
+/// Points of one chunk that are looked at one by one.
+const MOST_SORTED: usize = 256;
 
 /// The points of a plan: those of chunk `r` are `bounds[r]` to `bounds[r + 1]` (exclusive).
 pub struct Points<'a> {
@@ -174,7 +178,8 @@ impl<'a> DecodePoints<'a> {
         };
         self.set_geometry(geometry, job)?;
         let body = self.pipeline.steps().strip_outer(stored, geometry.nbytes)?;
-        let content = space.elements(self.pipeline, body, geometry.nbytes)?;
+        let parts = self.parts(range.clone(), geometry);
+        let content = space.parts(self.pipeline, body, geometry.nbytes, &parts)?;
         match item {
             8 if self.out.word == 8 => self.points::<8>(content, range, places, geometry),
             4 if self.out.word == 4 => self.points::<4>(content, range, places, geometry),
@@ -182,6 +187,33 @@ impl<'a> DecodePoints<'a> {
             1 => self.points::<1>(content, range, places, geometry),
             _ => self.points::<0>(content, range, places, geometry),
         }
+    }
+
+    /// What of their chunk the points `range` are in; with all between the first and the last, where they are many.
+    fn parts(&self, range: Range<usize>, geometry: &ChunkGeometry) -> Parts {
+        let (item, nbytes, gap) = (self.pipeline.item(), geometry.nbytes, Parts::gap(geometry.nbytes));
+        // indices may change meanwhile; places within the chunk are no promise of theirs
+        let start = |point: usize| self.offset(point, geometry).min(nbytes.saturating_sub(item));
+        let mut parts = Parts::default();
+        if range.len() > MOST_SORTED {
+            let low = range.clone().map(start).min().unwrap_or(0);
+            let high = range.map(start).max().unwrap_or(0);
+            parts.push(low..high + item, gap);
+            return parts;
+        }
+        let mut starts: Vec<usize> = range.map(start).collect();
+        starts.sort_unstable();
+        starts.into_iter().for_each(|start| parts.push(start..start + item, gap));
+        parts
+    }
+
+    /// Where in the content of its chunk a point is.
+    #[inline(always)]
+    fn offset(&self, point: usize, geometry: &ChunkGeometry) -> usize {
+        let indices = self.points.indices.iter().zip(&geometry.strides);
+        indices.fold(0usize, |offset, (indices, &stride)| {
+            offset.wrapping_add((read(&indices[point]) as usize).wrapping_mul(stride as usize))
+        })
     }
 
     /// Write the points `range` out of the `content` of their chunk; for `WORD` see `Places::put`.
@@ -194,10 +226,7 @@ impl<'a> DecodePoints<'a> {
     ) -> Outcome {
         let item = if WORD > 0 { WORD } else { self.pipeline.item() };
         for (point, place) in range.zip(places) {
-            let mut offset = 0usize;
-            for (indices, &stride) in self.points.indices.iter().zip(&geometry.strides) {
-                offset = offset.wrapping_add((read(&indices[point]) as usize).wrapping_mul(stride as usize));
-            }
+            let offset = self.offset(point, geometry);
             let element = offset.checked_add(item).and_then(|stop| content.get(offset..stop)).ok_or(Reason::Changed)?;
             self.out.put::<WORD>(read(place), element)?;
         }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use crate::Outcome;
+use crate::parts::Parts;
 use crate::pipeline::Pipeline;
 use crate::scratch::Scratch;
 use crate::steps::{Decoders, sum};
@@ -44,6 +45,26 @@ impl ReadSpace {
 }
 
 impl ChunkSpace {
+    /// As `elements`, of which the bytes `parts` are needed, and right: the others may be anything.
+    pub fn parts<'a>(
+        &'a mut self,
+        pipeline: &Pipeline,
+        body: &'a [u8],
+        nbytes: usize,
+        parts: &Parts,
+    ) -> Outcome<&'a [u8]> {
+        let steps = pipeline.steps();
+        let is_there = steps.compressor.is_none() && !pipeline.changes_elements();
+        if is_there || !parts.leave_much(nbytes) || steps.checks_content(body)? {
+            return self.elements(pipeline, body, nbytes);
+        }
+        steps.check_size(body, nbytes)?;
+        let content = self.content.take(nbytes)?;
+        steps.decompress_parts(body, content, parts, &mut self.decoders)?;
+        parts.ranges().iter().for_each(|part| pipeline.decode_elements(&mut content[part.clone()]));
+        Ok(content)
+    }
+
     /// The elements, `nbytes` in all, that `body` (without outer checksums) holds.
     pub fn elements<'a>(&'a mut self, pipeline: &Pipeline, body: &'a [u8], nbytes: usize) -> Outcome<&'a [u8]> {
         let steps = pipeline.steps();

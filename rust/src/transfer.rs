@@ -1,6 +1,7 @@
 //! Copying a selection between a chunk and an array, both strided: the geometry of one job, and the loops that do it.
 
 use crate::axis_rows::{AxisRows, Row};
+use crate::parts::Parts;
 use crate::runs::{Copiers, Steps};
 
 /// Bytes of a line of the cache.
@@ -174,6 +175,51 @@ impl Transfer {
         (self.run > 0).then(|| self.from + self.loops.iter().map(listed).sum::<isize>())
     }
 
+    /// Have `parts` be the bytes of the source that are copied, with those between that are no more than `gap`.
+    pub fn source_parts(&self, gap: usize, parts: &mut Parts) {
+        parts.clear();
+        if self.run == 0 {
+            return;
+        }
+        // from the widest steps to the narrowest, upwards: so parts come in order
+        let mut levels: Vec<Vec<usize>> = Vec::new();
+        let mut loops: Vec<&Loop> = self.loops.iter().collect();
+        loops.sort_by_key(|each| std::cmp::Reverse(each.steps.from.unsigned_abs()));
+        let (mut start, mut span) = (self.from, self.run);
+        while let Some(each) = loops.pop() {
+            let Steps { count, from: step, .. } = each.steps;
+            let (low, high, widest) = match each.listed {
+                None => {
+                    let reach = step * (count as isize - 1);
+                    (reach.min(0), reach.max(0), step.unsigned_abs())
+                }
+                Some(_) => {
+                    let mut offsets: Vec<isize> = self.listed(each).iter().map(|offset| offset.0).collect();
+                    offsets.sort_unstable();
+                    let widest = offsets.windows(2).map(|pair| pair[1].abs_diff(pair[0])).max();
+                    (offsets[0], offsets[count - 1], widest.unwrap_or(0))
+                }
+            };
+            if widest > span.saturating_add(gap) {
+                loops.push(each);
+                break;
+            }
+            start += low;
+            span += high.abs_diff(low);
+        }
+        for each in loops {
+            let Steps { count, from: step, .. } = each.steps;
+            let mut offsets: Vec<isize> = match each.listed {
+                None => (0..count as isize).map(|i| i * step).collect(),
+                Some(_) => self.listed(each).iter().map(|offset| offset.0).collect(),
+            };
+            offsets.sort_unstable();
+            start += offsets[0];
+            levels.push(offsets.iter().map(|offset| offset.abs_diff(offsets[0])).collect());
+        }
+        push_all(&levels, start as usize, span, gap, parts);
+    }
+
     /// Copy all elements.
     ///
     /// # Safety
@@ -260,6 +306,14 @@ impl Transfer {
             // promises that it is there.
             unsafe { self.each_run_of(rest, target.offset(to), write) };
         }
+    }
+}
+
+/// Add the parts of `span` bytes that nested loops over offsets lead to, from `start` on.
+fn push_all(levels: &[Vec<usize>], start: usize, span: usize, gap: usize, parts: &mut Parts) {
+    match levels {
+        [] => parts.push(start..start + span, gap),
+        [offsets, rest @ ..] => offsets.iter().for_each(|offset| push_all(rest, start + offset, span, gap, parts)),
     }
 }
 
@@ -361,6 +415,13 @@ mod tests {
                 transfer.plan(&axes, &[0, 0, 0], &sides);
                 // SAFETY: the axes were checked against the shapes.
                 unsafe { transfer.copy(chunk.as_ptr(), array.as_mut_ptr().add(base)) };
+                let mut parts = Parts::default();
+                transfer.source_parts(0, &mut parts);
+                let mut asked: Vec<usize> = parts.ranges().iter().cloned().flatten().collect();
+                transfer.source_parts(geometry.nbytes, &mut parts);
+                let (least, most) = (asked[0], asked[asked.len() - 1]);
+                assert_eq!((parts.ranges().len(), parts.within(0..geometry.nbytes)), (1, Some(least..most + 1)));
+                let mut expected = Vec::new();
                 let mut copied = 0;
                 for (a, p) in [(4, 0isize), (1, 8), (2, 3)] {
                     for b in 0..20isize {
@@ -369,11 +430,15 @@ mod tests {
                                 a * geometry.strides[0] + b * geometry.strides[1] + (1 + 2 * c) * geometry.strides[2];
                             let to = base as isize + p * strides[0] + b * strides[1] + (7 + c) * strides[2];
                             let (from, to) = (from as usize, to as usize);
+                            expected.extend(from..from + item);
                             assert_eq!(chunk[from..from + item], array[to..to + item]);
                             copied += array[to..to + item].iter().filter(|&&byte| byte != 0).count();
                         }
                     }
                 }
+                expected.sort_unstable();
+                asked.sort_unstable();
+                assert!(asked == expected);
                 assert_eq!(copied, array.iter().filter(|&&byte| byte != 0).count());
                 let mut back = vec![0u8; chunk.len()];
                 (sides.direction, sides.reads_far) = (Direction::Gather, true);

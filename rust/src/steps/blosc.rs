@@ -4,8 +4,10 @@
 //! what is really there: c-blosc itself takes memory and contexts anew for every block.
 
 use std::ffi::{CString, c_int};
+use std::ops::Range;
 
 use crate::Outcome;
+use crate::parts::Parts;
 use crate::steps::blosc_streams::{Format, decompress_stream};
 use crate::steps::{Decoders, shuffle};
 
@@ -79,14 +81,20 @@ impl Header {
     }
 }
 
-/// Decompress the buffer `data` to exactly fill `target`.
-pub fn decompress(data: &[u8], target: &mut [u8], decoders: &mut Decoders) -> Outcome {
+/// Decompress the buffer `data` to exactly fill `target`; or, of that, `parts` at least.
+pub fn decompress(data: &[u8], target: &mut [u8], parts: Option<&Parts>, decoders: &mut Decoders) -> Outcome {
     let header = Header::read(data, target.len())?;
     if target.is_empty() {
         return Ok(());
     }
     if header.flags & STORED != 0 {
-        target.copy_from_slice(&data[OVERHEAD..]);
+        let content = &data[OVERHEAD..];
+        match parts {
+            None => target.copy_from_slice(content),
+            Some(parts) => {
+                parts.ranges().iter().for_each(|part| target[part.clone()].copy_from_slice(&content[part.clone()]));
+            }
+        }
         return Ok(());
     }
     if header.version != 1 {
@@ -94,19 +102,24 @@ pub fn decompress(data: &[u8], target: &mut [u8], decoders: &mut Decoders) -> Ou
     }
     let format = Format::of_flags(header.flags).ok_or("the blosc header names an unknown compressor")?;
     for (i, block) in target.chunks_mut(header.blocksize).enumerate() {
+        let begin = i * header.blocksize;
+        let Some(needed) = parts.map_or(Some(0..block.len()), |parts| parts.within(begin..begin + block.len())) else {
+            continue;
+        };
         let start = word(data, OVERHEAD + 4 * i).ok_or("a blosc table ends too early")?;
-        decompress_block(data, start, format, &header, block, decoders)?;
+        decompress_block(data, start, format, &header, block, needed, decoders)?;
     }
     Ok(())
 }
 
-/// Decompress the block whose streams begin at `position` of `data`.
+/// Decompress the block whose streams begin at `position` of `data`: the bytes `needed` of it at least.
 fn decompress_block(
     data: &[u8],
     mut position: usize,
     format: Format,
     header: &Header,
     block: &mut [u8],
+    needed: Range<usize>,
     decoders: &mut Decoders,
 ) -> Outcome {
     let size = block.len();
@@ -119,18 +132,35 @@ fn decompress_block(
     if !size.is_multiple_of(streams) {
         return Err("a blosc block cannot be split evenly".into());
     }
+    // how many bytes at the start of a stream are needed
+    let part = size / streams;
+    let wanted = |stream: usize| {
+        if by_bits {
+            return part;
+        }
+        if !by_bytes {
+            return if needed.start < (stream + 1) * part { needed.end.saturating_sub(stream * part) } else { 0 };
+        }
+        let count = size / typesize;
+        match needed.end.div_ceil(typesize) {
+            elements if elements > count => part, // some of what is left over at the end
+            elements if split => elements,
+            elements => (typesize - 1) * count + elements,
+        }
+    };
     let mut scratch = std::mem::take(&mut decoders.block);
     let mut decode = |into: &mut [u8]| -> Outcome {
-        for part in into.chunks_exact_mut(size / streams) {
+        for (i, part) in into.chunks_exact_mut(part).enumerate() {
             let length = word(data, position).ok_or("a blosc block begins outside of the buffer")?;
             position += 4;
             let stop = position.checked_add(length).filter(|&stop| stop <= data.len());
             let stream = &data[position..stop.ok_or("a blosc stream ends outside of the buffer")?];
             position += length;
+            let wanted = wanted(i).min(part.len());
             if length == part.len() {
-                part.copy_from_slice(stream);
-            } else {
-                decompress_stream(format, stream, part, decoders)?;
+                part[..wanted].copy_from_slice(&stream[..wanted]);
+            } else if wanted > 0 {
+                decompress_stream(format, stream, part, wanted, decoders)?;
             }
         }
         Ok(())
@@ -139,9 +169,9 @@ fn decompress_block(
         scratch.take(size).and_then(|shuffled| {
             decode(shuffled)?;
             if by_bytes {
-                shuffle::unshuffle_bytes(shuffled, block, typesize);
+                shuffle::unshuffle_bytes(shuffled, block, typesize, needed.clone());
             } else {
-                shuffle::unshuffle_bits(shuffled, block, typesize);
+                shuffle::unshuffle_bits(shuffled, block, typesize, needed.clone());
             }
             Ok(())
         })
@@ -232,11 +262,21 @@ mod tests {
                         let mut data = Vec::with_capacity(bound(nbytes).unwrap());
                         compress(&content, &parameters, &mut data).unwrap();
                         let mut target = vec![0; nbytes];
-                        decompress(&data, &mut target, &mut decoders).unwrap();
+                        decompress(&data, &mut target, None, &mut decoders).unwrap();
                         assert!(target == content, "{:?} {nbytes} {typesize} {shuffle}", parameters.cname);
                         assert!(reference(&data, nbytes).unwrap() == content);
-                        assert!(decompress(&data[..data.len() - 1], &mut target, &mut decoders).is_err());
-                        assert!(decompress(&data, &mut vec![0; nbytes + 1], &mut decoders).is_err());
+                        for (start, stop) in [(0, 1), (nbytes / 2, nbytes / 2 + 1), (nbytes / 3, nbytes), (1, nbytes)] {
+                            let mut parts = Parts::default();
+                            parts.push(start..stop.max(start), 0);
+                            let mut target = vec![0; nbytes];
+                            decompress(&data, &mut target, Some(&parts), &mut decoders).unwrap();
+                            assert!(
+                                target[start..stop.max(start)] == content[start..stop.max(start)],
+                                "{start} {stop}"
+                            );
+                        }
+                        assert!(decompress(&data[..data.len() - 1], &mut target, None, &mut decoders).is_err());
+                        assert!(decompress(&data, &mut vec![0; nbytes + 1], None, &mut decoders).is_err());
                     }
                 }
             }

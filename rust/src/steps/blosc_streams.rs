@@ -18,8 +18,15 @@ pub enum Format {
 const LONGEST_BLOSCLZ: usize = 1 << 23;
 
 unsafe extern "C" {
-    // exported by libblosc and libsnappy, not declared by their crates
+    // exported by libblosc, liblz4 and libsnappy, not declared by their crates
     fn blosclz_decompress(input: *const c_void, length: c_int, output: *mut c_void, maxout: c_int) -> c_int;
+    fn LZ4_decompress_safe_partial(
+        input: *const c_char,
+        output: *mut c_char,
+        length: c_int,
+        wanted: c_int,
+        room: c_int,
+    ) -> c_int;
     fn snappy_uncompress(input: *const c_char, length: usize, output: *mut c_char, nbytes: *mut usize) -> c_int;
 }
 
@@ -39,20 +46,32 @@ impl Format {
     }
 }
 
-/// Decompress `stream` to exactly fill `target`.
-pub fn decompress_stream(format: Format, stream: &[u8], target: &mut [u8], decoders: &mut Decoders) -> Outcome {
+/// Decompress `stream` to exactly fill `target`; or, where that is less work, its first `wanted` bytes.
+pub fn decompress_stream(
+    format: Format,
+    stream: &[u8],
+    target: &mut [u8],
+    wanted: usize,
+    decoders: &mut Decoders,
+) -> Outcome {
     let (Ok(taken), Ok(given)) = (c_int::try_from(stream.len()), c_int::try_from(target.len())) else {
         return Err("a blosc stream is too long".into());
     };
+    let beginning = (wanted < target.len()).then_some(wanted as c_int);
     let full = match format {
         Format::Zlib => return decoders.gzip.decompress_zlib(stream, target),
-        Format::Zstd => return decoders.zstd.decompress(stream, target),
+        Format::Zstd => return decoders.zstd.decompress_beginning(stream, target, wanted),
         Format::Blosclz if stream.len() > LONGEST_BLOSCLZ => false,
         // SAFETY: pointers and lengths are those of two slices, of which `target` is borrowed mutably, and nobody else
         // changes `stream` (memory of ours, or immutable: see `sources`). Whatever the bytes are, the function reads
         // and writes within these bounds, as long as its sums fit into an `int`: hence `LONGEST_BLOSCLZ`.
         Format::Blosclz => unsafe {
             blosclz_decompress(stream.as_ptr().cast(), taken, target.as_mut_ptr().cast(), given) == given
+        },
+        // SAFETY: as above; this function is made for any bytes, and writes no more than there is room for.
+        Format::Lz4 if let Some(wanted) = beginning => unsafe {
+            let (input, output) = (stream.as_ptr().cast(), target.as_mut_ptr().cast());
+            LZ4_decompress_safe_partial(input, output, taken, wanted, given) >= wanted
         },
         // SAFETY: as above; this function is made for any bytes.
         Format::Lz4 => unsafe {

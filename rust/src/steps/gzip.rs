@@ -37,16 +37,26 @@ pub struct Inflater(Option<NonNull<sys::libdeflate_decompressor>>);
 // thread may use it; `decompress` takes `&mut self`, so that one thread at a time does.
 unsafe impl Send for Inflater {}
 
+/// The most bytes that libdeflate writes at once, or not at all where there is no room: a stored block, which comes
+/// after a match.
+const MOST_AT_ONCE: usize = 65535 + 258;
+
+fn check_header(member: &[u8]) -> Outcome {
+    if member.get(3).is_some_and(|flags| flags & HEADER_CRC != 0) {
+        return Err("a gzip header with a checksum, which libdeflate does not verify".into());
+    }
+    Ok(())
+}
+
 impl Inflater {
     /// All members of `body`, which have to give exactly the bytes of `target`.
     pub fn decompress(&mut self, body: &[u8], target: &mut [u8]) -> Outcome {
         let (mut taken, mut given) = (0, 0);
         loop {
             let member = &body[taken..];
-            if member.get(3).is_some_and(|flags| flags & HEADER_CRC != 0) {
-                return Err("a gzip header with a checksum, which libdeflate does not verify".into());
-            }
-            let (more, bytes) = self.stream(Format::Gzip, member, &mut target[given..])?;
+            check_header(member)?;
+            let room = &mut target[given..];
+            let (more, bytes) = self.stream(Format::Gzip, member, room)?.ok_or("more bytes than expected")?;
             taken += more;
             given += bytes;
             if taken == body.len() {
@@ -59,17 +69,33 @@ impl Inflater {
         Ok(())
     }
 
+    /// The first `wanted` bytes of what `body` gives, if that is less work than all of it, which would fill `target`.
+    pub fn decompress_beginning(&mut self, body: &[u8], target: &mut [u8], wanted: usize) -> Outcome {
+        let enough = wanted.saturating_add(MOST_AT_ONCE);
+        if enough > target.len() / 4 * 3 {
+            return self.decompress(body, target);
+        }
+        let (mut taken, mut given) = (0, 0);
+        while given < wanted {
+            let member = &body[taken..];
+            check_header(member)?;
+            let Some((more, bytes)) = self.stream(Format::Gzip, member, &mut target[given..enough])? else { break };
+            taken += more;
+            given += bytes;
+        }
+        Ok(())
+    }
+
     /// One zlib stream that fills `body` and gives exactly the bytes of `target`.
     pub fn decompress_zlib(&mut self, body: &[u8], target: &mut [u8]) -> Outcome {
-        let (taken, given) = self.stream(Format::Zlib, body, target)?;
-        if (taken, given) != (body.len(), target.len()) {
+        if self.stream(Format::Zlib, body, target)? != Some((body.len(), target.len())) {
             return Err("a zlib stream of the wrong size".into());
         }
         Ok(())
     }
 
-    /// One stream at the start of `body`: how many bytes it takes and gives.
-    fn stream(&mut self, format: Format, body: &[u8], target: &mut [u8]) -> Outcome<(usize, usize)> {
+    /// One stream at the start of `body`: how many bytes it takes and gives. `None` if it gives more than `target` holds.
+    fn stream(&mut self, format: Format, body: &[u8], target: &mut [u8]) -> Outcome<Option<(usize, usize)>> {
         let inflater = match self.0 {
             Some(inflater) => inflater,
             // SAFETY: the function has no conditions; null, which means no memory, is looked for.
@@ -96,11 +122,9 @@ impl Inflater {
         };
         match result {
             sys::libdeflate_result_LIBDEFLATE_SUCCESS if taken <= body.len() && given <= target.len() => {
-                Ok((taken, given))
+                Ok(Some((taken, given)))
             }
-            sys::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => {
-                Err(format!("more than {} bytes when decompressed", target.len()).into())
-            }
+            sys::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Ok(None),
             _ => Err("not valid compressed data".into()),
         }
     }
@@ -209,6 +233,28 @@ mod tests {
         let mut body = member(b"hello");
         body[3] |= HEADER_CRC;
         assert!(Inflater::default().decompress(&body, &mut [0; 5]).is_err());
+    }
+
+    #[test]
+    fn beginnings_are_right() {
+        let mut state = 1u32;
+        let mut noise = |i: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if (i / 50_000).is_multiple_of(2) { (state >> 24) as u8 } else { (i / 1000) as u8 }
+        };
+        let content: Vec<u8> = (0..500_000).map(&mut noise).collect();
+        let mut several = member(&content[..100_000]);
+        several.extend(member(&content[100_000..]));
+        for body in [member(&content), several] {
+            for wanted in [0, 1, 4096, 50_000, 99_999, 100_001, 250_000, 300_000, 400_000, 500_000] {
+                let mut target = vec![0; content.len()];
+                Inflater::default().decompress_beginning(&body, &mut target, wanted).unwrap();
+                assert!(target[..wanted] == content[..wanted], "{wanted}");
+                assert!(target[wanted..].ends_with(&[0; 4]) || wanted >= 300_000, "{wanted}");
+            }
+            let cut = &body[..body.len() / 4];
+            assert!(Inflater::default().decompress_beginning(cut, &mut vec![0; content.len()], 300_000).is_err());
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod zstd;
 pub mod zstd_frames;
 
 use crate::Outcome;
+use crate::parts::Parts;
 use crate::scratch::Scratch;
 use crate::steps::encoders::Encoders;
 
@@ -82,7 +83,33 @@ impl Steps {
             None => Err(format!("{} bytes, expected {}", body.len(), target.len()).into()),
             Some(Compressor::Gzip { .. }) => decoders.gzip.decompress(body, target),
             Some(Compressor::Zstd { .. }) => decoders.zstd.decompress(body, target),
-            Some(Compressor::Blosc(_)) => blosc::decompress(body, target, decoders),
+            Some(Compressor::Blosc(_)) => blosc::decompress(body, target, None, decoders),
+        }
+    }
+
+    /// Whether checks that are to be made stand in the way of decompressing a part of a chunk only: those of the content,
+    /// where the stored bytes have none.
+    pub fn checks_content(&self, body: &[u8]) -> Outcome<bool> {
+        Ok(match &self.compressor {
+            _ if self.inner_sums > 0 => true,
+            _ if self.outer_sums > 0 => false,
+            None | Some(Compressor::Blosc(_)) => false,
+            Some(Compressor::Gzip { .. }) => true,
+            Some(Compressor::Zstd { .. }) => zstd_frames::has_checksum(body)?,
+        })
+    }
+
+    /// As `decompress`, of which `parts` at least are needed.
+    pub fn decompress_parts(&self, body: &[u8], target: &mut [u8], parts: &Parts, decoders: &mut Decoders) -> Outcome {
+        match &self.compressor {
+            None if body.len() == target.len() => {
+                parts.ranges().iter().for_each(|part| target[part.clone()].copy_from_slice(&body[part.clone()]));
+                Ok(())
+            }
+            None => Err(format!("{} bytes, expected {}", body.len(), target.len()).into()),
+            Some(Compressor::Gzip { .. }) => decoders.gzip.decompress_beginning(body, target, parts.stop()),
+            Some(Compressor::Zstd { .. }) => decoders.zstd.decompress_beginning(body, target, parts.stop()),
+            Some(Compressor::Blosc(_)) => blosc::decompress(body, target, Some(parts), decoders),
         }
     }
 

@@ -1,53 +1,58 @@
 //! Undoing blosc's shuffles: elements whose bytes, or bits, were sorted by significance.
 
+use std::ops::Range;
+
 /// From all first bytes, all second bytes, ... back to elements of `typesize` bytes; what is left over at the end is
-/// copied. Both slices are equally long.
-pub fn unshuffle_bytes(shuffled: &[u8], target: &mut [u8], typesize: usize) {
+/// copied. Both slices are equally long. Of `target` the bytes `needed` are written, and perhaps more.
+pub fn unshuffle_bytes(shuffled: &[u8], target: &mut [u8], typesize: usize, needed: Range<usize>) {
     let whole = shuffled.len() / typesize * typesize;
     let (planes, rest) = shuffled.split_at(whole);
     let (elements, tail) = target.split_at_mut(whole);
     tail.copy_from_slice(rest);
-    interleave(planes, elements, typesize);
+    let count = whole / typesize;
+    interleave(planes, elements, typesize, needed.start / typesize..needed.end.div_ceil(typesize).min(count));
 }
 
 /// From all lowest bits, ... back to elements of `typesize` bytes. As c-blosc does it: nothing was shuffled unless the
-/// number of elements is a multiple of 8.
-pub fn unshuffle_bits(shuffled: &[u8], target: &mut [u8], typesize: usize) {
+/// number of elements is a multiple of 8. Of `target` the bytes `needed` are written, and perhaps more.
+pub fn unshuffle_bits(shuffled: &[u8], target: &mut [u8], typesize: usize, needed: Range<usize>) {
     let count = shuffled.len() / typesize;
     if !count.is_multiple_of(8) || count == 0 {
         target.copy_from_slice(shuffled);
         return;
     }
+    let first = needed.start / typesize / TILE * TILE;
+    let stop = needed.end.div_ceil(typesize).min(count);
     let whole = count * typesize;
     let (planes, rest) = shuffled.split_at(whole);
     let (elements, tail) = target.split_at_mut(whole);
     tail.copy_from_slice(rest);
     let mut bytes = [0; TILE * LARGEST_TILED];
     if typesize > LARGEST_TILED {
-        return join_bits(planes, elements, typesize, 0);
+        return join_bits(planes, elements, typesize, first..stop);
     }
     let bytes = &mut bytes[..TILE * typesize];
-    let done = count / TILE * TILE;
-    for start in (0..done).step_by(TILE) {
+    let done = (count / TILE * TILE).min(stop.next_multiple_of(TILE));
+    for start in (first..done).step_by(TILE) {
         // eight rows, one for each bit, hold one of the bytes of all elements
         for (rows, plane) in planes.chunks_exact(count).zip(bytes.as_chunks_mut::<TILE>().0) {
             join_rows(rows, count / 8, start / 8, plane);
         }
-        interleave(bytes, &mut elements[start * typesize..(start + TILE) * typesize], typesize);
+        interleave(bytes, &mut elements[start * typesize..(start + TILE) * typesize], typesize, 0..TILE);
     }
-    join_bits(planes, elements, typesize, done);
+    join_bits(planes, elements, typesize, done..stop);
 }
 
 /// Elements whose bits are put together at once.
 const TILE: usize = 256;
 const LARGEST_TILED: usize = 16;
 
-/// Put the bits of all elements from number `start` (a multiple of 8) on together.
-fn join_bits(planes: &[u8], elements: &mut [u8], typesize: usize, start: usize) {
+/// Put the bits of the elements `needed` (from a multiple of 8 on) together.
+fn join_bits(planes: &[u8], elements: &mut [u8], typesize: usize, needed: Range<usize>) {
     let count = planes.len() / typesize;
     let row = count / 8;
     for (at, rows) in planes.chunks_exact(count).enumerate() {
-        for i in start / 8..row {
+        for i in needed.start / 8..needed.end.div_ceil(8) {
             let bits = std::array::from_fn(|k| rows[k * row + i]);
             for (j, byte) in transpose_bits(bits).into_iter().enumerate() {
                 elements[(8 * i + j) * typesize + at] = byte;
@@ -78,46 +83,51 @@ fn transpose_bits(bytes: [u8; 8]) -> [u8; 8] {
     x.to_le_bytes()
 }
 
-/// Put planes, each with one of the bytes of all elements, together.
-fn interleave(planes: &[u8], elements: &mut [u8], typesize: usize) {
+/// Put planes, each with one of the bytes of all elements, together: the elements `needed`, and perhaps more.
+fn interleave(planes: &[u8], elements: &mut [u8], typesize: usize, needed: Range<usize>) {
     let count = planes.len() / typesize;
     let done = match typesize {
         _ if count == 0 => return,
-        1 => return elements.copy_from_slice(planes),
-        2 => interleave_registers::<2>(planes, elements),
-        4 => interleave_registers::<4>(planes, elements),
-        8 => interleave_registers::<8>(planes, elements),
-        16 => interleave_registers::<16>(planes, elements),
-        _ => 0,
+        1 => return elements[needed.clone()].copy_from_slice(&planes[needed]),
+        2 => interleave_registers::<2>(planes, elements, &needed),
+        4 => interleave_registers::<4>(planes, elements, &needed),
+        8 => interleave_registers::<8>(planes, elements, &needed),
+        16 => interleave_registers::<16>(planes, elements, &needed),
+        _ => needed.start,
     };
+    let rest = done..needed.end.max(done);
+    let elements = &mut elements[rest.start * typesize..rest.end * typesize];
     for (at, plane) in planes.chunks_exact(count).enumerate() {
-        for (element, &byte) in elements.chunks_exact_mut(typesize).zip(plane).skip(done) {
+        for (element, &byte) in elements.chunks_exact_mut(typesize).zip(&plane[rest.clone()]) {
             element[at] = byte;
         }
     }
 }
 
-/// Put `N` planes together, as many elements as fit whole registers; returns how many these are.
-fn interleave_registers<const N: usize>(planes: &[u8], elements: &mut [u8]) -> usize {
+/// Put `N` planes together, from the first element of `needed` on, as many as fit whole registers; returns where these
+/// end.
+fn interleave_registers<const N: usize>(planes: &[u8], elements: &mut [u8], needed: &Range<usize>) -> usize {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         // SAFETY: the function needs AVX2, which the processor has, as was just found. It checks the lengths itself.
-        return unsafe { x86::interleave::<N>(planes, elements) };
+        return unsafe { x86::interleave::<N>(planes, elements, needed) };
     }
-    0
+    needed.start
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
+    use std::ops::Range;
+
     /// See `interleave_registers`: 32 elements at a time.
     #[target_feature(enable = "avx2")]
-    pub fn interleave<const N: usize>(planes: &[u8], elements: &mut [u8]) -> usize {
+    pub fn interleave<const N: usize>(planes: &[u8], elements: &mut [u8], needed: &Range<usize>) -> usize {
         let count = planes.len() / N;
         assert!(planes.len() == count * N && elements.len() == count * N);
-        let done = count / 32 * 32;
-        for i in (0..done).step_by(32) {
+        let mut i = needed.start;
+        while i < needed.end && i + 32 <= count {
             let mut registers = [_mm256_setzero_si256(); N];
             for (plane, register) in registers.iter_mut().enumerate() {
                 // SAFETY: `i + 32 <= count`, so that these 32 bytes lie within plane number `plane < N` of `count`
@@ -126,8 +136,9 @@ mod x86 {
             }
             // SAFETY: elements `i` to `i + 32 <= count` of `N` bytes; the assertion says that there are so many.
             unsafe { store_joined(registers, elements.as_mut_ptr().add(i * N)) };
+            i += 32;
         }
-        done
+        i
     }
 
     /// Store byte 0 of all registers, then byte 1 of all registers, ...
@@ -200,6 +211,13 @@ mod tests {
         (0..nbytes).map(|i| (i * 37 + i / 256 * 11) as u8).collect()
     }
 
+    /// Some parts of `nbytes` bytes.
+    fn parts_of(nbytes: usize) -> Vec<Range<usize>> {
+        let bounds = [0, 1, nbytes / 3, nbytes / 2 + 3, nbytes - 1, nbytes];
+        let after = |start: usize| bounds.into_iter().map(move |stop| start..stop.clamp(start, nbytes));
+        bounds.into_iter().filter(|&start| start <= nbytes).flat_map(after).filter(|part| part.end <= nbytes).collect()
+    }
+
     #[test]
     fn bytes_go_back() {
         for typesize in [2usize, 3, 4, 5, 8, 16, 17] {
@@ -213,8 +231,13 @@ mod tests {
                     }
                 }
                 let mut target = vec![0; nbytes];
-                unshuffle_bytes(&shuffled, &mut target, typesize);
+                unshuffle_bytes(&shuffled, &mut target, typesize, 0..nbytes);
                 assert_eq!(target, content, "{typesize} {nbytes}");
+                for needed in parts_of(nbytes) {
+                    let mut target = vec![0; nbytes];
+                    unshuffle_bytes(&shuffled, &mut target, typesize, needed.clone());
+                    assert_eq!(target[needed.clone()], content[needed]);
+                }
             }
         }
     }
@@ -233,8 +256,13 @@ mod tests {
                     }
                 }
                 let mut target = vec![0; content.len()];
-                unshuffle_bits(&shuffled, &mut target, typesize);
+                unshuffle_bits(&shuffled, &mut target, typesize, 0..content.len());
                 assert_eq!(target, content, "{typesize} {count}");
+                for needed in parts_of(content.len()) {
+                    let mut target = vec![0; content.len()];
+                    unshuffle_bits(&shuffled, &mut target, typesize, needed.clone());
+                    assert_eq!(target[needed.clone()], content[needed]);
+                }
             }
         }
     }

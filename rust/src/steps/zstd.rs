@@ -12,16 +12,42 @@ pub fn bound(nbytes: usize) -> usize {
     compress_bound(nbytes)
 }
 
+/// The library decompresses blocks of so many bytes: a beginning that is no more than this shorter costs as much.
+const WORTH: usize = 128 * 1024;
+
 #[derive(Default)]
 pub struct Decoder(Option<DCtx<'static>>);
 
 impl Decoder {
-    /// All frames of `body`, which have to give exactly the bytes of `target`.
-    pub fn decompress(&mut self, body: &[u8], target: &mut [u8]) -> Outcome {
-        let context = match &mut self.0 {
+    /// The first `wanted` bytes of what `body` gives, if that is less work than all of it, which would fill `target`.
+    pub fn decompress_beginning(&mut self, body: &[u8], target: &mut [u8], wanted: usize) -> Outcome {
+        if wanted.saturating_add(WORTH) > target.len() {
+            return self.decompress(body, target);
+        }
+        let context = self.context()?;
+        let mut given = 0;
+        each_frame(body, |frame, _, _| {
+            if given < wanted {
+                given += decompress_stream(context, frame, &mut target[given..wanted], Stop::Full)?;
+            }
+            Ok(())
+        })?;
+        if given != wanted {
+            return Err(format!("decoded to {given} bytes, expected {} and more", target.len()).into());
+        }
+        Ok(())
+    }
+
+    fn context(&mut self) -> Outcome<&mut DCtx<'static>> {
+        Ok(match &mut self.0 {
             Some(context) => context,
             none => none.insert(DCtx::try_create().ok_or("no memory for a Zstandard context")?),
-        };
+        })
+    }
+
+    /// All frames of `body`, which have to give exactly the bytes of `target`.
+    pub fn decompress(&mut self, body: &[u8], target: &mut [u8]) -> Outcome {
+        let context = self.context()?;
         let mut given = 0;
         each_frame(body, |frame, claimed, _| {
             let room = &mut target[given..];
@@ -30,7 +56,7 @@ impl Decoder {
             }
             given += match claimed {
                 Some(1..) => context.decompress(room, frame).map_err(get_error_name)?,
-                _ => decompress_stream(context, frame, room)?,
+                _ => decompress_stream(context, frame, room, Stop::End)?,
             };
             Ok(())
         })?;
@@ -41,10 +67,19 @@ impl Decoder {
     }
 }
 
+/// Where to stop.
+#[derive(PartialEq)]
+enum Stop {
+    /// Where the frame ends; it is wrong if there is no room for it all.
+    End,
+    /// There, or where the room is full.
+    Full,
+}
+
 /// Decompress a frame that does not say how many bytes it holds. The library is not as strict about the window, and so
 /// the size of blocks, if it is given all at once: other decoders, given room for one window, refuse what it takes
 /// then.
-fn decompress_stream(context: &mut DCtx, frame: &[u8], room: &mut [u8]) -> Outcome<usize> {
+fn decompress_stream(context: &mut DCtx, frame: &[u8], room: &mut [u8], stop: Stop) -> Outcome<usize> {
     context.reset(ResetDirective::SessionOnly).map_err(get_error_name)?;
     let (mut input, mut output) = (InBuffer::around(frame), OutBuffer::around(room));
     loop {
@@ -52,6 +87,9 @@ fn decompress_stream(context: &mut DCtx, frame: &[u8], room: &mut [u8]) -> Outco
         let more = context.decompress_stream(&mut output, &mut input).map_err(get_error_name)?;
         let after = (input.pos(), output.pos());
         if more == 0 && after.0 == frame.len() {
+            return Ok(after.1);
+        }
+        if stop == Stop::Full && after.1 == output.capacity() {
             return Ok(after.1);
         }
         if more == 0 || after == before {
@@ -180,6 +218,27 @@ mod tests {
             }
             *body.last_mut().unwrap() ^= 1;
             assert!(decoder.decompress(&body, &mut target).is_err());
+        }
+    }
+
+    #[test]
+    fn beginnings_are_right() {
+        let content: Vec<u8> = (0..1_000_000usize).map(|i| (i * i / 77 % 251) as u8).collect();
+        let mut several = frame(&content[..300_000]);
+        several.extend(frame(&content[300_000..]));
+        let mut decoder = Decoder::default();
+        for body in [frame(&content), several] {
+            for wanted in [0, 1, 131_072, 299_999, 300_000, 300_001, 700_000, 900_000, 1_000_000] {
+                let mut target = vec![0; content.len()];
+                decoder.decompress_beginning(&body, &mut target, wanted).unwrap();
+                assert!(target[..wanted] == content[..wanted], "{wanted}");
+                let all = wanted + WORTH > content.len();
+                assert!(target[wanted..].iter().all(|&byte| byte == 0) || all, "{wanted}");
+                decoder.decompress(&body, &mut target).unwrap();
+                assert!(target == content);
+                let mut longer = vec![0; 2 * content.len()];
+                assert!(decoder.decompress_beginning(&body, &mut longer, content.len() + 1).is_err());
+            }
         }
     }
 

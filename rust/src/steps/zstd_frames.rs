@@ -15,6 +15,16 @@ struct Frame {
     most: u64,
 }
 
+/// Whether the content of some frame has a checksum.
+pub fn has_checksum(data: &[u8]) -> Outcome<bool> {
+    let mut found = false;
+    each_frame(data, |frame, _, _| {
+        found |= frame.get(4).is_some_and(|descriptor| descriptor & 4 != 0);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
 /// Call `with` for each frame in order, without the skippable ones.
 pub fn each_frame<'a>(data: &'a [u8], mut with: impl FnMut(&'a [u8], Option<u64>, u64) -> Outcome) -> Outcome {
     if data.is_empty() {

@@ -1,0 +1,115 @@
+"""Parts of chunks: only what is asked for is decoded, and it is right; the checksum is that of all stored bytes."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from effort import some
+
+from .cases import COMPRESSORS, CRC, Format, Step, opaque, smooth
+
+pytest.importorskip("zardine._kernel")
+
+SHAPE = (20, 96, 128)
+"""Elements of two bytes: 480 KB, of which compressors make several blocks."""
+PARTS = [
+    np.s_[0:1, :, :],
+    np.s_[9:10, 5:7, :],
+    np.s_[19:20, 95:96, 127:128],
+    np.s_[:, 40:41, :],
+    np.s_[:, :, 77:78],
+    np.s_[3:17, 10:11, 0:128],
+    np.s_[:, 0:1, 0:1],
+    np.s_[2:3, 3:4, 64:65],
+]
+STEPS: list[list[Step]] = [[], [CRC], *([each] for each in COMPRESSORS), *([each, CRC] for each in COMPRESSORS)]
+BLOCKS: list[list[Step]] = [
+    [("blosc", name, 5, shuffle, typesize, blocksize), CRC]
+    for name, shuffle, typesize, blocksize in product(("lz4", "zstd"), (0, 1, 2), (2, 3, 16), (0, 4096, 65536))
+]
+
+
+def decode_block(fmt: Format, encoded: bytes, shape: tuple[int, ...], part: tuple[slice, ...]) -> Any:
+    """The elements of a part, or why there are none."""
+    first, counts = tuple(each.start or 0 for each in part), np.empty(shape)[part].shape
+    out = np.empty(counts, fmt.dtype)
+    reason = fmt.pipeline().decode_block(encoded, 0, len(encoded), shape, first, opaque(out))
+    return out if reason is None else reason
+
+
+def chunk_of(shape: tuple[int, ...], dtype: Any = "<u2") -> np.ndarray:
+    """Values that compress here and there."""
+    rng = np.random.default_rng(3)
+    chunk = smooth(rng, shape, dtype)
+    chunk[:5] ^= rng.integers(0, 2**16, chunk[:5].shape).astype(dtype)
+    return chunk
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+@pytest.mark.parametrize("steps", [*STEPS, *some(BLOCKS, 5)], ids=str)
+def test_parts_are_those_of_the_whole(steps: list[Step], order: tuple[int, ...]) -> None:
+    chunk = chunk_of(SHAPE)
+    fmt = Format("<u2", order, steps, swap=len(steps) % 2 == 0)
+    encoded = fmt.encode(chunk)
+    for part in PARTS:
+        assert np.array_equal(decode_block(fmt, encoded, SHAPE, part), chunk[part])
+
+
+@pytest.mark.parametrize("steps", STEPS, ids=str)
+def test_points(steps: list[Step]) -> None:
+    rng = np.random.default_rng(8)
+    chunk = chunk_of(SHAPE)
+    fmt = Format("<u2", (0, 1, 2), steps)
+    encoded = fmt.encode(chunk)
+    for count in (1, 3, 1000):
+        points = [rng.integers(0, 4 if count == 1000 else n, count) for n in SHAPE]
+        out = np.empty(count, "<u2")
+        bounds, places = np.array([0, count]), np.arange(count)
+        jobs = np.array([[0, 0, len(encoded), 0]])
+        extents = [np.array([n]) for n in SHAPE]
+        assert fmt.pipeline().decode_points([encoded], jobs, extents, bounds, points, places, opaque(out), 1) == []
+        assert np.array_equal(out, chunk[tuple(points)])
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS, ids=str)
+def test_damage_anywhere_is_noticed_whatever_is_asked_for(compressor: Step) -> None:
+    chunk = chunk_of((40, 32, 32))
+    fmt = Format("<u2", (0, 1, 2), [compressor, CRC])
+    encoded = fmt.encode(chunk)
+    for at in np.random.default_rng(5).integers(0, len(encoded), 20):
+        damaged = bytearray(encoded)
+        damaged[at] ^= 64
+        assert isinstance(decode_block(fmt, bytes(damaged), chunk.shape, np.s_[0:1, 0:1, 0:1]), str)
+
+
+@pytest.mark.parametrize("compressor", [("gzip", 5), ("zstd", 3, True)], ids=str)
+def test_checksums_of_the_content_are_verified_where_nothing_else_is(compressor: Step) -> None:
+    chunk = chunk_of(SHAPE)
+    fmt = Format("<u2", (0, 1, 2), [compressor])
+    encoded = bytearray(fmt.encode(chunk))
+    encoded[-1 if compressor[0] == "zstd" else -5] ^= 1
+    assert isinstance(decode_block(fmt, bytes(encoded), SHAPE, np.s_[0:1, 0:1, :]), str)
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS, ids=str)
+def test_parts_of_damaged_chunks_without_a_checksum_are_right_or_refused_or_other_values(compressor: Step) -> None:
+    """Never is memory used that is not the chunk's: run by ``make asan`` too."""
+    chunk = chunk_of((24, 64, 64))
+    fmt = Format("<u2", (0, 1, 2), [compressor])
+    encoded = fmt.encode(chunk)
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        damaged = bytearray(encoded)
+        for at in rng.integers(0, min(len(encoded), int(rng.choice([16, 64, 10**6]))), int(rng.integers(1, 4))):
+            damaged[at] = int(rng.integers(0, 256))
+        for part in PARTS[:5]:
+            clipped = tuple(
+                slice(min(each.start or 0, n - 1), each.stop and min(each.stop, n))
+                for each, n in zip(part, chunk.shape, strict=True)
+            )
+            found = decode_block(fmt, bytes(damaged), chunk.shape, clipped)
+            assert isinstance(found, str) or found.shape == np.empty(chunk.shape)[clipped].shape
