@@ -83,7 +83,7 @@ asan: $(VENV)/.stamp-test ## the tests of the native kernel, in Rust and in Pyth
 	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	  $(BIN)/python -m pytest -n 0 tests/kernel tests/property/test_kernel_equals_python.py
 
-servers: $(VENV)/.stamp-servers ## install what the tests talk to: Azurite and zarrita.js (npm), nginx (apt)
+servers: $(VENV)/.stamp-servers ## install what the tests talk to: Azurite, zarrita.js and axe (npm), nginx and Chromium (apt)
 
 without-kernel: $(VENV)/.stamp-test ## the tests of what the native kernel does, without it
 	ZARDINE_KERNEL=0 $(BIN)/python -m pytest -n $(JOBS) $(WITHOUT_KERNEL)
@@ -169,12 +169,16 @@ $(LATEST_VENV)/.stamp-latest: pyproject.toml .ci/newer-python
 	echo "$(CURDIR)/src" >"$$($(LATEST_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/zardine.pth"
 	@touch $@
 
-# Azurite and zarrita.js go into .venv; nginx from Debian's packages, where that may be done. Without them their tests are skipped,
-# or fail where CI=true.
+# Azurite, zarrita.js and axe go into .venv; nginx and Chromium come from Debian's packages, where that may be done. Without
+# them their tests are skipped, or fail where CI=true.
 $(VENV)/.stamp-servers: $(VENV)/.stamp-venv
-	@command -v npm >/dev/null || { echo "npm is needed for Azurite and zarrita.js" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "npm is needed for Azurite, zarrita.js and axe" >&2; exit 1; }
 	npm install --prefix $(VENV)/azurite --no-save --no-audit --no-fund --loglevel=error azurite@3.35.0
 	npm install --prefix $(VENV)/zarrita --no-save --no-audit --no-fund --loglevel=error zarrita@0.7.5
+	npm install --prefix $(VENV)/axe --no-save --no-audit --no-fund --loglevel=error axe-core@4.11.0
+	@command -v chromium >/dev/null || { \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium; } \
+	  >/dev/null
 	@PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || { \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends nginx-light; } \
 	  >/dev/null

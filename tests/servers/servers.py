@@ -238,3 +238,19 @@ def nginx() -> Nginx:
     server = Nginx(process, directory / "access", f"http://127.0.0.1:{port}")
     server.root = root
     return server
+
+
+def chromium() -> str:
+    """The program Chromium."""
+    program = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not program:
+        lacking("Chromium (Debian's chromium)")
+    return program
+
+
+def axe() -> Path:
+    """The script of axe-core, which finds faults of accessibility in a page."""
+    script = Path(os.environ.get("AXE") or AZURITE.parents[3] / "axe") / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        lacking("axe-core (npm)")
+    return script

@@ -101,7 +101,7 @@ def row_batches(handle: ArrayHandle, count: int) -> list[range]:
 def _read_chunk(
     handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key: str, out: npt.NDArray[Any]
 ) -> None:
-    data = _bytes_of(handle, part, i, found, key)
+    data = stored_bytes(handle, part, i, found, key)
     if data is None:
         if not handle.config.read_missing_chunks:
             raise _not_stored(handle, part, i, key)
@@ -118,7 +118,8 @@ def _read_chunk(
     out[part.outer(i)] = chunk[part.inner(i)]
 
 
-def _bytes_of(handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key: str) -> BytesLike | None:
+def stored_bytes(handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key: str) -> BytesLike | None:
+    """Return the encoded bytes of chunk ``i`` of ``part``; ``None`` where it is not stored."""
     try:
         return found.chunk(i)
     except MemoryError:
@@ -132,7 +133,7 @@ def _read_unlocked(
     handle: ArrayHandle, part: ObjectPart, numbers: Iterable[int], key: str, out: npt.NDArray[Any]
 ) -> None:
     """Read some chunks of ``part`` while nobody edits their file."""
-    with closing(_find(handle, part, key, files=True, unlocked=True)) as found:
+    with closing(find_part(handle, part, key, files=True, unlocked=True)) as found:
         for i in numbers:
             _read_chunk(handle, part, i, found, key, out)
 
@@ -142,7 +143,7 @@ def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out:
     key = handle.key(part.object)
     version = handle.store.version(key)
     if version is None:
-        with closing(_find(handle, part, key, files=handle.store.gives_files)) as found:
+        with closing(find_part(handle, part, key, files=handle.store.gives_files)) as found:
             for i in range(part.count):
                 _read_chunk(handle, part, i, found, key, out)
         return
@@ -157,9 +158,9 @@ def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out:
             out[part.outer(i)] = chunk[part.inner(i)]
     if not missing:
         return
-    with closing(_find(handle, part, key, files=handle.store.gives_files)) as found:
+    with closing(find_part(handle, part, key, files=handle.store.gives_files)) as found:
         for i in missing:
-            data = _bytes_of(handle, part, i, found, key)
+            data = stored_bytes(handle, part, i, found, key)
             if data is None:
                 _read_chunk(handle, part, i, found, key, out)
                 continue
@@ -189,7 +190,7 @@ class _Fetched:
         fetched = cls(parts, [handle.key(part.object) for part in parts], [])
         try:
             for part, key in zip(parts, fetched.keys, strict=True):
-                fetched.found.append(_find(handle, part, key, files=True))
+                fetched.found.append(find_part(handle, part, key, files=True))
         except BaseException:
             fetched.close()
             raise
@@ -202,7 +203,7 @@ class _Fetched:
         found: list[Any] = [None] * len(parts)
 
         def fetch(number: int) -> None:
-            found[number] = _find(handle, parts[number], keys[number], files=False).in_memory()
+            found[number] = find_part(handle, parts[number], keys[number], files=False).in_memory()
 
         for_each(fetch, range(len(parts)), len(parts), requests)
         return cls(parts, keys, found)
@@ -271,7 +272,11 @@ def _read_edited(handle: ArrayHandle, fetched: _Fetched, out: npt.NDArray[Any]) 
             _read_unlocked(handle, part, range(part.count), key, out)
 
 
-def _find(handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unlocked: bool = False) -> FoundChunks:
+def find_part(handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unlocked: bool = False) -> FoundChunks:
+    """Return where the chunks of ``part`` are; what is damaged is looked at again when nobody edits it.
+
+    Raises as :func:`~zardine.engine.locate.find_chunks`, with array and key.
+    """
     try:
         return find_chunks(handle, part, key, files=files, unlocked=unlocked)
     except MemoryError as error:
@@ -281,7 +286,7 @@ def _find(handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unloc
         raise no_memory("what is stored under one key").at(array=handle.path, key=key) from None
     except DataError as error:
         if not unlocked and (files or handle.store.edits_files):  # perhaps someone is writing the index, or was killed
-            return _find(handle, part, key, files=True, unlocked=True)
+            return find_part(handle, part, key, files=True, unlocked=True)
         raise error.at(array=handle.path, key=key) from None
 
 

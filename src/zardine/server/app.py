@@ -18,6 +18,7 @@ from zardine.server.options import Options
 from zardine.server.plain_v3 import plain_v3
 from zardine.server.served import NodeLike, Served
 from zardine.server.threads import in_thread
+from zardine.server.viewer.endpoints import view_routes
 
 _ADDRESS = "this is the address of a store for programs that read Zarr: keys are listed with --list only"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -68,6 +69,7 @@ def guarded(served: Mapping[str, Served], options: Options) -> App:
         Route("/nodes.json", nodes),
         Route("/data/{name}/{key:path}", stored),
         Route("/v3/{name}/{key:path}", made),
+        *view_routes(served),
     ]
     inner = Starlette(routes=routes, exception_handlers={ZardineError: _refuse, MemoryError: _refuse, OSError: _refuse})
     return Access(inner, token=options.token, hosts=options.hosts, origins=options.cors)
@@ -94,7 +96,7 @@ def _front(served: Mapping[str, Served]) -> str:
         f"<code>v3/{escape(quote(name))}/</code></dd>"
         for name in served
     )
-    return _text("zardine", f"<p>Zarr, read-only.</p>\n<dl>\n{lines}\n</dl>")
+    return _text("zardine", f'<p>Zarr, read-only. <a href="view/">Look at it</a>.</p>\n<dl>\n{lines}\n</dl>')
 
 
 def _page(title: str, body: str) -> Response:

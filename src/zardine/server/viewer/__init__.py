@@ -1,0 +1,1 @@
+"""The page that shows what is stored, and what it asks the server for (public: ``zardine.view``)."""

@@ -1,0 +1,403 @@
+"""What the page asks for: ``view/`` is the page itself, ``view/api/NAME/WHAT?path=...`` the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import PurePosixPath
+from threading import Lock
+from typing import Any, Final, cast
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from zardine.metadata.documents import GroupMetadata
+from zardine.nodes.array import Array
+from zardine.server.data import not_found
+from zardine.server.served import Served
+from zardine.server.threads import in_thread
+from zardine.server.viewer.canvas import REDUCTIONS, Frame, Reduction
+from zardine.server.viewer.coordinates import labels
+from zardine.server.viewer.facts import array_facts, as_json, group_facts, members
+from zardine.server.viewer.picture import MOST_PIXELS, View, draw, picture_of
+from zardine.server.viewer.snapshot import ChangedError, Snapshot
+from zardine.server.viewer.values import PARTS, exact, kind_of
+from zardine.server.viewer.waiting import while_waited_for
+from zardine.server.viewer.where import chunk_at, objects_of
+from zardine.storage import CountingStore
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self' http://localhost:* http://127.0.0.1:* https://localhost:* vscode-webview:"
+)
+"""For the page: it runs no code and asks no server but this one. Notebooks of this machine may show it in a frame."""
+
+_TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_MOST_MEMBERS: Final = 500
+_MOST_CELLS: Final = 20_000
+_MOST_SAVED: Final = 2**28
+"""Bytes of a selection that is saved."""
+_SECONDS: Final = 0.25
+_MOST_SECONDS: Final = 2.0
+
+
+class Refusal(Exception):  # noqa: N818 - what a client asked for is not there, or makes no sense
+    """An answer that is no value: its status, and the reason in words."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(slots=True, eq=False)
+class Viewed:
+    """A node that pages look at: what is asked of its store is counted, and each array has a snapshot."""
+
+    served: Served
+    store: CountingStore
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    guard: Any = field(default_factory=Lock)
+
+    @classmethod
+    def of(cls, served: Served) -> Viewed:
+        """Return a twin of a served node, with a store of its own that counts."""
+        store = CountingStore(served.store, read_only=True)
+        return cls(Served(served.name, store, served.path), store)
+
+    def snapshot(self, path: str, number: int | None = None) -> Snapshot:
+        """Return the snapshot ``number`` of an array; without a number the newest, a new one if that is old.
+
+        Raises :class:`ChangedError` for one that is not the newest any more.
+        """
+        if number is None:
+            known = self.snapshots.get(path)
+            if known is not None:
+                try:
+                    known.check()
+                except ChangedError:
+                    self.served.forget_all()
+            array = self.served.node(path)
+            if not isinstance(array, Array):
+                raise Refusal(404, "no array is called so here")
+            with self.guard:
+                known = self.snapshots.get(path)
+                if known is None or known.is_old or known.array is not array:
+                    known = self.snapshots[path] = Snapshot(array)
+                return known
+        known = self.snapshots.get(path)
+        if known is None or known.number != number:
+            raise ChangedError("there is a newer one")
+        return known
+
+    def meter(self) -> dict[str, int]:
+        """Return what has been asked of the store so far, and decoded."""
+        counts = self.store.counts
+        return {
+            "requests": counts.requests,
+            "bytes": counts.bytes_read,
+            "decoded": sum(each.decoded for each in list(self.snapshots.values())),
+        }
+
+
+def view_routes(served: Mapping[str, Served]) -> list[Route]:
+    """Return the routes of the page and of what it asks for."""
+    viewed = {name: Viewed.of(each) for name, each in served.items()}
+
+    async def redirect(request: Request) -> Response:
+        return RedirectResponse("view/")
+
+    async def nodes(request: Request) -> Response:
+        return JSONResponse({"nodes": list(viewed)})
+
+    def endpoint(work: Callable[[Viewed, str, _Query, Callable[[], bool]], Response]) -> Callable[..., Any]:
+        async def answer(request: Request) -> Response:
+            found = viewed.get(request.path_params["name"])
+            if found is None:
+                return not_found("nothing of this name is served")
+            query = _Query(request.query_params)
+            path = query.text("path").strip("/")
+
+            def run(gone: Callable[[], bool]) -> Response:
+                return work(found, path, query, gone)
+
+            try:
+                response = await while_waited_for(request, run)
+            except Refusal as refusal:
+                response = Response(f"{refusal}\n", refusal.status, media_type="text/plain")
+            except ChangedError as error:
+                response = JSONResponse({"changed": str(error)}, 409)
+            if response is None:
+                return Response(status_code=499)
+            response.headers["zardine-meter"] = json.dumps(found.meter())
+            return response
+
+        return answer
+
+    return [
+        Route("/view", redirect),
+        Route("/view/nodes.json", nodes),
+        *(Route(f"/view/api/{{name}}/{name}", endpoint(work)) for name, work in _ENDPOINTS.items()),
+        Route("/view/{file:path}", _file),
+    ]
+
+
+async def _file(request: Request) -> Response:
+    name = request.path_params["file"] or "index.html"
+    path = PurePosixPath(name)
+    if path.suffix not in _TYPES or ".." in path.parts or path.is_absolute() or "\\" in name:
+        return not_found("the page has no such file")
+    found = files("zardine.server.viewer").joinpath("page", *path.parts)
+    if not found.is_file():
+        return not_found("the page has no such file")
+    body = await in_thread(found.read_bytes)
+    return Response(body, media_type=_TYPES[path.suffix], headers={"content-security-policy": _POLICY})
+
+
+class _Query:
+    """The parameters of a request, checked."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._parameters = parameters
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._parameters.get(name, default)
+
+    def number(self, name: str, default: int | None = None) -> int:
+        text = self._parameters.get(name)
+        if text is None and default is not None:
+            return default
+        if text is None or not (text.isascii() and text.removeprefix("-").isdigit() and len(text) < 19):
+            raise Refusal(400, f"{name} is an integer, not {text!r}")
+        return int(text)
+
+    def numbers(self, name: str, count: int) -> tuple[int, ...]:
+        text = self._parameters.get(name, "")
+        parts = text.split(",") if text else []
+        if len(parts) != count or not all(each.isascii() and each.isdigit() and len(each) < 19 for each in parts):
+            raise Refusal(400, f"{name} is {count} numbers with commas between, not {text!r}")
+        return tuple(map(int, parts))
+
+    def seconds(self) -> float:
+        try:
+            found = float(self._parameters.get("seconds", _SECONDS))
+        except ValueError:
+            found = _SECONDS
+        return min(max(found, 0.0), _MOST_SECONDS)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        found = self._parameters.get(name, choices[0])
+        if found not in choices:
+            raise Refusal(400, f"{name} is one of {', '.join(choices)}, not {found!r}")
+        return found
+
+    def at(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        found = self.numbers("at", len(shape))
+        if any(i >= length for i, length in zip(found, shape, strict=True)):
+            raise Refusal(400, f"an index is beyond the array of shape {shape}")
+        return found
+
+    def snapshot(self) -> int | None:
+        return self.number("snapshot") if "snapshot" in self._parameters else None
+
+    def view(self, array: Array) -> View:
+        """Return the picture that is asked for: ``axes``, ``at``, ``box`` of elements, ``step`` of each axis."""
+        if array.ndim == 0 or array.size == 0:
+            raise Refusal(400, "an array without an axis, or without elements, has no picture")
+        at = self.at(array.shape)
+        axes = self.numbers("axes", 1 if "," not in self.text("axes") else 2)
+        if len(set(axes)) != len(axes) or max(axes) >= array.ndim:
+            raise Refusal(400, f"axes are one or two different ones of {array.ndim}")
+        box, steps = self.numbers("box", 2 * len(axes)), self.numbers("step", len(axes))
+        frames = []
+        for number, axis in enumerate(axes):
+            start, stop, step = box[2 * number], box[2 * number + 1], steps[number]
+            if not 0 <= start < stop <= array.shape[axis] or step < 1:
+                raise Refusal(400, f"the box is not within the array of shape {array.shape}, or a step is below 1")
+            frames.append(Frame(start - start % step, stop, step))
+        rows = frames[0] if len(axes) == 2 else Frame(0, 1, 1)
+        if rows.pixels * frames[-1].pixels > MOST_PIXELS:
+            raise Refusal(400, f"a picture has {MOST_PIXELS} pixels at most")
+        down = axes[0] if len(axes) == 2 else None
+        field = self.text("field") or None
+        if (field is None) != (array.dtype.names is None) or (field and field not in (array.dtype.names or ())):
+            raise Refusal(400, f"field is one of {array.dtype.names}")
+        kind = kind_of(array.dtype if field is None else array.dtype[field])
+        if kind not in ("number", "complex", "time"):
+            raise Refusal(400, f"elements of {array.metadata.data_type.name} have no picture")
+        plain = tuple(0 if axis in axes else i for axis, i in enumerate(at))
+        reduction = cast(Reduction, self.choice("reduce", REDUCTIONS))
+        return View(down, axes[-1], plain, rows, frames[-1], reduction, field, self.choice("part", PARTS))
+
+
+def _members(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    count = min(max(query.number("count", 100), 1), _MOST_MEMBERS)
+    found = members(viewed.served, path, query.text("contains"), max(query.number("start", 0), 0), count)
+    if found is None:
+        raise Refusal(404, "no group is called so here")
+    return _json(found)
+
+
+def _node(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    node = viewed.served.node(path)
+    if isinstance(node, GroupMetadata):
+        return _json(group_facts(node, path))
+    return _json(array_facts(viewed.served, viewed.snapshot(path), path))
+
+
+def _picture(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    snapshot = viewed.snapshot(path, query.snapshot())
+    picture = picture_of(snapshot, query.view(snapshot.array))
+    draw(picture, query.seconds(), gone)
+    pixels, states = picture.canvas.finished()
+    view = picture.view
+    at = list(query.at(snapshot.array.shape))
+    facts = {
+        "rows": [view.rows.start, view.rows.stop, view.rows.step],
+        "columns": [view.columns.start, view.columns.stop, view.columns.step],
+        "chunks": min(len(picture.done), picture.total),
+        "total": picture.total,
+        "damaged": picture.damaged,
+        "missing": picture.missing,
+        "finished": picture.is_finished,
+        "labels": labels(viewed.served, snapshot.array, path, tuple(at)),
+    }
+    return _packed(facts, {"pixels": pixels, "states": states})
+
+
+def _value(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    snapshot = viewed.snapshot(path, query.snapshot())
+    at = query.at(snapshot.array.shape)
+    found = _cell(snapshot, at)
+    found["labels"] = labels(viewed.served, snapshot.array, path, at)
+    return _json(found)
+
+
+def _cell(snapshot: Snapshot, at: tuple[int, ...]) -> dict[str, Any]:
+    part = next(snapshot.parts(at, tuple(i + 1 for i in at)))
+    seen = next(snapshot.read(part))
+    if seen.error is not None:
+        return {"state": "damaged", "error": str(seen.error)}
+    if seen.values is None:
+        return {"state": "missing", "text": exact(snapshot.array.metadata.fill[()])}
+    value = seen.values[part.inner(0)].reshape(-1)[0]
+    absent = snapshot.marks.absent(np.asarray(value))
+    return {"state": "fill" if absent is not None and absent.any() else "value", "text": exact(value)}
+
+
+def _table(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    """Exact texts of a block; ``null`` where a chunk is damaged."""
+    snapshot = viewed.snapshot(path, query.snapshot())
+    array = snapshot.array
+    if array.size == 0:
+        return _json({"cells": [], "damaged": 0})
+    starts, stops = list(query.at(array.shape)), [i + 1 for i in query.at(array.shape)]
+    axes = query.numbers("axes", min(array.ndim, 1 if "," not in query.text("axes") else 2))
+    counts = query.numbers("count", len(axes))
+    for axis, count in zip(axes, counts, strict=True):
+        if axis >= array.ndim:
+            raise Refusal(400, f"axes are one or two different ones of {array.ndim}")
+        stops[axis] = min(starts[axis] + max(count, 1), array.shape[axis])
+    lengths = [stop - start for start, stop in zip(starts, stops, strict=True)]
+    if int(np.prod(lengths)) > _MOST_CELLS:
+        raise Refusal(400, f"a table has {_MOST_CELLS} cells at most")
+    cells = np.empty(lengths, object)
+    damaged = 0
+    for part in snapshot.parts(tuple(starts), tuple(stops)):
+        if gone():
+            break
+        for i, seen in enumerate(snapshot.read(part)):
+            place = part.outer(i)
+            if seen.error is not None:
+                damaged += 1
+            elif seen.values is None:
+                cells[place] = exact(array.metadata.fill[()])
+            else:
+                block = seen.values[part.inner(i)]
+                texts = np.empty(block.shape, object)
+                for index in np.ndindex(block.shape):
+                    texts[index] = exact(block[index])
+                cells[place] = texts
+    order = [axis for axis in range(array.ndim) if axis not in axes] + list(axes)
+    plain = cells.transpose(order).reshape([lengths[axis] for axis in axes] or [1])
+    return _json({"cells": plain.tolist(), "damaged": damaged})
+
+
+def _chunk(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    snapshot = viewed.snapshot(path, query.snapshot())
+    return _json(chunk_at(snapshot, query.at(snapshot.array.shape)))
+
+
+def _objects(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    snapshot = viewed.snapshot(path, query.snapshot())
+    return _json(objects_of(snapshot, query.view(snapshot.array)))
+
+
+def _changes(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    viewed.snapshot(path, query.snapshot()).check()
+    return _json({"changed": False})
+
+
+def _npy(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    """The elements of the picture's box, in full, as a file of NumPy's format. A damaged chunk is an error."""
+    import io
+
+    snapshot = viewed.snapshot(path, query.snapshot())
+    array = snapshot.array
+    if array.dtype.hasobject or array.dtype.kind == "T":
+        raise Refusal(400, "elements of this type have no form in .npy files")
+    view = query.view(array)
+    index: list[int | slice] = list(view.at)
+    index[view.across] = slice(query.numbers("box", 4 if view.down is not None else 2)[-2], view.columns.stop)
+    if view.down is not None:
+        index[view.down] = slice(query.numbers("box", 4)[0], view.rows.stop)
+    count = int(np.prod([i.stop - i.start for i in index if isinstance(i, slice)], dtype=object))
+    if count * array.dtype.itemsize > _MOST_SAVED:
+        raise Refusal(400, f"{count * array.dtype.itemsize} bytes are more than {_MOST_SAVED}: zoom in to save less")
+    values = np.asarray(array[tuple(index)])
+    if view.down is not None and view.down > view.across:
+        values = values.T
+    body = io.BytesIO()
+    np.save(body, values, allow_pickle=False)
+    name = (path.rpartition("/")[2] or "array").encode("ascii", "replace").decode().replace('"', "")
+    return Response(
+        body.getvalue(),
+        media_type="application/octet-stream",
+        headers={"content-disposition": f'attachment; filename="{name}.npy"'},
+    )
+
+
+_ENDPOINTS: Final[dict[str, Callable[[Viewed, str, _Query, Callable[[], bool]], Response]]] = {
+    "members": _members,
+    "node": _node,
+    "picture": _picture,
+    "value": _value,
+    "table": _table,
+    "chunk": _chunk,
+    "objects": _objects,
+    "changes": _changes,
+    "npy": _npy,
+}
+
+
+def _json(value: Any) -> Response:
+    return Response(as_json(value), media_type="application/json")
+
+
+def _packed(facts: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> Response:
+    """Answer with a line of JSON, padded to a multiple of 8 bytes, and the bytes of arrays, each so padded."""
+    described, bodies = [], []
+    for name, array in arrays.items():
+        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        described.append({"name": name, "type": little.dtype.str.strip("<|"), "shape": list(array.shape)})
+        bodies.append(little.tobytes() + b"\0" * (-little.nbytes % 8))
+    head = as_json({**facts, "arrays": described})
+    head += b" " * (-(len(head) + 1) % 8) + b"\n"
+    return Response(head + b"".join(bodies), media_type="application/octet-stream")
+
+
+__all__ = ["view_routes"]

@@ -1,0 +1,196 @@
+"""What a page says of groups and arrays before it reads a chunk: members, shapes, codecs, attributes, levels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from zardine.chunk_grids import Axis
+from zardine.errors import ZardineError
+from zardine.hierarchy.find import child_names
+from zardine.json_document import JSON
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.metadata.node_names import join_path
+from zardine.nodes.array import Array
+from zardine.nodes.display import codec_text, describe_array, has_checksum
+from zardine.server.served import Served
+from zardine.server.viewer.snapshot import Snapshot
+from zardine.server.viewer.values import exact, kind_of
+
+_MOST_EDGES: Final = 10_000
+"""Chunks of an axis of a rectilinear grid that a page is told the borders of."""
+
+
+def members(served: Served, path: str, contains: str, start: int, count: int) -> dict[str, JSON] | None:
+    """Return ``count`` of the members below a group from number ``start`` on, and how many there are.
+
+    Those whose names have ``contains`` in them; with consolidated metadata on all levels, else directly below.
+    An array has none. ``None`` where no node is.
+    """
+    group = served.node(path)
+    if isinstance(group, Array):
+        return {"total": 0, "members": []}
+    if not isinstance(group, GroupMetadata):
+        return None
+    names = sorted(name for name in _names(served, path, group, bool(contains)) if contains.lower() in name.lower())
+    shown = [_member(served, path, name) for name in names[start : start + count]]
+    return {"total": len(names), "members": [each for each in shown if each is not None]}
+
+
+def _names(served: Served, path: str, group: GroupMetadata, deep: bool) -> Iterator[str]:
+    if group.consolidated_metadata is None:
+        yield from child_names(served.store, served.key(path), group.zarr_format)
+        return
+    for name in group.consolidated_metadata:
+        if deep or "/" not in name:
+            yield name
+
+
+def _member(served: Served, path: str, name: str) -> JSON:
+    inner = join_path(path, name)
+    try:
+        node = served.node(inner)
+    except ZardineError as error:
+        return {"name": name, "path": inner, "kind": "broken", "error": str(error)}
+    if node is None:
+        return None  # a folder of something else
+    if isinstance(node, GroupMetadata):
+        return {"name": name, "path": inner, "kind": "group"}
+    return {
+        "name": name,
+        "path": inner,
+        "kind": "array",
+        "shape": list(node.shape),
+        "dtype": node.metadata.data_type.name,
+        "nbytes": node.nbytes,
+    }
+
+
+def group_facts(group: GroupMetadata, path: str) -> dict[str, Any]:
+    """Return what the document of a group says."""
+    return {
+        "kind": "group",
+        "path": path,
+        "format": group.zarr_format,
+        "consolidated": group.consolidated_metadata is not None,
+        "attributes": dict(group.attributes),
+    }
+
+
+def array_facts(served: Served, snapshot: Snapshot, path: str) -> dict[str, Any]:
+    """Return what the document of an array says, in words and for programs."""
+    array = snapshot.array
+    layout = array._handle.layout
+    names = dimension_names(array.metadata)
+    axes = []
+    for number, (length, chunks, objects) in enumerate(
+        zip(array.shape, layout.grids.chunks, layout.grids.storage, strict=True)
+    ):
+        coordinate = coordinate_path(served, path, names[number], length)
+        axes.append(
+            {
+                "name": names[number] or f"axis {number}",
+                "length": length,
+                "chunks": _borders(chunks),
+                "shards": _borders(objects) if layout.sharding is not None else None,
+                "coordinate": coordinate,
+            }
+        )
+    return {
+        "kind": "array",
+        "path": path,
+        "store": str(array.store),
+        "node": array.path,
+        "snapshot": snapshot.number,
+        "shape": list(array.shape),
+        "dtype": array.metadata.data_type.name,
+        "values": kind_of(array.dtype),
+        "fields": {name: kind_of(array.dtype[name]) for name in array.dtype.names or ()},
+        "axes": axes,
+        "facts": [list(item) for item in describe_array(array).items],
+        "codecs": [codec_text(codec) for codec in array._inner_codecs()],
+        "checksum": has_checksum(array),
+        "fill": exact(array.metadata.fill[()]),
+        "marks": bool(snapshot.marks),
+        "attributes": dict(array.metadata.attributes),
+        "levels": levels(served, path),
+    }
+
+
+def _borders(axis: Axis) -> JSON:
+    """Return the length of all chunks of an axis, or where each begins if they differ; ``None`` if those are many."""
+    if axis.is_regular:
+        return axis.runs[0][0]
+    if axis.count > _MOST_EDGES:
+        return None
+    return axis.starts(np.arange(axis.count, dtype=np.int64)).tolist()
+
+
+def dimension_names(metadata: ArrayMetadata) -> list[str | None]:
+    """Return the names of the axes: those of Zarr v3, or of the attribute that xarray keeps in v2."""
+    names: Any = metadata.axis_names or metadata.attributes.get("_ARRAY_DIMENSIONS") or ()
+    found = [name if isinstance(name, str) else None for name in names]
+    return found if len(found) == metadata.ndim else [None] * metadata.ndim
+
+
+def coordinate_path(served: Served, path: str, name: str | None, length: int) -> str | None:
+    """Return where the coordinates of an axis are (CF, 2.4: a one-dimensional array called like the dimension)."""
+    if not name or "/" in name:
+        return None
+    inner = join_path(path.rpartition("/")[0], name)
+    try:
+        node = served.node(inner)
+    except ZardineError:
+        return None
+    return inner if isinstance(node, Array) and node.shape == (length,) and inner != path else None
+
+
+def levels(served: Served, path: str) -> list[dict[str, Any]]:
+    """Return the levels of the pyramid that an array is part of (OME-NGFF ``multiscales``), the finest first."""
+    parent, _, name = path.rpartition("/")
+    try:
+        group = served.node(parent)
+    except ZardineError:
+        return []
+    if not isinstance(group, GroupMetadata) or not name:
+        return []
+    ome: Any = group.attributes.get("ome")
+    scales: Any = (ome if isinstance(ome, dict) else group.attributes).get("multiscales")
+    if not isinstance(scales, list):
+        return []
+    for each in scales:
+        sets = each.get("datasets") if isinstance(each, dict) else None
+        listed = [one.get("path") for one in sets if isinstance(one, dict)] if isinstance(sets, list) else []
+        names = [one for one in listed if isinstance(one, str)]
+        if name not in names:
+            continue
+        found = []
+        for other in names:
+            node = served.node(join_path(parent, other))
+            if isinstance(node, Array):
+                found.append({"path": join_path(parent, other), "shape": list(node.shape)})
+        return found
+    return []
+
+
+def as_json(value: Any) -> bytes:
+    """Return JSON that every browser takes: NaN and infinities as text."""
+    return json.dumps(_finite(value), separators=(",", ":")).encode()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _finite(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
+        return str(value)
+    return value
+
+
+__all__ = ["array_facts", "as_json", "dimension_names", "group_facts", "levels", "members"]

@@ -1,0 +1,435 @@
+// An array: its picture and what steers it, exact values, where they are stored, and what its document says.
+
+import { gradient, MAPS } from "./colours.js";
+import { drawHistogram, drawProfile } from "./chart.js";
+import { bytes, choice, make } from "./elements.js";
+import { drawGrid } from "./grid.js";
+import { GUESSED, LOOKS, tile } from "./looks.js";
+import { Picture } from "./picture.js";
+import { Latest, address, beginMove, json, packed } from "./server.js";
+import { drawStored } from "./stored.js";
+import { drawTable } from "./table.js";
+
+const DRAWN = ["number", "complex", "time"];
+
+/** Return what is seen of an array where the address does not say it. */
+function completed(state, facts) {
+  const rank = facts.shape.length;
+  const axes = state.axes?.every((axis) => Number.isInteger(axis) && axis < rank) && new Set(state.axes).size === state.axes.length && state.axes.length <= 2 ? state.axes : rank > 1 ? [rank - 2, rank - 1] : rank ? [0] : [];
+  const at = state.at?.length === rank ? state.at.map((i, axis) => Math.max(0, Math.min(i, facts.shape[axis] - 1))) : facts.shape.map(() => 0);
+  const field = Object.hasOwn(facts.fields, state.field ?? "") ? state.field : Object.keys(facts.fields)[0];
+  return {
+    ...state, axes, at, field, map: MAPS.includes(state.map) ? state.map : facts.dtype === "bool" ? "grey" : MAPS[0],
+    reduce: ["nearest", "mean", "max", "min"].includes(state.reduce) ? state.reduce : "nearest",
+  };
+}
+
+/** The part of the page that shows one array. */
+export class ArrayView {
+  #place;
+  #facts;
+  #state;
+  #change;
+  #picture = null;
+  #parts = {};
+  #hover = new Latest();
+  #tables = new Latest();
+  #charts = new Latest();
+  #cursor = null;
+  #marks = [];
+
+  /** `change(state, lasting)` is called when something else is to be seen. */
+  constructor(place, facts, state, change) {
+    this.#place = place;
+    this.#facts = facts;
+    this.#change = change;
+    this.#state = completed(state, facts);
+    this.#build();
+    this.show(this.#state, true);
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  /** End everything that is under way. */
+  close() {
+    this.#picture?.cancel();
+    for (const each of [this.#hover, this.#tables, this.#charts]) each.cancel();
+  }
+
+  /** Show another state of the same array. */
+  show(state, fresh = true) {
+    this.#state = completed(state, this.#facts);
+    const { picture } = this.#parts;
+    if (this.#picture) {
+      this.#fit();
+      this.#picture.show(this.#state, this.#facts, fresh);
+      this.#drawBar();
+      this.#drawGrid();
+    }
+    if (!this.#picture || this.#parts.table.open) this.#drawTable();
+    if (picture) picture.setAttribute("aria-label", `Picture of ${this.#state.path || this.#state.name}; arrow keys move the cross, plus and minus zoom`);
+    this.#parts.code.textContent = this.expression();
+    for (const link of this.#place.querySelectorAll("a.npy")) link.href = this.#npy();
+  }
+
+  /** The Python expression of what is seen. */
+  expression() {
+    const { axes, at, field } = this.#state;
+    const box = this.#picture ? this.#picture.request().box.split(",").map(Number) : [];
+    const index = this.#facts.shape.map((length, axis) => {
+      const place = axes.indexOf(axis);
+      if (place < 0) return String(at[axis]);
+      if (!box.length) return ":";
+      const [low, high] = box.slice(2 * place, 2 * place + 2);
+      return low === 0 && high === length ? ":" : `${low}:${high}`;
+    });
+    const inner = index.length ? index.join(", ") : "...";
+    return `zardine.open_array(${JSON.stringify(this.#facts.store)}, path=${JSON.stringify(this.#facts.node)}, mode="r")[${inner}]${field ? `[${JSON.stringify(field)}]` : ""}`;
+  }
+
+  #to(changes, { fresh = true, lasting = false } = {}) {
+    this.show({ ...this.#state, ...changes }, fresh);
+    this.#change(this.#state, lasting);
+  }
+
+  #build() {
+    const facts = this.#facts;
+    const parts = (this.#parts = {});
+    const drawn = facts.shape.length && facts.shape.every(Boolean) && (DRAWN.includes(facts.values) || Object.values(facts.fields).some((kind) => DRAWN.includes(kind)));
+    parts.status = make("p", { className: "status", id: "status", "aria-live": "polite" });
+    parts.read = make("p", { className: "status", id: "read" });
+    parts.code = make("code", { id: "expression" });
+    parts.cells = make("div", { className: "scroll", id: "cells", tabIndex: 0, role: "region", "aria-label": "Exact values" });
+    parts.table = make("details", { id: "table", open: !drawn, ontoggle: () => parts.table?.open && this.#drawTable() }, make("summary", {}, "Exact values"), parts.cells);
+    const about = make("details", { id: "about", open: !drawn }, make("summary", {}, "About this array"), this.#about());
+    parts.drawn = drawn;
+    const sections = [make("div", { id: "axes" }, ...this.#sliders())];
+    if (drawn) sections.push(...this.#stage());
+    else sections.push(parts.status);
+    sections.push(make("p", {}, parts.code, " ", make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard?.writeText(this.expression()) }, "Copy")), parts.table);
+    sections.push(drawStored(this.#facts, () => this.#state, (marks) => {
+      this.#marks = marks;
+      this.#drawGrid();
+    }), about);
+    this.#place.replaceChildren(...sections);
+    if (drawn) this.#listen();
+  }
+
+  #sliders() {
+    const { shape, axes } = this.#facts;
+    const names = axes.map((axis) => axis.name);
+    const controls = [];
+    if (shape.length > 2) {
+      ["rows", "columns"].forEach((what, place) => {
+        const label = make("label", {}, `${what} `);
+        label.append(choice(names.map((_, i) => i), this.#state.axes[place], (value) => {
+          const chosen = [...this.#state.axes];
+          const other = chosen.indexOf(Number(value));
+          if (other >= 0) chosen[other] = chosen[place];
+          chosen[place] = Number(value);
+          this.#to({ axes: chosen, box: undefined }, { lasting: true });
+          this.#place.querySelector("#axes").replaceChildren(...this.#sliders());
+        }, Object.fromEntries(names.map((name, i) => [i, name]))));
+        controls.push(label);
+      });
+    }
+    const rows = controls.length ? [make("div", { className: "controls" }, ...controls)] : [];
+    axes.forEach((axis, number) => {
+      if ((this.#parts.drawn && this.#state.axes.includes(number)) || axis.length < 2) return;
+      const shown = make("output", { id: `label-${number}` }, String(this.#state.at[number]));
+      const move = (value) => {
+        const at = [...this.#state.at];
+        at[number] = Math.max(0, Math.min(Number(value) || 0, axis.length - 1));
+        slider.value = exact.value = shown.textContent = String(at[number]);
+        this.#to({ at });
+      };
+      const slider = make("input", { type: "range", id: `axis-${number}`, min: 0, max: axis.length - 1, value: this.#state.at[number], "aria-label": axis.name, oninput: () => move(slider.value) });
+      const exact = make("input", { type: "number", className: "number", min: 0, max: axis.length - 1, value: this.#state.at[number], "aria-label": `${axis.name}: index`, onchange: () => move(exact.value) });
+      rows.push(make("div", { className: "controls" }, make("span", {}, axis.name), slider, exact, shown));
+    });
+    return rows;
+  }
+
+  #stage() {
+    const parts = this.#parts;
+    const facts = this.#facts;
+    parts.picture = make("canvas", { id: "picture", tabIndex: 0, role: "img" });
+    parts.overlay = make("canvas", { id: "overlay", "aria-hidden": "true" });
+    parts.stage = make("div", { className: "stage" }, parts.picture, parts.overlay);
+    parts.bar = make("div", { className: "bar", role: "img" });
+    parts.lo = make("input", { type: "number", step: "any", className: "number", id: "lo", "aria-label": "lowest value of the colours", onchange: () => this.#to({ lo: parts.lo.value }, { fresh: false }) });
+    parts.hi = make("input", { type: "number", step: "any", className: "number", id: "hi", "aria-label": "highest value of the colours", onchange: () => this.#to({ hi: parts.hi.value }, { fresh: false }) });
+    parts.histogram = make("div", { id: "histogram" });
+    parts.profile = make("div", { id: "profile" });
+    const map = make("label", {}, "colours ", choice(MAPS, this.#state.map, (value) => this.#to({ map: value }, { fresh: false })));
+    map.querySelector("select").id = "map";
+    const reduce = make("label", {}, "many in one pixel ", choice(["nearest", "mean", "max", "min"], this.#state.reduce, (value) => this.#to({ reduce: value })));
+    reduce.querySelector("select").id = "reduce";
+    const extra = [];
+    if (facts.values === "complex") extra.push(make("label", {}, "part ", choice(["abs", "real", "imag", "phase"], this.#state.part, (value) => this.#to({ part: value, lo: "", hi: "" }))));
+    if (facts.values === "struct") {
+      const fields = Object.keys(facts.fields).filter((name) => DRAWN.includes(facts.fields[name]));
+      extra.push(make("label", {}, "field ", choice(fields, this.#state.field, (value) => this.#to({ field: value, lo: "", hi: "" }))));
+    }
+    const press = (text, id, work) => make("button", { type: "button", id, onclick: work }, text);
+    const legend = make("div", { className: "legend", id: "legend" }, ...LOOKS.filter((look) => look.name !== "fill value" || facts.marks).map((look) => {
+      const canvas = make("canvas", { width: 18, height: 18, "aria-hidden": "true" });
+      const context = canvas.getContext("2d");
+      context.fillStyle = context.createPattern(tile(look), "repeat");
+      context.fillRect(0, 0, 18, 18);
+      return make("span", {}, canvas, look.name);
+    }));
+    this.#picture = new Picture(parts.picture, parts.overlay, (shown) => this.#taken(shown));
+    return [
+      make("div", { className: "controls" }, map, parts.lo, parts.bar, parts.hi, press("2–98 %", "percentiles", () => this.#to({ lo: "", hi: "" }, { fresh: false })), press("all", "extremes", () => {
+        const values = this.#picture.shown?.sorted;
+        if (values?.length) this.#to({ lo: String(values[0]), hi: String(values[values.length - 1]) }, { fresh: false });
+      }), reduce, ...extra),
+      parts.stage,
+      make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("whole", "fit", () => this.#to({ box: undefined })),
+        make("label", {}, make("input", { type: "checkbox", id: "stored", checked: Boolean(this.#state.stored), onchange: (event) => {
+          this.#state.stored = event.target.checked ? "1" : "";
+          this.#change(this.#state, false);
+          this.#drawGrid();
+        } }), " chunks and shards"),
+        press("save picture", "save-png", () => this.#save()), make("a", { className: "npy", id: "save-npy", href: "#" }, "save values (.npy)"), legend),
+      parts.status, parts.read, parts.profile, make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram),
+    ];
+  }
+
+  #fit() {
+    const { stage } = this.#parts;
+    const [top, bottom, left, right] = this.#state.axes.length === 2 ? [0, this.#facts.shape[this.#state.axes[0]], 0, this.#facts.shape[this.#state.axes[1]]] : [0, 1, 0, 12];
+    const ratio = Math.min(1.1, Math.max(0.15, (bottom - top) / (right - left)));
+    stage.style.aspectRatio = String(1 / ratio);
+    stage.style.maxHeight = "75vh";
+  }
+
+  #taken(shown) {
+    const { read } = this.#parts;
+    const share = shown.total ? (100 * shown.chunks) / shown.total : 100;
+    const words = shown.finished ? `all ${shown.total} chunks read` : `${share < 1 ? share.toPrecision(2) : Math.floor(share)} % of ${shown.total} chunks read`;
+    read.textContent = [words, shown.missing ? `${shown.missing} not stored` : "", shown.damaged ? `${shown.damaged} damaged` : ""].filter(Boolean).join(", ");
+    read.dataset.chunks = shown.chunks;
+    shown.labels.forEach((label, axis) => {
+      const place = document.getElementById(`label-${axis}`);
+      if (place) place.textContent = label ?? String(this.#state.at[axis]);
+    });
+    this.#drawBar();
+    this.#drawGrid();
+    if (this.#place.querySelector("#values-seen")?.open) this.#drawHistogram();
+  }
+
+  #drawBar() {
+    const { bar, lo, hi } = this.#parts;
+    const ends = this.#picture.contrast();
+    bar.style.background = gradient(this.#state.map);
+    bar.setAttribute("aria-label", `colours from ${ends[0]} to ${ends[1]}`);
+    for (const [input, value] of [[lo, ends[0]], [hi, ends[1]]]) {
+      if (document.activeElement !== input) input.value = String(Number(value.toPrecision(7)));
+    }
+  }
+
+  #drawHistogram() {
+    drawHistogram(this.#parts.histogram, this.#picture.shown?.sorted ?? []);
+  }
+
+  #drawGrid() {
+    const { overlay, picture } = this.#parts;
+    if (!overlay) return;
+    const axes = this.#state.axes.map((axis) => this.#facts.axes[axis]);
+    drawGrid(overlay, picture, this.#picture.box, axes, this.#state.stored ? this.#marksSeen() : null, this.#cursor);
+  }
+
+  /** The marked blocks of elements that the picture cuts, along its axes. */
+  #marksSeen() {
+    const { axes, at } = this.#state;
+    return this.#marks.filter(({ start, shape }) => at.every((i, axis) => axes.includes(axis) || (i >= start[axis] && i < start[axis] + shape[axis]))).map(({ start, shape, colour }) => {
+      const span = (axis) => [start[axis], start[axis] + shape[axis]];
+      return { rows: axes.length === 2 ? span(axes[0]) : [0, 1], columns: span(axes[axes.length - 1]), colour };
+    });
+  }
+
+  #drawTable() {
+    this.#tables.ask((signal) => drawTable(this.#parts.cells, { ...this.#state, at: this.#corner() }, this.#facts, signal));
+  }
+
+  /** Where the table begins: at the first element of the picture that is seen. */
+  #corner() {
+    if (!this.#picture) return this.#state.at;
+    const [top, , left] = this.#picture.box;
+    return this.#placeOf([Math.floor(top), Math.floor(left)]);
+  }
+
+  #placeOf([row, column]) {
+    const at = [...this.#state.at];
+    const { axes } = this.#state;
+    if (axes.length === 2) at[axes[0]] = row;
+    at[axes[axes.length - 1]] = column;
+    return at;
+  }
+
+  #point(place) {
+    if (!place) return;
+    const at = this.#placeOf(place);
+    this.#hover.ask(async (signal) => {
+      const found = await json(this.#state, "value", { at: at.join(","), snapshot: this.#facts.snapshot }, signal);
+      const where = this.#facts.axes.map((axis, i) => `${axis.name} ${at[i]}${found.labels[i] ? ` (${found.labels[i]})` : ""}`);
+      const text = typeof found.text === "object" ? JSON.stringify(found.text) : found.text;
+      const what = found.state === "damaged" ? `damaged: ${found.error}` : found.state === "missing" ? `${text} (not stored: the fill value)` : found.state === "fill" ? `${text} (fill value)` : text;
+      this.#parts.status.textContent = `${where.join(", ")}: ${what}`;
+      this.#parts.status.dataset.at = at.join(",");
+    });
+  }
+
+  /** A place was chosen: its chunk, and a profile through it, are shown. */
+  #pick(place) {
+    if (!place) return;
+    this.#cursor = place;
+    const at = this.#placeOf(place);
+    this.#point(place);
+    this.#drawGrid();
+    this.#place.dispatchEvent(new CustomEvent("pick", { detail: at }));
+    const others = this.#facts.shape.map((_, axis) => axis).filter((axis) => !this.#state.axes.includes(axis) && this.#facts.shape[axis] > 1);
+    const along = others[0] ?? this.#state.axes[this.#state.axes.length - 1];
+    this.#charts.ask((signal) => this.#profile(at, along, signal));
+  }
+
+  async #profile(at, along, signal) {
+    const length = this.#facts.shape[along];
+    const step = 2 ** Math.max(0, Math.ceil(Math.log2(length / 2048)));
+    const { field, part, reduce } = this.#state;
+    beginMove();
+    const found = await packed(this.#state, "picture", {
+      axes: along, at: at.join(","), box: `0,${length}`, step, field, part, reduce, seconds: 1, snapshot: this.#facts.snapshot,
+    }, signal);
+    const xs = Array.from(found.pixels, (_, i) => i * step);
+    const ys = Array.from(found.pixels, (value, i) => (found.states[i] & 1 && !(found.states[i] & GUESSED) ? value : null));
+    const others = at.map((i, axis) => (axis === along ? null : `${this.#facts.axes[axis].name} ${i}`)).filter(Boolean);
+    drawProfile(this.#parts.profile, `Along ${this.#facts.axes[along].name}${others.length ? `, at ${others.join(", ")}` : ""}`, this.#facts.axes[along].name, xs, ys);
+    this.#parts.profile.dataset.points = JSON.stringify(ys.slice(0, 64));
+  }
+
+  #zoom(factor, around = null) {
+    const [top, bottom, left, right] = this.#picture.box;
+    const [row, column] = around ?? [(top + bottom) / 2, (left + right) / 2];
+    const both = this.#state.axes.length === 2;
+    const ends = both ? this.#state.axes.map((axis) => this.#facts.shape[axis]) : [1, this.#facts.shape[this.#state.axes[0]]];
+    const span = (low, high, middle, end) => {
+      const size = Math.min(end, Math.max(4, (high - low) * factor));
+      const start = Math.round(Math.min(Math.max(0, middle - (middle - low) * (size / (high - low))), end - size));
+      return [start, start + Math.round(size)];
+    };
+    const down = span(top, bottom, row, ends[0]);
+    const across = span(left, right, column, ends[1]);
+    this.#to({ box: both ? [...down, ...across] : across });
+  }
+
+  #pan(rows, columns) {
+    const [top, bottom, left, right] = this.#picture.box;
+    const both = this.#state.axes.length === 2;
+    const ends = both ? this.#state.axes.map((axis) => this.#facts.shape[axis]) : [1, this.#facts.shape[this.#state.axes[0]]];
+    const span = (low, high, by, end) => {
+      const start = Math.round(Math.min(Math.max(0, low + by), Math.max(0, end - (high - low))));
+      return [start, start + Math.round(high - low)];
+    };
+    this.#to({ box: both ? [...span(top, bottom, rows, ends[0]), ...span(left, right, columns, ends[1])] : span(left, right, columns, ends[1]) });
+  }
+
+  #listen() {
+    const { picture } = this.#parts;
+    let held = null;
+    const at = (event) => {
+      const bounds = picture.getBoundingClientRect();
+      return [event.clientX - bounds.left, event.clientY - bounds.top];
+    };
+    picture.addEventListener("pointerdown", (event) => {
+      held = { from: at(event), box: this.#picture.box, moved: false };
+      picture.setPointerCapture(event.pointerId);
+    });
+    picture.addEventListener("pointermove", (event) => {
+      const [x, y] = at(event);
+      if (!held) {
+        this.#point(this.#picture.element(x, y));
+        return;
+      }
+      if (Math.hypot(x - held.from[0], y - held.from[1]) < 5 && !held.moved) return;
+      held.moved = true;
+      const bounds = picture.getBoundingClientRect();
+      const [top, bottom, left, right] = held.box;
+      const now = this.#picture.box;
+      this.#pan(held.box[0] - now[0] + ((held.from[1] - y) / bounds.height) * (bottom - top), held.box[2] - now[2] + ((held.from[0] - x) / bounds.width) * (right - left));
+    });
+    picture.addEventListener("pointerup", (event) => {
+      if (held && !held.moved) this.#pick(this.#picture.element(...at(event)));
+      held = null;
+    });
+    picture.addEventListener("pointercancel", () => (held = null));
+    picture.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.#zoom(event.deltaY < 0 ? 0.5 : 2, this.#picture.element(...at(event)));
+    }, { passive: false });
+    picture.addEventListener("keydown", (event) => this.#key(event));
+    new ResizeObserver(() => {
+      this.#picture.draw();
+      this.#drawGrid();
+    }).observe(this.#parts.stage);
+  }
+
+  #key(event) {
+    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    const [top, bottom, left, right] = this.#picture.box;
+    if (event.key in moves) {
+      const [down, across] = moves[event.key];
+      if (event.shiftKey) {
+        this.#pan((down * (bottom - top)) / 4, (across * (right - left)) / 4);
+      } else {
+        const [row, column] = this.#cursor ?? [Math.floor((top + bottom) / 2), Math.floor((left + right) / 2)];
+        const next = this.#cursor ? [row + down, column + across] : [row, column];
+        this.#cursor = [Math.min(Math.max(next[0], Math.floor(top)), Math.ceil(bottom) - 1), Math.min(Math.max(next[1], Math.floor(left)), Math.ceil(right) - 1)];
+        this.#point(this.#cursor);
+        this.#drawGrid();
+      }
+    } else if (event.key === "+" || event.key === "=") this.#zoom(0.5, this.#cursor);
+    else if (event.key === "-") this.#zoom(2, this.#cursor);
+    else if (event.key === "0") this.#to({ box: undefined });
+    else if (event.key === "Enter") this.#pick(this.#cursor);
+    else return;
+    event.preventDefault();
+  }
+
+  #npy() {
+    if (!this.#picture) return "#";
+    const request = this.#picture.request();
+    return address(this.#state, "npy", request);
+  }
+
+  #save() {
+    const link = make("a", { download: `${(this.#state.path || this.#state.name).replaceAll("/", "-")}.png` });
+    this.#parts.picture.toBlob((blob) => {
+      link.href = URL.createObjectURL(blob);
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+  }
+
+  #about() {
+    const facts = this.#facts;
+    const rows = facts.facts.map(([label, value]) => make("tr", {}, make("th", { scope: "row" }, label), make("td", {}, value)));
+    return make("div", {}, make("table", {}, make("tbody", {}, ...rows)), make("h2", {}, "Attributes"), attributes(facts.attributes));
+  }
+}
+
+/** Return attributes as a table; what is not text or a number as JSON. */
+export function attributes(found) {
+  const names = Object.keys(found);
+  if (!names.length) return make("p", {}, "none");
+  return make("table", { className: "attributes" }, make("tbody", {}, ...names.map((name) => {
+    const value = found[name];
+    return make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, typeof value === "string" ? value : JSON.stringify(value)));
+  })));
+}
+
+export { bytes };

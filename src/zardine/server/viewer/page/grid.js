@@ -1,0 +1,64 @@
+// The borders of chunks and shards over the picture, and what was found of them.
+
+/** Return the borders within `low` to `high` of an axis whose chunks have one length, or begin where a list says. */
+function borders(chunks, low, high) {
+  if (!chunks) return [];
+  if (Array.isArray(chunks)) return chunks.filter((each) => each > low && each < high);
+  const found = [];
+  if ((high - low) / chunks > 400) return found;
+  for (let at = Math.ceil(low / chunks) * chunks; at < high; at += chunks) if (at > low) found.push(at);
+  return found;
+}
+
+/** Draw borders over a box of elements; `marks` are blocks of elements to be outlined, with a colour each. */
+export function drawGrid(canvas, source, box, axes, marks, cursor) {
+  canvas.width = source.width;
+  canvas.height = source.height;
+  const context = canvas.getContext("2d");
+  const [top, bottom, left, right] = box;
+  const across = canvas.width / (right - left);
+  const down = canvas.height / (bottom - top);
+  const lines = (chunks, low, high, vertical) => {
+    for (const at of borders(chunks, low, high)) {
+      context.beginPath();
+      const place = Math.round((at - low) * (vertical ? across : down)) + 0.5;
+      context.moveTo(vertical ? place : 0, vertical ? 0 : place);
+      context.lineTo(vertical ? place : canvas.width, vertical ? canvas.height : place);
+      context.stroke();
+    }
+  };
+  const both = (which, width, colour) => {
+    context.lineWidth = width;
+    context.strokeStyle = colour;
+    if (axes.length === 2) lines(axes[0][which], top, bottom, false);
+    lines(axes[axes.length - 1][which], left, right, true);
+  };
+  if (marks) {
+    both("chunks", 1, "rgb(255 255 255 / 55%)");
+    if (axes[0].shards) {
+      both("shards", 4, "rgb(0 0 0 / 70%)");
+      both("shards", 2, "#ffffff");
+    }
+    for (const { rows, columns, colour } of marks) {
+      context.lineWidth = 3;
+      context.strokeStyle = colour;
+      context.strokeRect(
+        (columns[0] - left) * across, (rows[0] - top) * down, (columns[1] - columns[0]) * across, (rows[1] - rows[0]) * down,
+      );
+    }
+  }
+  if (cursor) {
+    const x = (cursor[1] + 0.5 - left) * across;
+    const y = (cursor[0] + 0.5 - top) * down;
+    for (const [width, colour] of [[4, "#000000"], [2, "#ffffff"]]) {
+      context.lineWidth = width;
+      context.strokeStyle = colour;
+      context.beginPath();
+      context.moveTo(x - 10, y);
+      context.lineTo(x + 10, y);
+      context.moveTo(x, y - 10);
+      context.lineTo(x, y + 10);
+      context.stroke();
+    }
+  }
+}

@@ -1,0 +1,98 @@
+// How values look: colours by contrast, and a pattern each for what is no value.
+
+import { colours } from "./colours.js";
+
+export const VALUE = 1, MISSING = 2, DAMAGED = 4, FILL = 8, NAN = 16, GUESSED = 32;
+
+/** What is no value: its bit, its name, and how its pattern is drawn. A pixel looks like the first one that it has. */
+export const LOOKS = [
+  { bit: DAMAGED, name: "damaged", base: "#b3005e", mark: "#ffffff", lines: [[0, 0, 8, 8], [8, 0, 0, 8]] },
+  { bit: NAN, name: "NaN", base: "#8f8f8f", mark: "#8f8f8f", lines: [] },
+  { bit: FILL, name: "fill value", base: "#d9d2c3", mark: "#7a6f57", lines: [[0, 4, 8, 4]] },
+  { bit: MISSING, name: "not stored", base: "#ffffff", mark: "#7d8b99", lines: [[0, 8, 8, 0]] },
+];
+
+/** Return the tile that a look repeats. */
+export function tile(look) {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 8;
+  const context = canvas.getContext("2d");
+  context.fillStyle = look.base;
+  context.fillRect(0, 0, 8, 8);
+  context.strokeStyle = look.mark;
+  for (const [x0, y0, x1, y1] of look.lines) {
+    context.beginPath();
+    context.moveTo(x0, y0);
+    context.lineTo(x1, y1);
+    context.stroke();
+  }
+  return canvas;
+}
+
+/** Return which look each pixel has: 0 for a value, else one more than its place in LOOKS. */
+export function looksOf(states, { marks }) {
+  const found = new Uint8Array(states.length);
+  for (let i = 0; i < states.length; i++) {
+    const state = states[i];
+    if (state & DAMAGED) found[i] = 1;
+    else if (state & VALUE) found[i] = 0;
+    else if (state & NAN) found[i] = 2;
+    else if (state & FILL) found[i] = marks ? 3 : 0;
+    else if (state & MISSING) found[i] = 4;
+  }
+  return found;
+}
+
+/** Return the values of a picture that are drawn as colours, sorted. */
+export function sorted(pixels, looks, states) {
+  const kept = new Float64Array(pixels.length);
+  let count = 0;
+  for (let i = 0; i < pixels.length; i++) {
+    if (!looks[i] && states[i] && !(states[i] & GUESSED) && Number.isFinite(pixels[i])) kept[count++] = pixels[i];
+  }
+  return kept.subarray(0, count).sort();
+}
+
+/** Return the values below which are `low` and `high` percent. */
+export function percentiles(values, low, high) {
+  if (!values.length) return [0, 1];
+  const at = (percent) => values[Math.min(values.length - 1, Math.round((percent / 100) * (values.length - 1)))];
+  const [lo, hi] = [at(low), at(high)];
+  return lo < hi ? [lo, hi] : values[0] < values[values.length - 1] ? [values[0], values[values.length - 1]] : [lo, lo + 1];
+}
+
+/** Return an image of the values: below `lo` the first colour of a map, from `hi` on the last one. */
+export function paint(pixels, looks, states, width, height, { lo, hi, map }) {
+  const image = new ImageData(width, height);
+  const out = image.data;
+  const table = colours(map);
+  const count = table.length / 3;
+  const named = map === "categories";
+  const scale = count / (hi - lo);
+  for (let i = 0; i < pixels.length; i++) {
+    if (looks[i] || !states[i]) continue;
+    const value = pixels[i];
+    let at = named ? ((value % count) + count) % count : Math.floor((value - lo) * scale);
+    if (!(at >= 0)) at = 0;
+    if (at > count - 1) at = count - 1;
+    at = Math.floor(at);
+    out[4 * i] = table[3 * at];
+    out[4 * i + 1] = table[3 * at + 1];
+    out[4 * i + 2] = table[3 * at + 2];
+    out[4 * i + 3] = 255;
+  }
+  return image;
+}
+
+/** Return a mask of the pixels that have a look, or null where none has. */
+export function mask(looks, which, width, height) {
+  const image = new ImageData(width, height);
+  let any = false;
+  for (let i = 0; i < looks.length; i++) {
+    if (looks[i] === which) {
+      image.data[4 * i + 3] = 255;
+      any = true;
+    }
+  }
+  return any ? image : null;
+}

@@ -1,0 +1,106 @@
+// The page: the tree of nodes, and the one that the address names.
+
+import { ArrayView, attributes } from "./array.js";
+import { bytes, make } from "./elements.js";
+import { beginMove, json, listen, report } from "./server.js";
+import { fromAddress, toAddress } from "./state.js";
+import { Tree } from "./tree.js";
+
+const WATCH = 3000; // milliseconds between two looks whether something was changed
+
+const main = document.getElementById("main");
+const notice = document.getElementById("notice");
+const title = document.getElementById("title");
+const meter = document.getElementById("meter");
+let tree;
+let view = null;
+let facts = null;
+let state = {};
+let opening = 0;
+
+listen("meter", (move, all) => {
+  meter.textContent = `this move: ${move.requests} requests, ${bytes(move.bytes)}, ${move.decoded} chunks decoded; in all: ${all.requests}, ${bytes(all.bytes)}`;
+  meter.dataset.requests = all.requests;
+  meter.dataset.moveRequests = move.requests;
+  meter.dataset.decoded = all.decoded;
+});
+
+listen("changed", (why) => {
+  if (notice.dataset.changed) return;
+  notice.dataset.changed = "true";
+  view?.close();
+  notice.replaceChildren(
+    `What is stored was changed (${why}). What you see is as it was. `,
+    make("button", { type: "button", onclick: () => open(state) }, "Show it as it is now"),
+  );
+  notice.hidden = false;
+});
+
+function keep(next, lasting) {
+  state = next;
+  history[lasting ? "pushState" : "replaceState"](null, "", toAddress(next));
+}
+
+async function open(wanted, lasting = false) {
+  const number = ++opening;
+  view?.close();
+  view = null;
+  notice.hidden = true;
+  delete notice.dataset.changed;
+  beginMove();
+  try {
+    const found = await json(wanted, "node");
+    if (number !== opening) return;
+    facts = found;
+    title.textContent = [wanted.name, wanted.path].filter(Boolean).join(" / ");
+    document.title = `${wanted.path || wanted.name} · zardine`;
+    tree.mark(wanted.name, wanted.path ?? "");
+    if (facts.kind === "array") {
+      view = new ArrayView(main, facts, wanted, keep);
+      keep(view.state, lasting);
+    } else {
+      keep({ name: wanted.name, path: wanted.path }, lasting);
+      const about = [`Group of Zarr v${facts.format}`, facts.consolidated ? "its metadata are consolidated" : ""].filter(Boolean).join(", ");
+      main.replaceChildren(make("p", {}, about), make("h2", {}, "Attributes"), attributes(facts.attributes));
+    }
+  } catch (error) {
+    if (error.name !== "AbortError") {
+      report(error);
+      main.replaceChildren(make("p", { className: "error" }, error.message));
+    }
+  }
+}
+
+async function watch() {
+  if (view && facts?.kind === "array" && !document.hidden && !notice.dataset.changed) {
+    try {
+      await json(state, "changes", { snapshot: facts.snapshot });
+    } catch (error) {
+      if (error.name !== "AbortError" && error.name !== "TypeError") report(error);
+    }
+  }
+  setTimeout(watch, WATCH);
+}
+
+async function start() {
+  const { nodes } = await (await fetch("nodes.json")).json();
+  tree = new Tree(document.getElementById("tree"), nodes, (name, path) => open({ name, path }, true));
+  const filter = document.getElementById("filter");
+  let timer;
+  filter.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => tree.filter(filter.value), 150);
+  });
+  const toggle = document.getElementById("toggle-tree");
+  const nav = document.getElementById("nav");
+  toggle.addEventListener("click", () => {
+    nav.hidden = !nav.hidden;
+    toggle.setAttribute("aria-expanded", String(!nav.hidden));
+  });
+  const go = () => open({ name: nodes[0], ...fromAddress(location.hash) });
+  addEventListener("popstate", go);
+  await go();
+  setTimeout(watch, WATCH);
+}
+
+start().catch(report);

@@ -1,0 +1,177 @@
+// The picture: asks for pixels of what is seen, draws them, and says which element a place on the screen is.
+
+import { LOOKS, looksOf, mask, paint, percentiles, sorted, tile } from "./looks.js";
+import { Latest, beginMove, packed } from "./server.js";
+
+/** A canvas that shows a box of two axes of an array. */
+export class Picture {
+  #canvas;
+  #overlay;
+  #asking = new Latest();
+  #state;
+  #facts;
+  #shown = null;
+  #patterns;
+  #listener;
+  #loads = 0;
+  drawn = 0;
+
+  /** `listener(shown)` is called whenever pixels have come. */
+  constructor(canvas, overlay, listener) {
+    this.#canvas = canvas;
+    this.#overlay = overlay;
+    this.#listener = listener;
+    const context = canvas.getContext("2d");
+    this.#patterns = LOOKS.map((look) => context.createPattern(tile(look), "repeat"));
+  }
+
+  get shown() {
+    return this.#shown;
+  }
+
+  /** The box that is seen, in elements: top, bottom, left, right. One row high for a picture of one axis. */
+  get box() {
+    const { box, axes } = this.#state;
+    const shape = this.#facts.shape;
+    const whole = axes.length === 2 ? [0, shape[axes[0]], 0, shape[axes[1]]] : [0, 1, 0, shape[axes[0]]];
+    if (!box) return whole;
+    return axes.length === 2 && box.length === 4 ? box : box.length === 2 ? [0, 1, ...box] : whole;
+  }
+
+  /** Show a state of an array; `fresh` where other elements are wanted than before, not only other colours. */
+  show(state, facts, fresh = true) {
+    if (this.#shown && String(this.#shown.state.axes) !== String(state.axes)) this.#shown = null;
+    this.#state = state;
+    this.#facts = facts;
+    if (!fresh && this.#shown) {
+      this.draw();
+      return;
+    }
+    this.draw();
+    beginMove();
+    this.#asking.ask((signal) => this.#load(signal));
+  }
+
+  /** Nobody waits for pixels any more. */
+  cancel() {
+    this.#asking.cancel();
+  }
+
+  /** Return the element below a place on the canvas, in CSS pixels, as [row, column]; null outside of the array. */
+  element(x, y) {
+    const [top, bottom, left, right] = this.box;
+    const bounds = this.#canvas.getBoundingClientRect();
+    const column = Math.floor(left + (x / bounds.width) * (right - left));
+    const row = Math.floor(top + (y / bounds.height) * (bottom - top));
+    const { axes } = this.#state;
+    const [rows, columns] = axes.length === 2 ? axes.map((axis) => this.#facts.shape[axis]) : [1, this.#facts.shape[axes[0]]];
+    return row >= 0 && column >= 0 && row < rows && column < columns ? [row, column] : null;
+  }
+
+  /** What is asked of the server for the box that is seen. */
+  request() {
+    const { axes, at, reduce, field, part } = this.#state;
+    const [top, bottom, left, right] = this.box;
+    const shape = this.#facts.shape;
+    const [rows, columns] = axes.length === 2 ? axes.map((axis) => shape[axis]) : [1, shape[axes[0]]];
+    const down = [Math.max(0, Math.floor(top)), Math.min(rows, Math.ceil(bottom))];
+    const across = [Math.max(0, Math.floor(left)), Math.min(columns, Math.ceil(right))];
+    const steps = [step(bottom - top, this.#canvas.height), step(right - left, this.#canvas.width)];
+    const both = axes.length === 2;
+    return {
+      axes: axes.join(","), at: at.join(","), reduce, field, part, snapshot: this.#facts.snapshot,
+      box: (both ? [...down, ...across] : across).join(","),
+      step: (both ? steps : steps.slice(1)).join(","),
+    };
+  }
+
+  async #load(signal) {
+    const state = this.#state;
+    const request = this.request();
+    for (let seconds = 0.2; ; seconds = 0.5) {
+      const found = await packed(state, "picture", { ...request, seconds }, signal);
+      this.#loads += 1;
+      this.#take(found, state);
+      if (found.finished || this.#asking.isOvertaken) return;
+    }
+  }
+
+  #take(found, state) {
+    const [height, width] = found.arrays[0].shape;
+    this.#shown = { ...found, width, height, state, looks: looksOf(found.states, this.#facts) };
+    this.#shown.sorted = sorted(found.pixels, this.#shown.looks, found.states);
+    this.draw();
+    this.drawn += 1;
+    this.#canvas.dataset.drawn = String(this.drawn);
+    this.#canvas.dataset.finished = String(found.finished);
+    this.#listener(this.#shown);
+  }
+
+  /** The ends of the contrast: those of the state, else percentiles of what is seen. */
+  contrast() {
+    const [lo, hi] = percentiles(this.#shown?.sorted ?? [], 2, 98);
+    const of = (text, other) => (text === undefined || text === "" || !Number.isFinite(Number(text)) ? other : Number(text));
+    const ends = [of(this.#state.lo, lo), of(this.#state.hi, hi)];
+    return ends[0] < ends[1] ? ends : [ends[0], ends[0] + 1];
+  }
+
+  /** Draw what is there again, in the colours of the state. */
+  draw() {
+    const canvas = this.#canvas;
+    const bounds = canvas.getBoundingClientRect();
+    const scale = window.devicePixelRatio || 1;
+    const size = [Math.max(1, Math.round(bounds.width * scale)), Math.max(1, Math.round(bounds.height * scale))];
+    if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
+    const context = canvas.getContext("2d");
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    if (!this.#shown) return;
+    const shown = this.#shown;
+    const [lo, hi] = this.contrast();
+    const map = this.#state.map;
+    this.#blit(context, paint(shown.pixels, shown.looks, shown.states, shown.width, shown.height, { lo, hi, map }), null);
+    LOOKS.forEach((_, number) => {
+      const image = mask(shown.looks, number + 1, shown.width, shown.height);
+      if (image) this.#blit(context, image, this.#patterns[number]);
+    });
+  }
+
+  /** Draw an image of the picture's pixels where they lie; where there is a pattern, that in their place. */
+  #blit(context, image, pattern) {
+    const source = new OffscreenCanvas(image.width, image.height);
+    source.getContext("2d").putImageData(image, 0, 0);
+    const { rows, columns } = this.#shown;
+    const [top, bottom, left, right] = this.box;
+    const canvas = this.#canvas;
+    const across = canvas.width / (right - left);
+    const down = canvas.height / (bottom - top);
+    const place = [
+      (columns[0] - left) * across, (rows[0] - top) * down, image.width * columns[2] * across, image.height * rows[2] * down,
+    ];
+    // beyond the array lies nothing, though the last pixel may reach there
+    const { axes } = this.#state;
+    const ends = axes.length === 2 ? axes.map((axis) => this.#facts.shape[axis]) : [1, this.#facts.shape[axes[0]]];
+    context.save();
+    context.beginPath();
+    context.rect(0, 0, (ends[1] - left) * across, (ends[0] - top) * down);
+    context.clip();
+    context.imageSmoothingEnabled = false;
+    if (!pattern) {
+      context.drawImage(source, ...place);
+    } else {
+      const layer = new OffscreenCanvas(canvas.width, canvas.height);
+      const drawing = layer.getContext("2d");
+      drawing.imageSmoothingEnabled = false;
+      drawing.drawImage(source, ...place);
+      drawing.globalCompositeOperation = "source-in";
+      drawing.fillStyle = pattern;
+      drawing.fillRect(0, 0, canvas.width, canvas.height);
+      context.drawImage(layer, 0, 0);
+    }
+    context.restore();
+  }
+}
+
+/** Return how many elements become one pixel: a power of two, so that what was read serves again. */
+function step(elements, pixels) {
+  return 2 ** Math.max(0, Math.ceil(Math.log2(elements / Math.max(1, pixels))));
+}

@@ -1,0 +1,118 @@
+// Asking the server, which counts what each request asks of the store.
+
+let previous = null; // counts at the end of the move before
+let current = null;
+const listeners = { meter: [], changed: [] };
+
+/** Call back when counts have come ("meter"), or when what is stored was changed ("changed"). */
+export function listen(what, call) {
+  listeners[what].push(call);
+}
+
+/** Begin a new move: what is counted from now on is its own. */
+export function beginMove() {
+  previous = current;
+}
+
+function count(response) {
+  const text = response.headers.get("zardine-meter");
+  if (!text) return;
+  const counts = JSON.parse(text);
+  if (current && counts.requests < current.requests) return; // an answer that was overtaken
+  current = counts;
+  previous ??= { requests: 0, bytes: 0, decoded: 0 };
+  const move = Object.fromEntries(Object.keys(counts).map((name) => [name, counts[name] - previous[name]]));
+  for (const call of listeners.meter) call(move, counts);
+}
+
+export function address(state, what, parameters) {
+  const query = new URLSearchParams({ path: state.path ?? "" });
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined && value !== null && value !== "") query.set(name, String(value));
+  }
+  return `api/${encodeURIComponent(state.name)}/${what}?${query}`;
+}
+
+async function answer(state, what, parameters, signal) {
+  const response = await fetch(address(state, what, parameters), { signal, cache: "no-store" });
+  count(response);
+  if (response.status === 409) {
+    const { changed } = await response.json();
+    for (const call of listeners.changed) call(changed);
+    throw new DOMException("changed", "AbortError");
+  }
+  if (!response.ok) throw new Error((await response.text()).trim() || `the server answered ${response.status}`);
+  return response;
+}
+
+/** Return JSON that the server gives. */
+export async function json(state, what, parameters = {}, signal = undefined) {
+  return (await answer(state, what, parameters, signal)).json();
+}
+
+const ARRAYS = {
+  u1: Uint8Array, i1: Int8Array, u2: Uint16Array, i2: Int16Array, u4: Uint32Array, i4: Int32Array,
+  f4: Float32Array, f8: Float64Array,
+};
+
+/** Return facts and typed arrays: a line of JSON, then the bytes of each array, all padded to 8 bytes. */
+export async function packed(state, what, parameters = {}, signal = undefined) {
+  const buffer = await (await answer(state, what, parameters, signal)).arrayBuffer();
+  const all = new Uint8Array(buffer);
+  const end = all.indexOf(10);
+  const facts = JSON.parse(new TextDecoder().decode(all.subarray(0, end)));
+  let offset = end + 1;
+  for (const each of facts.arrays) {
+    const kind = ARRAYS[each.type];
+    const length = each.shape.reduce((a, b) => a * b, 1);
+    facts[each.name] = new kind(buffer, offset, length);
+    offset += Math.ceil((length * kind.BYTES_PER_ELEMENT) / 8) * 8;
+  }
+  return facts;
+}
+
+/** One thing is asked at a time; of those that come meanwhile the newest waits, and the others are forgotten. */
+export class Latest {
+  #busy = false;
+  #next = null;
+  #controller = null;
+
+  /** Call `work(signal)` now, or when what is under way has ended. */
+  ask(work) {
+    this.#next = work;
+    if (!this.#busy) this.#run();
+  }
+
+  /** End what is under way: nobody waits for it any more. */
+  cancel() {
+    this.#next = null;
+    this.#controller?.abort();
+  }
+
+  /** Whether something newer waits. */
+  get isOvertaken() {
+    return this.#next !== null;
+  }
+
+  async #run() {
+    this.#busy = true;
+    while (this.#next) {
+      const work = this.#next;
+      this.#next = null;
+      this.#controller = new AbortController();
+      try {
+        await work(this.#controller.signal);
+      } catch (error) {
+        if (error.name !== "AbortError") report(error);
+      }
+    }
+    this.#busy = false;
+  }
+}
+
+/** Show an error where everybody sees it. */
+export function report(error) {
+  const place = document.getElementById("notice");
+  place.textContent = error.message ?? String(error);
+  place.hidden = false;
+}

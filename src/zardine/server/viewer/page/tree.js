@@ -1,0 +1,91 @@
+// The hierarchy: members are asked for when a group is opened, a hundred at a time.
+
+import { bytes, make } from "./elements.js";
+import { json, report } from "./server.js";
+
+const PAGE = 100;
+
+/** The tree of all nodes that are served; `open(name, path)` is called for one that is chosen. */
+export class Tree {
+  #place;
+  #open;
+  #names;
+  #buttons = new Map();
+
+  constructor(place, names, open) {
+    this.#place = place;
+    this.#names = names;
+    this.#open = open;
+    this.#draw("");
+  }
+
+  /** Show only nodes whose names have `text` in them. */
+  filter(text) {
+    this.#draw(text);
+  }
+
+  /** Mark the node that is shown. */
+  mark(name, path) {
+    for (const [key, button] of this.#buttons) {
+      if (key === `${name}\n${path}`) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    }
+  }
+
+  #draw(text) {
+    this.#buttons.clear();
+    const roots = this.#names.map((name) => this.#item({ name, path: "", kind: "root" }, name, text, true));
+    this.#place.replaceChildren(make("ul", { className: "tree" }, ...roots));
+  }
+
+  #item(node, store, contains, expanded) {
+    const facts = node.kind === "array" ? `${node.dtype} ${node.shape.join(" × ")}, ${bytes(node.nbytes)}` : node.kind === "broken" ? node.error : "";
+    const below = make("ul");
+    const isGroup = node.kind !== "array" && node.kind !== "broken";
+    const button = make(
+      "button",
+      {
+        type: "button",
+        "aria-expanded": isGroup ? String(expanded) : undefined,
+        onclick: () => {
+          if (isGroup && node.kind === "group") {
+            const opened = below.childElementCount === 0;
+            if (opened) this.#fill(below, node.path, store, "", 0);
+            else below.replaceChildren();
+            button.setAttribute("aria-expanded", String(opened));
+          }
+          this.#open(store, node.path);
+        },
+      },
+      node.name,
+      facts ? make("small", { className: node.kind === "broken" ? "error" : "" }, facts) : null,
+    );
+    this.#buttons.set(`${store}\n${node.path}`, button);
+    if (expanded) this.#fill(below, node.path, store, contains, 0);
+    return make("li", {}, button, below);
+  }
+
+  async #fill(list, path, store, contains, start) {
+    try {
+      const found = await json({ name: store, path }, "members", { contains, start, count: PAGE });
+      for (const each of found.members) list.append(this.#item(each, store, "", false));
+      const next = start + PAGE;
+      if (next < found.total) {
+        const more = make(
+          "button",
+          {
+            type: "button",
+            onclick: () => {
+              more.parentElement.remove();
+              this.#fill(list, path, store, contains, next);
+            },
+          },
+          `… ${found.total - next} more`,
+        );
+        list.append(make("li", {}, more));
+      }
+    } catch (error) {
+      report(error);
+    }
+  }
+}

@@ -1,0 +1,58 @@
+"""Work that ends when nobody waits for it any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any, TypeVar
+
+import anyio
+from starlette.requests import Request
+
+from zardine.server.threads import in_thread
+
+T = TypeVar("T")
+
+
+async def while_waited_for(request: Request, work: Callable[[Callable[[], bool]], T]) -> T | None:
+    """Call ``work`` in a thread, with a function that tells whether the client is gone; ``None`` where it is.
+
+    Work that waits for a thread is not begun then.
+    """
+    gone = Event()
+    result: list[T] = []
+    errors: list[Exception] = []
+
+    async def watch(scope: anyio.CancelScope) -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+        scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch, group.cancel_scope)
+        try:
+            result.append(await in_thread(work, gone.is_set))
+        except Exception as error:
+            errors.append(error)
+        group.cancel_scope.cancel()
+    if errors:
+        raise errors[0]
+    return result[0] if result and not gone.is_set() else None
+
+
+class Gone(Exception):  # noqa: N818 - no fault: the client went away
+    """Nobody waits for the result."""
+
+
+def stop_if(gone: Callable[[], bool]) -> Callable[..., Any]:
+    """Return what a tool takes as its progress, and is ended by when nobody waits."""
+
+    def look(*numbers: int) -> None:
+        if gone():
+            raise Gone
+
+    return look
+
+
+__all__ = ["Gone", "stop_if", "while_waited_for"]
