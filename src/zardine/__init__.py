@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from zardine.tools.advise import advise as advise
     from zardine.tools.compact import compact as compact
     from zardine.tools.convert import convert as convert
+    from zardine.tools.convert import plan_convert as plan_convert
     from zardine.tools.rechunk import plan_rechunk as plan_rechunk
     from zardine.tools.rechunk import rechunk as rechunk
     from zardine.tools.repair import repair as repair
@@ -106,7 +107,7 @@ _exports = Exports(
         "api.save_load": ("load", "save", "save_array", "save_group"),
         "server.running": ("serve",),
         "settings": ("config",),
-        "tools.convert": ("convert",),
+        "tools.convert": ("convert", "plan_convert"),
         "tools.verify": ("plan_verify", "verify"),
         "tools.rechunk": ("plan_rechunk", "rechunk"),
         "tools.repair": ("repair",),

@@ -466,7 +466,7 @@ def test_progress() -> None:
         seen.clear()
         converted(older(), shards=(14, 12), verify=verify, progress=lambda done, total: seen.append((done, total)))
         assert seen == sorted(seen)
-        assert [total for _, total in seen] == [25 * (1 + verify)] * len(seen)
+        assert {total for _, total in seen} == {zardine.open_array(older()).nbytes * (1 + verify)}
         assert seen[-1][0] == seen[-1][1]
 
 

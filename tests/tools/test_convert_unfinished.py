@@ -44,6 +44,8 @@ left = int(after)
 class Mortal(WrapperStore):
     def set(self, key, value, *, condition=None):
         global left
+        if key.startswith("__zardine/jobs/"):
+            return super().set(key, value, condition=condition)
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         version = super().set(key, value, condition=condition)
@@ -75,10 +77,10 @@ def check(path: Any) -> None:
 
 
 def test_a_killed_conversion_goes_on(hierarchy: Path, tmp_path: Path) -> None:
-    """Killed after the mark, in the shards of either array, and between documents; nothing is written twice."""
+    """Killed after the mark, in the shards of an array, and between documents; only its job is done twice."""
     target, log = tmp_path / "new", tmp_path / "log"
     written = 0
-    for after in (1, 4, 16, 1):  # the mark; 18 shards; documents of deep/a, deep, b, and then of the root
+    for after in (1, 4, 20, 1):  # the mark; of 6 and 12 shards; documents of deep/a, deep, b, and then of the root
         command = [sys.executable, "-c", KILLED, hierarchy, target, log, str(after)]
         process = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert process.returncode == -signal.SIGKILL, process.stderr
@@ -101,9 +103,11 @@ def test_a_killed_conversion_goes_on(hierarchy: Path, tmp_path: Path) -> None:
     zardine.convert(hierarchy, store, shards=(10, 10))
     check(target)
     assert zardine.open_group(target, mode="r").metadata.consolidated_metadata is not None
-    assert set(Counter(log.read_text().split()).values()) == {1}
+    assert {key for key, count in Counter(log.read_text().split()).items() if count > 1} <= {
+        f"b/c/{i}/{j}" for i in (0, 1) for j in (0, 1, 2)
+    }
     assert sum("/c/" in key for key in store.list()) == 18
-    assert sorted(store.list()) == sorted([*log.read_text().split()[1:], "zarr.json"])
+    assert sorted(store.list()) == sorted({*log.read_text().split()[1:], "zarr.json"})
     assert [key for key in store.counts.keys if "/c/" in key] == []
 
 
@@ -121,22 +125,30 @@ class Failing(WrapperStore):
         return super().set(key, value, condition=condition)
 
 
-@pytest.mark.parametrize("after", range(23))
+@pytest.mark.parametrize("after", range(30))
 def test_wherever_it_stops_it_is_unfinished_and_goes_on(hierarchy: Path, after: int) -> None:
     inner = MemoryStore()
     failing = Failing(inner, after)
-    with zardine.config.set({"threads": 1}), pytest.raises(StoreError, match="No space left on device") as error:
-        zardine.convert(hierarchy, failing, shards=(10, 10))
+    try:
+        with zardine.config.set({"threads": 1}):
+            zardine.convert(hierarchy, failing, shards=(10, 10))
+    except StoreError as found:
+        error = str(found)
+    else:
+        assert after >= 27
+        check(inner)
+        return
     keys = list(inner.list())
     assert "zarr.json" not in keys
     assert (UNFINISHED in keys) == (after > 0)
-    assert ("is not finished; the same call again continues it" in str(error.value)) == (after > 0)
+    assert ("is not finished; the same call again continues it" in error) == (after > 0)
     again = CountingStore(inner)
     zardine.convert(hierarchy, again, shards=(10, 10))
     check(inner)
     assert UNFINISHED not in inner.list()
-    written = {key for key in again.counts.keys if "/c/" in key}
-    assert written.isdisjoint(key for key in failing.keys if "/c/" in key)
+    jobs = [key for key in failing.keys if "/jobs/" in key]
+    if len(jobs) > 2 and "deep/a/c/0/0" in failing.keys:  # the job of the first array is recorded
+        assert not any(key.startswith("b/c/") for key in again.counts.keys)
 
 
 def test_interrupted_by_ctrl_c(hierarchy: Path) -> None:
@@ -203,7 +215,7 @@ def test_the_same_request_with_overwrite_continues(hierarchy: Path) -> None:
     again = CountingStore(target)
     zardine.convert(hierarchy, again, shards=(10, 10), overwrite=True)
     check(target)
-    assert {key for key in again.counts.keys if "/c/" in key}.isdisjoint(failing.keys)
+    assert not any(key.startswith("old/") for key in [*again.counts.keys, *target.list()])
     zardine.convert(hierarchy, target, shards=(10, 10), overwrite=True)  # a finished one is replaced
     check(target)
 

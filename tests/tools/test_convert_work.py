@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import zardine
 from effort import examples
 from zardine.storage import MemoryStore, WrapperStore
-from zardine.tools.converting.work import Members, plan_work
+from zardine.tools.converting.work import plan_work
 
 
 @st.composite
@@ -93,18 +93,6 @@ def test_converted_arrays_are_equal(case: tuple[zardine.Array, dict[str, Any]]) 
     blind = zardine.convert(Unlisted(source.store), MemoryStore(), compressors=None, verify=True, **layout)
     np.testing.assert_array_equal(blind[...], source[...])
     assert blind.nshards_initialized == made.nshards_initialized
-
-
-def test_members() -> None:
-    rows = np.array([[0, 5], [2, 1]])
-    assert [(0, 5) in Members(rows), (2, 1) in Members(rows)] == [True, True]
-    assert [row in Members(rows) for row in [(0, 1), (2, 5), (3, 0), (0, 6), (1, 0)]] == [False] * 5
-    far = np.array([[2**62, 2**62], [3, 4]])
-    assert (2**62, 2**62) in Members(far)
-    assert (3, 4) in Members(far)
-    assert (4, 3) not in Members(far)
-    assert () in Members(np.empty((1, 0), np.int64))
-    assert () not in Members(np.empty((0, 0), np.int64))
 
 
 def test_arrays_of_astronomic_size() -> None:

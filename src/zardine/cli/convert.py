@@ -134,7 +134,8 @@ def convert(
         elif not dry_run:
             if not quiet:
                 warn_of_remarks(conversion.plans)
-            again = {"remove_old": remove_old} if metadata_only else {"overwrite": overwrite, "resume": not no_resume}
+            again: dict[str, Any] = {"overwrite": overwrite, "resume": not no_resume}
+            again = {"remove_old": remove_old} if metadata_only else again
             with progress("Converting objects", show=not (as_json or quiet)) as advance:
                 done |= conversion.run(verify=verify, report=advance.report, **again)
     _print(conversion, done, quiet=quiet, as_json=as_json)
@@ -192,7 +193,7 @@ def _facts(conversion: Conversion | InPlace) -> dict[str, Any]:
     from zardine.tools.convert import Conversion
 
     if isinstance(conversion, Conversion):
-        source, target = describe(conversion.source, conversion.source_path), str(conversion.target)
+        source, target = str(conversion.source), str(conversion.target)
     else:
         source = target = describe(conversion.store, conversion.path)
     return {

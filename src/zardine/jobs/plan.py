@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -12,12 +13,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
+from zardine.cache import Cache
 from zardine.errors import PlanError, StoreError
 from zardine.jobs.job import MOST_TRIES, Job, JobDone, NotWantedError, OvertakenError
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done, Records, recorder_of
 from zardine.jobs.running import ExecutorLike, Runner, run_jobs, runner_of
-from zardine.jobs.work import WORKS, Forecast, Work
+from zardine.jobs.work import WORKS, Forecast, Found, Work
 from zardine.json_document import parse_json
 from zardine.public_names import public
 
@@ -56,6 +58,8 @@ class PlanStatus:
     """``new``: nothing is begun; ``begun``; ``complete``: all jobs are done, and the result does not count yet;
     ``finished``."""
     stages: tuple[StageStatus, ...]
+    result: Any = field(default=None, compare=False)
+    """What there is to say of the result, where this call finished it."""
 
     def __bool__(self) -> bool:
         return self.state == "finished"
@@ -76,8 +80,14 @@ class Plan:
 
     work: Work = field(repr=False)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"work": self.work}
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.work.is_recorded_here or any(place.url is None for place in self.work.places()):
+            return Plan, (self.work,)
+        return _restored, (self.id, self._pickled)  # once, however many jobs go to a process
+
+    @cached_property
+    def _pickled(self) -> bytes:
+        return pickle.dumps(self.work)
 
     def __len__(self) -> int:
         return sum(map(len, self.work.stages))
@@ -349,11 +359,14 @@ class Plan:
         idle = self.work.idle(stage, found) & jobs
         if idle:
             recorder.add_idle(stage, idle)
-            meter.skip(len(idle))
+            meter.skip(idle)
         here = self.work.is_recorded_here
 
         def call_of(job: int) -> Callable[[int], Any]:
-            options: dict[str, Any] = {"advance": meter.within} if runner.is_here else {}
+            options: dict[str, Any] = {}
+            if runner.is_here:
+                meter.begin(job)
+                options["advance"] = meter.within
             return partial(
                 _do_job if here else _run_job, self, stage, given=self.work.given(stage, job, found), **options
             )
@@ -365,19 +378,19 @@ class Plan:
 
         run_jobs(runner, call_of, jobs - idle, self.work.stages[stage].name, on_done)
 
-    def _found_before(self, stage: int) -> Mapping[int, Any]:
-        """Return what the jobs of the stage before found."""
+    def _found_before(self, stage: int) -> Found:
+        """Return what the jobs of earlier stages found."""
         done = self._look(details=True) if stage and self.work.uses_findings else None
-        return {} if done is None else done.found.get(stage - 1, {})
+        return {} if done is None else done.found
 
     def _clean_up(self) -> PlanStatus:
         """Do what is left of finishing, where that was cut off once the result counted."""
         with self._lock():
-            done = self._look(details=True)
+            done, result = self._look(details=True), None
             if done is not None:
-                self.work.finish(self.id, done)
+                result = self.work.finish(self.id, done)
                 self._records.erase()
-        return self.status()
+        return replace(self.status(), result=result)
 
     def _finish(self, runner: Runner) -> PlanStatus:
         try:
@@ -410,9 +423,9 @@ class Plan:
                     self._run_stage(runner, number, again[number], meter)
             elif not self.work.close(self.id):
                 with self._lock():
-                    self.work.finish(self.id, done)
+                    result = self.work.finish(self.id, done)
                     self._records.erase()
-                return self.status()
+                return replace(self.status(), result=result)
         raise PlanError(
             f"others write to the source again and again: after {_PASSES} passes {self.work.home} is not finished; let "
             "them pause, and finish the plan then"
@@ -423,8 +436,10 @@ class Plan:
         again: dict[int, Ranges] = {}
         for stage, each in enumerate(self.work.stages):
             noted = done.seen.get(stage, {})
-            now = self.work.seen(stage, Ranges([(0, len(each))]))
-            wrong = Ranges.of(job for job, text in now if noted.get(job, "") != text)
+            wrong = Ranges([(0, len(each))])
+            for surely in (False, True):
+                now = self.work.seen(stage, wrong, surely=surely) if wrong else ()
+                wrong = Ranges.of(job for job, text in now if noted.get(job, "") != text)
             if wrong:
                 again[stage] = again.get(stage, Ranges()) | wrong
         for stage in sorted(again):
@@ -439,38 +454,54 @@ class _Meter:
     def __init__(self, work: Work, done: Done, progress: Callable[[int, int], object] | None) -> None:
         self._work, self._progress = work, progress
         self.stage = 0
-        lengths = [len(stage) for stage in work.stages]
-        whole = [_share(work, i) for i in range(len(lengths))]
-        self._total = sum(each * length for each, length in zip(whole, lengths, strict=True))
-        self._bytes = sum(each * len(done.of(i).within(lengths[i])) for i, each in enumerate(whole))
-        self._shares = whole
+        wholes = [work.stage_bytes(i) for i in range(len(work.stages))]
+        self._total = self._bytes = sum(wholes)
+        for i, (stage, whole) in enumerate(zip(work.stages, wholes, strict=True)):
+            left = done.of(i).missing(len(stage))
+            self._bytes -= whole if len(left) == len(stage) else self._work.jobs_bytes(i, left)
+        self._share = 0
         self._within = 0
+        self._told = -1
         self._guard = Lock()
         self._tell()
 
+    def begin(self, job: int) -> None:
+        """Say that a job is begun in this process: within it, ``within`` counts."""
+        self._share, self._within = self._work.job_bytes(self.stage, job), 0
+
     def done(self, job: int) -> None:
         """Say that a job is done."""
-        self._bytes, self._within = min(self._total, self._bytes + self._shares[self.stage]), 0
+        self._bytes, self._within = min(self._total, self._bytes + self._work.job_bytes(self.stage, job)), 0
         self._tell()
 
     def within(self, nbytes: int) -> None:
         """Say that so many bytes more of the job under way are done; from any thread."""
         with self._guard:
-            self._within = min(self._within + nbytes, self._shares[self.stage])
+            self._within = min(self._within + nbytes, self._share)
             self._tell()
 
-    def skip(self, count: int) -> None:
-        """Say that so many jobs had nothing to do."""
-        self._bytes = min(self._total, self._bytes + count * self._shares[self.stage])
+    def skip(self, jobs: Ranges) -> None:
+        """Say that these jobs had nothing to do."""
+        self._bytes = min(self._total, self._bytes + self._work.jobs_bytes(self.stage, jobs))
         self._tell()
 
     def _tell(self) -> None:
-        if self._progress is not None:
-            self._progress(min(self._total, self._bytes + self._within), self._total)
+        now = min(self._total, self._bytes + self._within)
+        if self._progress is not None and now != self._told:
+            self._told = now
+            self._progress(now, self._total)
 
 
-def _share(work: Work, stage: int) -> int:
-    return work.job_bytes(stage, 0) if len(work.stages[stage]) else 0
+_RESTORED: Final[Cache[str, Plan]] = Cache(4)
+"""Plans that came to this process, by their ids."""
+
+
+def _restored(id_: str, pickled: bytes) -> Plan:
+    plan = _RESTORED.get(id_)
+    if plan is None:
+        plan = Plan(pickle.loads(pickled))
+        _RESTORED.put(id_, plan, 1)
+    return plan
 
 
 def _do_job(
@@ -481,8 +512,9 @@ def _do_job(
 
 
 def _run_numbered(plan: Plan, stage: int, number: int) -> None:
-    """Do one job, by what is recorded of the stage before."""
-    _run_job(plan, stage, number, given=plan.work.given(stage, number, plan._found_before(stage)))
+    """Do one job, by what is recorded of earlier stages."""
+    found = plan._found_before(stage) if plan.is_under_way() else {}
+    _run_job(plan, stage, number, given=plan.work.given(stage, number, found) if found else None)
 
 
 def _run_job(

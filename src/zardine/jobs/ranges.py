@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -103,6 +103,12 @@ class Ranges:
                 found.append((low + first, low + last))
             place += high - low
         return Ranges(found)
+
+    def between(self, start: int, stop: int) -> Ranges:
+        """Return the numbers from ``start`` on that are below ``stop``."""
+        first, last = bisect_right(self._stops, start), bisect_left(self._starts, stop)
+        pairs = zip(self._starts[first:last], self._stops[first:last], strict=True)
+        return Ranges((max(low, start), min(high, stop)) for low, high in pairs)
 
     @property
     def count(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place
@@ -25,6 +25,13 @@ class Forecast:
     """Requests for chunks and shards; documents and records come to a few more for each job."""
     bytes_read: int
     bytes_written: int
+
+
+_COUNTED: Final = 2**16
+"""Jobs whose bytes are added one by one."""
+
+Found: TypeAlias = Mapping[int, Mapping[int, Any]]
+"""What jobs found, by stage and number."""
 
 
 class Work(ABC):
@@ -77,23 +84,24 @@ class Work(ABC):
         """Whether jobs are given what those of the stage before found."""
         return False
 
-    def given(self, stage: int, job: int, found: Mapping[int, Any]) -> Any:
-        """Return what a job needs of what those of the stage before ``found``, by their numbers; pickles."""
+    def given(self, stage: int, job: int, found: Found) -> Any:
+        """Return what a job needs of what those of earlier stages found; pickles."""
         return None
 
-    def idle(self, stage: int, found: Mapping[int, Any]) -> Ranges:
-        """Return the jobs that have nothing to do, by what those of the stage before ``found``: nobody runs them."""
+    def idle(self, stage: int, found: Found) -> Ranges:
+        """Return the jobs that have nothing to do, by what those of earlier stages found: nobody runs them."""
         return Ranges()
 
-    def seen(self, stage: int, jobs: Ranges) -> Iterable[tuple[int, str]]:
+    def seen(self, stage: int, jobs: Ranges, *, surely: bool) -> Iterable[tuple[int, str]]:
         """Yield what jobs would see of the source now, of the stages where that counts; see :class:`JobDone`.
 
-        A job that saw something else is run again before the result counts. An idle one saw an empty text.
+        A job that saw something else, ``surely``, is run again before the result counts. An idle one saw an empty
+        text.
         """
         return ()
 
     def after(self, stage: int, jobs: Ranges) -> dict[int, Ranges]:
-        """Return the jobs of later stages that have to run again if these do."""
+        """Return the jobs of other stages that have to run again if these do."""
         return {later: Ranges([(0, len(self.stages[later]))]) for later in range(stage + 1, len(self.stages))}
 
     def close(self, plan: str) -> bool:
@@ -107,8 +115,11 @@ class Work(ABC):
         """Let writers in again, after an error."""
 
     @abstractmethod
-    def finish(self, plan: str, done: Done) -> None:
-        """Make the result count, and remove what lay in between. Called again where an earlier call was cut off."""
+    def finish(self, plan: str, done: Done) -> Any:
+        """Make the result count, and remove what lay in between; called again where an earlier call was cut off.
+
+        Gives what is to be said of it.
+        """
 
     def result(self, plan: str) -> Any:
         """Return what a finished plan gives."""
@@ -125,6 +136,16 @@ class Work(ABC):
     @abstractmethod
     def job_bytes(self, stage: int, job: int) -> int:
         """Return decoded bytes that a job handles, for progress."""
+
+    def jobs_bytes(self, stage: int, jobs: Ranges) -> int:
+        """Return those of some jobs, which may be millions; about."""
+        if len(jobs) <= _COUNTED:
+            return sum(self.job_bytes(stage, job) for job in jobs)
+        return len(jobs) * self.job_bytes(stage, 0)
+
+    def stage_bytes(self, stage: int) -> int:
+        """Return those of all jobs of a stage."""
+        return self.jobs_bytes(stage, Ranges([(0, len(self.stages[stage]))]))
 
     def identity(self) -> dict[str, Any]:
         """Return JSON that tells this work from others: plans of which it is the same go on with one another's jobs."""
@@ -154,10 +175,11 @@ WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
     "plan",
     "zardine.plans",
     {
+        "convert": "zardine.tools.converting.jobs:ConvertWork",
         "rechunk": "zardine.tools.rechunking.work:RechunkWork",
         "verify": "zardine.tools.checking.work:VerifyWork",
     },
 )
 """Kinds of works by name."""
 
-__all__ = ["WORKS", "Forecast", "Job", "JobDone", "Work"]
+__all__ = ["WORKS", "Forecast", "Found", "Work"]

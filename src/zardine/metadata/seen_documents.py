@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from zardine.cache import Cache
@@ -22,8 +21,24 @@ _PARSED = 8 * 2**10
 _LONGEST = 16 * 2**10
 """Bytes of a document that is worth remembering."""
 
-_NO_ATTRIBUTES: Mapping[str, JSON] = MappingProxyType({})
-"""Shared, so it must not be changed."""
+
+class _NoAttributes(Mapping[str, JSON]):
+    """Shared by many nodes, so it cannot be changed; pickled, which a ``MappingProxyType`` cannot be, as a ``dict``."""
+
+    def __getitem__(self, name: str) -> JSON:
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __reduce__(self) -> tuple[type[dict[str, JSON]], tuple[()]]:
+        return dict, ()
+
+
+_NO_ATTRIBUTES = _NoAttributes()
 
 Packed: TypeAlias = bytes | Mapping[str, JSON]
 """Attributes as :func:`_pack` leaves them."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from zardine.creation.attribute_conventions import reads_fill_as_missing
 from zardine.creation.options import ChunksLike, CodecLike, CodecsLike, KeyEncodingLike, ShardsLike
-from zardine.engine.array_config import ArrayConfig
 from zardine.errors import (
-    ConversionError,
     ReadOnlyError,
     StoreError,
     UnsupportedError,
@@ -20,6 +19,9 @@ from zardine.errors import (
 )
 from zardine.hierarchy.find import describe, document_key, load_node
 from zardine.hierarchy.place import find_place, overlap
+from zardine.jobs.places import Place
+from zardine.jobs.plan import Plan
+from zardine.jobs.running import ExecutorLike
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path
@@ -28,18 +30,17 @@ from zardine.sources.opening import foreign_store, is_foreign_file
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.arguments import place_of
-from zardine.tools.converting.compare import compare_array
-from zardine.tools.converting.data import convert_array
 from zardine.tools.converting.foreign import lost_nodes, remarks_of, with_remarks
 from zardine.tools.converting.in_place import InPlace, prepare_in_place
+from zardine.tools.converting.jobs import plan_jobs
 from zardine.tools.converting.nodes import read_nodes
-from zardine.tools.converting.options import ConvertOptions, is_for
-from zardine.tools.converting.plan import NodePlan, Planned, document_text, plan_nodes
+from zardine.tools.converting.options import ConvertKeywords, ConvertOptions, is_for
+from zardine.tools.converting.plan import NodePlan, Planned, plan_nodes
 from zardine.tools.converting.target import Target, fingerprint
 from zardine.tools.converting.to_older import array_to_older
 from zardine.tools.converting.to_v3 import array_to_v3
-from zardine.tools.converting.work import ArrayWork, plan_work
-from zardine.tools.progress import Progress, Steps
+from zardine.tools.progress import Progress
+from zardine.tools.running import run_through
 
 if TYPE_CHECKING:
     from zardine.nodes.group import Group
@@ -70,6 +71,8 @@ def convert(
     verify: bool = False,
     overwrite: bool = False,
     resume: bool = True,
+    executor: ExecutorLike | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
@@ -98,8 +101,9 @@ def convert(
     - ``overwrite``: erase what is stored at the target first.
     - ``resume``: continue where an earlier run of the same call was cut off; until the last run is through, nothing is
       found at the target.
-    - ``progress``: called with the numbers of stored objects that are done and to be done (comparing one counts as
-      well; in place, documents), from any thread, never twice at once.
+    - ``executor``, ``workers``: who does it, as for :meth:`zardine.jobs.Plan.run`; without, threads of this process.
+    - ``progress``: called with the bytes of elements that are done and to be done (comparing them counts as well; in
+      place, documents), from any thread, never twice at once.
     - ``storage_options``, ``target_options``: settings of the stores behind URLs, of the source and of the target.
 
     Gives the converted node. Raises :class:`~zardine.errors.ConversionError`, before anything is written, with every
@@ -140,41 +144,73 @@ def convert(
         target_options=target_options,
     )
     warn_of_remarks(conversion.plans)
-    conversion.run(verify=verify, overwrite=overwrite, resume=resume, report=progress)
+    conversion.run(
+        verify=verify, overwrite=overwrite, resume=resume, executor=executor, workers=workers, report=progress
+    )
     return open_node(conversion.target.store, conversion.target.path)
+
+
+def plan_convert(
+    source: StoreLike | Array | Group,
+    target: StoreLike,
+    *,
+    source_path: str | None = None,
+    target_path: str | None = None,
+    leave_out: bool = False,
+    verify: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+    **options: Unpack[ConvertKeywords],
+) -> Plan:
+    """Return the plan that :func:`zardine.convert` runs, with the same arguments. Nothing is written.
+
+    The target has to be empty when it begins. Raises as :func:`zardine.convert`.
+    """
+    conversion = prepare_conversion(
+        source,
+        target,
+        ConvertOptions(**options),
+        source_path=source_path,
+        target_path=target_path,
+        leave_out=leave_out,
+        storage_options=storage_options,
+        target_options=target_options,
+    )
+    conversion.target.look(overwrite=False, resume=True, way="a plan needs an empty place")
+    return conversion.plan(verify=verify)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conversion:
     """A conversion that was found to be possible."""
 
-    source: Store
-    source_path: str
+    source: Place
     plans: tuple[NodePlan, ...]
     """Parents first."""
     target: Target
+    target_url: str | None
+
+    def plan(self, *, verify: bool = False) -> Plan:
+        """Return it as a plan of jobs."""
+        compares = verify or any(not plan.exact for plan in self.plans if isinstance(plan.source, ArrayMetadata))
+        return Plan(plan_jobs(self.source, self.plans, self.target, self.target_url, compares=compares))
 
     def run(
-        self, *, verify: bool = False, overwrite: bool = False, resume: bool = True, report: Progress | None = None
+        self,
+        *,
+        verify: bool = False,
+        overwrite: bool = False,
+        resume: bool = True,
+        executor: ExecutorLike | None = None,
+        workers: int | None = None,
+        report: Progress | None = None,
     ) -> dict[str, Any]:
         """Convert, and return what was done. Afterwards the target is complete and visible."""
         resumed = self.target.look(overwrite=overwrite, resume=resume)
-        works = [(plan, self._work(plan)) for plan in self.plans if isinstance(plan.source, ArrayMetadata)]
-        compared = [work for plan, work in works if verify or not plan.exact]
-        total = sum(work.count for _, work in works) + sum(work.count for work in compared)
         if not resumed:
             self.target.begin(overwrite=overwrite)
         try:
-            advance = Steps(report, total)
-            for _, work in works:
-                convert_array(work, advance, resumed=resumed)
-            problems = [problem for work in compared for problem in compare_array(work, advance)]
-            if problems:
-                raise ConversionError(
-                    f"{self.target} is not what was to be converted, so it stays unfinished", problems
-                )
-            self._check_source()
-            self.target.publish(self.plans)
+            done = run_through(self.plan(verify=verify), executor, workers=workers, progress=report).result or {}
         except OSError as error:
             if isinstance(error, ZardineError) and not isinstance(error, StoreError):
                 raise
@@ -182,24 +218,7 @@ class Conversion:
             failure = StoreError(text)
             failure.errno, failure.filename = error.errno, error.filename
             raise failure from error
-        return {"objects": sum(work.count for _, work in works), "resumed": resumed, "compared": bool(compared)}
-
-    def _work(self, plan: NodePlan) -> ArrayWork:
-        assert isinstance(plan.source, ArrayMetadata)
-        assert isinstance(plan.target, ArrayMetadata)
-        settings = ArrayConfig()  # whatever this process has set: objects have to be written whole
-        source = Array(self.source, join_path(self.source_path, plan.path), plan.source, settings)
-        target = Array(self.target.store, join_path(self.target.path, plan.path), plan.target, settings)
-        return plan_work(source, target, as_text=plan.as_text, everything=plan.everything)
-
-    def _check_source(self) -> None:
-        """Raise unless the documents of the source are what they were."""
-        now = {path: document_text(node) for path, node in read_nodes(self.source, self.source_path).items()}
-        if now != {plan.path: document_text(plan.source) for plan in self.plans}:
-            raise ConversionError(
-                f"documents of {describe(self.source, self.source_path)} changed while it was converted, so "
-                f"{self.target} stays unfinished: begin anew with overwrite=True"
-            )
+        return {"objects": 0, "compared": False, **done, "resumed": resumed}
 
 
 def prepare_conversion(
@@ -214,6 +233,7 @@ def prepare_conversion(
     target_options: Mapping[str, Any] | None = None,
 ) -> Conversion:
     """Read all documents of the source and plan the target; nothing is written. Raises as :func:`convert`."""
+    given = source
     if is_foreign_file(source):
         source, storage_options = foreign_store(source, storage_options=storage_options), None  # type: ignore[arg-type]
     found, inner = place_of(source, source_path, storage_options=storage_options)
@@ -241,7 +261,16 @@ def prepare_conversion(
     name = describe(found, inner)
     version = found.version(document_key(inner)) if found.is_foreign else None
     request = fingerprint(name, plans, version)
-    return Conversion(found, inner, plans, Target(store, path, name, request, options.in_words()))
+    made = Target(store, path, name, request, options.in_words())
+    return Conversion(_named(found, inner, given), plans, made, Place.of(store, path, target).url)
+
+
+def _named(store: Store, path: str, given: object) -> Place:
+    """Return the place of the source; of a file of another format with its own name."""
+    if store.is_foreign and isinstance(given, (str, os.PathLike)):
+        text = os.fspath(given)
+        return Place(store, path, text if "://" in text else os.path.abspath(text))
+    return Place.of(store, path, given)
 
 
 def prepare_metadata(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zardine.errors import JobsFailedError
-from zardine.jobs.plan import Plan
+from zardine.jobs.plan import Plan, PlanStatus
 from zardine.jobs.running import ExecutorLike
 from zardine.tools.progress import Progress
 
@@ -14,10 +14,10 @@ def run_through(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> None:
+) -> PlanStatus:
     """Run a plan to its end. Raises what the first job that failed has raised, with its number in a note."""
     try:
-        plan.run(executor, workers=workers, progress=progress)
+        return plan.run(executor, workers=workers, progress=progress)
     except JobsFailedError as error:
         cause = error.__cause__
         if cause is None or not error.jobs:

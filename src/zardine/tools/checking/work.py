@@ -22,7 +22,7 @@ from zardine.jobs.places import Place
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done
 from zardine.jobs.stages import BlockGrid, Cells, Stage
-from zardine.jobs.work import Forecast, Work
+from zardine.jobs.work import Forecast, Found, Work
 from zardine.json_document import parse_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
@@ -168,10 +168,10 @@ class VerifyWork(Work):
 
     # who looks at what
 
-    def given(self, stage: int, job: int, found: Mapping[int, Any]) -> Any:
+    def given(self, stage: int, job: int, found: Found) -> Any:
         return self._shares(found).part(job, self.jobs) if stage else None
 
-    def idle(self, stage: int, found: Mapping[int, Any]) -> Ranges:
+    def idle(self, stage: int, found: Found) -> Ranges:
         if not stage:
             return Ranges()
         count = self._shares(found).count
@@ -180,8 +180,8 @@ class VerifyWork(Work):
         )
         return busy.missing(self.jobs) if count < self.jobs else Ranges()
 
-    def _shares(self, found: Mapping[int, Any]) -> _Shares:
-        listing = found[0]
+    def _shares(self, found: Found) -> _Shares:
+        listing = found[0][0]
         last: tuple[Any, _Shares] | None = self.__dict__.get("_last")
         if last is None or last[0] is not listing:
             last = listing, _Shares(listing["arrays"])

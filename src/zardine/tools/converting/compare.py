@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,14 @@ import numpy.typing as npt
 
 from zardine.engine.workers import for_each
 from zardine.errors import Problem
-from zardine.tools.converting.data import at_once, read, read_source
+from zardine.tools.converting.data import at_once, nbytes_of, read, read_source
 from zardine.tools.converting.work import ArrayWork, Coordinates
-from zardine.tools.progress import Steps
 
-_MOST = 20
+MOST = 20
 """Problems of an array that are listed."""
 
 
-def compare_array(work: ArrayWork, advance: Steps) -> list[Problem]:
+def compare_array(work: ArrayWork, advance: Callable[[int], object]) -> list[Problem]:
     """Return every portion of the array whose elements differ; empty if all are equal.
 
     Floats are compared bit by bit, NaN and -0.0 included; text and bytes by their characters; other objects by type
@@ -29,8 +29,8 @@ def compare_array(work: ArrayWork, advance: Steps) -> list[Problem]:
     place = f"/{work.target.path}"
 
     def look(portion: list[Coordinates]) -> None:
-        if len(problems) < _MOST:
-            region = work.region(portion)
+        region = work.region(portion)
+        if len(problems) < MOST:
             wanted, found = read_source(work, region), read(work.target, region)
             differs = differences(wanted, found)
             if differs.any():
@@ -43,14 +43,10 @@ def compare_array(work: ArrayWork, advance: Steps) -> list[Problem]:
                 )
                 with guard:
                     problems.append(Problem(place, text))
-        advance(len(portion))
+        advance(nbytes_of(work, region))
 
     for_each(look, work.portions(), work.count, at_once(work))
-    for key in work.unplanned():
-        if len(problems) == _MOST:
-            break
-        problems.append(Problem(place, f"key {key}: it is stored, and nothing of the source is there"))
-    return sorted(problems, key=str)
+    return problems
 
 
 def differences(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -11,38 +14,48 @@ import numpy.typing as npt
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.workers import for_each
 from zardine.errors import EncodeError
+from zardine.jobs.job import Job
 from zardine.limits import within_memory
 from zardine.settings import thread_count
-from zardine.tools.converting.work import ArrayWork, Coordinates, Members, Region, stored_members
-from zardine.tools.progress import Steps
+from zardine.tools.converting.work import ArrayWork, Coordinates, Region
 from zardine.tools.resharding.move import box_of, move, object_bytes
 
 _MOST_AT_ONCE = 4
-_COPIES = 4
+COPIES = 4
 """Elements are in memory that often while they are converted: read, changed, encoded, and what the store holds."""
 
 
-def convert_array(work: ArrayWork, advance: Steps, *, resumed: bool) -> None:
-    """Write every object of ``work``, each whole and once; with ``resumed``, those that are not there yet."""
-    # values are replaced whole, so what an earlier run left is complete
-    done = stored_members(work.target) if resumed else Members(np.empty((0, work.target.ndim), np.int64))
+def convert_array(work: ArrayWork, job: Job) -> int:
+    """Write every object of ``work``, each whole and once; gives how many."""
+    made = 0
+    guard = Lock()
 
     def make(portion: list[Coordinates]) -> None:
-        left = [each for each in portion if each not in done]
+        nonlocal made
+        region = work.region(portion)
+        store = job.guarded(work.target.store, work.keys(portion))
+        target = work.target._with_handle(replace(work.target._handle, store=store))
         if work.behind is not None:
-            for each in left:
-                with within_memory("an object of the array", object_bytes(work.target._handle), array=work.source.path):
-                    move(work.source._handle, work.target._handle, box_of(each), encoded=True, behind=work.behind)
-        elif left:
+            for each in portion:
+                with within_memory("an object of the array", object_bytes(target._handle), array=work.source.path):
+                    move(work.source._handle, target._handle, box_of(each), encoded=True, behind=work.behind)
+        else:
             with within_memory("a portion of the array", work.portion_nbytes, array=work.source.path):
-                region = work.region(left)
                 values = read_source(work, region)
-                for each in left:
+                for each in portion:
                     own = work.region([each])
-                    work.target[own] = values[relative(own, region)]
-        advance(len(portion))
+                    target[own] = values[relative(own, region)]
+        with guard:
+            made += len(portion)
+        job.advance(nbytes_of(work, region))
 
     for_each(make, work.portions(), work.count, at_once(work))
+    return made
+
+
+def nbytes_of(work: ArrayWork, region: Region) -> int:
+    """Return bytes of the elements of a region of the target."""
+    return int(prod(each.stop - each.start for each in region) * work.target.dtype.itemsize)
 
 
 def read_source(work: ArrayWork, region: Region) -> npt.NDArray[Any]:
@@ -67,7 +80,7 @@ def relative(inner: Region, outer: Region) -> Region:
 
 def at_once(work: ArrayWork) -> int:
     """Return how many portions may be in memory at a time."""
-    fitting = window_bytes() // (_COPIES * max(1, work.portion_nbytes))
+    fitting = window_bytes() // (COPIES * max(1, work.portion_nbytes))
     return max(1, min(_MOST_AT_ONCE, thread_count(), fitting))
 
 

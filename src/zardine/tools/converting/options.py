@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from zardine.creation.options import ChunksLike, CodecLike, CodecsLike, KeyEncodingLike, ShardsLike, is_word
 from zardine.metadata.formats import check_format
+
+
+class ConvertKeywords(TypedDict, total=False):
+    """The same as :class:`ConvertOptions`, as keywords of a function."""
+
+    zarr_format: int
+    chunks: ChunksLike
+    shards: ShardsLike
+    filters: CodecsLike
+    serializer: CodecLike
+    compressors: CodecsLike
+    codecs: Iterable[CodecLike] | None
+    checksum: bool | None
+    chunk_key_encoding: KeyEncodingLike
+    objects: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

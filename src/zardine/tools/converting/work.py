@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice, product
 from math import prod
 from typing import TypeAlias
@@ -15,6 +16,8 @@ from zardine.chunk_grids.axis import Axis
 from zardine.codecs.base import BytesBytesCodec
 from zardine.engine.stored import stored_objects
 from zardine.errors import UnsupportedError
+from zardine.jobs.ranges import Ranges
+from zardine.jobs.stages import Cells
 from zardine.nodes.array import Array
 from zardine.tools.resharding.plan import appended_codecs
 
@@ -25,7 +28,7 @@ _BATCH = 2**16
 """Stored objects that are looked at together."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ArrayWork:
     """The objects of ``target`` in which something lies that is stored in ``source``: those that have to be written.
 
@@ -35,8 +38,8 @@ class ArrayWork:
     source: Array
     target: Array
     as_text: bool
-    blocks: Ints | None
-    """Grid coordinates of the blocks, a row each, sorted; ``None``: all, where nobody can tell what is stored."""
+    cells: Ranges
+    """Numbers of the blocks that are to be made, in :attr:`grid`."""
     per_block: Coordinates
     """Objects of a block along each axis."""
     portion: Coordinates
@@ -44,15 +47,17 @@ class ArrayWork:
     behind: tuple[BytesBytesCodec, ...] | None = None
     """Codecs that make encoded chunks of the target out of those of the source; ``None``: elements are decoded."""
 
+    @cached_property
+    def grid(self) -> Cells:
+        """All blocks."""
+        return Cells(tuple(-(-n // k) for n, k in zip(self._counts, self.per_block, strict=True)))
+
     @property
     def count(self) -> int:
         """How many objects."""
-        if self.blocks is None:
+        if self.cells.count == self.grid.count:
             return prod(self._counts)
-        sizes = np.ones(len(self.blocks), np.int64)
-        for column, number, count in zip(self.blocks.T, self.per_block, self._counts, strict=True):
-            sizes *= np.minimum(number, count - column * number)
-        return int(sizes.sum())
+        return sum(prod(stop - start for start, stop, _ in self._bounds(row)) for row in self._rows())
 
     @property
     def portion_nbytes(self) -> int:
@@ -79,14 +84,38 @@ class ArrayWork:
             region.append(slice(axis.start(low), min(axis.start(high) + axis.extent(high), axis.length)))
         return tuple(region)
 
+    def keys(self, objects: Iterable[Coordinates]) -> list[str]:
+        """Return keys of objects of the target."""
+        return [self.target._handle.key(each) for each in objects]
+
     def unplanned(self) -> Iterator[str]:
         """Yield keys of the target that are stored though nothing of the source lies there."""
-        if self.blocks is None:
-            return
-        planned = Members(self.blocks)
         for key, coordinates in stored_objects(self.target._handle):
-            if tuple(i // k for i, k in zip(coordinates, self.per_block, strict=True)) not in planned:
+            place = tuple(i // k for i, k in zip(coordinates, self.per_block, strict=True))
+            if self.grid.number(place) not in self.cells:
                 yield key
+
+    def touched(self, some: Ints) -> tuple[Ints, Ints]:
+        """Return which of some objects of the source lie in which blocks: rows of the first, and places of blocks."""
+        grids = self.source._handle.layout.grids.storage
+        which = np.flatnonzero((some < np.array([axis.count for axis in grids], np.int64)).all(axis=1))
+        rows = some[which]
+        touched = np.empty((len(rows), 0), np.int64)
+        for number, (axis, other) in enumerate(zip(grids, self._block_axes, strict=True)):
+            column = rows[:, number]
+            starts = axis.starts(column)
+            stops = np.minimum(starts + axis.extents(column), axis.length)
+            first, last = other.locate(starts)[0], other.locate(stops - 1)[0]
+            lengths = last - first + 1
+            again = np.repeat(np.arange(len(rows)), lengths)
+            within = np.arange(len(again)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            which, rows, touched = which[again], rows[again], np.column_stack([touched[again], first[again] + within])
+        return which, touched
+
+    @cached_property
+    def _block_axes(self) -> tuple[Axis, ...]:
+        axes = zip(self._axes, self.per_block, strict=True)
+        return tuple(axis if k == 1 else Axis.regular(axis.length, axis.runs[0][0] * k) for axis, k in axes)
 
     @property
     def _axes(self) -> tuple[Axis, ...]:
@@ -97,43 +126,11 @@ class ArrayWork:
         return tuple(axis.count for axis in self._axes)
 
     def _rows(self) -> Iterator[Coordinates]:
-        if self.blocks is None:
-            yield from product(*(range(-(-n // k)) for n, k in zip(self._counts, self.per_block, strict=True)))
-            return
-        for start in range(0, len(self.blocks), _BATCH):
-            yield from map(tuple, self.blocks[start : start + _BATCH].tolist())
+        return map(self.grid.place, self.cells)
 
     def _bounds(self, row: Coordinates) -> Iterator[tuple[int, int, int]]:
         for i, number, count, step in zip(row, self.per_block, self._counts, self.portion, strict=True):
             yield i * number, min((i + 1) * number, count), step
-
-
-class Members:
-    """Which rows of integers are there, in little memory."""
-
-    def __init__(self, rows: Ints) -> None:
-        sizes = rows.max(axis=0) + 1 if len(rows) else np.ones(rows.shape[1], np.int64)
-        self._sizes: list[int] = sizes.tolist()
-        self._rows: set[Coordinates] | None = None
-        self._numbers: Ints = np.empty(0, np.int64)
-        if prod(self._sizes) < 2**63:
-            numbers = np.zeros(len(rows), np.int64)
-            for column, size in zip(rows.T, self._sizes, strict=True):
-                numbers = numbers * size + column
-            self._numbers = np.unique(numbers)
-        else:
-            self._rows = set(map(tuple, rows.tolist()))
-
-    def __contains__(self, row: Coordinates) -> bool:
-        if self._rows is not None:
-            return row in self._rows
-        number = 0
-        for i, size in zip(row, self._sizes, strict=True):
-            if i >= size:
-                return False
-            number = number * size + i
-        place = int(np.searchsorted(self._numbers, number))
-        return place < len(self._numbers) and int(self._numbers[place]) == number
 
 
 def plan_work(source: Array, target: Array, *, as_text: bool = False, everything: bool = False) -> ArrayWork:
@@ -141,53 +138,41 @@ def plan_work(source: Array, target: Array, *, as_text: bool = False, everything
 
     Lists the keys of the source.
     """
+    work = work_of(source, target, as_text=as_text, everything=everything)
+    return work if everything else replace(work, cells=stored_cells(work))
+
+
+def work_of(source: Array, target: Array, *, as_text: bool = False, everything: bool = False) -> ArrayWork:
+    """Work out how all of ``target`` is made of ``source``. No I/O."""
     grids, wanted = source._handle.layout.grids, target._handle.layout.grids.storage
-    per_block, portion, axes = [], [], []
+    per_block, portion = [], []
     for axis, chunks, other in zip(grids.storage, grids.chunks, wanted, strict=True):
         number = step = 1
         if axis.is_regular and other.is_regular:
             size = other.runs[0][0]
             number = axis.runs[0][0] // size if axis.runs[0][0] % size == 0 else 1
             step = max(1, min(chunks.runs[0][0], chunks.length) // size)
-            other = Axis.regular(other.length, size * number)
         per_block.append(number)
         portion.append(step)
-        axes.append(other)
-    try:
-        blocks: Ints | None = None if everything else _touched(source, axes)
-    except UnsupportedError:
-        blocks = None
     made = target._with_handle(replace(target._handle, watched=False))  # nobody else knows of it
     behind = None
     if source.store.is_foreign and not as_text and not everything:
         behind = appended_codecs(source._handle.layout, made._handle.layout)
-    return ArrayWork(source, made, as_text, blocks, tuple(per_block), tuple(portion), behind)
+    work = ArrayWork(source, made, as_text, Ranges(), tuple(per_block), tuple(portion), behind)
+    return replace(work, cells=Ranges([(0, work.grid.count)]))
 
 
-def stored_members(array: Array) -> Members:
-    """Return grid coordinates of the objects that are stored."""
-    return Members(np.concatenate([np.empty((0, array.ndim), np.int64), *_batches(array)]))
-
-
-def _touched(source: Array, axes: list[Axis]) -> Ints:
-    """Return where, on a grid of ``axes``, elements of stored objects of ``source`` lie."""
-    grids = source._handle.layout.grids.storage
-    counts = np.array([axis.count for axis in grids], np.int64)
-    found = np.empty((0, source.ndim), np.int64)
-    for rows in _batches(source):
-        rows = rows[(rows < counts).all(axis=1)]
-        touched = np.empty((len(rows), 0), np.int64)
-        for number, (axis, other) in enumerate(zip(grids, axes, strict=True)):
-            column = rows[:, number]
-            starts = axis.starts(column)
-            stops = np.minimum(starts + axis.extents(column), axis.length)
-            first, last = other.locate(starts)[0], other.locate(stops - 1)[0]
-            lengths = last - first + 1
-            which = np.repeat(np.arange(len(rows)), lengths)
-            within = np.arange(len(which)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-            rows, touched = rows[which], np.column_stack([touched[which], first[which] + within])
-        found = np.concatenate([found, touched])
-        found = found[:1] if source.ndim == 0 else np.unique(found, axis=0)
+def stored_cells(work: ArrayWork) -> Ranges:
+    """Return the blocks in which elements of stored objects of the source lie; all where nobody can tell."""
+    found = Ranges()
+    try:
+        for rows in _batches(work.source):
+            places = work.touched(rows)[1]
+            found |= Ranges.of_many(
+                map(work.grid.number, np.unique(places, axis=0).tolist() if work.source.ndim else [()])
+            )
+    except UnsupportedError:
+        return Ranges([(0, work.grid.count)])
     return found
 
 
@@ -196,3 +181,6 @@ def _batches(array: Array) -> Iterator[Ints]:
     coordinates = (each for _, each in stored_objects(array._handle))
     while batch := list(islice(coordinates, _BATCH)):
         yield np.array(batch, np.int64).reshape(len(batch), array.ndim)
+
+
+__all__ = ["ArrayWork", "Coordinates", "Region", "plan_work", "stored_cells", "work_of"]

@@ -187,7 +187,7 @@ class RechunkWork(Work):
             ranges.append(range(first, last + 1))
         return ranges
 
-    def seen(self, stage: int, jobs: Ranges) -> Iterator[tuple[int, str]]:
+    def seen(self, stage: int, jobs: Ranges, *, surely: bool) -> Iterator[tuple[int, str]]:
         waiting = iter(jobs if stage == 0 else ())
         while some := list(islice(waiting, _TOGETHER)):
             yield from self._seen(some)
