@@ -96,15 +96,15 @@ impl<'a> Decode<'a> {
     /// Do all jobs; the failures of those that fail.
     pub fn run(&self, threads: usize) -> Vec<Failure> {
         let mut geometry = ChunkGeometry::default();
-        let sizes =
-            (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
+        let sizes = (0..self.jobs.len())
+            .map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| self.work(job, geometry.nbytes)));
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
-        let uncompressed = self.pipeline.steps().compressor.is_none();
+        let unread = self.pipeline.steps().worth_own_read();
         let start = || Space { reading: ReadSpace::kept(), ..Space::default() };
         let states = batches.run(start, |space, range| {
             let Space { reading: ReadSpace { read, chunk }, geometry, transfer } = space;
-            fetch(self.sources, self.jobs, range, uncompressed, read, |job, fetched| {
+            fetch(self.sources, self.jobs, range, unread, read, |job, fetched| {
                 failures.watch(job, || self.job(job, fetched, chunk, geometry, transfer));
             });
         });
@@ -115,6 +115,18 @@ impl<'a> Decode<'a> {
     fn set_geometry(&self, geometry: &mut ChunkGeometry, job: usize) -> Outcome {
         let rows = self.jobs.rows(job);
         self.pipeline.shape(geometry, self.axes.iter().zip(rows).map(|(axis, &row)| axis.row(row as usize).extent))
+    }
+
+    /// How much a job is to do, in bytes that are read or decoded: those of the chunk, unless parts can be read.
+    fn work(&self, job: usize, nbytes: usize) -> usize {
+        let steps = self.pipeline.steps();
+        if steps.compressor.is_some() || steps.outer_sums > 0 {
+            return nbytes;
+        }
+        let mut counts = self.axes.iter().zip(self.jobs.rows(job)).map(|(axis, &row)| axis.row(row as usize).count);
+        let elements = counts.clone().fold(self.pipeline.item(), usize::saturating_mul);
+        let lines = elements / self.pipeline.item() / counts.next_back().unwrap_or(1).max(1);
+        elements.saturating_add(lines.saturating_mul(Parts::FILE_GAP)).min(nbytes)
     }
 
     fn job(
@@ -153,11 +165,14 @@ impl<'a> Decode<'a> {
     }
 
     /// The place in `out` of a chunk that goes there as it is, in one piece.
-    #[allow(clippy::mut_from_ref)] // not from `self`, but from the memory that it names
     fn one_piece(&self, transfer: &Transfer, nbytes: usize) -> Option<&mut [u8]> {
-        if nbytes == 0 || transfer.single_run() != Some(nbytes) || transfer.source_start() != 0 {
-            return None;
-        }
+        self.one_run(transfer).filter(|target| target.len() == nbytes && transfer.source_start() == 0)
+    }
+
+    /// The place in `out` of the elements of a job that lie one after the other in the chunk and in `out`.
+    #[allow(clippy::mut_from_ref)] // not from `self`, but from the memory that it names
+    fn one_run(&self, transfer: &Transfer) -> Option<&mut [u8]> {
+        let nbytes = transfer.single_run().filter(|&nbytes| nbytes > 0)?;
         // SAFETY: one run holds all elements that the rows name, which belong to `out` and to this job alone, as `new`
         // has checked; no source overlaps them. Who made `out` promised that they are writable. (Python code that uses
         // the same array at the same time sees, or leaves, any mixture of bytes. Nothing but content is read back from
@@ -187,6 +202,43 @@ impl<'a> Decode<'a> {
         Ok(())
     }
 
+    /// Of a chunk without any step, only what is asked for is read: right to where it belongs if it is in one piece.
+    fn scatter_parts_unread(
+        &self,
+        from: Readable,
+        offset: u64,
+        space: &mut ChunkSpace,
+        transfer: &mut Transfer,
+    ) -> Outcome {
+        if let Some(target) = self.one_run(transfer) {
+            from.read(offset + transfer.source_start() as u64, target, &mut [])?;
+            self.pipeline.decode_elements(target);
+            return Ok(());
+        }
+        let mut parts = Parts::default();
+        transfer.source_parts(Parts::FILE_GAP, &mut parts);
+        if parts.ranges().len() == transfer.runs() {
+            let mut outcome = Ok(());
+            let read = |source: isize, target: *mut u8, nbytes: usize| {
+                if outcome.is_ok() {
+                    // SAFETY: a run of elements that the rows name: see `one_run`.
+                    let target = unsafe { std::slice::from_raw_parts_mut(target, nbytes) };
+                    outcome = from.read(offset + source as u64, target, &mut []);
+                    self.pipeline.decode_elements(target);
+                }
+            };
+            // SAFETY: as in `scatter`.
+            unsafe { transfer.each_run(self.out.base(), read) };
+            return outcome;
+        }
+        let content = space.read_parts(self.pipeline, (from, offset), &parts)?;
+        transfer.shorten_source(parts.start());
+        assert!(content.len() >= parts.stop() - parts.start());
+        // SAFETY: as in `scatter`: all elements lie in the parts, and `content` holds these and what is between them.
+        unsafe { transfer.copy(content.as_ptr(), self.out.base()) };
+        Ok(())
+    }
+
     /// A chunk that is not compressed, read right to where it belongs if it is in one piece there.
     fn scatter_unread(
         &self,
@@ -195,7 +247,7 @@ impl<'a> Decode<'a> {
         length: usize,
         nbytes: usize,
         space: &mut ChunkSpace,
-        transfer: &Transfer,
+        transfer: &mut Transfer,
     ) -> Outcome {
         let sums = self.pipeline.steps().outer_sums * sum::SIZE;
         if length != nbytes.saturating_add(sums) {
@@ -212,6 +264,9 @@ impl<'a> Decode<'a> {
                 // SAFETY: as in `scatter`, out of `length == nbytes` bytes of the source that are there.
                 unsafe { transfer.copy(source, self.out.base()) };
                 return Ok(());
+            }
+            if sums == 0 {
+                return self.scatter_parts_unread(from, offset, space, transfer);
             }
             let mut read = std::mem::take(&mut space.content);
             let outcome = read.take(length).and_then(|stored| {

@@ -77,7 +77,7 @@ impl FillValue {
     /// # Safety
     /// As for [`Transfer::copy`], with nothing read; and no other thread uses these elements meanwhile.
     pub unsafe fn write_region(&self, transfer: &Transfer, base: *mut u8) {
-        let write = |start: *mut u8, nbytes| {
+        let write = |_, start: *mut u8, nbytes| {
             // SAFETY: `each_run` names bytes that are the caller's alone to write, as is promised to this function.
             self.write(unsafe { std::slice::from_raw_parts_mut(start, nbytes) });
         };

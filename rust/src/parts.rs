@@ -14,6 +14,9 @@ const MOST: usize = 256;
 const WORTH: usize = 8;
 
 impl Parts {
+    /// The bytes between two parts of a file that are read with them: as many as are copied in the time of a call.
+    pub const FILE_GAP: usize = 8 * 1024;
+
     /// The bytes between two parts of a chunk of `nbytes` that are decoded with them.
     pub fn gap(nbytes: usize) -> usize {
         (nbytes / MOST).max(GAP)
@@ -34,6 +37,11 @@ impl Parts {
 
     pub fn ranges(&self) -> &[Range<usize>] {
         &self.0
+    }
+
+    /// Where the first part begins.
+    pub fn start(&self) -> usize {
+        self.0.first().map_or(0, |first| first.start)
     }
 
     /// Where the last part ends.

@@ -146,10 +146,12 @@ impl<'a> DecodePoints<'a> {
             (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
+        let steps = self.pipeline.steps();
+        let unread = steps.worth_own_read().filter(|_| steps.outer_sums == 0);
         let start = || Space { reading: ReadSpace::kept(), ..Space::default() };
         let states = batches.run(start, |space, range| {
             let Space { reading: ReadSpace { read, chunk }, geometry } = space;
-            fetch(self.sources, self.jobs, range, false, read, |job, fetched| {
+            fetch(self.sources, self.jobs, range, unread, read, |job, fetched| {
                 failures.watch(job, || self.job(job, fetched, chunk, geometry));
             });
         });
@@ -170,28 +172,40 @@ impl<'a> DecodePoints<'a> {
         let item = self.pipeline.item();
         let range = self.points.range(self.chunk(job)).ok_or("bounds leave the points")?;
         let places = &self.points.places[range.clone()];
-        let stored = match fetched {
+        match fetched {
             Fetched::Missing => return self.fill(places),
             Fetched::Failed(reason) => return Err(reason),
-            Fetched::Unread { .. } => return Err("was to be read".into()),
-            Fetched::Bytes(stored) => stored,
-        };
+            Fetched::Unread { .. } | Fetched::Bytes(_) => {}
+        }
         self.set_geometry(geometry, job)?;
-        let body = self.pipeline.steps().strip_outer(stored, geometry.nbytes)?;
-        let parts = self.parts(range.clone(), geometry);
-        let content = space.parts(self.pipeline, body, geometry.nbytes, &parts)?;
+        let nbytes = geometry.nbytes;
+        let (content, start) = match fetched {
+            Fetched::Bytes(stored) => {
+                let body = self.pipeline.steps().strip_outer(stored, nbytes)?;
+                let parts = self.parts(range.clone(), geometry, Parts::gap(nbytes));
+                (space.parts(self.pipeline, body, nbytes, &parts)?, 0)
+            }
+            Fetched::Unread { length, .. } if length != nbytes => {
+                return Err(format!("{length} bytes, expected {nbytes}").into());
+            }
+            Fetched::Unread { from, offset, .. } => {
+                let parts = self.parts(range.clone(), geometry, Parts::FILE_GAP);
+                (space.read_parts(self.pipeline, (from, offset), &parts)?, parts.start())
+            }
+            Fetched::Missing | Fetched::Failed(_) => return Ok(()),
+        };
         match item {
-            8 if self.out.word == 8 => self.points::<8>(content, range, places, geometry),
-            4 if self.out.word == 4 => self.points::<4>(content, range, places, geometry),
-            2 if self.out.word == 2 => self.points::<2>(content, range, places, geometry),
-            1 => self.points::<1>(content, range, places, geometry),
-            _ => self.points::<0>(content, range, places, geometry),
+            8 if self.out.word == 8 => self.points::<8>(content, start, range, places, geometry),
+            4 if self.out.word == 4 => self.points::<4>(content, start, range, places, geometry),
+            2 if self.out.word == 2 => self.points::<2>(content, start, range, places, geometry),
+            1 => self.points::<1>(content, start, range, places, geometry),
+            _ => self.points::<0>(content, start, range, places, geometry),
         }
     }
 
     /// What of their chunk the points `range` are in; with all between the first and the last, where they are many.
-    fn parts(&self, range: Range<usize>, geometry: &ChunkGeometry) -> Parts {
-        let (item, nbytes, gap) = (self.pipeline.item(), geometry.nbytes, Parts::gap(geometry.nbytes));
+    fn parts(&self, range: Range<usize>, geometry: &ChunkGeometry, gap: usize) -> Parts {
+        let (item, nbytes) = (self.pipeline.item(), geometry.nbytes);
         // indices may change meanwhile; places within the chunk are no promise of theirs
         let start = |point: usize| self.offset(point, geometry).min(nbytes.saturating_sub(item));
         let mut parts = Parts::default();
@@ -216,17 +230,18 @@ impl<'a> DecodePoints<'a> {
         })
     }
 
-    /// Write the points `range` out of the `content` of their chunk; for `WORD` see `Places::put`.
+    /// Write the points `range` out of the `content` of their chunk, from its byte `start` on; for `WORD` see `Places::put`.
     fn points<const WORD: usize>(
         &self,
         content: &[u8],
+        start: usize,
         range: Range<usize>,
         places: SharedIntegers,
         geometry: &ChunkGeometry,
     ) -> Outcome {
         let item = if WORD > 0 { WORD } else { self.pipeline.item() };
         for (point, place) in range.zip(places) {
-            let offset = self.offset(point, geometry);
+            let offset = self.offset(point, geometry).wrapping_sub(start);
             let element = offset.checked_add(item).and_then(|stop| content.get(offset..stop)).ok_or(Reason::Changed)?;
             self.out.put::<WORD>(read(place), element)?;
         }

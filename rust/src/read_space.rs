@@ -6,6 +6,7 @@ use crate::Outcome;
 use crate::parts::Parts;
 use crate::pipeline::Pipeline;
 use crate::scratch::Scratch;
+use crate::sources::Readable;
 use crate::steps::{Decoders, sum};
 
 #[derive(Default)]
@@ -62,6 +63,24 @@ impl ChunkSpace {
         let content = self.content.take(nbytes)?;
         steps.decompress_parts(body, content, parts, &mut self.decoders)?;
         parts.ranges().iter().for_each(|part| pipeline.decode_elements(&mut content[part.clone()]));
+        Ok(content)
+    }
+
+    /// From the first to the last of the `parts` of a chunk without any step; what lies between them may be anything.
+    /// Nothing else is read.
+    pub fn read_parts(
+        &mut self,
+        pipeline: &Pipeline,
+        (from, offset): (Readable, u64),
+        parts: &Parts,
+    ) -> Outcome<&[u8]> {
+        let start = parts.start();
+        let content = self.content.take(parts.stop() - start)?;
+        for part in parts.ranges() {
+            let bytes = &mut content[part.start - start..part.end - start];
+            from.read(offset + part.start as u64, bytes, &mut [])?;
+            pipeline.decode_elements(bytes);
+        }
         Ok(content)
     }
 

@@ -94,8 +94,10 @@ pub enum Fetched<'a> {
 const LARGEST_GAP: u64 = 64 * 1024;
 /// ... and together they are no more than this.
 const LARGEST_READ: u64 = 1024 * 1024;
-/// Chunks of so many bytes of a file that need no decompression are worth a system call of their own.
-const WORTH_OWN_READ: usize = 64 * 1024;
+/// Chunks of so many bytes of a file that need no decompression are worth a system call of their own ...
+pub const WORTH_OWN_READ: usize = 64 * 1024;
+/// ... and those of which a part can be read by itself.
+pub const WORTH_PARTS_READ: usize = 16 * 1024;
 
 impl File {
     pub fn new(fd: RawFd) -> Self {
@@ -141,12 +143,12 @@ impl File {
 
 /// Call `each` for all `jobs` of `range` with their bytes; near ranges of a file are read together.
 ///
-/// Those that are worth it are left to be read if `unread` says that they need not be decompressed.
+/// Those of `unread` bytes and more, which then need not be decompressed, are left to be read.
 pub fn fetch<'a>(
     sources: &'a [Source<'a>],
     jobs: &JobTable,
     range: Range<usize>,
-    unread: bool,
+    unread: Option<usize>,
     space: &mut Scratch,
     mut each: impl FnMut(usize, Fetched),
 ) {
@@ -157,7 +159,7 @@ pub fn fetch<'a>(
                 each(job, fetched);
                 job += 1;
             }
-            Located::At { from, offset, length } if unread && worth_own_read(from, length) => {
+            Located::At { from, offset, length } if worth_own_read(from, length, unread) => {
                 each(job, Fetched::Unread { from, offset, length });
                 job += 1;
             }
@@ -168,7 +170,7 @@ pub fn fetch<'a>(
                     match locate(sources, jobs, end) {
                         Located::Now(Fetched::Missing) => {}
                         Located::At { from: other, offset, length }
-                            if same_file(from, other) && !(unread && worth_own_read(other, length)) =>
+                            if same_file(from, other) && !worth_own_read(other, length, unread) =>
                         {
                             let (low, high) = (offset, offset + length as u64);
                             let joined = window.start.min(low)..window.end.max(high);
@@ -191,8 +193,8 @@ pub fn fetch<'a>(
 }
 
 /// Whether bytes that need no decompression are better read right to where they belong.
-fn worth_own_read(from: Readable, length: usize) -> bool {
-    length >= WORTH_OWN_READ || matches!(from, Readable::Shared(_))
+fn worth_own_read(from: Readable, length: usize, unread: Option<usize>) -> bool {
+    unread.is_some_and(|least| length >= least || matches!(from, Readable::Shared(_)))
 }
 
 /// Whether reading from both at once saves something.

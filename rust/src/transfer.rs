@@ -220,6 +220,11 @@ impl Transfer {
         push_all(&levels, start as usize, span, gap, parts);
     }
 
+    /// Have the source begin `nbytes` bytes later: those before are not there, and no element is among them.
+    pub fn shorten_source(&mut self, nbytes: usize) {
+        self.from -= nbytes as isize;
+    }
+
     /// Copy all elements.
     ///
     /// # Safety
@@ -284,28 +289,43 @@ impl Transfer {
             && (across(outer.steps.from, inner.steps.from) || across(outer.steps.to, inner.steps.to))
     }
 
-    /// Call `write` with the start and length of every run of adjacent bytes in the target.
+    /// Call `with` with every run of adjacent bytes: where it is in the source, its start in the target, and its length.
     ///
     /// # Safety
     /// `target` is where the side that the transfer was planned for starts, and its elements may be written.
-    pub unsafe fn each_run(&self, target: *mut u8, mut write: impl FnMut(*mut u8, usize)) {
+    pub unsafe fn each_run(&self, target: *mut u8, mut with: impl FnMut(isize, *mut u8, usize)) {
         if self.run > 0 {
             // SAFETY: there are elements, so that `to` is where the first one lies; the caller promises that it is
             // there.
-            unsafe { self.each_run_of(&self.loops, target.offset(self.to), &mut write) };
+            unsafe { self.each_run_of(&self.loops, self.from, target.offset(self.to), &mut with) };
         }
     }
 
     /// # Safety
     /// As for `each_run`, from the element at `target` on.
-    unsafe fn each_run_of(&self, loops: &[Loop], target: *mut u8, write: &mut impl FnMut(*mut u8, usize)) {
-        let [first, rest @ ..] = loops else { return write(target, self.run) };
+    unsafe fn each_run_of(
+        &self,
+        loops: &[Loop],
+        source: isize,
+        target: *mut u8,
+        with: &mut impl FnMut(isize, *mut u8, usize),
+    ) {
+        let [first, rest @ ..] = loops else { return with(source, target, self.run) };
         for i in 0..first.steps.count {
-            let to = first.listed.map_or(i as isize * first.steps.to, |start| self.offsets[start + i].1);
+            let even = (i as isize * first.steps.from, i as isize * first.steps.to);
+            let (from, to) = first.listed.map_or(even, |start| self.offsets[start + i]);
             // SAFETY: as `plan` has made the loops, the offset leads to an element that the rows name; the caller
             // promises that it is there.
-            unsafe { self.each_run_of(rest, target.offset(to), write) };
+            unsafe { self.each_run_of(rest, source + from, target.offset(to), with) };
         }
+    }
+
+    /// How many runs of adjacent bytes there are.
+    pub fn runs(&self) -> usize {
+        if self.run == 0 {
+            return 0;
+        }
+        self.loops.iter().fold(1, |runs, each| runs.saturating_mul(each.steps.count))
     }
 }
 

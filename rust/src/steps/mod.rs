@@ -12,6 +12,7 @@ pub mod zstd_frames;
 use crate::Outcome;
 use crate::parts::Parts;
 use crate::scratch::Scratch;
+use crate::sources;
 use crate::steps::encoders::Encoders;
 
 pub enum Compressor {
@@ -84,6 +85,15 @@ impl Steps {
             Some(Compressor::Gzip { .. }) => decoders.gzip.decompress(body, target),
             Some(Compressor::Zstd { .. }) => decoders.zstd.decompress(body, target),
             Some(Compressor::Blosc(_)) => blosc::decompress(body, target, None, decoders),
+        }
+    }
+
+    /// From how many bytes on a chunk in a file is better read by itself: if it needs no decompression.
+    pub fn worth_own_read(&self) -> Option<usize> {
+        match self.compressor {
+            Some(_) => None,
+            None if self.outer_sums > 0 => Some(sources::WORTH_OWN_READ),
+            None => Some(sources::WORTH_PARTS_READ),
         }
     }
 
