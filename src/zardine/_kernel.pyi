@@ -10,6 +10,9 @@ before anything is done. A failure does not say which error the Python codecs wo
 to learn that (and, for rare forms that the kernel leaves to them, such as a gzip header with a checksum, to get the
 content).
 
+Of a chunk only the parts that are asked for are decoded, or read where it is neither compressed nor has checksums. A
+checksum outside of a compressor is always verified, over all stored bytes; one within, by decoding all.
+
 An *axis* of a selection is a tuple of int64 arrays over the rows of that axis; one row is one chunk along the axis:
 
 - strided, ``("s", extents, first, count, out_first, step)``: row ``k`` takes the chunk's elements

@@ -3,7 +3,8 @@
 Chunks are damaged in many ways and laid one after the other, in memory or in a file; the table that says where they lie
 is at times hostile as well. The kernel may refuse any of them, but what it accepts the Python codecs have to accept as
 well and to give the same bytes. (Two exceptions are known and counted: ``Fuzz.lenient`` and ``Fuzz.parts``.) The Python
-codecs are given everything, too, and may only raise errors of their tree. Shard indexes are damaged and judged likewise.
+codecs are given everything, too, and may only raise errors of their tree. Shard indexes are damaged, and judged
+likewise.
 
 No job may end in a panic, or for lack of memory, of which there is little more than the chunks need. A crash ends the
 process; the batch under way can be read from the file that ``--trace`` names. ``--seed`` and ``--batch`` repeat it.
