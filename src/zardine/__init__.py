@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from zardine.nodes.group import create_group as create_group
     from zardine.nodes.group import create_hierarchy as create_hierarchy
     from zardine.server.running import serve as serve
+    from zardine.server.viewing import view as view
     from zardine.settings import config as config
     from zardine.tools.advise import advise as advise
     from zardine.tools.compact import compact as compact
@@ -106,6 +107,7 @@ _exports = Exports(
         "api.open": ("group", "open_like", "open", "open_array", "open_consolidated", "open_group"),
         "api.save_load": ("load", "save", "save_array", "save_group"),
         "server.running": ("serve",),
+        "server.viewing": ("view",),
         "settings": ("config",),
         "tools.convert": ("convert", "plan_convert"),
         "tools.verify": ("plan_verify", "verify"),

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +17,7 @@ import pytest
 
 import zardine
 from server.browser import Page, chromium, grey
+from servers import servers
 
 __all__ = ["chromium"]
 
@@ -117,3 +124,193 @@ def test_strings_structs_and_times_are_tables(see: Any, tmp_path: Path) -> None:
             page.page.click("#table summary")
         page.page.wait_for_selector("#cells td")
         assert page.page.evaluate(cells) == expected
+
+
+def test_a_bright_pixel_in_a_hundred_million(see: Any, tmp_path: Path) -> None:
+    """A large array is sampled, then read while one looks; under max nothing is overlooked at the end."""
+    array = zardine.create_array(
+        tmp_path / "a.zarr", shape=(10_000, 10_000), chunks=(500, 500), shards=(2500, 2500), dtype="u1", fill_value=7
+    )
+    array[:5000] = 1
+    array[7890, 1234] = 200
+    page = see(tmp_path / "a.zarr", map="grey", lo=0, hi=256, reduce="max")
+    page.wait_for_picture()
+    assert page.text("#read").startswith("all 400 chunks read, 199 not stored")
+    shown = page.pixels()[..., 0]
+    y, x = int(7890 / 10_000 * shown.shape[0]), int(1234 / 10_000 * shown.shape[1])
+    assert (shown[y - 2 : y + 3, x - 2 : x + 3] == 200).any()
+    assert set(np.unique(shown[: shown.shape[0] // 2 - 1])) == {1}
+
+
+def test_an_array_of_ten_thousand_million_elements(see: Any, tmp_path: Path) -> None:
+    """The first picture is a sample with a label, whatever the size; it grows, and ends when something else is seen."""
+    array = zardine.create_array(tmp_path / "a.zarr", shape=(100_000, 100_000), chunks=(1000, 1000), dtype="u1")
+    array[:3000, :3000] = np.arange(3000, dtype="u1")
+    row = array[0:1000, 0:1000].tobytes()
+    stored = (tmp_path / "a.zarr/c/0/0").read_bytes()
+    for i in range(100):  # all of it is stored, as copies of one chunk
+        for j in range(100):
+            target = tmp_path / f"a.zarr/c/{i}/{j}"
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(stored)
+    assert array[99_000:, 99_000:].tobytes() == row
+    page = see(tmp_path / "a.zarr", map="grey", lo=0, hi=256, reduce="max")
+    page.page.wait_for_function("() => document.getElementById('picture')?.dataset.drawn >= 2")
+    assert "% of 10000 chunks read" in page.text("#read")
+    shown = page.pixels()
+    assert (shown[..., 3] == 255).all()  # guessed where nothing was read
+    seen = int(page.page.get_attribute("#read", "data-chunks"))
+    page.page.wait_for_function("n => Number(document.getElementById('read').dataset.chunks) > n", arg=seen)
+    page.page.goto(page.page.url.split("#")[0] + "#name=data&box=0,500,0,500&map=grey&lo=0&hi=256")
+    page.page.wait_for_function("() => document.getElementById('read').textContent == 'all 1 chunks read'")
+    page.wait_for_picture()
+    expected = grey(array[:500, :500], 0, 256)
+    np.testing.assert_array_equal(page.elements((500, 500))[..., 0], expected)
+
+
+def test_a_slider_decodes_what_is_shown(see: Any, tmp_path: Path) -> None:
+    array = zardine.create_array(tmp_path / "a.zarr", shape=(200, 256, 256), chunks=(1, 256, 256), dtype="i4")
+    array[...] = np.arange(200)[:, None, None]
+    page = see(tmp_path / "a.zarr", map="grey", lo=0, hi=256)
+    page.wait_for_picture()
+    page.page.evaluate(
+        "async () => { const slider = document.getElementById('axis-0');"
+        " for (let i = 0; i < 200; i++) { slider.value = i; slider.dispatchEvent(new Event('input'));"
+        " if (i % 10 == 0) await new Promise(done => setTimeout(done, 5)); } }"
+    )
+    page.page.wait_for_function("() => document.getElementById('axis-0').value == '199'")
+    page.page.wait_for_function(
+        "() => document.getElementById('picture').getContext('2d').getImageData(9, 9, 1, 1).data[0] == 199"
+    )
+    drawn = int(page.page.get_attribute("#picture", "data-drawn"))
+    decoded = int(page.page.get_attribute("#meter", "data-decoded"))
+    assert decoded <= drawn < 150
+
+
+def test_what_is_changed_is_told_and_not_mixed(see: Any, tmp_path: Path) -> None:
+    array = zardine.create_array(tmp_path / "a.zarr", shape=(2, 20, 20), chunks=(1, 10, 10), dtype="u1")
+    array[...] = 50
+    page = see(tmp_path / "a.zarr", map="grey", lo=0, hi=256)
+    page.wait_for_picture()
+    array[0, :10, :10] = 150
+    page.page.wait_for_selector("#notice:has-text('was changed')")
+    assert set(np.unique(page.elements((20, 20))[..., 0])) == {50}
+    page.page.click("#notice button")
+    page.page.wait_for_function("() => document.getElementById('notice').hidden")
+    page.wait_for_picture()
+    np.testing.assert_array_equal(page.elements((20, 20))[..., 0], array[0])
+    page.faults.clear()  # the browser's own words for the answer "conflict"
+
+
+def test_where_it_is_stored(see: Any, tmp_path: Path) -> None:
+    array = zardine.create_array(
+        tmp_path / "a.zarr", name="x", shape=(40, 40), chunks=(10, 10), shards=(20, 20), dtype="f8"
+    )
+    array[:20] = np.random.default_rng(1).normal(size=(20, 40))
+    page = see(tmp_path / "a.zarr", "x", stored=1)
+    page.wait_for_picture()
+    page.point(15, 25, (40, 40), click=True)
+    page.page.wait_for_selector("#chunk[data-state=stored]")
+    facts = page.page.evaluate(
+        "() => Object.fromEntries([...document.querySelectorAll('#chunk tr')]"
+        ".map(row => [...row.children].map(cell => cell.textContent)))"
+    )
+    index = np.frombuffer((tmp_path / "a.zarr/x/c/0/1").read_bytes()[-68:-4], "<u8").reshape(2, 2, 2)
+    offset, length = index[1, 0].tolist()
+    assert facts["Key"] == "x/c/0/1"
+    assert facts["Inner chunk"] == "(1, 2)"
+    assert facts["Bytes"] == f"{length} from offset {offset:,}"
+    assert "crc32c" in facts["Codecs"]
+    page.page.wait_for_selector("#profile .uplot")
+    page.point(35, 5, (40, 40), click=True)
+    page.page.wait_for_selector("#chunk[data-state=missing]")
+
+
+def test_keyboard_and_a_small_screen(see: Any, tmp_path: Path) -> None:
+    values = np.arange(400).reshape(20, 20)
+    zardine.create_array(tmp_path / "a.zarr", name="g/x", data=values, chunks=(10, 10))
+    page = see(tmp_path / "a.zarr", "g/x", options={"viewport": {"width": 360, "height": 640}})
+    page.wait_for_picture()
+    assert page.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    page.page.focus("#picture")
+    page.page.keyboard.press("ArrowDown")
+    page.page.keyboard.press("ArrowDown")
+    page.page.wait_for_selector("#status[data-at='11,10']")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("#chunk[data-state=stored]")
+    page.page.keyboard.press("+")
+    page.page.wait_for_function("() => location.hash.includes('box=')")
+    page.page.keyboard.press("0")
+    page.page.wait_for_function("() => !location.hash.includes('box=')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessibility(see: Any, tmp_path: Path, scheme: str) -> None:
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w", attributes={"title": "a"})
+    root.create_array("x", data=np.arange(800.0).reshape(2, 20, 20), chunks=(1, 10, 10))
+    page = see(tmp_path / "a.zarr", "x", options={"color_scheme": scheme})
+    page.wait_for_picture()
+    page.point(5, 5, (20, 20), click=True)
+    page.page.wait_for_selector("#chunk[data-state=stored]")
+    page.page.wait_for_selector("#profile .uplot")
+    for summary in page.page.query_selector_all("summary"):
+        summary.click()
+    page.page.wait_for_selector("#cells td")
+    page.page.evaluate(servers.axe().read_text())
+    found = page.page.evaluate("() => axe.run()")
+    serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious] == []
+
+
+def test_the_command_and_a_frame_in_a_notebook(chromium: Any, tmp_path: Path) -> None:
+    values = np.arange(100, dtype="u1").reshape(10, 10)
+    array = zardine.create_array(tmp_path / "a.zarr", data=values)
+    command = [sys.executable, "-m", "zardine", "view", str(tmp_path / "a.zarr"), "--no-browser", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+        page = chromium.new_page()
+        page.goto(found["url"])
+        page.wait_for_selector("#picture[data-finished=true]")
+        page.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) in (0, 130)
+    with array.view(height=500) as shown, ThreadingHTTPServer(("127.0.0.1", 0), Notebook) as notebook:
+        threading.Thread(target=notebook.serve_forever, daemon=True).start()
+        Notebook.body = f"<!doctype html><title>a notebook</title>{shown._repr_html_()}".encode()
+        page = chromium.new_page()
+        page.goto(f"http://localhost:{notebook.server_port}/")
+        page.frame_locator("iframe").locator("#picture[data-finished=true]").wait_for()
+        page.close()
+        notebook.shutdown()
+    assert "stopped" in repr(shown)
+
+
+class Notebook(BaseHTTPRequestHandler):
+    """A page of another origin of this machine."""
+
+    body = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *words: object) -> None:
+        """Say nothing."""
+
+
+def test_ten_thousand_nodes(see: Any, tmp_path: Path) -> None:
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w")
+    root.create_array("n00000", data=np.arange(4))
+    for i in range(1, 10_000):
+        (tmp_path / f"a.zarr/n{i:05}").mkdir()
+        (tmp_path / f"a.zarr/n{i:05}/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    page = see(tmp_path / "a.zarr")
+    page.page.wait_for_selector("#tree >> text=n00099")
+    page.page.click("#tree >> text=9900 more")
+    page.page.wait_for_selector("#tree >> text=n00150")
+    page.page.fill("#filter", "n0987")
+    page.page.wait_for_selector("#tree >> text=n09879")
+    assert page.page.locator("#tree li li").count() == 10

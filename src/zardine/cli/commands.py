@@ -23,6 +23,7 @@ COMMANDS = {
     "advise": LazyCommand("zardine.cli.advise:advise", "Propose chunks and shards for an array."),
     "jobs": LazyCommand("zardine.cli.jobs:jobs", "Plan a long work as independent jobs, and run them."),
     "serve": LazyCommand("zardine.cli.serve:serve", "Serve what is at PATHS over HTTP, read-only, until Ctrl-C."),
+    "view": LazyCommand("zardine.cli.view:view", "Show what is at PATHS in a browser, until Ctrl-C."),
     "vectors": LazyCommand("zardine.cli.vectors:vectors", "Look at Zarr Vectors stores, and work on them."),
 }
 """By name, in the order of the help: where each command is, and the first sentence of its help."""

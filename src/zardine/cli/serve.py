@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -11,16 +12,31 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FINE, arguments
 from zardine.cli.options import StorePathType, json_option, quiet_option, storage_option
-from zardine.cli.paths import missing
+from zardine.cli.paths import missing, open_node
+
+
+def port_option() -> Callable[[Any], Any]:
+    """Return the option for the port to listen at."""
+    return click.option(
+        "-p", "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Listen there (default: any)."
+    )
+
+
+def host_option() -> Callable[[Any], Any]:
+    """Return the option for who is listened to."""
+    return click.option("--host", default="127.0.0.1", metavar="NAME", help="Listen to other machines, too: 0.0.0.0.")
+
+
+def no_token_option() -> Callable[[Any], Any]:
+    """Return the option to do without a token."""
+    return click.option("--no-token", is_flag=True, help="Let in everyone on this machine who knows the port.")
 
 
 @click.command(cls=Command)
 @click.argument("paths", nargs=-1, required=True, type=StorePathType())
-@click.option(
-    "-p", "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Listen there (default: any)."
-)
-@click.option("--host", default="127.0.0.1", metavar="NAME", help="Listen to other machines, too: 0.0.0.0.")
-@click.option("--no-token", is_flag=True, help="Let in everyone on this machine who knows the port.")
+@port_option()
+@host_option()
+@no_token_option()
 @click.option(
     "--cors",
     multiple=True,
@@ -52,9 +68,7 @@ def serve(
     import zardine
     from zardine.cli.signals import interruptible
 
-    for path in paths:
-        with missing(path):
-            _must_exist(path, storage_options)
+    must_exist(paths, storage_options)
     with arguments():
         server = zardine.serve(
             *paths,
@@ -80,10 +94,11 @@ def serve(
     return FINE
 
 
-def _must_exist(path: str, storage_options: dict[str, Any]) -> None:
-    from zardine.cli.paths import open_node
-
-    open_node(path, storage_options=storage_options)
+def must_exist(paths: tuple[str, ...], storage_options: dict[str, Any]) -> None:
+    """Say so where nothing is at one of the paths."""
+    for path in paths:
+        with missing(path):
+            open_node(path, storage_options=storage_options)
 
 
 def _print(server: Any) -> None:
@@ -96,8 +111,13 @@ def _print(server: Any) -> None:
             f"    as it is stored   {url}",
             f"    as plain Zarr v3  {url.replace('/data/', '/v3/', 1)}",
         ]
+    print("\n".join(lines))
+    print_way_here(server)
+
+
+def print_way_here(server: Any) -> None:
+    """Print how another machine reaches the server, and how to end it."""
     if server.host == "127.0.0.1":
         here = f"{getpass.getuser()}@{socket.gethostname()}"
-        lines.append(f"From another machine: ssh -L {server.port}:localhost:{server.port} {here}")
-    lines.append("Ctrl-C ends it.")
-    print("\n".join(lines), flush=True)
+        print(f"From another machine: ssh -L {server.port}:localhost:{server.port} {here}")
+    print("Ctrl-C ends it.", flush=True)

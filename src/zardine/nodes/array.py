@@ -66,6 +66,7 @@ from zardine.stores.resolve import StoreLike
 
 if TYPE_CHECKING:
     from zardine.nodes.asynchronous import AsyncArray
+    from zardine.server.viewing import View
 
 Fields = str | list[str] | None
 
@@ -489,6 +490,12 @@ class Array(StoredFacts):
 
     def __repr__(self) -> str:
         return f"<Array {describe(self.store, self.path)} shape={self.shape} dtype={self.dtype}>"
+
+    def view(self, *, height: int = 700, port: int = 0) -> View:
+        """Show this array in a page: in a notebook a frame of ``height`` pixels. See :func:`zardine.view`."""
+        import zardine
+
+        return zardine.view(self, height=height, port=port)
 
     def _repr_html_(self) -> str:
         return array_html(self)

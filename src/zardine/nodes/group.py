@@ -53,6 +53,7 @@ from zardine.stores.resolve import StoreLike
 
 if TYPE_CHECKING:
     from zardine.nodes.asynchronous import AsyncGroup
+    from zardine.server.viewing import View
 
 
 N = TypeVar("N", "Array", "Group")
@@ -525,6 +526,15 @@ class Group:
 
     def __repr__(self) -> str:
         return f"<Group {describe(self._store, self._path)}>"
+
+    def view(self, *, height: int = 700, port: int = 0) -> View:
+        """Show this group, and what is below it, in a page: in a notebook a frame of ``height`` pixels.
+
+        See :func:`zardine.view`.
+        """
+        import zardine
+
+        return zardine.view(self, height=height, port=port)
 
     def _repr_html_(self) -> str:
         return f"{self.info._repr_html_()}{self.tree()._repr_html_()}"
