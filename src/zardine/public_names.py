@@ -19,9 +19,17 @@ def public(module: str) -> Callable[[T], T]:
 
     def mark(thing: T) -> T:
         thing.__module__ = module
+        if module in _APART:
+            import_module(module)
         return thing
 
     return mark
+
+
+_APART = ("zardine.storage",)
+"""Modules that are nothing but such a table, and no package of what they export, so that they may not be imported when
+that is. They are then: cloudpickle, which Dask uses, sends a class whose module is not imported as a whole, and where
+it arrives there may be one of that name already."""
 
 
 class Exports:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import dask
@@ -60,6 +62,24 @@ def test_a_worker_reads_an_index_once(tmp_path: Path) -> None:
         first[...] = 3
         assert second[0, 0] == 1
     assert second[0, 0] == 3
+
+
+PROGRAM = """
+import pickle, sys
+import cloudpickle, zardine
+
+for kind in ("LocalStore", "MemoryStore"):
+    store = sys.argv[1] if kind == "LocalStore" else {}
+    array = zardine.create_array(store, shape=(4,), dtype="f8", overwrite=True)
+    twin = pickle.loads(cloudpickle.dumps(array))
+    assert type(twin.store) is type(array.store), kind
+    assert len(cloudpickle.dumps(array)) < 3000, kind
+"""
+
+
+def test_classes_are_sent_by_their_names(tmp_path: Path) -> None:
+    """In a program that has imported nothing but zardine: else a worker has two classes of one name."""
+    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], check=True)
 
 
 def test_what_is_in_memory_goes_with_its_arrays() -> None:

@@ -35,8 +35,9 @@ class Part:
                 hint = _meant(name, variables)
                 raise KeyError(f"encoding was provided for {name!r}, which is no variable of the dataset{hint}")
             if not isinstance(each, Mapping):
-                raise TypeError(
-                    f"the encoding of variable {name!r} is a mapping, as {{'chunks': ..., 'dtype': ...}}, not {each!r}"
+                raise ValueError(
+                    f"the encoding of variable {name!r} must be castable to dict, as {{'chunks': ..., 'dtype': ...}}: "
+                    f"it is {each!r}"
                 )
             variables[name].encoding = dict(each)
         return dict(variables), dict(attributes)
