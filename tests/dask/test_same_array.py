@@ -26,12 +26,12 @@ def new_array(store: object) -> zardine.Array:
     return array
 
 
-@pytest.mark.parametrize("kind", ["local", "memory", "s3"])
+@pytest.mark.parametrize("kind", ["local", "memory", "zip", "s3"])
 def test_same_array_and_version_same_token(kind: str, tmp_path: Path) -> None:
     if kind == "s3":
         store = object_store_of_url("s3", f"{servers.new_bucket()}/root", servers.s3_options())
     else:
-        store = LocalStore(tmp_path) if kind == "local" else MemoryStore()
+        store = {"local": LocalStore, "memory": lambda _: MemoryStore(), "zip": ZipStore}[kind](tmp_path / "a.zip")
     array = new_array(store)
     before = tokenize(array)
     assert tokenize(zardine.open_array(store, path="a")) == before
@@ -62,6 +62,23 @@ def test_a_worker_reads_an_index_once(tmp_path: Path) -> None:
         first[...] = 3
         assert second[0, 0] == 1
     assert second[0, 0] == 3
+
+
+def test_the_objects_that_are_listed_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array that has more is never taken for what it was; nor for another handle of itself."""
+    monkeypatch.setattr("zardine.engine.stored.MOST_LISTED", 100)
+    url = f"{servers.new_bucket()}/root"
+    store = object_store_of_url("s3", url, servers.s3_options())
+    array = zardine.create_array(store, name="a", shape=(99,), chunks=(1,), dtype="u1")
+    array[...] = 1
+    assert tokenize(array) == tokenize(array)
+    array.resize(3000)
+    array[...] = 2
+    servers.s3().log()
+    assert tokenize(array) != tokenize(array)
+    asked = servers.s3().log()
+    assert len(asked) <= 4, asked  # a page of a thousand each time, of three
+    assert zd.from_zarr(array, name="mine").name == "mine"
 
 
 PROGRAM = """

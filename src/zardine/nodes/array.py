@@ -530,8 +530,9 @@ class Array(StoredFacts):
     def __dask_tokenize__(self) -> tuple[object, ...]:
         """Name the array and what is stored of it now, for Dask: as long as neither changes, it is the same name.
 
-        What is stored is known by the versions of all its objects, where listing tells them: on local files, in memory
-        and on object stores. Elsewhere (HTTP, zip, fsspec) only the metadata document counts.
+        What is stored is known by the versions of all its objects, where listing tells them: on local files, in memory,
+        in zip archives and on object stores. Elsewhere (HTTP, fsspec) only the metadata document counts. Of an array
+        with more than 10,000 objects not all are listed, and it has another name each time.
         """
         from dask.base import normalize_token
 

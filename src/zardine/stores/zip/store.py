@@ -187,6 +187,15 @@ class ZipStore(Store):
         check_prefix(prefix)
         return iter(tuple(names_below(self._names(), prefix)))
 
+    def list_versions(self, prefix: str) -> Iterator[tuple[str, Version | None]]:
+        check_prefix(prefix)
+        directory = self._now()
+        if directory is None:
+            return iter(())
+        return iter(
+            [(key, directory.version(directory.entries[key])) for key in names_below(directory.names(), prefix)]
+        )
+
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         check_prefix(prefix)
         return directly_below(self._names(), prefix)
