@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from zardine.tools.rechunk import plan_rechunk as plan_rechunk
     from zardine.tools.rechunk import rechunk as rechunk
     from zardine.tools.repair import repair as repair
+    from zardine.tools.reshard import plan_reshard as plan_reshard
     from zardine.tools.reshard import reshard as reshard
     from zardine.tools.verify import plan_verify as plan_verify
     from zardine.tools.verify import verify as verify
@@ -114,7 +115,7 @@ _exports = Exports(
         "tools.rechunk": ("plan_rechunk", "rechunk"),
         "tools.repair": ("repair",),
         "tools.compact": ("compact",),
-        "tools.reshard": ("reshard",),
+        "tools.reshard": ("plan_reshard", "reshard"),
         "tools.advise": ("advise",),
         "nodes.display": ("tree",),
     },

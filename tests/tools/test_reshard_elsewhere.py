@@ -147,7 +147,7 @@ def test_an_unfinished_target_is_a_note(tmp_path: Path, shards: Any, inside: boo
     zardine.create_group(folder)
     target = folder / "new" if inside else tmp_path / "b.zarr"
     store = Failing(zardine.storage.LocalStore(target))
-    store.left = 2
+    store.left = 3
     with pytest.raises(InterruptedHereError):
         zardine.reshard(tmp_path / "a.zarr", shards=shards, target=store)
     assert len(files(target)) > 1

@@ -140,6 +140,11 @@ class Records:
         store.erase(self.key)
 
 
+def erase_all(home: Place) -> None:
+    """Remove the records of every plan for a node."""
+    home.store.erase_prefix(join_path(home.path, f"{HIDDEN}/jobs/"))
+
+
 def _merged(token: str, records: Iterable[dict[str, Any]], details: bool) -> Done:
     """Return what records say together; what cannot be understood says nothing, so that its jobs run again."""
     rounds: dict[int, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
@@ -258,4 +263,4 @@ def _renew() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
 
-__all__ = ["Done", "Recorder", "Records", "recorder_of"]
+__all__ = ["Done", "Recorder", "Records", "erase_all", "recorder_of"]

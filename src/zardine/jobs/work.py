@@ -177,6 +177,7 @@ WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
     {
         "convert": "zardine.tools.converting.jobs:ConvertWork",
         "rechunk": "zardine.tools.rechunking.work:RechunkWork",
+        "reshard": "zardine.tools.resharding.jobs:ReshardWork",
         "verify": "zardine.tools.checking.work:VerifyWork",
     },
 )

@@ -7,15 +7,25 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from zardine.creation.options import ChunksLike, CodecLike, CodecsLike, ShardsLike
+from zardine.engine.layout import prepare_layout
 from zardine.hierarchy.consolidated import outermost
+from zardine.hierarchy.find import load_array
 from zardine.hierarchy.place import find_place, overlap
+from zardine.jobs.places import Place
+from zardine.jobs.plan import Plan
+from zardine.jobs.records import Done, Records
+from zardine.jobs.running import ExecutorLike
+from zardine.metadata.documents import ArrayMetadata
+from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.arguments import place_of
 from zardine.tools.progress import Progress
 from zardine.tools.resharding.elsewhere import Elsewhere
 from zardine.tools.resharding.in_place import InPlace
-from zardine.tools.resharding.plan import SAME
-from zardine.tools.resharding.run import Resharding
+from zardine.tools.resharding.jobs import plan_jobs
+from zardine.tools.resharding.plan import SAME, is_same, new_metadata
+from zardine.tools.resharding.run import Noted, Resharding
+from zardine.tools.running import run_through
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
@@ -35,6 +45,8 @@ def reshard(
     grace: float | None = None,
     restart: bool = False,
     cancel: bool = False,
+    executor: ExecutorLike | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Resharding:
@@ -53,6 +65,9 @@ def reshard(
     waited on every store; 0 is right where nobody else has the array open. Other programs must stop writing before, and
     open the array again after.
 
+    ``executor``, ``workers`` and ``progress`` are those of :meth:`zardine.jobs.Plan.run`. What others write meanwhile
+    is copied again at the end, until nothing is left to copy.
+
     A ``target`` must be empty: :class:`~zardine.errors.NodeExistsError` is raised where anything is stored. Raises
     :class:`~zardine.errors.CorruptionError` for a shard that has no valid index: see :func:`zardine.repair`.
     """
@@ -65,18 +80,72 @@ def reshard(
     found, inner = place_of(store, path, writing=target is None, storage_options=storage_options)
     request = {"shards": shards, "chunks": chunks, "codecs": codecs, "compressors": compressors}
     run: Elsewhere | InPlace
+    source, place = _places(store, found, inner, target, target_path)
     if target is not None:
-        place, place_path = find_place(target, target_path, mode="a")
-        if overlap(found, inner, place, place_path):
-            raise ValueError(
-                "the target is the array itself, or one is inside of the other: leave the target out to change the "
-                "array in place, or give another place"
-            )
-        run = Elsewhere(found, inner, request, place, place_path, restart, progress)
+        run = Elsewhere(source.store, source.path, request, place.store, place.path, restart)
     else:
-        found, inner = outermost(found, inner)
-        run = InPlace(found, inner, request, grace, restart, progress)
+        run = InPlace(source.store, source.path, request, grace, restart)
+
+    def first(old: ArrayMetadata, new: ArrayMetadata) -> tuple[int, Noted]:
+        work = plan_jobs(source, place, old, new)
+        plan = Plan(work)
+        records = Records(work.home, plan.id)
+        before = records.look() or Done("")
+        run_through(plan, executor, workers=workers, progress=progress, finish=False)
+        done = records.look(details=True) or Done("")
+        made = sum(number for job, number in done.found.get(0, {}).items() if job not in before.of(0))
+        return made, work.noted(done)
+
+    run.first = first
     return run.cancel() if cancel else run.run()
 
 
-__all__ = ["Resharding", "reshard"]
+def plan_reshard(
+    store: StoreLike | Array | Group,
+    *,
+    path: str | None = None,
+    shards: ShardsLike,
+    chunks: ChunksLike = None,
+    codecs: Iterable[CodecLike] | None = None,
+    compressors: CodecsLike = SAME,
+    target: StoreLike | None = None,
+    target_path: str | None = None,
+    grace: float | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Return the plan that :func:`zardine.reshard` runs, with the same arguments. Nothing is written.
+
+    Its ``finish`` copies again what others have written meanwhile, keeps writers away for a moment, and switches.
+    """
+    found, inner = place_of(store, path, writing=target is None, storage_options=storage_options)
+    source, place = _places(store, found, inner, target, target_path)
+    request = {"shards": shards, "chunks": chunks, "codecs": codecs, "compressors": compressors}
+    old = load_array(source.store, source.path)
+    if target is None:
+        run = InPlace(source.store, source.path, request, grace)
+        run.refuse_older_documents()
+        if is_same(old, run.wanted(old)):
+            raise ValueError(f"{source} is stored so already: there is nothing to plan")
+        new = run.target(old)
+    else:
+        new = new_metadata(prepare_layout(old), **request)
+    return Plan(plan_jobs(source, place, old, new, grace))
+
+
+def _places(
+    given: StoreLike | Array | Group, store: Store, path: str, target: StoreLike | None, target_path: str | None
+) -> tuple[Place, Place]:
+    """Return where the array is, and where it is to be."""
+    if target is None:
+        found = Place.of(*outermost(store, path), given)
+        return found, found
+    place, place_path = find_place(target, target_path, mode="a")
+    if overlap(store, path, place, place_path):
+        raise ValueError(
+            "the target is the array itself, or one is inside of the other: leave the target out to change the "
+            "array in place, or give another place"
+        )
+    return Place.of(store, path, given), Place.of(place, place_path, target)
+
+
+__all__ = ["Resharding", "plan_reshard", "reshard"]

@@ -14,10 +14,14 @@ def run_through(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
+    finish: bool = True,
 ) -> PlanStatus:
-    """Run a plan to its end. Raises what the first job that failed has raised, with its number in a note."""
+    """Run a plan to its end, or to that of its jobs.
+
+    Raises what the first job that failed has raised, with its number in a note.
+    """
     try:
-        return plan.run(executor, workers=workers, progress=progress)
+        return plan.run(executor, workers=workers, progress=progress, finish=finish)
     except JobsFailedError as error:
         cause = error.__cause__
         if cause is None or not error.jobs:

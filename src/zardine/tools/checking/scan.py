@@ -94,7 +94,8 @@ def scan(store: Store, path: str, *, collect: Collect | None = None) -> Scan:
         for each in reversed(prefixes):
             name = each[len(prefix) : -1]
             if is_reserved(name) and not _is_older_node(store, each, name):
-                found.notes += [_reserved(here, key, key[len(prefix) :]) for key in store.list_prefix(each)]
+                for key in store.list_prefix(each):
+                    found.notes += _reserved(here, key, key[len(prefix) :])
             else:
                 waiting.append(each[:-1])
     found.nodes = {path: nodes for path, nodes in sorted(found.nodes.items()) if nodes}
@@ -237,7 +238,7 @@ def _sort_keys(
             if name in documents.names:
                 continue
             if name.startswith("__"):
-                found.notes.append(_reserved(path, key, name))
+                found.notes += _reserved(path, key, name)
                 continue
             places = list(_places(documents.sources, name))
             if any(inside for _, _, inside in places):
@@ -313,7 +314,7 @@ def _sort_unfinished(store: Store, path: str, prefix: str, found: Scan) -> None:
     for key in store.list_prefix(prefix):
         name = key[len(prefix) :]
         if name.startswith("__"):
-            found.notes.append(_reserved(path, key, name))
+            found.notes += _reserved(path, key, name)
         elif not any(keys is not None and keys.decode(name, ndim) is not None for keys in encodings):
             found.faults.append(_stray(path, key, "it is none of the chunks that zardine.reshard writes there"))
 
@@ -331,12 +332,14 @@ def _stray(path: str, key: str, message: str) -> Fault:
     return Fault(f"/{path}", key, kind="stray", message=f"the key belongs to nothing: {message}")
 
 
-def _reserved(path: str, key: str, name: str) -> Fault:
+def _reserved(path: str, key: str, name: str) -> list[Fault]:
+    if name.startswith(hidden_keys.JOBS):
+        return []  # of a plan that is under way: another key says so
     kind, message = hidden_keys.explain(name) or (
         "reserved",
         "a name with two underscores is reserved and not looked at",
     )
-    return note(f"/{path}", key, kind=kind, message=message)
+    return [note(f"/{path}", key, kind=kind, message=message)]
 
 
 __all__ = ["Scan", "chunk_places", "scan", "scan_existing"]

@@ -15,12 +15,12 @@ from zardine.engine.layout import prepare_layout
 from zardine.engine.stored import stored_objects
 from zardine.errors import ContainsArrayError, ContainsGroupError, NodeExistsError, UnsupportedError
 from zardine.hierarchy.create import create_node
-from zardine.hierarchy.find import describe, find_node, load_array
+from zardine.hierarchy.find import HIDDEN, describe, find_node, load_array
 from zardine.json_document import Problems, parse_extension
 from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store
 from zardine.tools.converting.target import check_ancestors
-from zardine.tools.progress import Progress
 from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, is_inside, name_of, without_copying
 from zardine.tools.resharding.state import BegunMeanwhileError, Journal, about, journal_key, load_journal, members
 
@@ -35,10 +35,9 @@ class Elsewhere(Run):
         request: dict[str, Any],
         target: Store,
         target_path: str,
-        restart: bool,
-        progress: Progress | None,
+        restart: bool = False,
     ) -> None:
-        super().__init__(store, path, request, target, target_path, progress)
+        super().__init__(store, path, request, target, target_path)
         self.restart = restart
 
     def run(self) -> Resharding:
@@ -80,6 +79,7 @@ class Elsewhere(Run):
         if node is not None:
             if journal is not None and isinstance(node, ArrayMetadata) and members(node) == journal.about.get("new"):
                 self.take_up(journal, self.about(metadata))
+                self.drop_records()
                 place.erase(journal_key(path))  # all was done but this
                 return without_copying("finished")
             error, what = (
@@ -93,16 +93,19 @@ class Elsewhere(Run):
                 journal = None
         journal = self.begin(journal, metadata)
         try:
+            self.make_first(journal, metadata, self.wanted(metadata))
             for _ in range(MOST_PASSES):
                 metadata = load_array(self.store, self.path)
                 if not self.copy(journal, metadata, self.wanted(metadata)):
                     break
         except BaseException:
             if not (self.has_begun or self.resumes):
+                self.drop_records()
                 place.erase(journal_key(path))
             raise
         self.drop_beyond(journal, self.wanted(metadata))
         create_node(place, path, self.wanted(metadata), overwrite=False)
+        self.drop_records()
         place.erase(journal_key(path))
         return self.report()
 
@@ -126,7 +129,8 @@ class Elsewhere(Run):
         place, path = self.target_store, self.target_path
         try:
             keys = place.list_prefix(f"{path}/" if path else "")
-            stranger = next((key for key in keys if key not in own), None)
+            records = join_path(path, f"{HIDDEN}/jobs/")
+            stranger = next((key for key in keys if key not in own and not key.startswith(records)), None)
         except UnsupportedError:
             return
         if stranger is not None:

@@ -8,7 +8,7 @@ was read before the lock was held counts for nothing: another process may have r
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,7 +29,6 @@ from zardine.limits import CHUNK, limit_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.stores.base import Store
 from zardine.tools.hidden_keys import Keeper
-from zardine.tools.progress import Progress
 from zardine.tools.resharding.plan import is_same, other_keys
 from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, keys_elsewhere, without_copying
 from zardine.tools.resharding.state import (
@@ -55,10 +54,9 @@ class InPlace(Run):
         path: str,
         request: dict[str, Any],
         grace: float | None,
-        restart: bool,
-        progress: Progress | None,
+        restart: bool = False,
     ) -> None:
-        super().__init__(store, path, request, store, path, progress)
+        super().__init__(store, path, request, store, path)
         self.grace, self.restart = grace, restart
 
     def run(self) -> Resharding:
@@ -66,14 +64,22 @@ class InPlace(Run):
         self.wanted(load_array(self.store, self.path))  # refuses what cannot be, before anything is locked
         self.refuse_older_documents()
         while True:
-            with suppress(BegunMeanwhileError), self.store.lock(journal_key(self.path)):
+            with suppress(BegunMeanwhileError), self.lock():
                 return self.locked()
+
+    def lock(self) -> AbstractContextManager[object]:
+        """Return the lock of the journal."""
+        return self.store.lock(journal_key(self.path))
+
+    def about(self, metadata: ArrayMetadata) -> dict[str, Any]:
+        """Return what the journal has to say for this call to go on with it."""
+        return about(metadata, self.target(metadata))
 
     def cancel(self) -> Resharding:
         """Put back the state before, if the document names the old objects still."""
         store, path = self.store, self.path
         load_array(store, path)
-        with store.lock(journal_key(path)):
+        with self.lock():
             journal = load_journal(store, path)
             metadata = load_array(store, path)
             if journal is None:
@@ -114,6 +120,7 @@ class InPlace(Run):
             return without_copying("finished" if ended else "unchanged")
         journal = self.begin(journal, metadata)
         try:
+            self.make_first(journal, metadata, self.target(metadata))
             while not self.switch(journal):
                 pass
         except BaseException:
@@ -125,8 +132,9 @@ class InPlace(Run):
     def begin(self, journal: Journal | None, metadata: ArrayMetadata) -> Journal:
         """Return the journal to go on with; a new one is stored before anything else is."""
         store, path = self.store, self.path
-        wanted = about(metadata, self.target(metadata))
+        wanted = self.about(metadata)
         if journal is None:
+            self.drop_records()
             journal = Journal(wanted)
             journal.create(store, path)
         else:
@@ -235,9 +243,11 @@ class InPlace(Run):
             if self.has_begun or self.resumes:
                 journal.save(store, path)
             else:
+                self.drop_records()
                 store.erase(journal_key(path))
         except StoreError:  # as where no space is left; to erase takes none
             store.erase_values(keys_elsewhere(store, path, journal, metadata))
+            self.drop_records()
             self.mark(load_array(store, path), closing=False)
             store.erase(journal_key(path))
 
@@ -271,6 +281,7 @@ class InPlace(Run):
             if version is not None and (name, version) not in known and (name, None) not in known:
                 late.append(key)
         store.erase_values([key for key in old if key not in set(late)])
+        self.drop_records()
         if not late:
             store.erase(journal_key(path))
         return tuple(late)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from zardine.chunk_keys import parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
@@ -16,19 +17,19 @@ from zardine.engine.stored import stored_objects
 from zardine.engine.workers import for_each
 from zardine.errors import NodeExistsError
 from zardine.hierarchy.find import describe
+from zardine.jobs.places import Place
+from zardine.jobs.records import erase_all
 from zardine.json_document import Problems
 from zardine.limits import check_size, within_memory
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import thread_count
 from zardine.stores.base import Store
-from zardine.tools.progress import Progress
 from zardine.tools.report import Outcome
 from zardine.tools.resharding.move import (
     Box,
     block_shape,
     blocks_of,
     box_of,
-    count,
     move,
     object_bytes,
     region_of,
@@ -68,6 +69,13 @@ def without_copying(outcome: str, late: tuple[str, ...] = ()) -> Resharding:
     return Resharding(0, False, 0, late, outcome)
 
 
+Noted: TypeAlias = Callable[[ArrayHandle, ArrayHandle, Sources], dict[str, Sources]]
+"""Given old and new handle, and what is stored: what went into which new objects, of those that need no second look."""
+
+FirstPass: TypeAlias = Callable[[ArrayMetadata, ArrayMetadata], tuple[int, Noted]]
+"""Makes the objects of the second array of the first; gives how many."""
+
+
 class Run:
     """One call. Objects of the array at ``store`` and ``path`` are made anew at ``target`` and ``target_path``."""
 
@@ -78,19 +86,24 @@ class Run:
         request: dict[str, Any],
         target: Store,
         target_path: str,
-        progress: Progress | None,
     ) -> None:
         self.store, self.path, self.request = store, path, request
         self.target_store, self.target_path = target, target_path
-        self.progress = progress
         self.made = self.passes = 0
         self.encoded = False
         self.resumes = False
         self.has_begun = False
         """Whether objects are being made by this run."""
+        self.first: FirstPass | None = None
+        """Makes the new objects as jobs, before the first pass looks which old ones have changed since."""
+        self.noted: Noted | None = None
+        """What these jobs noted."""
 
     def wanted(self, old: ArrayMetadata) -> ArrayMetadata:
         """Return the metadata that the array is to have."""
+        planned = self.request.get("planned")
+        if planned is not None:
+            return replace(old, chunk_grid=planned.chunk_grid, codecs=planned.codecs)
         return new_metadata(prepare_layout(old), **self.request)
 
     def report(self) -> Resharding:
@@ -116,8 +129,13 @@ class Run:
         if self.resumes and not self.passes:
             _compare(journal, target)
         stored, journal.outside = versions(source)
+        if self.noted is not None:
+            there = {name_of(coordinates) for _, coordinates in stored_objects(target)}
+            noted = self.noted(source, target, stored)
+            journal.done |= {name: sources for name, sources in noted.items() if name in there}
+            self.noted = None
         prefix = f"{source.path}/" if source.path else ""
-        total, done, changed = count(target), 0, 0
+        changed = 0
         shape = block_shape(source, target, window_bytes() // (2 * thread_count()))
         nbytes = prod(shape) * object_bytes(target)
         at_once = max(1, min(thread_count(), window_bytes() // (2 * nbytes)))
@@ -139,11 +157,10 @@ class Run:
             boxes: list[Box] = []
             for block in batch:
                 units = list(product(*block))
-                more = {unit: self._sources(source, target, unit, stored) for unit in units}
+                more = {unit: what_goes_into(source, target, unit, stored) for unit in units}
                 more = {unit: each for unit, each in more.items() if journal.done.get(name_of(unit), {}) != each}
                 boxes += [block] if len(more) == len(units) else map(box_of, more)
                 todo |= more
-                done += len(units)
             self.has_begun |= bool(todo)
             for_each(work, boxes, len(boxes), at_once)
             for unit, sources in todo.items():
@@ -152,17 +169,8 @@ class Run:
             self.made += len(todo)
             if todo:
                 journal.save_sometimes(self.target_store, self.target_path)
-            if self.progress is not None:
-                self.progress(done, total)
         self.passes += 1
         return changed
-
-    @staticmethod
-    def _sources(source: ArrayHandle, target: ArrayHandle, unit: tuple[int, ...], stored: Sources) -> Sources:
-        """Return what goes into a new object, with its shape under ``""``; nothing where nothing of it is stored."""
-        box = box_of(unit)
-        sources = {key: stored[key] for key in sources_of(source, target, box) if key in stored}
-        return {**sources, "": str(region_of(target, box).full_shape)} if sources else {}
 
     def drop_beyond(self, journal: Journal, new: ArrayMetadata) -> None:
         """Erase new objects that a smaller array no longer has."""
@@ -177,8 +185,30 @@ class Run:
         """Erase new objects under these ``keys``, and then the journal."""
         journal.phase, journal.done = "copying", {}
         journal.save(self.target_store, self.target_path)
+        self.drop_records()
         self.target_store.erase_values(keys)
         self.target_store.erase(journal_key(self.target_path))
+
+    def drop_records(self) -> None:
+        """Erase what jobs have recorded, before the journal goes without which it means nothing."""
+        erase_all(Place(self.target_store, self.target_path))
+
+    def make_first(self, journal: Journal, old: ArrayMetadata, new: ArrayMetadata) -> None:
+        """Make the new objects as jobs."""
+        if self.first is None:
+            return
+        try:
+            self.made, self.noted = self.first(old, new)
+        finally:
+            target = ArrayHandle(self.target_store, self.target_path, prepare_layout(new), ArrayConfig())
+            self.has_begun |= next(stored_objects(target), None) is not None
+
+
+def what_goes_into(source: ArrayHandle, target: ArrayHandle, unit: tuple[int, ...], stored: Sources) -> Sources:
+    """Return what goes into a new object, with its shape under ``""``; nothing where nothing of it is stored."""
+    box = box_of(unit)
+    sources = {key: stored[key] for key in sources_of(source, target, box) if key in stored}
+    return {**sources, "": str(region_of(target, box).full_shape)} if sources else {}
 
 
 def _compare(journal: Journal, target: ArrayHandle) -> None:
@@ -226,4 +256,4 @@ def name_of(unit: tuple[int, ...]) -> str:
     return ".".join(map(str, unit))
 
 
-__all__ = ["Resharding", "Run"]
+__all__ = ["FirstPass", "Noted", "Resharding", "Run"]
