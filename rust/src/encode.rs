@@ -24,6 +24,8 @@ use crate::{Failure, Outcome, Reason};
 pub const MISSING: u64 = u64::MAX;
 /// Encoded chunks are collected in pieces of memory of this size.
 const PIECE: usize = 1 << 20;
+/// Chunks of so many bytes are compressed before they are written to their place: they are in memory twice until then.
+const GROUP: usize = 32 << 20;
 
 /// A call. Every job has rows on `axes`, which are those of `values`: `new` has checked it.
 pub struct Encode<'a> {
@@ -48,6 +50,8 @@ pub struct How {
 /// Chunks that are encoded, or (if nothing compresses them) will be when they are written to their place.
 pub struct Encoded<'a> {
     call: &'a Encode<'a>,
+    /// Number of the first job.
+    first: usize,
     chunks: Vec<Chunk>,
     pieces: Vec<Vec<Vec<u8>>>,
     pub offsets: Vec<u64>,
@@ -98,17 +102,36 @@ impl<'a> Encode<'a> {
         Ok(Encode { pipeline, sources, values, jobs, axes, how })
     }
 
-    /// Encode all jobs, as far as can be done before the place of the result is known.
-    pub fn run(&'a self) -> Result<(Encoded<'a>, Vec<Failure>), String> {
+    /// All jobs in groups, to be encoded one after the other: so no more than one group is in memory twice.
+    pub fn groups(&self) -> Vec<Range<usize>> {
+        let mut groups = Vec::new();
+        let (mut geometry, mut first, mut size) = (ChunkGeometry::default(), 0, 0usize);
+        if self.pipeline.steps().compressor.is_some() {
+            for job in 0..self.jobs.len() {
+                size = size.saturating_add(self.nbytes(&mut geometry, job));
+                if size >= GROUP {
+                    groups.push(first..job + 1);
+                    (first, size) = (job + 1, 0);
+                }
+            }
+        }
+        if first < self.jobs.len() {
+            groups.push(first..self.jobs.len());
+        }
+        groups
+    }
+
+    /// Encode the jobs of a group, as far as can be done before the place of the result is known, `before` bytes behind
+    /// the first chunk of all.
+    pub fn run(&'a self, group: Range<usize>, before: usize) -> Result<(Encoded<'a>, Vec<Failure>), String> {
         let failures = Failures::default();
+        let first = group.start;
         let mut geometry = ChunkGeometry::default();
-        let sizes =
-            (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
-        let batches = Batches::new(sizes, self.how.threads);
+        let batches = Batches::new(group.clone().map(|job| self.nbytes(&mut geometry, job)), self.how.threads);
         let raw = self.pipeline.steps().compressor.is_none();
         let start = || Space { encoders: Encoders::kept(), ..Space::default() };
         let states = batches.run(start, |space, range| {
-            for job in range {
+            for job in range.map(|number| first + number) {
                 failures.watch(job, || {
                     let chunk = if raw { self.look(job, space)? } else { self.compress(job, space)? };
                     space.done.push((job, chunk));
@@ -116,14 +139,14 @@ impl<'a> Encode<'a> {
                 });
             }
         });
-        let mut chunks = vec![Chunk::Empty; self.jobs.len()];
+        let mut chunks = vec![Chunk::Empty; group.len()];
         let mut pieces = Vec::new();
         for (number, state) in states.into_iter().enumerate() {
             for (job, mut chunk) in state.done {
                 if let Chunk::Held { thread, .. } = &mut chunk {
                     *thread = number;
                 }
-                chunks[job] = chunk;
+                chunks[job - first] = chunk;
             }
             pieces.push(state.pieces);
             if number == 0 {
@@ -141,11 +164,17 @@ impl<'a> Encode<'a> {
                 }
                 Chunk::Raw(length) | Chunk::Held { length, .. } => length,
             };
-            offsets.push(self.how.head.checked_add(nbytes).ok_or("too many bytes")? as u64);
+            let offset = self.how.head.checked_add(before).and_then(|offset| offset.checked_add(nbytes));
+            offsets.push(offset.ok_or("too many bytes")? as u64);
             lengths.push(length as u64);
             nbytes = nbytes.checked_add(length).ok_or("too many bytes")?;
         }
-        Ok((Encoded { call: self, chunks, pieces, offsets, lengths, nbytes }, failures.sorted()))
+        Ok((Encoded { call: self, first, chunks, pieces, offsets, lengths, nbytes }, failures.sorted()))
+    }
+
+    /// Bytes of the chunk of a job.
+    fn nbytes(&self, geometry: &mut ChunkGeometry, job: usize) -> usize {
+        self.set_geometry(geometry, job).map_or(0, |()| geometry.nbytes)
     }
 
     fn set_geometry(&self, geometry: &mut ChunkGeometry, job: usize) -> Outcome {
@@ -294,12 +323,21 @@ fn append_sums(span: &mut Span) {
 }
 
 impl Encoded<'_> {
-    /// Write all chunks to `target`, which has `nbytes` bytes; the failures of jobs that fail now. All bytes of
-    /// `target` are initialized afterwards: zeros are where a job failed.
-    pub fn write(&self, target: &mut [MaybeUninit<u8>]) -> Vec<Failure> {
+    /// Write all chunks to `target`, which has `nbytes` bytes; the failures of jobs that fail now, which are not stored
+    /// then. All bytes of `target` are initialized afterwards: zeros are where a job failed.
+    pub fn write(&mut self, target: &mut [MaybeUninit<u8>]) -> Vec<Failure> {
+        let failures = self.write_all(target);
+        for (job, _) in &failures {
+            let number = job - self.first;
+            (self.offsets[number], self.lengths[number]) = (MISSING, MISSING);
+        }
+        failures
+    }
+
+    fn write_all(&self, target: &mut [MaybeUninit<u8>]) -> Vec<Failure> {
         assert_eq!(target.len(), self.nbytes);
         let failures = Failures::default();
-        let length = |job: usize| if self.lengths[job] == MISSING { 0 } else { self.lengths[job] as usize };
+        let length = |number: usize| if self.lengths[number] == MISSING { 0 } else { self.lengths[number] as usize };
         let batches = Batches::new((0..self.lengths.len()).map(length), self.call.how.threads);
         // chunks lie one after the other: each batch has a share, and in that each chunk
         let mut rest = target;
@@ -312,11 +350,11 @@ impl Encoded<'_> {
         batches.run(Space::default, |space, range| {
             let mut share = shares[batches.number(range.start)].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let mut rest = &mut **share;
-            for job in range.filter(|&job| self.offsets[job] != MISSING) {
-                let (own, others) = rest.split_at_mut(length(job));
+            for number in range.filter(|&number| self.offsets[number] != MISSING) {
+                let (own, others) = rest.split_at_mut(length(number));
                 rest = others;
                 let mut span = Span::new(own);
-                if !failures.watch(job, || self.write_chunk(job, &mut span, space)) {
+                if !failures.watch(self.first + number, || self.write_chunk(number, &mut span, space)) {
                     span.clear();
                 }
             }
@@ -324,13 +362,14 @@ impl Encoded<'_> {
         failures.sorted()
     }
 
-    fn write_chunk(&self, job: usize, span: &mut Span, space: &mut Space) -> Outcome {
-        match self.chunks[job] {
+    fn write_chunk(&self, number: usize, span: &mut Span, space: &mut Space) -> Outcome {
+        match self.chunks[number] {
             Chunk::Empty => {}
             Chunk::Held { thread, piece, start, length } => {
                 span.append(&self.pieces[thread][piece][start..start + length]);
             }
             Chunk::Raw(_) => {
+                let job = self.first + number;
                 let whole = self.call.plan(job, &mut space.geometry, &mut space.transfer)?;
                 let nbytes = space.geometry.nbytes;
                 self.call.gather(job, &space.transfer, whole, nbytes, span, &mut space.old)?;
@@ -376,17 +415,44 @@ mod tests {
             let axes = [AxisRows::strided(&arrays, 0..2, 2).unwrap()];
             let how = How { write_empty: false, threads: 2, head: 100 };
             let call = Encode::new(&pipeline, &sources, &values, &jobs, &axes, how).unwrap();
-            let (encoded, failures) = call.run().unwrap();
-            let mut target = vec![MaybeUninit::new(0xab); encoded.nbytes];
+            assert_eq!(call.groups().len(), 1);
+            let (mut encoded, failures) = call.run(0..3, 0).unwrap();
+            let (lengths, nbytes) = (encoded.lengths.clone(), encoded.nbytes);
+            let mut target = vec![MaybeUninit::new(0xab); nbytes];
             let later = encoded.write(&mut target);
             assert_eq!((failures.len(), later.len()), if raw { (0, 1) } else { (1, 0) });
             // SAFETY: initialized above, and by `write`.
             let bytes: Vec<u8> = target.iter().map(|byte| unsafe { byte.assume_init() }).collect();
-            let size = encoded.lengths[0] as usize;
+            let size = lengths[0] as usize;
             assert_eq!(bytes[..size], bytes[bytes.len() - size..]);
             if raw {
                 assert_eq!(bytes[..8], [5, 5, 5, 9, 5, 5, 5, 5]);
                 assert_eq!(bytes[12..24], [0; 12]);
+                assert_eq!((encoded.offsets[1], encoded.offsets[2]), (MISSING, 124));
+            }
+            // in another group, behind what is there already
+            let (mut last, none) = call.run(2..3, 7).unwrap();
+            let mut target = vec![MaybeUninit::new(0xab); last.nbytes];
+            assert_eq!((none, last.write(&mut target)), (vec![], vec![]));
+            assert_eq!((last.offsets[0], last.lengths[0]), (107, size as u64));
+        }
+    }
+
+    #[test]
+    fn groups_are_all_jobs() {
+        let axes = [AxisRows::block(GROUP as i64 / 3, 0, 1).unwrap()];
+        let content = [9; 1];
+        // SAFETY: one byte is there.
+        let values = unsafe { StridedMemory::new(content.as_ptr(), vec![1], vec![1], 1) }.unwrap();
+        let how = How { write_empty: false, threads: 1, head: 0 };
+        for (compressor, stops) in [(None, vec![7]), (Some(Compressor::Gzip { level: 1 }), vec![4, 7])] {
+            let steps = Steps { compressor, inner_sums: 0, outer_sums: 0 };
+            let pipeline = Pipeline::new(vec![0], None, false, vec![0], steps).unwrap();
+            for (count, stops) in [(7, stops), (0, vec![])] {
+                let jobs = JobTable::new(vec![0; count], 0, 1).unwrap();
+                let groups = Encode::new(&pipeline, &[], &values, &jobs, &axes, how).unwrap().groups();
+                assert!(groups.iter().map(|group| group.end).eq(stops));
+                assert!(groups.iter().flat_map(|group| group.clone()).eq(0..count));
             }
         }
     }

@@ -10,7 +10,7 @@ use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 
 use crate::axis_rows::AxisRows;
 use crate::decode::Decode;
-use crate::encode::{Encode, How, MISSING};
+use crate::encode::{Encode, How};
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
@@ -167,15 +167,20 @@ impl PyPipeline {
         let axes = arguments::axes(axes, jobs.used_rows(), memory.shape())?;
         let how = How { write_empty, threads, head };
         let call = Encode::new(pipeline, &sources, &memory, &jobs, &axes, how).map_err(invalid)?;
-        let (mut encoded, mut failures) = guarded(py, || call.run())?.map_err(invalid)?;
-        let total = head.checked_add(encoded.nbytes).and_then(|size| size.checked_add(tail));
-        let mut result = NewByteArray::new(py, total.ok_or_else(|| invalid("too many bytes"))?)?;
-        let target = result.body(head, encoded.nbytes);
-        let later = guarded(py, || encoded.write(target))?;
-        for (job, _) in &later {
-            (encoded.offsets[*job], encoded.lengths[*job]) = (MISSING, MISSING);
+        let mut result = NewByteArray::new(py)?;
+        result.grow(head)?.fill(MaybeUninit::new(0));
+        let (mut offsets, mut lengths, mut failures, mut before) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for group in call.groups() {
+            let (mut encoded, failed) = guarded(py, || call.run(group, before))?.map_err(invalid)?;
+            let target = result.grow(encoded.nbytes)?;
+            let later = guarded(py, || encoded.write(target))?;
+            before += encoded.nbytes;
+            offsets.append(&mut encoded.offsets);
+            lengths.append(&mut encoded.lengths);
+            failures.extend(failed);
+            failures.extend(later);
         }
-        failures.extend(later);
+        result.grow(tail)?.fill(MaybeUninit::new(0));
         let failures = noticed(failures)?;
         let table = |column: &[u64]| {
             PyBytes::new_with(py, size_of_val(column), |bytes| {
@@ -185,9 +190,9 @@ impl PyPipeline {
                 Ok(())
             })
         };
-        // SAFETY: `body` has written all bytes but those of `target`, and `write` all of these.
+        // SAFETY: whatever it has grown by was written: zeros, or by `write`.
         let result = unsafe { result.filled() };
-        Ok((result, table(&encoded.offsets)?, table(&encoded.lengths)?, failures))
+        Ok((result, table(&offsets)?, table(&lengths)?, failures))
     }
 }
 
@@ -230,29 +235,28 @@ fn noticed(failures: Vec<Failure>) -> PyResult<Failures> {
 struct NewByteArray<'py>(Bound<'py, PyByteArray>);
 
 impl<'py> NewByteArray<'py> {
-    fn new(py: Python<'py>, length: usize) -> PyResult<Self> {
-        let size = ffi::Py_ssize_t::try_from(length).map_err(|_| invalid("too many bytes"))?;
-        // Empty first: where there is not enough memory, CPython 3.11 frees a half-made object, and complains of it.
-        let object = PyByteArray::new(py, &[]);
-        // SAFETY: the GIL is held, as `py` proves, and nobody else knows of the object; what it gains is not initialized.
-        if unsafe { ffi::PyByteArray_Resize(object.as_ptr(), size) } < 0 {
-            return Err(PyErr::fetch(py));
-        }
-        Ok(NewByteArray(object))
+    /// An empty one. (One that is made with a length is freed half-made where there is not enough memory, of which
+    /// CPython 3.11 complains.)
+    fn new(py: Python<'py>) -> PyResult<Self> {
+        Ok(NewByteArray(PyByteArray::new(py, &[])))
     }
 
-    /// The `body` bytes after the first `head` bytes, still to be written; all others become zero.
-    fn body(&mut self, head: usize, body: usize) -> &mut [MaybeUninit<u8>] {
+    /// `more` bytes at the end, still to be written.
+    fn grow(&mut self, more: usize) -> PyResult<&mut [MaybeUninit<u8>]> {
+        let before = self.0.len();
+        let size = before.checked_add(more).and_then(|size| ffi::Py_ssize_t::try_from(size).ok());
+        let size = size.ok_or_else(|| invalid("too many bytes"))?;
+        // SAFETY: the GIL is held, as `self.0` proves, and nobody else knows of the object; what it gains is not
+        // initialized.
+        if unsafe { ffi::PyByteArray_Resize(self.0.as_ptr(), size) } < 0 {
+            return Err(PyErr::fetch(self.0.py()));
+        }
         let (start, length) = (self.0.data().cast::<MaybeUninit<u8>>(), self.0.len());
         // SAFETY: the memory of the bytearray, which nobody else knows of, so that nobody resizes or uses it; the
         // object lives as long as `self`, to which the lifetime ties the result. Bytes that may be uninitialized need
         // not be anything.
         let memory = unsafe { std::slice::from_raw_parts_mut(start, length) };
-        let (first, rest) = memory.split_at_mut(head);
-        let (target, last) = rest.split_at_mut(body);
-        first.fill(MaybeUninit::new(0));
-        last.fill(MaybeUninit::new(0));
-        target
+        Ok(&mut memory[before..])
     }
 
     /// The object, for everybody to see.
