@@ -226,6 +226,57 @@ def test_where_it_is_stored(see: Any, tmp_path: Path) -> None:
     page.page.wait_for_selector("#chunk[data-state=missing]")
 
 
+def test_verifying_from_the_page(see: Any, tmp_path: Path) -> None:
+    """Faults are found with progress, listed, and outlined where they are; missing shards are counted."""
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w")
+    array = root.create_array("g/x", shape=(40, 40), chunks=(10, 10), shards=(20, 20), dtype="u1", fill_value=3)
+    array[:, :20] = 7
+    shard = bytearray((tmp_path / "a.zarr/g/x/c/1/0").read_bytes())
+    shard[2] ^= 4
+    (tmp_path / "a.zarr/g/x/c/1/0").write_bytes(shard)
+    page = see(tmp_path / "a.zarr", "g/x", stored=1)
+    page.wait_for_picture()
+    page.page.wait_for_function("() => document.getElementById('objects').textContent")
+    assert page.text("#objects") == "2 of 4 shards in view are stored"
+    page.page.click("#verify")
+    page.page.wait_for_selector("#faults[data-faults='1']")
+    report = zardine.verify(tmp_path / "a.zarr", path="g/x")
+    assert str(report.faults[0]) in page.text("#faults")
+    page.page.click("#faults button")
+    page.page.wait_for_selector("#chunk[data-state=damaged]")
+    assert "g/x/c/1/0" in page.text("#chunk")
+    page.page.click("#advise")
+    page.page.wait_for_selector("#advice td")
+    assert "a series along axis 1: requests" in page.text("#advice")
+
+
+def test_levels_and_channels(see: Any, tmp_path: Path) -> None:
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w")
+    fine = np.zeros((2, 4096, 4096), "u1")
+    fine[0], fine[1] = 100, 200
+    axes = [{"name": "c", "type": "channel"}, {"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
+    scales = [{"axes": axes, "datasets": [{"path": "0"}, {"path": "1"}]}]
+    window = {"start": 0, "end": 255}
+    channels = [{"color": "FF0000", "window": window}, {"color": "00FF80", "window": window}]
+    root.attrs["ome"] = {"version": "0.5", "multiscales": scales, "omero": {"channels": channels}}
+    root.create_array("0", data=fine, chunks=(1, 1024, 1024))
+    root.create_array("1", data=fine[:, ::4, ::4] + 1, chunks=(1, 1024, 1024))
+    page = see(tmp_path / "a.zarr", "0")
+    page.wait_for_picture()
+    assert "of the level 1" in page.text("#read")
+    assert np.unique(page.pixels().reshape(-1, 4), axis=0).tolist() == [[101, 201, 101, 255]]
+    page.page.goto(page.page.url + "&box=0,100,0,100")
+    page.page.reload()
+    page.wait_for_picture()
+    assert "level" not in page.text("#read")
+    assert np.unique(page.pixels().reshape(-1, 4), axis=0).tolist() == [[100, 200, 100, 255]]
+    image = np.random.default_rng(1).integers(0, 256, (20, 30, 3), dtype="u1")
+    root.create_array("photo", data=image, chunks=(10, 10, 3))
+    page.open("photo")
+    page.wait_for_picture()
+    np.testing.assert_array_equal(page.elements((20, 30))[..., :3], image)
+
+
 def test_keyboard_and_a_small_screen(see: Any, tmp_path: Path) -> None:
     values = np.arange(400).reshape(20, 20)
     zardine.create_array(tmp_path / "a.zarr", name="g/x", data=values, chunks=(10, 10))

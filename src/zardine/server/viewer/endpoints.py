@@ -12,18 +12,21 @@ from typing import Any, Final, cast
 
 import numpy as np
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+import zardine
 from zardine.metadata.documents import GroupMetadata
 from zardine.nodes.array import Array
 from zardine.server.data import not_found
 from zardine.server.served import Served
 from zardine.server.threads import in_thread
 from zardine.server.viewer.canvas import REDUCTIONS, Frame, Reduction
+from zardine.server.viewer.checking import verification
 from zardine.server.viewer.coordinates import labels
 from zardine.server.viewer.facts import array_facts, as_json, group_facts, members
 from zardine.server.viewer.picture import MOST_PIXELS, View, draw, picture_of
+from zardine.server.viewer.pyramid import coarser
 from zardine.server.viewer.snapshot import ChangedError, Snapshot
 from zardine.server.viewer.values import PARTS, exact, kind_of
 from zardine.server.viewer.waiting import while_waited_for
@@ -138,10 +141,18 @@ def view_routes(served: Mapping[str, Served]) -> list[Route]:
 
         return answer
 
+    async def verify(request: Request) -> Response:
+        found = viewed.get(request.path_params["name"])
+        if found is None:
+            return not_found("nothing of this name is served")
+        lines = verification(found.served, request.query_params.get("path", "").strip("/"))
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
     return [
         Route("/view", redirect),
         Route("/view/nodes.json", nodes),
         *(Route(f"/view/api/{{name}}/{name}", endpoint(work)) for name, work in _ENDPOINTS.items()),
+        Route("/view/api/{name}/verify", verify),
         Route("/view/{file:path}", _file),
     ]
 
@@ -251,14 +262,16 @@ def _node(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) ->
 
 def _picture(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     snapshot = viewed.snapshot(path, query.snapshot())
-    picture = picture_of(snapshot, query.view(snapshot.array))
+    source, view, level = coarser(viewed.served, snapshot, path, query.view(snapshot.array))
+    picture = picture_of(source, view)
     draw(picture, query.seconds(), gone)
     pixels, states = picture.canvas.finished()
-    view = picture.view
     at = list(query.at(snapshot.array.shape))
+    down, across = level["factors"]
     facts = {
-        "rows": [view.rows.start, view.rows.stop, view.rows.step],
-        "columns": [view.columns.start, view.columns.stop, view.columns.step],
+        "rows": [each * down for each in (view.rows.start, view.rows.stop, view.rows.step)],
+        "columns": [each * across for each in (view.columns.start, view.columns.stop, view.columns.step)],
+        "level": level["path"],
         "chunks": min(len(picture.done), picture.total),
         "total": picture.total,
         "damaged": picture.damaged,
@@ -334,7 +347,33 @@ def _chunk(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -
 
 def _objects(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     snapshot = viewed.snapshot(path, query.snapshot())
-    return _json(objects_of(snapshot, query.view(snapshot.array)))
+    return _json(objects_of(snapshot, query.view(snapshot.array), gone))
+
+
+def _advice(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    """What a plane as it is seen, and a series through it, cost with other chunks and shards."""
+    array = viewed.snapshot(path, query.snapshot()).array
+    if array.size == 0 or array.ndim == 0:
+        raise Refusal(400, "an array without an axis, or without elements, has no other shapes")
+    axes = query.numbers("axes", 1 if "," not in query.text("axes") else 2)
+    lines = [axis for axis in range(array.ndim) if axis not in axes] or [axes[-1]]
+    box = ",".join(str(length) if axis in axes else "1" for axis, length in enumerate(array.shape))
+    found = zardine.advise(array, access=[f"box:{box}", f"line:{lines[0]}"], store=array.store, ratio=1.0)
+    names = ["the plane seen", f"a series along {lines[0]}"]
+    choices = [
+        {
+            "name": each.name,
+            "chunks": each.chunks,
+            "shards": each.shards,
+            "objects": each.objects,
+            "reads": [
+                {"name": name, "requests": cost.requests, "nbytes": cost.nbytes}
+                for name, cost in zip(names, each.reads, strict=True)
+            ],
+        }
+        for each in found.choices
+    ]
+    return _json({"choices": choices, "axis": lines[0]})
 
 
 def _changes(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
@@ -380,6 +419,7 @@ _ENDPOINTS: Final[dict[str, Callable[[Viewed, str, _Query, Callable[[], bool]], 
     "chunk": _chunk,
     "objects": _objects,
     "changes": _changes,
+    "advice": _advice,
     "npy": _npy,
 }
 

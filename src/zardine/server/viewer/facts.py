@@ -17,6 +17,7 @@ from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.nodes.display import codec_text, describe_array, has_checksum
 from zardine.server.served import Served
+from zardine.server.viewer.pyramid import channels, levels
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact, kind_of
 
@@ -117,6 +118,7 @@ def array_facts(served: Served, snapshot: Snapshot, path: str) -> dict[str, Any]
         "marks": bool(snapshot.marks),
         "attributes": dict(array.metadata.attributes),
         "levels": levels(served, path),
+        "channels": channels(served, array, path),
     }
 
 
@@ -148,34 +150,6 @@ def coordinate_path(served: Served, path: str, name: str | None, length: int) ->
     return inner if isinstance(node, Array) and node.shape == (length,) and inner != path else None
 
 
-def levels(served: Served, path: str) -> list[dict[str, Any]]:
-    """Return the levels of the pyramid that an array is part of (OME-NGFF ``multiscales``), the finest first."""
-    parent, _, name = path.rpartition("/")
-    try:
-        group = served.node(parent)
-    except ZardineError:
-        return []
-    if not isinstance(group, GroupMetadata) or not name:
-        return []
-    ome: Any = group.attributes.get("ome")
-    scales: Any = (ome if isinstance(ome, dict) else group.attributes).get("multiscales")
-    if not isinstance(scales, list):
-        return []
-    for each in scales:
-        sets = each.get("datasets") if isinstance(each, dict) else None
-        listed = [one.get("path") for one in sets if isinstance(one, dict)] if isinstance(sets, list) else []
-        names = [one for one in listed if isinstance(one, str)]
-        if name not in names:
-            continue
-        found = []
-        for other in names:
-            node = served.node(join_path(parent, other))
-            if isinstance(node, Array):
-                found.append({"path": join_path(parent, other), "shape": list(node.shape)})
-        return found
-    return []
-
-
 def as_json(value: Any) -> bytes:
     """Return JSON that every browser takes: NaN and infinities as text."""
     return json.dumps(_finite(value), separators=(",", ":")).encode()
@@ -193,4 +167,4 @@ def _finite(value: Any) -> Any:
     return value
 
 
-__all__ = ["array_facts", "as_json", "dimension_names", "group_facts", "levels", "members"]
+__all__ = ["array_facts", "as_json", "dimension_names", "group_facts", "members"]

@@ -43,6 +43,8 @@ class Snapshot:
     marks: Marks = field(init=False)
     decoded: int = 0
     """Chunks that were decoded for it."""
+    companions: dict[str, Snapshot] = field(default_factory=dict)
+    """Of arrays that are seen together with this one: the other levels of a pyramid, by their paths."""
     _seen: dict[str, Version | None] = field(default_factory=dict)
     _guard: Any = field(default_factory=Lock)
 
@@ -94,6 +96,12 @@ class Snapshot:
             lately = list(self._seen)[-_MOST_LOOKED:]
         for key in lately:
             self._note(key, self.array.store.version(key))
+        for each in list(self.companions.values()):
+            try:
+                each.check()
+            except ChangedError:
+                self.is_old = True
+                raise
 
     def _note(self, key: str, version: Version | None) -> None:
         with self._guard:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Event
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import anyio
 from starlette.requests import Request
@@ -41,18 +41,4 @@ async def while_waited_for(request: Request, work: Callable[[Callable[[], bool]]
     return result[0] if result and not gone.is_set() else None
 
 
-class Gone(Exception):  # noqa: N818 - no fault: the client went away
-    """Nobody waits for the result."""
-
-
-def stop_if(gone: Callable[[], bool]) -> Callable[..., Any]:
-    """Return what a tool takes as its progress, and is ended by when nobody waits."""
-
-    def look(*numbers: int) -> None:
-        if gone():
-            raise Gone
-
-    return look
-
-
-__all__ = ["Gone", "stop_if", "while_waited_for"]
+__all__ = ["while_waited_for"]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice, product
+from math import prod
 from typing import Any, Final
 
+import numpy as np
+
 from zardine.engine.locate import read_index
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError
-from zardine.metadata.node_names import join_path
 from zardine.nodes.display import codec_text
 from zardine.server.viewer.picture import View
 from zardine.server.viewer.snapshot import Snapshot
 
-_MOST_OBJECTS: Final = 2048
+_MOST_OBJECTS: Final = 4096
 """Objects that are looked for at a time."""
+_MOST_ASKED: Final = 256
+"""The same where a look is a request."""
 
 
 def chunk_at(snapshot: Snapshot, at: tuple[int, ...]) -> dict[str, Any]:
@@ -63,34 +69,36 @@ def _shard_facts(snapshot: Snapshot, coordinates: tuple[int, ...], key: str) -> 
     return {"inner": int(there.sum()), "inner_total": layout.count, "unused": max(0, found.size - used)}
 
 
-def objects_of(snapshot: Snapshot, view: View) -> dict[str, Any]:
-    """Return which of the stored objects below a picture are there, by their places along its two axes."""
+def objects_of(snapshot: Snapshot, view: View, gone: Callable[[], bool]) -> dict[str, Any]:
+    """Return which of the stored objects below a picture are not there: their blocks of elements.
+
+    Where they are many, of the first ones only.
+    """
     array = snapshot.array
     grids = array._handle.layout.grids.storage
-    ranges = []
+    firsts = [int(grid.locate(np.array([i]))[0][0]) for grid, i in zip(grids, view.at, strict=True)]
+    ranges = [range(first, first + 1) for first in firsts]
     for axis, frame in ((view.down, view.rows), (view.across, view.columns)):
-        if axis is None:
-            ranges.append(range(1))
-            continue
-        low, high = (_chunk(grids[axis], i) for i in (frame.start, frame.stop - 1))
-        ranges.append(range(low, high + 1))
-    others = [_chunk(grid, i) for grid, i in zip(grids, view.at, strict=True)]
-    found = []
-    for row, column in islice(product(*ranges), _MOST_OBJECTS):
-        place = list(others)
-        place[view.across] = column
-        if view.down is not None:
-            place[view.down] = row
-        key = array._handle.key(place)
-        found.append([row, column, int(array.store.exists(key))])
-    total = len(ranges[0]) * len(ranges[1])
-    return {"objects": found, "total": total, "prefix": join_path(array.path, "")}
+        if axis is not None:
+            low, high = grids[axis].locate(np.array([frame.start, frame.stop - 1], np.int64))[0].tolist()
+            ranges[axis] = range(low, high + 1)
+    most = _MOST_OBJECTS if array.store.has_cheap_looks else _MOST_ASKED
+    places = list(islice(product(*ranges), most))
+    missing: list[tuple[int, ...]] = []
 
+    def look(place: tuple[int, ...]) -> None:
+        if not gone() and not array.store.exists(array._handle.key(place)):
+            missing.append(place)
 
-def _chunk(axis: Any, element: int) -> int:
-    import numpy as np
-
-    return int(axis.locate(np.array([element], np.int64))[0][0])
+    for_each(look, places, len(places), most_requests(array.store))
+    blocks = [
+        {
+            "start": [grid.start(i) for grid, i in zip(grids, place, strict=True)],
+            "shape": [grid.extent(i) for grid, i in zip(grids, place, strict=True)],
+        }
+        for place in sorted(missing)
+    ]
+    return {"missing": blocks, "looked": len(places), "total": prod(map(len, ranges))}
 
 
 __all__ = ["chunk_at", "objects_of"]

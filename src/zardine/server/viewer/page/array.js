@@ -7,7 +7,7 @@ import { drawGrid } from "./grid.js";
 import { GUESSED, LOOKS, tile } from "./looks.js";
 import { Picture } from "./picture.js";
 import { Latest, address, beginMove, json, packed } from "./server.js";
-import { drawStored } from "./stored.js";
+import { Stored } from "./stored.js";
 import { drawTable } from "./table.js";
 
 const DRAWN = ["number", "complex", "time"];
@@ -15,11 +15,12 @@ const DRAWN = ["number", "complex", "time"];
 /** Return what is seen of an array where the address does not say it. */
 function completed(state, facts) {
   const rank = facts.shape.length;
-  const axes = state.axes?.every((axis) => Number.isInteger(axis) && axis < rank) && new Set(state.axes).size === state.axes.length && state.axes.length <= 2 ? state.axes : rank > 1 ? [rank - 2, rank - 1] : rank ? [0] : [];
+  const last = facts.channels?.axis === rank - 1 ? 1 : 0; // the axis of colours is none of the picture
+  const axes = state.axes?.every((axis) => Number.isInteger(axis) && axis < rank) && new Set(state.axes).size === state.axes.length && state.axes.length <= 2 ? state.axes : rank > 1 ? [rank - 2 - last, rank - 1 - last] : rank ? [0] : [];
   const at = state.at?.length === rank ? state.at.map((i, axis) => Math.max(0, Math.min(i, facts.shape[axis] - 1))) : facts.shape.map(() => 0);
   const field = Object.hasOwn(facts.fields, state.field ?? "") ? state.field : Object.keys(facts.fields)[0];
   return {
-    ...state, axes, at, field, map: MAPS.includes(state.map) ? state.map : facts.dtype === "bool" ? "grey" : MAPS[0],
+    ...state, axes, at, field, mode: facts.channels && !axes.includes(facts.channels.axis) ? state.mode ?? "channels" : "plain", map: MAPS.includes(state.map) ? state.map : facts.dtype === "bool" ? "grey" : MAPS[0],
     reduce: ["nearest", "mean", "max", "min"].includes(state.reduce) ? state.reduce : "nearest",
   };
 }
@@ -37,6 +38,7 @@ export class ArrayView {
   #charts = new Latest();
   #cursor = null;
   #marks = [];
+  #stored = null;
 
   /** `change(state, lasting)` is called when something else is to be seen. */
   constructor(place, facts, state, change) {
@@ -55,6 +57,7 @@ export class ArrayView {
   /** End everything that is under way. */
   close() {
     this.#picture?.cancel();
+    this.#stored.close();
     for (const each of [this.#hover, this.#tables, this.#charts]) each.cancel();
   }
 
@@ -109,10 +112,12 @@ export class ArrayView {
     if (drawn) sections.push(...this.#stage());
     else sections.push(parts.status);
     sections.push(make("p", {}, parts.code, " ", make("button", { type: "button", id: "copy", onclick: () => navigator.clipboard?.writeText(this.expression()) }, "Copy")), parts.table);
-    sections.push(drawStored(this.#facts, () => this.#state, (marks) => {
+    this.#stored = new Stored(facts, () => this.#state, (marks) => {
       this.#marks = marks;
+      if (parts.check && marks.length && !this.#state.stored) this.#showStored(true);
       this.#drawGrid();
-    }), about);
+    }, (at) => this.#go(at));
+    sections.push(this.#stored.section, about);
     this.#place.replaceChildren(...sections);
     if (drawn) this.#listen();
   }
@@ -173,6 +178,8 @@ export class ArrayView {
       const fields = Object.keys(facts.fields).filter((name) => DRAWN.includes(facts.fields[name]));
       extra.push(make("label", {}, "field ", choice(fields, this.#state.field, (value) => this.#to({ field: value, lo: "", hi: "" }))));
     }
+    parts.check = make("input", { type: "checkbox", id: "stored", checked: Boolean(this.#state.stored), onchange: (event) => this.#showStored(event.target.checked) });
+    parts.channels = make("input", { type: "checkbox", id: "channels", checked: this.#state.mode === "channels", onchange: (event) => this.#to({ mode: event.target.checked ? "channels" : "plain" }) });
     const press = (text, id, work) => make("button", { type: "button", id, onclick: work }, text);
     const legend = make("div", { className: "legend", id: "legend" }, ...LOOKS.filter((look) => look.name !== "fill value" || facts.marks).map((look) => {
       const canvas = make("canvas", { width: 18, height: 18, "aria-hidden": "true" });
@@ -189,14 +196,28 @@ export class ArrayView {
       }), reduce, ...extra),
       parts.stage,
       make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("whole", "fit", () => this.#to({ box: undefined })),
-        make("label", {}, make("input", { type: "checkbox", id: "stored", checked: Boolean(this.#state.stored), onchange: (event) => {
-          this.#state.stored = event.target.checked ? "1" : "";
-          this.#change(this.#state, false);
-          this.#drawGrid();
-        } }), " chunks and shards"),
+        make("label", {}, parts.check, " chunks and shards"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
         press("save picture", "save-png", () => this.#save()), make("a", { className: "npy", id: "save-npy", href: "#" }, "save values (.npy)"), legend),
       parts.status, parts.read, parts.profile, make("details", { id: "values-seen", ontoggle: (event) => event.target.open && this.#drawHistogram() }, make("summary", {}, "Histogram"), parts.histogram),
     ];
+  }
+
+  #showStored(wanted) {
+    this.#state.stored = wanted ? "1" : "";
+    this.#parts.check.checked = wanted;
+    this.#change(this.#state, false);
+    if (wanted) this.#stored.look(this.#picture.request());
+    this.#drawGrid();
+  }
+
+  /** Show an element: the picture moves there, and it is picked. */
+  #go(at) {
+    const { axes } = this.#state;
+    const [top, bottom, left, right] = this.#picture?.box ?? [];
+    const inside = axes.length === 2 ? at[axes[0]] >= top && at[axes[0]] < bottom && at[axes[1]] >= left && at[axes[1]] < right : at[axes[0]] >= left && at[axes[0]] < right;
+    this.#to({ at, box: inside ? this.#state.box : undefined }, { lasting: true });
+    this.#place.querySelector("#axes").replaceChildren(...this.#sliders());
+    this.#pick([axes.length === 2 ? at[axes[0]] : 0, at[axes[axes.length - 1]]]);
   }
 
   #fit() {
@@ -211,7 +232,7 @@ export class ArrayView {
     const { read } = this.#parts;
     const share = shown.total ? (100 * shown.chunks) / shown.total : 100;
     const words = shown.finished ? `all ${shown.total} chunks read` : `${share < 1 ? share.toPrecision(2) : Math.floor(share)} % of ${shown.total} chunks read`;
-    read.textContent = [words, shown.missing ? `${shown.missing} not stored` : "", shown.damaged ? `${shown.damaged} damaged` : ""].filter(Boolean).join(", ");
+    read.textContent = [words + (shown.level ? ` of the level ${shown.level}` : ""), shown.missing ? `${shown.missing} not stored` : "", shown.damaged ? `${shown.damaged} damaged` : ""].filter(Boolean).join(", ");
     read.dataset.chunks = shown.chunks;
     shown.labels.forEach((label, axis) => {
       const place = document.getElementById(`label-${axis}`);
@@ -219,6 +240,7 @@ export class ArrayView {
     });
     this.#drawBar();
     this.#drawGrid();
+    if (this.#state.stored && shown.finished) this.#stored.look(this.#picture.request());
     if (this.#place.querySelector("#values-seen")?.open) this.#drawHistogram();
   }
 
@@ -246,9 +268,9 @@ export class ArrayView {
   /** The marked blocks of elements that the picture cuts, along its axes. */
   #marksSeen() {
     const { axes, at } = this.#state;
-    return this.#marks.filter(({ start, shape }) => at.every((i, axis) => axes.includes(axis) || (i >= start[axis] && i < start[axis] + shape[axis]))).map(({ start, shape, colour }) => {
+    return this.#marks.filter(({ start, shape }) => at.every((i, axis) => axes.includes(axis) || (i >= start[axis] && i < start[axis] + shape[axis]))).map(({ start, shape, colour, dashed }) => {
       const span = (axis) => [start[axis], start[axis] + shape[axis]];
-      return { rows: axes.length === 2 ? span(axes[0]) : [0, 1], columns: span(axes[axes.length - 1]), colour };
+      return { rows: axes.length === 2 ? span(axes[0]) : [0, 1], columns: span(axes[axes.length - 1]), colour, dashed };
     });
   }
 
@@ -291,7 +313,7 @@ export class ArrayView {
     const at = this.#placeOf(place);
     this.#point(place);
     this.#drawGrid();
-    this.#place.dispatchEvent(new CustomEvent("pick", { detail: at }));
+    this.#stored.pick(at);
     const others = this.#facts.shape.map((_, axis) => axis).filter((axis) => !this.#state.axes.includes(axis) && this.#facts.shape[axis] > 1);
     const along = others[0] ?? this.#state.axes[this.#state.axes.length - 1];
     this.#charts.ask((signal) => this.#profile(at, along, signal));

@@ -39,13 +39,15 @@ export function drawGrid(canvas, source, box, axes, marks, cursor) {
       both("shards", 4, "rgb(0 0 0 / 70%)");
       both("shards", 2, "#ffffff");
     }
-    for (const { rows, columns, colour } of marks) {
+    for (const { rows, columns, colour, dashed } of marks) {
+      context.setLineDash(dashed ? [6, 4] : []);
       context.lineWidth = 3;
       context.strokeStyle = colour;
       context.strokeRect(
         (columns[0] - left) * across, (rows[0] - top) * down, (columns[1] - columns[0]) * across, (rows[1] - rows[0]) * down,
       );
     }
+    context.setLineDash([]);
   }
   if (cursor) {
     const x = (cursor[1] + 0.5 - left) * across;

@@ -84,6 +84,22 @@ export function paint(pixels, looks, states, width, height, { lo, hi, map }) {
   return image;
 }
 
+/** Return an image of several channels: each adds its colour, as bright as its value is between its ends. */
+export function mix(planes, looks, width, height) {
+  const image = new ImageData(width, height);
+  const out = image.data;
+  for (const { pixels, channel } of planes) {
+    const colour = [0, 2, 4].map((at) => parseInt(channel.colour.slice(at, at + 2), 16));
+    const scale = 1 / (channel.hi - channel.lo || 1);
+    for (let i = 0; i < pixels.length; i++) {
+      const share = Math.min(1, Math.max(0, (pixels[i] - channel.lo) * scale));
+      for (let c = 0; c < 3; c++) out[4 * i + c] += share * colour[c]; // the array of bytes rounds, and ends at 255
+    }
+  }
+  for (let i = 0; i < looks.length; i++) out[4 * i + 3] = looks[i] ? 0 : 255;
+  return image;
+}
+
 /** Return a mask of the pixels that have a look, or null where none has. */
 export function mask(looks, which, width, height) {
   const image = new ImageData(width, height);

@@ -1,6 +1,6 @@
 // The picture: asks for pixels of what is seen, draws them, and says which element a place on the screen is.
 
-import { LOOKS, looksOf, mask, paint, percentiles, sorted, tile } from "./looks.js";
+import { LOOKS, looksOf, mask, mix, paint, percentiles, sorted, tile } from "./looks.js";
 import { Latest, beginMove, packed } from "./server.js";
 
 /** A canvas that shows a box of two axes of an array. */
@@ -13,7 +13,6 @@ export class Picture {
   #shown = null;
   #patterns;
   #listener;
-  #loads = 0;
   drawn = 0;
 
   /** `listener(shown)` is called whenever pixels have come. */
@@ -89,11 +88,23 @@ export class Picture {
     const state = this.#state;
     const request = this.request();
     for (let seconds = 0.2; ; seconds = 0.5) {
-      const found = await packed(state, "picture", { ...request, seconds }, signal);
-      this.#loads += 1;
+      const found = await this.#ask(state, { ...request, seconds }, signal);
       this.#take(found, state);
       if (found.finished || this.#asking.isOvertaken) return;
     }
+  }
+
+  /** Ask for one picture; or for one of each channel, which come as `planes` of the first. */
+  async #ask(state, request, signal) {
+    if (state.mode !== "channels") return packed(state, "picture", request, signal);
+    const { axis, channels } = this.#facts.channels;
+    const active = channels.map((channel, i) => ({ ...channel, i })).filter((channel) => channel.active);
+    const planes = [];
+    for (const channel of active) {
+      const at = state.at.map((i, number) => (number === axis ? channel.i : i));
+      planes.push({ ...(await packed(state, "picture", { ...request, at: at.join(",") }, signal)), channel });
+    }
+    return { ...planes[0], planes, finished: planes.every((plane) => plane.finished) };
   }
 
   #take(found, state) {
@@ -128,7 +139,8 @@ export class Picture {
     const shown = this.#shown;
     const [lo, hi] = this.contrast();
     const map = this.#state.map;
-    this.#blit(context, paint(shown.pixels, shown.looks, shown.states, shown.width, shown.height, { lo, hi, map }), null);
+    if (shown.planes) this.#blit(context, mix(shown.planes, shown.looks, shown.width, shown.height), null);
+    else this.#blit(context, paint(shown.pixels, shown.looks, shown.states, shown.width, shown.height, { lo, hi, map }), null);
     LOOKS.forEach((_, number) => {
       const image = mask(shown.looks, number + 1, shown.width, shown.height);
       if (image) this.#blit(context, image, this.#patterns[number]);
