@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import zardine
+from server import docs_picture
 from server.browser import Page, chromium, grey
 from servers import servers
 
@@ -365,3 +366,11 @@ def test_ten_thousand_nodes(see: Any, tmp_path: Path) -> None:
     page.page.fill("#filter", "n0987")
     page.page.wait_for_selector("#tree >> text=n09879")
     assert page.page.locator("#tree li li").count() == 10
+
+
+def test_the_picture_of_the_docs(chromium: Any, tmp_path: Path) -> None:
+    """It can be made, and is of the page as it is now: as large, with as much to see."""
+    docs_picture.shoot(chromium, docs_picture.write(tmp_path), tmp_path / "view.png")
+    made, kept = ((each / "view.png").read_bytes() for each in (tmp_path, docs_picture.PICTURE.parent))
+    assert made[:24] == kept[:24]  # the head of a PNG, which has its size
+    assert 0.5 < len(made) / len(kept) < 2

@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import zardine
-from zardine.cache import Cache
 from zardine.errors import ArrayChangedError
 from zardine.json_document import JSON
 from zardine.metadata.documents import GroupMetadata
@@ -59,21 +58,21 @@ class PlainArray:
         return bytes(self.twin._handle.layout.chain(shape).encode(values))
 
 
-_made: Cache[tuple[int, bool], PlainArray] = Cache(2**22)
 _OF_ONE = 2**14
 """Bytes of one of them, about."""
 
 
-def plain(source: Array, gzip: bool = False) -> PlainArray:
-    """Return how ``source`` is given: with codec ``bytes``, and ``gzip`` behind it where that is wanted."""
-    known = _made.get((id(source), gzip))
+def _known(served: Served, path: str, source: Array, gzip: bool) -> PlainArray:
+    """Return how the array at ``path`` is given, as it was made before if the array is the same."""
+    known: PlainArray | None = served.made.get((path, gzip))
     if known is None or known.source is not source:
-        known = _make_plain(source, gzip)
-        _made.put((id(source), gzip), known, _OF_ONE)
+        known = plain(source, gzip)
+        served.made.put((path, gzip), known, _OF_ONE)
     return known
 
 
-def _make_plain(source: Array, gzip: bool) -> PlainArray:
+def plain(source: Array, gzip: bool = False) -> PlainArray:
+    """Return how ``source`` is given: with codec ``bytes``, and ``gzip`` behind it where that is wanted."""
     dtype = _plain_dtype(source)
     attributes: dict[str, JSON] = dict(source.attrs.asdict())
     if source.dtype.kind in "Mm" and "units" not in attributes:
@@ -120,18 +119,20 @@ async def plain_v3(request: Request, served: Served, key: str, gzip: bool = Fals
 def _value(served: Served, key: str, gzip: bool) -> bytes | None:
     parts = key.split("/")
     if parts[-1] == "zarr.json":
-        node = served.node("/".join(parts[:-1]))
+        path = "/".join(parts[:-1])
+        node = served.node(path)
         if isinstance(node, Array):
-            return plain(node, gzip).document
+            return _known(served, path, node, gzip).document
         return None if node is None else _group_document(node)
     for place in range(len(parts) - 1, -1, -1):
         numbers = parts[place + 1 :]
         if parts[place] != "c" or not all(each.isascii() and each.isdigit() and len(each) < 19 for each in numbers):
             continue
-        node = served.node("/".join(parts[:place]))
+        path = "/".join(parts[:place])
+        node = served.node(path)
         if isinstance(node, Array) and node.ndim == len(numbers):
             chunk = tuple(map(int, numbers))
-            return plain(node, gzip).chunk(chunk) if [str(i) for i in chunk] == numbers else None
+            return _known(served, path, node, gzip).chunk(chunk) if [str(i) for i in chunk] == numbers else None
     return None
 
 

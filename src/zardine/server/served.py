@@ -29,6 +29,8 @@ NodeLike: TypeAlias = Array | Group | StoreLike
 _MOST_NODES = 2**24
 """Bytes of nodes that are remembered, about."""
 _OF_A_NODE = 2**12
+_MOST_MADE = 2**22
+"""Bytes of what is made of nodes, about."""
 _CHUNKS_KEPT = 64 * 2**20
 """Bytes of decoded chunks kept for each array, since the parts of a picture lie in the same ones."""
 
@@ -41,6 +43,8 @@ class Served:
     store: Store
     path: str
     """Of the node within the store."""
+    made: Cache[Any, Any] = field(default_factory=lambda: Cache(_MOST_MADE))
+    """What was made of its nodes, for those who make it."""
     _seen: Cache[str, tuple[float, Array | GroupMetadata | None]] = field(default_factory=lambda: Cache(_MOST_NODES))
 
     def node(self, path: str) -> Array | GroupMetadata | None:

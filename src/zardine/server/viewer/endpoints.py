@@ -25,6 +25,7 @@ from zardine.server.viewer.canvas import REDUCTIONS, Frame, Reduction
 from zardine.server.viewer.checking import verification
 from zardine.server.viewer.coordinates import labels
 from zardine.server.viewer.facts import array_facts, as_json, group_facts, members
+from zardine.server.viewer.kept import Kept
 from zardine.server.viewer.picture import MOST_PIXELS, View, draw, picture_of
 from zardine.server.viewer.pyramid import coarser
 from zardine.server.viewer.snapshot import ChangedError, Snapshot
@@ -63,14 +64,15 @@ class Viewed:
 
     served: Served
     store: CountingStore
+    kept: Kept
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     guard: Any = field(default_factory=Lock)
 
     @classmethod
-    def of(cls, served: Served) -> Viewed:
+    def of(cls, served: Served, kept: Kept) -> Viewed:
         """Return a twin of a served node, with a store of its own that counts."""
         store = CountingStore(served.store, read_only=True)
-        return cls(Served(served.name, store, served.path), store)
+        return cls(Served(served.name, store, served.path), store, kept)
 
     def snapshot(self, path: str, number: int | None = None) -> Snapshot:
         """Return the snapshot ``number`` of an array; without a number the newest, a new one if that is old.
@@ -90,7 +92,7 @@ class Viewed:
             with self.guard:
                 known = self.snapshots.get(path)
                 if known is None or known.is_old or known.array is not array:
-                    known = self.snapshots[path] = Snapshot(array)
+                    known = self.snapshots[path] = Snapshot(array, self.kept)
                 return known
         known = self.snapshots.get(path)
         if known is None or known.number != number:
@@ -109,7 +111,8 @@ class Viewed:
 
 def view_routes(served: Mapping[str, Served]) -> list[Route]:
     """Return the routes of the page and of what it asks for."""
-    viewed = {name: Viewed.of(each) for name, each in served.items()}
+    kept = Kept()
+    viewed = {name: Viewed.of(each, kept) for name, each in served.items()}
 
     async def redirect(request: Request) -> Response:
         return RedirectResponse("view/")
@@ -193,6 +196,13 @@ class _Query:
             raise Refusal(400, f"{name} is {count} numbers with commas between, not {text!r}")
         return tuple(map(int, parts))
 
+    def axes(self, rank: int) -> tuple[int, ...]:
+        """Return one axis, or two different ones; none of an array without any."""
+        found = self.numbers("axes", min(rank, self.text("axes").count(",") + 1))
+        if len(found) > 2 or len(set(found)) != len(found) or any(axis >= rank for axis in found):
+            raise Refusal(400, f"axes are one or two different ones of {rank}")
+        return found
+
     def seconds(self) -> float:
         try:
             found = float(self._parameters.get("seconds", _SECONDS))
@@ -220,9 +230,7 @@ class _Query:
         if array.ndim == 0 or array.size == 0:
             raise Refusal(400, "an array without an axis, or without elements, has no picture")
         at = self.at(array.shape)
-        axes = self.numbers("axes", 1 if "," not in self.text("axes") else 2)
-        if len(set(axes)) != len(axes) or max(axes) >= array.ndim:
-            raise Refusal(400, f"axes are one or two different ones of {array.ndim}")
+        axes = self.axes(array.ndim)
         box, steps = self.numbers("box", 2 * len(axes)), self.numbers("step", len(axes))
         frames = []
         for number, axis in enumerate(axes):
@@ -309,11 +317,9 @@ def _table(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -
     if array.size == 0:
         return _json({"cells": [], "damaged": 0})
     starts, stops = list(query.at(array.shape)), [i + 1 for i in query.at(array.shape)]
-    axes = query.numbers("axes", min(array.ndim, 1 if "," not in query.text("axes") else 2))
+    axes = query.axes(array.ndim)
     counts = query.numbers("count", len(axes))
     for axis, count in zip(axes, counts, strict=True):
-        if axis >= array.ndim:
-            raise Refusal(400, f"axes are one or two different ones of {array.ndim}")
         stops[axis] = min(starts[axis] + max(count, 1), array.shape[axis])
     lengths = [stop - start for start, stop in zip(starts, stops, strict=True)]
     if int(np.prod(lengths)) > _MOST_CELLS:
@@ -355,7 +361,7 @@ def _advice(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) 
     array = viewed.snapshot(path, query.snapshot()).array
     if array.size == 0 or array.ndim == 0:
         raise Refusal(400, "an array without an axis, or without elements, has no other shapes")
-    axes = query.numbers("axes", 1 if "," not in query.text("axes") else 2)
+    axes = query.axes(array.ndim)
     lines = [axis for axis in range(array.ndim) if axis not in axes] or [axes[-1]]
     box = ",".join(str(length) if axis in axes else "1" for axis, length in enumerate(array.shape))
     found = zardine.advise(array, access=[f"box:{box}", f"line:{lines[0]}"], store=array.store, ratio=1.0)

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from zardine.cache import Cache
 from zardine.engine.read_each import SeenChunk
 from zardine.engine.workers import for_each, most_requests
 from zardine.indexing.plan import GridPart
@@ -73,19 +72,16 @@ class Picture:
         return len(self.done) >= self.total
 
 
-_PICTURES: Final[Cache[tuple[int, View], Picture]] = Cache(128 * 2**20)
-
-
 def picture_of(snapshot: Snapshot, view: View) -> Picture:
     """Return the picture of a view as it was left, or an empty one."""
-    known = _PICTURES.get((snapshot.number, view))
+    known: Picture | None = snapshot.kept.pictures.get((snapshot.number, view))
     if known is not None:
         return known
     dtype = snapshot.array.dtype if view.field is None else snapshot.array.dtype[view.field]
     canvas = Canvas(view.rows, view.columns, view.reduction, _pixel_dtype(drawn_dtype(dtype), view.reduction))
     lists = _Lists(snapshot, view)
     made = Picture(snapshot, view, canvas, len(lists.rows) * len(lists.columns))
-    _PICTURES.put((snapshot.number, view), made, canvas.nbytes)
+    snapshot.kept.pictures.put((snapshot.number, view), made, canvas.nbytes)
     return made
 
 

@@ -8,20 +8,17 @@ from itertools import count
 from threading import Lock
 from typing import Any, Final
 
-from zardine.cache import Cache
 from zardine.engine.freshness import check_fresh
 from zardine.engine.read_each import SeenChunk, read_each
 from zardine.errors import ArrayChangedError
 from zardine.indexing.plan import GridPart, plan_grid
 from zardine.indexing.selection import AxisSlice, GridSelection
 from zardine.nodes.array import Array
+from zardine.server.viewer.kept import Kept
 from zardine.server.viewer.values import Marks
 from zardine.stores.base import Version
 
 _serial = count(1)
-
-_CHUNKS: Final[Cache[tuple[int, tuple[int, ...]], SeenChunk]] = Cache(256 * 2**20)
-"""Decoded chunks of all snapshots."""
 
 _OF_A_CHUNK: Final = 512
 _MOST_LOOKED: Final = 64
@@ -37,6 +34,7 @@ class Snapshot:
     """One state of an ``array``: the versions of all objects that were read of it since a page opened it."""
 
     array: Array
+    kept: Kept
     number: int = field(default_factory=lambda: next(_serial))
     is_old: bool = False
     """Whether something is known to have changed since."""
@@ -62,7 +60,7 @@ class Snapshot:
 
         Raises :class:`ChangedError` where an object is another one than before, or the array is.
         """
-        known = [_CHUNKS.get((self.number, part.chunk(i))) for i in range(part.count)]
+        known = [self.kept.chunks.get((self.number, part.chunk(i))) for i in range(part.count)]
         kept = [each for each in known if each is not None]
         if len(kept) == part.count and (
             not self.array.store.has_cheap_looks or self.array.store.version(kept[0].key) == kept[0].version
@@ -77,7 +75,7 @@ class Snapshot:
                     nbytes = each.values.nbytes
                     with self._guard:
                         self.decoded += 1
-                _CHUNKS.put((self.number, each.place), each, nbytes + _OF_A_CHUNK)
+                self.kept.chunks.put((self.number, each.place), each, nbytes + _OF_A_CHUNK)
                 yield each
         except ArrayChangedError as error:
             self.is_old = True

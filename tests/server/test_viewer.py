@@ -1,0 +1,323 @@
+"""What the page asks for: pictures against NumPy, hostile questions, meters against the log of a real S3 server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import zardine
+from servers import servers
+from zardine.server.viewer.canvas import DAMAGED, FILL, GUESSED, MISSING, NAN, VALUE, Canvas, Frame, spread
+from zardine.server.viewer.canvas import spread_length as length_of
+from zardine.server.viewer.coordinates import as_date
+from zardine.storage import MemoryStore, ZipStore
+
+
+class Asker:
+    """Asks a server as the page does."""
+
+    def __init__(self, server: Any) -> None:
+        self.server, self.meter = server, {}
+
+    def raw(self, address: str) -> tuple[int, bytes, dict[str, str]]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
+        connection.request("GET", f"/{self.server.token}/view/{address}")
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, body, dict(answer.getheaders())
+
+    def ask(self, what: str, path: str = "", **query: Any) -> tuple[int, bytes]:
+        name = quote(self.server.names[0])
+        status, body, headers = self.raw(f"api/{name}/{what}?{urlencode({'path': path, **query})}")
+        self.meter = json.loads(headers.get("zardine-meter", "{}"))
+        return status, body
+
+    def json(self, what: str, path: str = "", **query: Any) -> Any:
+        status, body = self.ask(what, path, **query)
+        assert status == 200, body
+        return json.loads(body)
+
+    def picture(self, path: str = "", **query: Any) -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """A picture, asked for until it is finished."""
+        while True:
+            status, body = self.ask("picture", path, **query)
+            assert status == 200, body
+            head, _, rest = body.partition(b"\n")
+            facts = json.loads(head)
+            if facts["finished"]:
+                break
+        arrays = []
+        for each in facts["arrays"]:
+            count = int(np.prod(each["shape"]))
+            array = np.frombuffer(rest, f"<{each['type']}", count).reshape(each["shape"])
+            arrays.append(array)
+            rest = rest[-(-array.nbytes // 8) * 8 :]
+        return facts, arrays[0], arrays[1]
+
+
+@pytest.fixture
+def asker(tmp_path: Path) -> Iterator[Any]:
+    running = []
+
+    def serve(node: Any, **options: Any) -> Asker:
+        running.append(zardine.serve({"data": node}, **options))
+        return Asker(running[-1])
+
+    yield serve
+    for each in running:
+        each.stop()
+
+
+def kinds() -> dict[str, npt.NDArray[Any]]:
+    rng = np.random.default_rng(1)
+    shape = (3, 50, 70)
+    return {
+        "bool": rng.random(shape) < 0.5,
+        "int16": rng.integers(-9999, 9999, shape, dtype="i2"),
+        "uint32": rng.integers(0, 2**32, shape, dtype="u4"),
+        "int64": rng.integers(-(2**53), 2**53, shape),
+        "float16": rng.normal(size=shape).astype("f2"),
+        "float64": rng.normal(size=shape),
+        "big-endian": rng.normal(size=shape).astype(">f4"),
+        "bfloat16": rng.normal(size=shape).astype(ml_dtypes.bfloat16),
+        "complex64": (rng.normal(size=shape) + 1j).astype("c8"),
+        "times": np.datetime64("2026-01-01", "s") + rng.integers(0, 10**6, shape),
+    }
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_every_type_in_every_kind_of_store(asker: Any, tmp_path: Path, zarr_format: int) -> None:
+    store: Any = MemoryStore() if zarr_format == 3 else ZipStore(tmp_path / "a.zip", mode="w")
+    for name, values in kinds().items():
+        if zarr_format == 3 or name != "bfloat16":
+            zardine.create_array(store, name=name, data=values, chunks=(2, 16, 16), zarr_format=zarr_format)
+    store.close()
+    ask = asker(store if zarr_format == 3 else tmp_path / "a.zip")
+    for name, values in kinds().items():
+        if zarr_format == 2 and name == "bfloat16":
+            continue
+        plane = np.abs(values[1]) if name == "complex64" else values[1]
+        expected = plane.astype("i8") if name == "times" else plane
+        _, pixels, states = ask.picture(name, axes="1,2", at="1,0,0", box="0,50,0,70", step="1,1")
+        np.testing.assert_array_equal(pixels.astype("f8"), expected.astype("f8"), err_msg=name)
+        assert (states == VALUE).all()
+        turned = ask.picture(name, axes="2,1", at="1,0,0", box="8,70,4,50", step="1,1")[1]
+        np.testing.assert_array_equal(turned.astype("f8"), expected.T[8:, 4:].astype("f8"), err_msg=name)
+        cell = ask.json("value", name, at="1,7,9")
+        assert cell["text"] == str(values[1, 7, 9])
+
+
+@pytest.mark.parametrize("step", [1, 2, 4, 16, 64])
+@pytest.mark.parametrize("reduction", ["nearest", "mean", "max", "min"])
+def test_reductions_are_numpys(asker: Any, reduction: str, step: int) -> None:
+    values = np.random.default_rng(2).normal(size=(61, 83)).astype("f4")
+    values[5:9, 3:40] = np.nan
+    values[20:30, 60:64] = -5
+    ask = asker(zardine.create_array(MemoryStore(), data=values, chunks=(9, 17), shards=(18, 34), fill_value=-5))
+    for top, left in ((0, 0), (step, 2 * step)):
+        if top >= 61 or left >= 83:
+            continue
+        box = f"{top},61,{left},83"
+        _, pixels, states = ask.picture(axes="0,1", at="0,0", box=box, step=f"{step},{step}", reduce=reduction)
+        part = values[top:, left:].astype("f8")
+        for i, j in np.ndindex(pixels.shape):
+            block = part[i * step : (i + 1) * step, j * step : (j + 1) * step]
+            if reduction == "nearest":
+                middle = part[min(i * step + step // 2, len(part) - 1), min(j * step + step // 2, part.shape[1] - 1)]
+                assert states[i, j] == (NAN if np.isnan(middle) else FILL if middle == -5 else VALUE)
+                assert np.isnan(middle) or middle == -5 or pixels[i, j] == middle
+                continue
+            good = block[~np.isnan(block) & (block != -5)]
+            assert states[i, j] == (VALUE * bool(good.size) | NAN * np.isnan(block).any() | FILL * (block == -5).any())
+            if good.size:
+                function = {"mean": np.mean, "max": np.max, "min": np.min}[reduction]
+                assert pixels[i, j] == pytest.approx(function(good), rel=1e-6)
+
+
+def test_what_is_not_there_and_what_is_damaged(asker: Any, tmp_path: Path) -> None:
+    array = zardine.create_array(tmp_path / "a.zarr", shape=(40, 40), chunks=(10, 10), shards=(20, 20), dtype="i4")
+    array[:, :20] = 3
+    shard = bytearray((tmp_path / "a.zarr/c/0/0").read_bytes())
+    shard[1] ^= 1
+    (tmp_path / "a.zarr/c/0/0").write_bytes(shard)
+    cut = (tmp_path / "a.zarr/c/1/0").read_bytes()[:-1]
+    (tmp_path / "a.zarr/c/1/0").write_bytes(cut)
+    ask = asker(tmp_path / "a.zarr")
+    facts, _, states = ask.picture(axes="0,1", at="0,0", box="0,40,0,40", step="1,1")
+    expected = np.full((40, 40), VALUE)
+    expected[:, 20:], expected[:10, :10], expected[20:, :20] = MISSING, DAMAGED, DAMAGED
+    np.testing.assert_array_equal(states, expected)
+    assert (facts["damaged"], facts["missing"]) == (5, 8)
+    assert ask.json("value", at="0,0")["state"] == "damaged"
+    assert ask.json("value", at="0,30") == {"state": "missing", "text": "0", "labels": [None, None]}
+    assert ask.json("table", axes="0,1", at="8,8", count="4,4")["cells"][0] == [None, None, "3", "3"]
+    assert ask.ask("npy", axes="0,1", at="0,0", box="0,40,0,40", step="1,1")[0] == 500
+    status, body = ask.ask("npy", axes="1,0", at="0,0", box="12,30,0,15", step="1,1")
+    (tmp_path / "saved.npy").write_bytes(body)
+    np.testing.assert_array_equal(np.load(tmp_path / "saved.npy"), array[0:15, 12:30].T)
+    assert ask.ask("picture", axes="0,1", at="0,0", box="0,40,0,40", step="1,1")[0] == status == 200
+
+
+@pytest.mark.parametrize(
+    ("what", "query"),
+    [
+        ("picture", {}),
+        ("picture", {"at": "0,0", "axes": "0,0", "box": "0,4,0,4", "step": "1,1"}),
+        ("picture", {"at": "0,0", "axes": "0,2", "box": "0,4,0,4", "step": "1,1"}),
+        ("picture", {"at": "0,0", "axes": "0,1", "box": "0,41,0,4", "step": "1,1"}),
+        ("picture", {"at": "0,0", "axes": "0,1", "box": "4,4,0,4", "step": "1,1"}),
+        ("picture", {"at": "0,0", "axes": "0,1", "box": "0,4,0,4", "step": "0,1"}),
+        ("picture", {"at": "0,40", "axes": "0,1", "box": "0,4,0,4", "step": "1,1"}),
+        ("picture", {"at": "-1,0", "axes": "0,1", "box": "0,4,0,4", "step": "1,1"}),
+        ("picture", {"at": "٣,0", "axes": "0,1", "box": "0,4,0,4", "step": "1,1"}),
+        ("picture", {"at": "9" * 5000, "axes": "0,1", "box": "0,4,0,4", "step": "1,1"}),
+        ("picture", {"at": "0,0", "axes": "0,1", "box": "0,4,0,4", "step": "1,1", "reduce": "median"}),
+        ("picture", {"at": "0,0", "axes": "0,1", "box": "0,4,0,4", "step": "1,1", "field": "x"}),
+        ("picture", {"at": "0,0", "axes": "0,1", "box": "0,4,0,4", "step": "1,1", "snapshot": "x"}),
+        ("value", {"at": "0"}),
+        ("table", {"at": "0,0", "axes": "7", "count": "4"}),
+        ("table", {"at": "0,0", "axes": "0,1", "count": "4"}),
+        ("chunk", {"at": "0,99"}),
+        ("objects", {"at": "0,0"}),
+        ("members", {"start": "x"}),
+        ("advice", {"axes": "0,x"}),
+        ("advice", {"axes": "0,9"}),
+    ],
+)
+def test_questions_that_make_no_sense(asker: Any, what: str, query: dict[str, str]) -> None:
+    ask = asker(zardine.create_array(MemoryStore(), shape=(40, 40), chunks=(10, 10), dtype="i4"))
+    assert ask.ask(what, **query)[0] == 400
+
+
+@pytest.mark.parametrize("path", ["../", "..", "x", "%00", "a\\b", "/etc/passwd", "__zardine", "." * 300])
+@pytest.mark.parametrize("what", ["node", "members", "picture", "value", "chunk", "verify"])
+def test_paths_that_lead_nowhere(asker: Any, tmp_path: Path, what: str, path: str) -> None:
+    zardine.create_array(tmp_path / "outside.zarr", data=np.arange(4))
+    zardine.create_group(tmp_path / "a.zarr")
+    status, body = asker(tmp_path / "a.zarr").ask(what, path, at="0", axes="0", box="0,4", step="1")
+    assert status in (400, 404, 500) or b"error" in body
+    assert b"passwd:" not in body
+
+
+@pytest.mark.parametrize(
+    "name", ["../facts.py", "..%2fendpoints.py", "%2e%2e/facts.py", "page", "vendor", "x.js", "main.py"]
+)
+def test_files_that_are_not_of_the_page(asker: Any, name: str) -> None:
+    ask = asker(zardine.create_group(MemoryStore()))
+    assert ask.raw(name)[0] == 404
+    status, _, headers = ask.raw("main.js")
+    assert status == 200
+    assert "default-src 'none'" in headers["content-security-policy"]
+
+
+def test_arrays_without_pictures(asker: Any) -> None:
+    root = zardine.create_group(MemoryStore())
+    root.create_array("scalar", data=np.float64(0.5))
+    root.create_array("empty", shape=(0, 4), dtype="i4")
+    root.create_array("text", data=np.array(["a"], "T"))
+    ask = asker(root)
+    for path, at in (("scalar", ""), ("empty", "0,0"), ("text", "0")):
+        axes = ",".join(str(axis) for axis in range(at.count(",") + 1))
+        assert ask.ask("picture", path, at=at, axes=axes, box="0,1", step="1")[0] == 400
+        assert ask.json("node", path)["kind"] == "array"
+    assert ask.json("table", "scalar", at="", axes="", count="")["cells"] == ["0.5"]
+    assert ask.json("table", "empty", at="0,0", axes="0,1", count="4,4")["cells"] == []
+
+
+def test_the_meter_is_what_the_server_logged(asker: Any) -> None:
+    """Requests and bytes of a cold picture of an array on S3, and none of a warm one."""
+    bucket, options = servers.new_bucket(), servers.s3_options()
+    values = np.random.default_rng(1).integers(0, 99, (64, 64))
+    zardine.create_array(
+        f"s3://{bucket}/a", data=values, chunks=(16, 16), shards=(32, 32), storage_options=options, overwrite=True
+    )
+    ask = asker(f"s3://{bucket}/a", storage_options=options)
+    number = ask.json("node")["snapshot"]
+    before = ask.meter
+    servers.s3().log()
+    question = {"axes": "0,1", "at": "0,0", "box": "0,64,0,64", "step": "1,1", "snapshot": number}
+    _, pixels, _ = ask.picture(**question)
+    logged = [line for line in servers.s3().log() if "GET" in line or "HEAD" in line]
+    np.testing.assert_array_equal(pixels, values)
+    assert ask.meter["requests"] - before["requests"] == len(logged) > 0
+    assert ask.meter["decoded"] - before["decoded"] == 16
+    warm = ask.meter
+    ask.picture(**question)
+    assert ask.meter["decoded"] == warm["decoded"]
+    assert not [line for line in servers.s3().log() if "/c/" in line]
+
+
+def test_a_client_that_went_away_is_read_nothing_for(asker: Any) -> None:
+    """The picture of a hundred chunks stops where nobody waits for it."""
+    array = zardine.create_array(MemoryStore(), shape=(100, 2**22), chunks=(1, 2**22), dtype="u1")
+    array[...] = np.random.default_rng(1).integers(0, 255, 2**22, dtype="u1")
+    ask = asker(array)
+    number = ask.json("node")["snapshot"]
+    query = urlencode({"axes": "0,1", "at": "0,0", "box": f"0,100,0,{2**22}", "step": "1,8192", "reduce": "max"})
+    connection = http.client.HTTPConnection("127.0.0.1", ask.server.port, timeout=30)
+    connection.request("GET", f"/{ask.server.token}/view/api/data/picture?{query}&snapshot={number}&seconds=2")
+    connection.sock.close()
+    connection.close()
+    import time
+
+    last = -1
+    while last != (now := ask.json("changes", snapshot=number) and ask.meter["decoded"]):
+        last = now
+        time.sleep(0.3)
+    assert last < 100
+
+
+def test_coordinates(asker: Any) -> None:
+    root = zardine.create_group(MemoryStore())
+    root.create_array("t2m", shape=(3, 4), dtype="f4", dimension_names=("time", "lat"))
+    root.create_array("time", data=np.array([0.0, 0.5, 31]), attributes={"units": "days since 2000-1-1 06:00"})
+    root.create_array("lat", data=np.array([0, 30, 60, 90]), attributes={"units": "degrees_north"})
+    ask = asker(root)
+    assert ask.json("value", "t2m", at="1,2")["labels"] == ["2000-01-01 18:00:00", "60 degrees_north"]
+    assert ask.json("value", "t2m", at="2,3")["labels"] == ["2000-02-01 06:00:00", "90 degrees_north"]
+    assert [axis["coordinate"] for axis in ask.json("node", "t2m")["axes"]] == ["time", "lat"]
+
+
+@pytest.mark.parametrize(
+    ("value", "units", "calendar", "text"),
+    [
+        (0, "days since 1970-01-01", "standard", "1970-01-01"),
+        (1.5, "hours since 1970-01-01T00:30:00Z", "gregorian", "1970-01-01 02:00:00"),
+        (90, "minutes since 1850-2-3 1:30", "standard", "1850-02-03 03:00:00"),
+        (1, "seconds since 1970-01-01", "noleap", None),
+        (1, "months since 1970-01-01", "standard", None),
+        (float("nan"), "days since 1970-01-01", "standard", None),
+        (1e300, "days since 1970-01-01", "standard", None),
+        (1, "days since 1970-99-01", "standard", None),
+        (1, "metres", "standard", None),
+    ],
+)
+def test_dates(value: float, units: str, calendar: str, text: str | None) -> None:
+    assert as_date(value, units, calendar) == text
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 9), (7, 3), (16, 16), (33, 5)])
+def test_a_sample_comes_to_every_place_once(rows: int, columns: int) -> None:
+    places = list(spread(rows, columns, 0, length_of(rows, columns)))
+    assert sorted(places) == [(i, j) for i in range(rows) for j in range(columns)]
+    halves = [list(spread(rows, columns, start, 2)) for start in range(0, length_of(rows, columns), 2)]
+    assert [place for half in halves for place in half] == places
+
+
+def test_what_is_not_read_is_guessed_from_what_is_near() -> None:
+    canvas = Canvas(Frame(0, 8, 1), Frame(0, 8, 1), "nearest", np.dtype("i4"))
+    canvas.add(0, 0, np.full((2, 2), 5, "i4"))
+    canvas.add(4, 4, np.full((2, 2), 6, "i4"))
+    pixels, states = canvas.finished()
+    assert (states[0, 0], states[3, 3], states[7, 7]) == (VALUE, VALUE | GUESSED, VALUE | GUESSED)
+    assert (pixels[3, 0], pixels[7, 7], pixels[0, 7]) == (5, 6, 5)
