@@ -23,6 +23,7 @@ from effort import SOAK, new_seed, some
 from tools.test_reshard import Failing, InterruptedHereError
 from zardine.errors import ContainsArrayError, JobsFailedError, NodeExistsError, PlanError
 from zardine.jobs import Plan
+from zardine.jobs.job import Job, NotWantedError, OvertakenError
 from zardine.storage import CountingStore, LocalStore
 
 SHAPE = (24, 40, 36)
@@ -120,6 +121,60 @@ def test_blocks_that_fit_are_pulled(tmp_path: Path) -> None:
     assert [stage.name for stage in plan.work.stages] == ["copy"]
     assert plan.run()
     assert same(tmp_path / "b.zarr")
+
+
+def test_whole_inner_chunks_are_appended_to_shards_that_memory_has_no_room_for(tmp_path: Path) -> None:
+    make(tmp_path / "a.zarr", chunks=(8, 40, 36))
+    new: dict[str, Any] = {"chunks": (8, 8, 6), "shards": (24, 40, 36), "max_memory": "96 KiB"}
+    plan = zardine.plan_rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", **new)
+    assert [stage.name for stage in plan.work.stages] == ["append"]
+    plan.run_part(stage=1, part=(1, 3))
+    shard = tmp_path / "b.zarr" / "c" / "0" / "0" / "0"
+    size = shard.stat().st_size
+    plan.work.run(Job(0, 0))  # as a worker does whose record was lost
+    assert shard.stat().st_size == size
+    assert plan.run()
+    assert same(tmp_path / "b.zarr")
+
+
+def test_appended_chunks_of_a_source_that_changes_meanwhile(tmp_path: Path) -> None:
+    array = make(tmp_path / "a.zarr", chunks=(8, 40, 36))
+    new: dict[str, Any] = {"chunks": (8, 8, 6), "shards": (24, 40, 36), "max_memory": "96 KiB"}
+    plan = zardine.plan_rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", **new)
+    plan.run_part(stage=1, part=(1, 1))
+    array[3, 4, 5] = -1
+    with pytest.raises(OvertakenError):
+        plan.work.run(Job(0, 0))  # what is there is of an earlier state: a job that looks replaces it
+    with pytest.raises(NotWantedError):
+        plan.work.run(Job(0, 0, is_wanted=lambda: False))
+    assert plan.run()
+    assert np.array_equal(zardine.open_array(tmp_path / "b.zarr")[...], array[...])
+
+
+def test_more_arrays_between_where_pieces_would_be_small(tmp_path: Path) -> None:
+    values = np.arange(256 * 256, dtype="i4").reshape(256, 256)
+    zardine.create_array(tmp_path / "a.zarr", data=values, chunks=(1, 256))
+    plan = zardine.plan_rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(256, 1), max_memory="8 KiB")
+    names = [stage.name for stage in plan.work.stages]
+    assert names[0] == "read"
+    assert names[-1] == "write"
+    assert len(names) > 2
+    assert plan.run()
+    assert np.array_equal(zardine.open_array(tmp_path / "b.zarr")[...], values)
+    assert not list((tmp_path / "b.zarr").rglob("between*"))
+
+
+def test_what_lies_between_is_compared(tmp_path: Path) -> None:
+    """Checksums cannot see that a whole object has become another one."""
+    make(tmp_path / "a.zarr")
+    options: dict[str, Any] = {"chunks": (24, 4, 4), "max_memory": "48 KiB", "between": tmp_path / "c.zarr"}
+    plan = zardine.plan_rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", **options)
+    plan.run_part(stage=1, part=(1, 1))
+    first, second = sorted(path for path in (tmp_path / "c.zarr").rglob("c/*/0/0"))[:2]
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(PlanError, match="the sum of the elements that stage 2"):
+        plan.run()
+    assert not (tmp_path / "b.zarr" / "zarr.json").exists()
 
 
 def test_a_plan_is_a_value(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import pytest
@@ -10,35 +11,44 @@ from hypothesis import strategies as st
 
 from effort import examples
 from zardine.chunk_grids.axis import Axis
-from zardine.tools.rechunking.blocks import choose_blocks, pieces_between
+from zardine.tools.rechunking.blocks import choose_blocks, pieces_between, volume
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20), st.integers(1, 20)), min_size=0, max_size=4), st.data()
+    st.lists(
+        st.tuples(st.integers(0, 60), st.integers(1, 20), st.integers(1, 20), st.integers(1, 4)), min_size=0, max_size=4
+    ),
+    st.sampled_from([4, 2**16]),
+    st.booleans(),
+    st.data(),
 )
-def test_any_blocks(axes: list[tuple[int, int, int]], data: st.DataObject) -> None:
-    shape = tuple(length for length, _, _ in axes)
-    unit, target = tuple(unit for _, unit, _ in axes), tuple(target for _, _, target in axes)
+def test_any_blocks(
+    axes: list[tuple[int, int, int, int]], item_size: int, may_append: bool, data: st.DataObject
+) -> None:
+    shape = tuple(length for length, *_ in axes)
+    unit, inner = tuple(unit for _, unit, _, _ in axes), tuple(inner for _, _, inner, _ in axes)
+    target = tuple(size * number for _, _, size, number in axes)
     source = [Axis.regular(length, size) for length, size in zip(shape, unit, strict=True)]
-
-    def size(block: tuple[int, ...]) -> int:
-        return prod(min(a, b) for a, b in zip(block, shape, strict=True))
-
-    least = max(1, size(unit), size(target))
+    least = max(1, volume(unit, shape), volume(inner if may_append else target, shape))
     most = data.draw(st.integers(least, 4 * least))
-    blocks = choose_blocks(source, unit, target, most, 4)
-    assert size(blocks.write) <= most
-    assert all(a % b == 0 or a >= length for a, b, length in zip(blocks.write, target, shape, strict=True))
-    if blocks.read is None:
+    blocks = choose_blocks(source, unit, target, most, item_size, inner=inner if may_append else None)
+    assert volume(blocks.write, shape) <= most
+    whole = inner if blocks.appends else target
+    assert may_append or not blocks.appends
+    assert all(a % b == 0 or a >= length for a, b, length in zip(blocks.write, whole, shape, strict=True))
+    if not blocks.between:
         assert blocks.times_read <= 2
         return
-    assert blocks.inner is not None
-    assert size(blocks.read) <= most
     assert blocks.times_read == 1
-    assert all(a % b == 0 for a, b in zip(blocks.read, blocks.inner, strict=True))
-    for length, c, w in zip(shape, blocks.inner, blocks.write, strict=True):
-        assert w % c == 0 or w >= length
+    first = blocks.between[0].block
+    assert all(a % b == 0 or a >= length for a, b, length in zip(first, unit, shape, strict=True))
+    for each, following in pairwise([*blocks.between, None]):
+        read = blocks.write if following is None else following.block
+        assert volume(each.block, shape) <= most
+        assert all(a % b == 0 for a, b in zip(each.block, each.inner, strict=True))
+        for length, c, w in zip(shape, each.inner, read, strict=True):
+            assert w % c == 0 or w >= length
 
 
 @given(st.integers(0, 40), st.integers(1, 12), st.integers(1, 12))
@@ -52,18 +62,38 @@ def test_the_worst_case_of_rechunking() -> None:
     shape = (1024, 1024, 1024)
     source = [Axis.regular(length, size) for length, size in zip(shape, (1, 1024, 1024), strict=True)]
     blocks = choose_blocks(source, (1, 1024, 1024), (1024, 32, 32), 2**25, 4)
-    assert blocks.read == (32, 1024, 1024)
-    assert blocks.inner is not None
-    assert prod(blocks.inner) * 4 >= 2**20
-    shards = prod(-(-length // size) for length, size in zip(shape, blocks.read, strict=True))
+    (between,) = blocks.between
+    assert between.block == (32, 1024, 1024)
+    assert prod(between.inner) * 4 >= 2**20
+    shards = prod(-(-length // size) for length, size in zip(shape, between.block, strict=True))
     assert shards <= 2.2 * 4096 / 256 + 2
+
+
+def test_small_pieces_are_avoided_by_one_more_stage() -> None:
+    """1 TiB in planes of 4 MiB, with 64 MiB: by one array between, pieces would have 4 KiB."""
+    shape = (2**18, 1024, 1024)
+    source = [Axis.regular(length, size) for length, size in zip(shape, (1, 1024, 1024), strict=True)]
+    blocks = choose_blocks(source, (1, 1024, 1024), (2**18, 8, 8), 2**24, 4)
+    assert len(blocks.between) >= 2
+    for each in blocks.between:
+        assert prod(each.inner) * 4 >= 2**18
+
+
+def test_whole_inner_chunks_are_appended_where_that_is_cheapest() -> None:
+    """Slabs of 64 planes hold whole inner chunks; shards are larger than memory."""
+    shape = (1024, 1024, 1024)
+    source = [Axis.regular(length, size) for length, size in zip(shape, (64, 1024, 1024), strict=True)]
+    blocks = choose_blocks(source, (64, 1024, 1024), (1024, 512, 512), 2**26, 4, inner=(64, 64, 64))
+    assert blocks.appends
+    assert blocks.between == ()
+    assert blocks.times_read == 1
 
 
 def test_lengths_without_end_take_no_memory() -> None:
     shape = (2**62, 3)
     source = [Axis.regular(length, 1) for length in shape]
     blocks = choose_blocks(source, (1, 1), (2, 2), 100, 8)
-    assert blocks.write[0] * 3 <= 100
+    assert volume(blocks.write, shape) <= 100
 
 
 @pytest.mark.parametrize("block", [3, 5, 8, 50])

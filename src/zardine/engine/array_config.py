@@ -10,6 +10,8 @@ from zardine.public_names import public
 from zardine.settings import check_setting, config
 from zardine.settings import parse_bytes as parse_bytes
 
+WriteStrategy: TypeAlias = Literal["rewrite", "append", "in_place"]
+
 
 @public("zardine")
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +24,7 @@ class ArrayConfig:
     """Whether chunks that equal the fill value are stored all the same."""
     read_missing_chunks: bool = True
     """Whether chunks that are not stored read as the fill value; else reading them is an error."""
-    write_strategy: Literal["rewrite", "append", "in_place"] = "rewrite"
+    write_strategy: WriteStrategy = "rewrite"
     """How a shard is changed of which a part stays; see ``docs/editing.md``."""
     chunk_order: Literal["c", "f", "morton", "as_written"] = "as_written"
     """Order of inner chunks in shards that are written whole; where it says ``as_written``, new ones are in C order."""

@@ -30,6 +30,8 @@ from zardine.stores.base import Condition
 
 _FULL: Final = 1024
 """Jobs in an object of a worker: it is written anew after each, so it stays small."""
+_TWO: Final = "?"
+"""In place of what a job saw that ran twice in a round and saw different things: nobody knows which counts."""
 _LARGE: Final = 2**20
 """Characters of what jobs found and saw, after which a new object is begun."""
 
@@ -162,12 +164,17 @@ def _merged(token: str, records: Iterable[dict[str, Any]], details: bool) -> Don
                     for job in [job for job in details_.get(stage, ()) if job in jobs]:
                         del details_[stage][job]
         pairs: dict[int, list[tuple[int, int]]] = {stage: list(jobs.pairs()) for stage, jobs in done.stages.items()}
+        noted: dict[int, dict[int, str]] = {}
         for each in doings:
             for stage, jobs in _by_stage(each.get("done")).items():
                 pairs.setdefault(stage, []).extend(jobs.pairs())
                 if details:
-                    done.seen.setdefault(stage, {}).update(_notes(each, "seen", stage, jobs, ""))
+                    saw = noted.setdefault(stage, {})
+                    for job, text in _notes(each, "seen", stage, jobs, "").items():
+                        saw[job] = text if saw.get(job, text) == text else _TWO
                     done.found.setdefault(stage, {}).update(_notes(each, "found", stage, jobs, None))
+        for stage, saw in noted.items():
+            done.seen.setdefault(stage, {}).update(saw)
         done.stages = {stage: Ranges(each) for stage, each in pairs.items()}
     return done
 

@@ -19,7 +19,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import parse_bytes
 from zardine.stores.resolve import StoreLike
 from zardine.tools.arguments import place_of
-from zardine.tools.rechunking.blocks import Blocks, choose_blocks
+from zardine.tools.rechunking.blocks import Blocks, choose_blocks, volume
 from zardine.tools.rechunking.work import RechunkWork, default_between, own_folder, refuse_taken, share_of
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ def plan_rechunk(
     new = _new_metadata(layout, chunks, shards, compressors)
     where = Place.of(found, inner, source)
     to = Place.of(place, place_path, target)
-    blocks = _blocks(layout, prepare_layout(new), memory, share_of((found, place)))
+    blocks = _blocks(layout, prepare_layout(new), memory, share_of((found, place)), appends=place.edits_files)
     halfway = None
-    if blocks.read is not None:
+    if blocks.between:
         halfway = default_between(to)
         if between is not None:
             store, folder = find_place(between, mode="a", storage_options=target_options)
@@ -139,7 +139,7 @@ def _new_metadata(layout: ArrayLayout, chunks: Any, shards: Any, compressors: An
     )
 
 
-def _blocks(old: ArrayLayout, new: ArrayLayout, memory: int, share: int) -> Blocks:
+def _blocks(old: ArrayLayout, new: ArrayLayout, memory: int, share: int, *, appends: bool) -> Blocks:
     nbytes = memory // share
     item_size = old.metadata.data_type.item_size or 16
     most = nbytes // item_size
@@ -151,28 +151,26 @@ def _blocks(old: ArrayLayout, new: ArrayLayout, memory: int, share: int) -> Bloc
         )
     axes = old.grids.storage
     unit = _largest(axes, shape)
-    if _size(unit, shape) > most and old.sharding is not None:
+    if volume(unit, shape) > most and old.sharding is not None:
         axes = old.grids.chunks
         unit = _largest(axes, shape)
-    for what, each in (("a chunk of the source", unit), ("an object of the target", target)):
-        if _size(each, shape) > most:
-            needed = _size(each, shape) * item_size
+    inner = new.sharding.chunk_shape if appends and new.sharding is not None else None
+    for what, each in (("a chunk of the source", unit), _smallest(target, inner)):
+        if volume(each, shape) > most:
+            needed = volume(each, shape) * item_size
             raise ValueError(
                 f"{what} of shape {each} takes {needed:,} bytes, more than a block, which is 1/{share} of max_memory: "
                 f"give a max_memory of {needed * share:,} bytes or more"
             )
-    return choose_blocks(axes, unit, target, most, item_size)
+    return choose_blocks(axes, unit, target, most, item_size, inner=inner)
+
+
+def _smallest(target: tuple[int, ...], inner: tuple[int, ...] | None) -> tuple[str, tuple[int, ...]]:
+    return ("an object of the target", target) if inner is None else ("an inner chunk of the target", inner)
 
 
 def _largest(axes: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max((size for size, _ in axis.runs), default=1) for axis in axes)
-
-
-def _size(block: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    size = 1
-    for a, b in zip(block, shape, strict=True):
-        size *= min(a, b)
-    return size
 
 
 __all__ = ["plan_rechunk", "rechunk"]

@@ -1,17 +1,21 @@
 """Which blocks an array is read and written in, so that they fit into memory and nothing is read twice. Pure.
 
-Three shapes matter: of what is read as one (a stored object of the source, or an inner chunk where shards are too
-large), of what is written as one (a stored object of the target), and of the most elements that memory has room for.
-Where blocks of whole target objects cut few source objects, they are *pulled* from the source. Else blocks of whole
-source objects are written as shards of an array *between*, whose inner chunks are the pieces that blocks of the target
-need.
+Shapes matter: of what is read as one (a stored object of the source, or an inner chunk where shards are too large), of
+what is written as one (a stored object of the target, or an inner chunk where those can be appended to shards), and of
+the most elements that memory has room for. Three ways, of which the cheapest is chosen:
+
+- *pull*: blocks of whole target objects, which cut few source objects, straight from the source.
+- *push*: blocks of whole inner chunks of the target, which are appended to its shards.
+- *between*: blocks of whole source objects are written as shards of an array between, whose inner chunks are the pieces
+  that the next blocks need. Where such pieces would be small, several arrays between follow each other: the shards of
+  each have shapes between those of its neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, permutations
+from itertools import islice, pairwise, permutations
 from math import gcd, lcm, prod
 from typing import Final
 
@@ -24,46 +28,72 @@ _MOST_TWICE: Final = 2.0
 """How often source objects may be read, on average, where blocks are pulled."""
 _ORDERS: Final = 24
 """Orders of axes in which blocks are grown."""
-_PIECE: Final = 2**18
-"""Bytes that could be read in the time that one more piece takes."""
+_REQUEST: Final = 2**18
+"""Bytes that could be read in the time that one more request takes."""
+_TRIED: Final = 1000
+"""Lengths that are tried for one that divides another."""
+_SMALL: Final = 2**20
+"""Bytes of a piece, below which one more array between may pay."""
+_MOST_BETWEEN: Final = 8
+_OF_A_SHARD: Final = 3
+"""Requests that a shard between takes beside its pieces: it is written, its index is read, it is erased."""
+_OF_AN_APPEND: Final = 3
+"""Requests that an append to a shard is worth: locked, its index read, its chunks and index written."""
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
+class Between:
+    """An array between: its shards, and their inner chunks."""
+
+    block: Shape
+    """Whole multiples of ``inner``."""
+    inner: Shape
+
+
+@dataclass(frozen=True)
 class Blocks:
-    """What is read and written at a time. ``read`` and ``inner`` are ``None`` where blocks are pulled."""
+    """What is read and written at a time."""
 
     write: Shape
-    read: Shape | None = None
-    """Whole multiples of ``inner``."""
-    inner: Shape | None = None
+    """Of the target: whole objects, or with ``appends`` whole inner chunks."""
+    between: tuple[Between, ...] = ()
+    """None where blocks are pulled or pushed."""
     times_read: float = 1.0
     """How often a source object is read, on average."""
+    appends: bool = False
 
 
-def choose_blocks(source: Sequence[Axis], unit: Shape, target: Shape, most: int, item_size: int) -> Blocks:
+def choose_blocks(
+    source: Sequence[Axis], unit: Shape, target: Shape, most: int, item_size: int, *, inner: Shape | None = None
+) -> Blocks:
     """Return the blocks for an array whose source objects lie in the grid ``source`` (``unit``: their largest shape).
 
-    ``target`` is the shape of target objects; a block has at most ``most`` elements, which both have to fit into.
+    ``target`` is the shape of target objects, ``inner`` that of their inner chunks where these can be appended. A block
+    has at most ``most`` elements, which ``unit`` and either of the others have to fit into.
     """
     shape = tuple(axis.length for axis in source)
-    writes = list(dict.fromkeys(_grown(shape, target, most)))
-    pulled = min(
-        (Blocks(write, times_read=_times(source, write)) for write in writes),
-        key=lambda each: (round(each.times_read, 3), prod(_counts(shape, each.write))),
-    )
-    if pulled.times_read <= _MOST_TWICE:
-        return pulled
-    best = pulled
-    lowest = np.inf
-    for read in dict.fromkeys(_grown(shape, unit, most)):
-        for write in writes:
-            blocks = _aligned(source, unit, target, read, write)
-            cost = _cost(shape, blocks, item_size)
-            if cost < lowest:
-                best, lowest = blocks, cost
-    return best
+    writes: dict[Shape, bool] = {}
+    if volume(target, shape) <= most:
+        writes = dict.fromkeys(_grown(shape, target, most), False)
+    if inner is not None and inner != target:
+        writes = dict.fromkeys(_grown(shape, inner, most), True) | writes
+    reads = list(dict.fromkeys(_grown(shape, unit, most)))
+    found: list[Blocks] = []
+    for write, appends in writes.items():
+        pulled = Blocks(write, (), _times(source, write), appends)
+        if pulled.times_read <= _MOST_TWICE:
+            found.append(pulled)
+        smallest = inner if appends and inner is not None else target
+        found += (_aligned(source, unit, smallest, read, write, appends) for read in reads)
+    best = min(found, key=lambda each: (_cost(shape, target, each, item_size), each.appends))
+    return _in_steps(shape, target, best, most, item_size) if best.between else best
+
+
+def volume(block: Shape, shape: Shape) -> int:
+    """Return elements of a block within an array."""
+    return prod(min(a, b) for a, b in zip(block, shape, strict=True))
 
 
 def _grown(shape: Shape, unit: Shape, most: int) -> Iterator[Shape]:
@@ -102,37 +132,102 @@ def _times(source: Sequence[Axis], block: Shape) -> float:
     return times
 
 
-def _aligned(source: Sequence[Axis], unit: Shape, target: Shape, read: Shape, write: Shape) -> Blocks:
+def _aligned(source: Sequence[Axis], unit: Shape, target: Shape, read: Shape, write: Shape, appends: bool) -> Blocks:
     """Return blocks near ``read`` and ``write`` whose pieces are inner chunks of one shape."""
-    reads, writes, inner = [], [], []
+    reads, writes = [], []
     for axis, own, wanted, r, w in zip(source, unit, target, read, write, strict=True):
         length = max(1, axis.length)
+        if r < length and w < length:
+            if r >= w:
+                r, w = (r // lcm(own, w) * lcm(own, w), w) if lcm(own, w) <= r else (r, _dividing(w, wanted, r))
+            else:
+                r, w = (r, w // lcm(wanted, r) * lcm(wanted, r)) if lcm(wanted, r) <= w else (_dividing(r, own, w), w)
+        reads.append(r)
+        writes.append(w)
+    between = _between(tuple(axis.length for axis in source), tuple(reads), tuple(writes))
+    return Blocks(tuple(writes), (between,), _times(source, between.block), appends)
+
+
+def _dividing(size: int, unit: int, whole: int) -> int:
+    """Return the largest number of units that divides ``whole``, from ``size`` down to half of it; else ``size``."""
+    most = size // unit
+    return next((n * unit for n in range(most, max(most // 2, most - _TRIED), -1) if whole % (n * unit) == 0), size)
+
+
+def _between(shape: Shape, block: Shape, following: Shape) -> Between:
+    """Return the array between that is written in blocks and read in the ``following`` ones."""
+    blocks, inner = [], []
+    for length, r, w in zip(shape, block, following, strict=True):
+        length = max(1, length)
         if r >= length and w >= length:
             r = c = length
         elif r >= length:
             r, c = -(-length // w) * w, w
-        elif w >= length:
-            c = r
-        elif r >= w and lcm(own, w) <= r:
-            r, c = r // lcm(own, w) * lcm(own, w), w
-        elif w >= r and lcm(wanted, r) <= w:
-            w, c = w // lcm(wanted, r) * lcm(wanted, r), r
         else:
-            c = gcd(r, w)
-        reads.append(r)
-        writes.append(w)
+            c = r if w >= length else gcd(r, w)
+        blocks.append(r)
         inner.append(c)
-    return Blocks(tuple(writes), tuple(reads), tuple(inner), _times(source, tuple(reads)))
+    return Between(tuple(blocks), tuple(inner))
 
 
-def _cost(shape: Shape, blocks: Blocks, item_size: int) -> float:
-    """Return about how many bytes are read and written, and what requests take in bytes."""
-    assert blocks.inner is not None
-    assert blocks.read is not None
-    stored = prod(count * size for count, size in zip(_counts(shape, blocks.inner), blocks.inner, strict=True))
-    pieces = prod(pieces_between(length, r, w) for length, r, w in zip(shape, blocks.read, blocks.write, strict=True))
-    small = prod(_counts(shape, blocks.inner)) * 2**11
-    return item_size * (2.0 * stored + prod(shape) * blocks.times_read) + pieces * _PIECE + small
+def _in_steps(shape: Shape, target: Shape, blocks: Blocks, most: int, item_size: int) -> Blocks:
+    """Return the blocks with as many arrays between as are cheapest: more than one only where pieces are small."""
+    first = blocks.between[0].block
+    best, lowest = blocks, _cost(shape, target, blocks, item_size)
+    nbytes = prod(shape) * item_size
+    for number in range(2, _MOST_BETWEEN + 1):
+        if nbytes // max(1, sum(_pieces(shape, best)) // len(best.between)) >= _SMALL:
+            break
+        steps = [first, *(_midway(shape, first, blocks.write, i / number) for i in range(1, number)), blocks.write]
+        if any(volume(each, shape) > most for each in steps) or len(set(steps)) < len(steps):
+            continue
+        between = tuple(_between(shape, a, b) for a, b in pairwise(steps))
+        made = Blocks(blocks.write, between, blocks.times_read, blocks.appends)
+        cost = _cost(shape, target, made, item_size)
+        if cost < lowest:
+            best, lowest = made, cost
+    return best
+
+
+def _midway(shape: Shape, first: Shape, last: Shape, share: float) -> Shape:
+    """Return a block between two others, of about their size; along an axis a multiple of the one, or all of it."""
+    block = []
+    for length, a, b in zip(shape, first, last, strict=True):
+        length = max(1, length)
+        a, b = min(a, length), min(b, length)
+        low, high = min(a, b), max(a, b)
+        if high != length and high % low:
+            block.append(a)
+            continue
+        units = max(1, int(a ** (1 - share) * b**share / low + 1e-9))
+        if high != length:
+            while high // low % units:
+                units -= 1
+        block.append(low * units)
+    return tuple(block)
+
+
+def _pieces(shape: Shape, blocks: Blocks) -> list[int]:
+    """Return how many pieces of each array between are read."""
+    steps = [*(each.block for each in blocks.between), blocks.write]
+    return [
+        prod(pieces_between(length, r, w) for length, r, w in zip(shape, a, b, strict=True)) for a, b in pairwise(steps)
+    ]
+
+
+def _cost(shape: Shape, target: Shape, blocks: Blocks, item_size: int) -> float:
+    """Return about how many bytes are read and written beside the target, and what requests take in bytes."""
+    nbytes = prod(shape) * blocks.times_read
+    requests, small = float(sum(_pieces(shape, blocks))), 0
+    for each in blocks.between:
+        counts = _counts(shape, each.inner)
+        nbytes += 2.0 * prod(count * size for count, size in zip(counts, each.inner, strict=True))
+        requests += _OF_A_SHARD * prod(_counts(shape, each.block))
+        small += prod(counts) * 2**11
+    if blocks.appends:
+        meetings = (pieces_between(*each) for each in zip(shape, blocks.write, target, strict=True))
+        requests += _OF_AN_APPEND * prod(meetings)
+    return item_size * nbytes + requests * _REQUEST + small
 
 
 def pieces_between(length: int, a: int, b: int) -> int:
@@ -143,4 +238,4 @@ def pieces_between(length: int, a: int, b: int) -> int:
     return 1 + (length - 1) // a + (length - 1) // b - (length - 1) // both
 
 
-__all__ = ["Blocks", "choose_blocks", "pieces_between"]
+__all__ = ["Between", "Blocks", "choose_blocks", "pieces_between", "volume"]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice, product
+from itertools import islice, pairwise, product
 from math import prod
 from typing import Any, ClassVar, Final
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from zardine.cache import Cache
 from zardine.creation.v3 import new_array_metadata
-from zardine.engine.array_config import ArrayConfig
+from zardine.engine.array_config import ArrayConfig, WriteStrategy
 from zardine.engine.freshness import GENERATION, generation_of
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
@@ -43,8 +43,10 @@ from zardine.metadata.node_names import join_path
 from zardine.settings import thread_count
 from zardine.stores.base import Store
 from zardine.tools.converting.target import OtherConversionError, Target, write_documents
-from zardine.tools.rechunking.blocks import Blocks, pieces_between
+from zardine.tools.rechunking.append import append_block, array_prefix
+from zardine.tools.rechunking.blocks import Between, Blocks, pieces_between
 from zardine.tools.rechunking.seen import NotingStore, digest
+from zardine.tools.rechunking.sums import sum_of, total
 
 _TOGETHER: Final = 4096
 """Jobs whose source is looked at in one go."""
@@ -74,7 +76,7 @@ class RechunkWork(Work):
     source: Place
     target: Place
     between: Place | None
-    """Where the array between is; ``None`` where blocks are pulled from the source."""
+    """Below which arrays between are; ``None`` where there are none."""
     old: ArrayMetadata
     new: ArrayMetadata
     blocks: Blocks
@@ -84,13 +86,12 @@ class RechunkWork(Work):
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        shape = self.old.shape
-        write, read = self.blocks.write, self.blocks.read
-        if read is None:
-            return (Stage("copy", (BlockGrid(shape, write),), self._memory(write)),)
-        return (
-            Stage("read", (BlockGrid(shape, read),), self._memory(read)),
-            Stage("write", (BlockGrid(shape, write),), self._memory(write)),
+        blocks = [*(each.block for each in self.blocks.between), self.blocks.write]
+        last = "append" if self.blocks.appends else "write" if self.between is not None else "copy"
+        names = ["read", *("regroup" for _ in blocks[2:])][: len(blocks) - 1]
+        return tuple(
+            Stage(name, (BlockGrid(self.old.shape, block),), self._memory(block))
+            for name, block in zip([*names, last], blocks, strict=True)
         )
 
     @property
@@ -135,43 +136,58 @@ class RechunkWork(Work):
 
     def run(self, job: Job) -> JobDone:
         box = self.stages[job.stage].grids[0].box(job.number)
-        if job.stage == 0:
-            noting = NotingStore(self.source.store)
-            source = self._handle(Place(noting, self.source.path), self._old_layout, watched=True)
-            self._copy(job, source, self._target(pulled=self.between is None), box)
-            keys = set(self._source_keys(box))
-            return JobDone(digest((key, noting.versions.get(key)) for key in keys))
-        self._copy(job, self._between(), self._target(pulled=True), box)
-        return JobDone()
+        if job.stage:
+            return JobDone(found=self._copy(job, self._between(job.stage - 1), box))
+        noting = NotingStore(self.source.store)
+        source = self._handle(Place(noting, self.source.path), self._old_layout, watched=True)
+        elements = self._copy(job, source, box)
+        return JobDone(digest((key, noting.versions.get(key)) for key in set(self._source_keys(box))), elements)
 
-    def _copy(self, job: Job, source: ArrayHandle, target: ArrayHandle, box: Box) -> None:
-        """Copy the elements of a box, which is whole objects of the target."""
+    def _copy(self, job: Job, source: ArrayHandle, box: Box) -> str | None:
+        """Copy the elements of a box to where the stage writes. Gives their sum, where that is compared."""
+        last = job.stage == len(self.blocks.between)
+        target = self._target() if last else self._between(job.stage)
         region = box_of(box)
         size = region.size * self._item_size
+        appends = last and self.blocks.appends
         written = plan_grid(region, target.layout.grids)
-        store = job.guarded(target.store, (target.key(part.object) for part in written.parts()))
+        if not appends:
+            store = job.guarded(target.store, (target.key(part.object) for part in written.parts()))
+            target = replace(target, store=store)
+        elif job.looks:
+            target.store.wait_for_writers(array_prefix(target))  # what a late worker appends is there by then
         with window(self._window), within_memory("a block", size, array=target.path):
             values = np.empty(region.full_shape, source.layout.metadata.dtype)
             read_plan(source, plan_grid(region, source.layout.grids), values)
-            write_plan(replace(target, store=store), written, values)
+            if appends:
+                append_block(job, target, region, values)
+            else:
+                write_plan(target, written, values)
+            elements = sum_of(values) if self.blocks.between else None
         job.advance(size)
+        return elements
 
-    def _target(self, *, pulled: bool) -> ArrayHandle:
-        return self._handle(self.target, self._new_layout) if pulled else self._between()
+    def _target(self) -> ArrayHandle:
+        return self._handle(
+            self.target, self._new_layout, write_strategy="append" if self.blocks.appends else "rewrite"
+        )
 
-    def _between(self) -> ArrayHandle:
+    def _between(self, number: int) -> ArrayHandle:
         """Return the handle of this process, which remembers indexes of shards from one job to the next."""
         assert self.between is not None
-        made = between_metadata(self.old, self.blocks)
-        place = self.between, json.dumps(made.to_dict(), sort_keys=True)
+        where = replace(self.between, path=join_path(self.between.path, str(number)))
+        made = between_metadata(self.old, self.blocks.between[number])
+        place = where, json.dumps(made.to_dict(), sort_keys=True)
         handle = _HANDLES.get(place)
         if handle is None:
-            handle = self._handle(self.between, prepare_layout(made))
+            handle = self._handle(where, prepare_layout(made))
             _HANDLES.put(place, handle, 1)
         return handle
 
-    def _handle(self, place: Place, layout: ArrayLayout, *, watched: bool = False) -> ArrayHandle:
-        settings = replace(ArrayConfig.from_settings(), cache=0, write_strategy="rewrite")
+    def _handle(
+        self, place: Place, layout: ArrayLayout, *, watched: bool = False, write_strategy: WriteStrategy = "rewrite"
+    ) -> ArrayHandle:
+        settings = replace(ArrayConfig.from_settings(), cache=0, write_strategy=write_strategy)
         return ArrayHandle(place.store, place.path, layout, settings, watched=watched)
 
     def _source_keys(self, box: Box) -> Iterator[str]:
@@ -205,10 +221,23 @@ class RechunkWork(Work):
         return ((job, digest((key, versions[key]) for key in each)) for job, each in keys.items())
 
     def after(self, stage: int, jobs: Ranges) -> dict[int, Ranges]:
-        if stage != 0 or len(self.stages) == 1:
-            return {}
-        first, second = self.stages[0].grids[0], self.stages[1].grids[0]
-        return {1: Ranges.of({later for job in jobs for later in second.meeting(first.box(job))})}
+        found: dict[int, Ranges] = {}
+        for later in range(stage + 1, len(self.stages)):
+            before, grid = self.stages[later - 1].grids[0], self.stages[later].grids[0]
+            jobs = Ranges.of({each for job in jobs for each in grid.meeting(before.box(job))})
+            found[later] = jobs
+        return found
+
+    def _compare(self, found: Mapping[int, Mapping[int, Any]]) -> None:
+        """Raise :class:`~zardine.errors.PlanError` where a stage read other elements than the one before wrote."""
+        sums = [total(found.get(stage, {}).values()) for stage in range(len(self.stages))]
+        for stage, (before, after) in enumerate(pairwise(sums)):
+            if before != after:
+                raise PlanError(
+                    f"the sum of the elements that stage {stage + 2} ({self.stages[stage + 1].name!r}) has read of "
+                    f"{self.between} is not that of those which stage {stage + 1} ({self.stages[stage].name!r}) has "
+                    "written there, so something was changed or lost in between: cancel the plan, and run it again"
+                )
 
     # before and after
 
@@ -260,6 +289,7 @@ class RechunkWork(Work):
         member: JSON = {"must_understand": False, "id": plan}
         store, path = self.target.store, self.target.path
         if not self.is_finished(plan):
+            self._compare(done.found)
             create_ancestors(store, path, 3)
             write_documents(store, path, replace(self.new, unknown={**self.new.unknown, GENERATION: member}))
         store.erase(self._mark(plan).key)
@@ -268,14 +298,14 @@ class RechunkWork(Work):
     def cancel(self, plan: str) -> None:
         mark = self._mark(plan)
         if mark.is_begun():
-            handle = self._target(pulled=True)
+            handle = self._target()
             handle.store.erase_values([key for key, _ in stored_objects(handle)])
             self._erase_between()
             handle.store.erase(mark.key)
 
     def _erase_between(self) -> None:
-        if self.between is not None:
-            handle = self._between()
+        for number in range(len(self.blocks.between)):
+            handle = self._between(number)
             handle.store.erase_values([key for key, _ in stored_objects(handle)])
 
     # forecasts
@@ -288,19 +318,13 @@ class RechunkWork(Work):
         written = size
         requests = 2 * round(stored * self.blocks.times_read) + new_objects  # each source object is looked at again
         objects = new_objects
-        if self.between is not None:
-            pieces = len(self.stages[0])
-            objects += pieces
-            requests += 3 * pieces + self._meetings()  # written, erased, and its index read once
+        for stage, following in pairwise(self.stages):
+            shards = len(stage)
+            objects += shards
+            requests += 3 * shards + _meetings(stage, following)  # written, erased, and its index read once
             read += raw
             written += raw
         return Forecast(objects, requests, read, written)
-
-    def _meetings(self) -> int:
-        first, second = self.stages[0].grids[0], self.stages[1].grids[0]
-        return prod(
-            pieces_between(length, r, w) for length, r, w in zip(first.shape, first.block, second.block, strict=True)
-        )
 
     def _stored_source(self) -> tuple[int, int]:
         """Return how many source objects there are, and their bytes, from a sample of sizes."""
@@ -331,8 +355,8 @@ class RechunkWork(Work):
             "old": self.old.to_dict(),
             "new": self.new.to_dict(),
             "write": list(self.blocks.write),
-            "read": None if self.blocks.read is None else list(self.blocks.read),
-            "inner": None if self.blocks.inner is None else list(self.blocks.inner),
+            "between": [{"block": list(each.block), "inner": list(each.inner)} for each in self.blocks.between],
+            "appends": self.blocks.appends,
             "times_read": self.blocks.times_read,
             "max_memory": self.max_memory,
         }
@@ -353,9 +377,9 @@ class RechunkWork(Work):
             between = Place.from_json(between, mode="a", storage_options=target_options)
         blocks = Blocks(
             _shape(document["write"]),
-            None if document["read"] is None else _shape(document["read"]),
-            None if document["inner"] is None else _shape(document["inner"]),
+            tuple(Between(_shape(each["block"]), _shape(each["inner"])) for each in document["between"]),
             float(document["times_read"]),
+            bool(document["appends"]),
         )
         old, new = ArrayMetadata.from_dict(document["old"]), ArrayMetadata.from_dict(document["new"])
         return cls(source, target, between, old, new, blocks, int(document["max_memory"]))
@@ -371,13 +395,20 @@ def _shape(value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
-def between_metadata(old: ArrayMetadata, blocks: Blocks) -> ArrayMetadata:
-    """Return the metadata of the array between: raw, with a crc32c behind each piece. Its document is never stored."""
+def _meetings(stage: Stage, following: Stage) -> int:
+    """Return how many pieces of the blocks of a stage those of the following one read."""
+    first, second = stage.grids[0], following.grids[0]
+    axes = zip(first.shape, first.block, second.block, strict=True)
+    return prod(pieces_between(length, r, w) for length, r, w in axes)
+
+
+def between_metadata(old: ArrayMetadata, between: Between) -> ArrayMetadata:
+    """Return the metadata of an array between: raw, with a crc32c behind each piece. Its document is never stored."""
     made = new_array_metadata(
         shape=old.shape,
         dtype=old.data_type,
-        chunks=blocks.inner,
-        shards=blocks.read,
+        chunks=between.inner,
+        shards=between.block,
         filters=None,
         compressors=None,
         checksum=True,

@@ -1,0 +1,358 @@
+"""Rechunking the worst case, time-major to space-major, beside rechunker, cubed, and xarray with Dask.
+
+    python benchmarks/jobs.py [--gib 4] [--memory "256 MiB"] [--rounds 1] [--folder FOLDER]
+
+An array of float32 in planes of 4 MB (Zarr v2, blosc lz4) is stored anew in columns: unsharded, and in shards where a
+program can write them. Every program gets two workers of one thread; zardine gets ``--memory`` for each of them, the
+others twice that. All run in turns, each in processes of its own. The table has, for each: seconds (the least of the
+rounds), the peak memory of the largest worker beside what an idle one takes, bytes read and written by all processes
+(``/proc/PID/io``, in times of the raw array), and the most files that were in the working folder at a time.
+``python benchmarks/jobs.py two`` measures two workers that are bound to a core each, beside one of them.
+
+The others are installed into ``.bench-venv-jobs`` and, since it takes an older zarr-python, ``.bench-venv-rechunker``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+JOBS = ("cubed", "xarray", "dask[array,distributed]", "zarr>=3.1", "psutil")
+RECHUNKER = ("rechunker", "dask[array,distributed]", "zarr<3", "numcodecs<0.16", "psutil")
+SIDE, COLUMN, SHARD = 1024, 32, 128
+WORKERS = 2
+PROGRAMS = {
+    "zardine": ("zardine", True),
+    "rechunker": ("rechunker", False),
+    "cubed": ("jobs", False),
+    "xarray, Dask tasks": ("jobs", True),
+    "xarray, Dask p2p": ("jobs", True),
+}
+"""The environment of each, and whether it writes shards."""
+
+
+# what each program does, in a process of its own
+
+
+def make_source(path: str, steps: int) -> None:
+    """Store the source: a field that changes slowly, with noise in the last bits."""
+    import numpy as np
+
+    import zardine
+
+    root = zardine.create_group(path, zarr_format=2)
+    array = root.create_array(
+        "a",
+        shape=(steps, SIDE, SIDE),
+        chunks=(1, SIDE, SIDE),
+        dtype="f4",
+        compressors={"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0},
+        attributes={"_ARRAY_DIMENSIONS": ["time", "y", "x"]},
+    )
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:SIDE, :SIDE].astype("f4") / 100
+    for step in range(steps):
+        noise = rng.integers(0, 64, (SIDE, SIDE)).astype("f4") / 64
+        array[step] = np.round(280 + 20 * np.sin(y + step / 50) * np.cos(x), 1) + noise
+    zardine.consolidate_metadata(root.store)
+
+
+def zardine_runs(source: str, target: str, work: str, memory: int, shards: bool, workers: int = WORKERS) -> None:
+    """Rechunk with zardine."""
+    import zardine
+
+    steps = zardine.open_array(source, path="a").shape[0]
+    plan = zardine.plan_rechunk(
+        source,
+        target,
+        path="a",
+        chunks=(steps, COLUMN, COLUMN),
+        shards=(steps, SHARD, SHARD) if shards else None,
+        max_memory=memory,
+        between=work,
+    )
+    print(json.dumps({"plan": str(plan), "memory": plan.memory, "read": plan.bytes_read}), file=sys.stderr)
+    plan.run(workers=workers)
+
+
+def rechunker_runs(source: str, target: str, work: str, memory: int, shards: bool) -> None:
+    """Rechunk with rechunker, on Dask."""
+    import zarr
+    from dask.distributed import Client, LocalCluster
+    from rechunker import rechunk
+
+    array = zarr.open(source, mode="r")["a"]
+    with LocalCluster(n_workers=WORKERS, threads_per_worker=1, memory_limit=memory * 2) as cluster, Client(cluster):
+        chunks = (array.shape[0], COLUMN, COLUMN)
+        rechunk(array, chunks, memory, target, temp_store=work).execute()
+
+
+def cubed_runs(source: str, target: str, work: str, memory: int, shards: bool) -> None:
+    """Rechunk with cubed, in processes."""
+    import cubed
+    from cubed.runtime.create import create_executor
+
+    spec = cubed.Spec(work_dir=work, allowed_mem=memory, reserved_mem=0)
+    array = cubed.from_zarr(source, path="a", spec=spec)
+    columns = array.rechunk((array.shape[0], COLUMN, COLUMN))
+    cubed.to_zarr(columns, target, executor=create_executor("processes", {"max_workers": WORKERS}))
+
+
+def xarray_runs(source: str, target: str, work: str, memory: int, shards: bool, method: str = "tasks") -> None:
+    """Rechunk with xarray and Dask."""
+    import dask
+    import xarray as xr
+    from dask.distributed import Client, LocalCluster
+
+    with (
+        dask.config.set(
+            {"array.rechunk.method": method, "temporary-directory": work, "distributed.worker.memory.terminate": False}
+        ),
+        LocalCluster(n_workers=WORKERS, threads_per_worker=1, memory_limit=memory) as cluster,
+        Client(cluster),
+    ):
+        data = xr.open_zarr(source, chunks={"time": 8})
+        steps = data.sizes["time"]
+        outer = (steps, SHARD, SHARD) if shards else (steps, COLUMN, COLUMN)
+        data = data.chunk(dict(zip(("time", "y", "x"), outer, strict=True)))
+        data["a"].encoding = {}
+        encoding: dict[str, Any] = {"chunks": (steps, COLUMN, COLUMN)}
+        if shards:
+            encoding["shards"] = outer
+        data.to_zarr(target, zarr_format=3, encoding={"a": encoding}, consolidated=False)
+
+
+def one(program: str, source: str, target: str, work: str, memory: int, shards: bool, workers: int) -> None:
+    """Run one program and print its seconds."""
+    start = time.perf_counter()
+    if program == "zardine":
+        zardine_runs(source, target, work, memory, shards, workers)
+    elif program == "rechunker":
+        rechunker_runs(source, target, work, memory, shards)
+    elif program == "cubed":
+        cubed_runs(source, target, work, memory, shards)
+    else:
+        xarray_runs(source, target, work, memory, shards, program.split()[-1])
+    print(time.perf_counter() - start)
+
+
+# what is seen of it from outside
+
+
+class Watch:
+    """The most memory, bytes and files of a process and all below it, looked at ten times a second."""
+
+    def __init__(self, process: int, folder: Path) -> None:
+        self._process, self._folder = process, folder
+        self.peaks: dict[int, int] = {}
+        self.io: dict[int, tuple[int, int]] = {}
+        self.files = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        looks = 0
+        while not self._ended.wait(0.1):
+            for process in _below(self._process):
+                try:
+                    status = Path(f"/proc/{process}/status").read_text()
+                    counts = dict(line.split(": ") for line in Path(f"/proc/{process}/io").read_text().splitlines())
+                except (OSError, ValueError):
+                    continue
+                peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), "0")
+                self.peaks[process] = int(peak) * 1024
+                self.io[process] = int(counts["rchar"]), int(counts["wchar"])
+            looks += 1
+            if looks % 10 == 0:
+                self.files = max(self.files, sum(len(files) for _, _, files in os.walk(self._folder)))
+
+
+def _below(process: int) -> list[int]:
+    """Processes without children, begun by a process, by those that it began, and so on; or itself.
+
+    What those that have ended did is counted with their parent, so that parents would count it twice.
+    """
+    parents: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents.setdefault(int(fields[1]), []).append(int(entry))
+    found, waiting = [], [process]
+    while waiting:
+        each = waiting.pop()
+        waiting += parents.get(each, [])
+        if each not in parents:
+            found.append(each)
+    return found
+
+
+def environments() -> dict[str, str]:
+    """The interpreters: this one for zardine, others made where they are missing."""
+    from environment import newest_python
+
+    found = {"zardine": sys.executable}
+    for name, packages in (("jobs", JOBS), ("rechunker", RECHUNKER)):
+        folder = ROOT / f".bench-venv-{name}"
+        if not (folder / ".ready").exists():
+            print(f"making {folder.name}", flush=True)
+            subprocess.run([newest_python(), "-m", "venv", folder], check=True)
+            subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", *packages], check=True)
+            (folder / ".ready").touch()
+        found[name] = str(folder / "bin" / "python")
+    return found
+
+
+def measure(
+    python: str, program: str, source: Path, folder: Path, memory: int, shards: bool, cores: str = "", workers: int = 2
+) -> dict[str, float]:
+    """Run one program once, check what it has written, and return what was seen."""
+    work, target = folder / "work", folder / "target"
+    for each in (work, target):
+        shutil.rmtree(each, ignore_errors=True)
+    work.mkdir()
+    command = [python, __file__, "--one", program, str(source), str(target), str(work), str(memory), str(int(shards))]
+    if cores:
+        command = ["taskset", "-c", cores, *command]
+    environ = os.environ | {
+        **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLOSC")},
+        "PYTHONPATH": str(ROOT / "src") if program == "zardine" else "",
+    }
+    process = subprocess.Popen(
+        [*command, str(workers)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, cwd=folder
+    )
+    with Watch(process.pid, work) as watch:
+        out, errors = process.communicate()
+    if process.returncode:
+        print(errors[-2000:], file=sys.stderr)
+        raise RuntimeError(f"{program} failed")
+    subprocess.run(
+        [sys.executable, __file__, "--check", str(source), str(target)],
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+    )
+    moved = [each for number, each in watch.io.items() if number != process.pid or len(watch.io) == 1]
+    return {
+        "seconds": float(out.split()[-1]),
+        "peak": max(watch.peaks.values()),
+        "read": sum(each[0] for each in moved),
+        "written": sum(each[1] for each in moved),
+        "files": watch.files,
+    }
+
+
+def check(source: str, target: str) -> None:
+    """Compare a hundred columns with the source."""
+    import numpy as np
+
+    import zardine
+
+    old = zardine.open_array(source, path="a")
+    node = zardine.open(target, mode="r")
+    new = node if isinstance(node, zardine.Array) else node["a"]
+    rng = np.random.default_rng(1)
+    y, x = rng.integers(0, SIDE, (2, 100))
+    assert isinstance(new, zardine.Array)
+    assert new.chunks == (old.shape[0], COLUMN, COLUMN), new.chunks
+    for step in range(0, old.shape[0], max(1, old.shape[0] // 8)):
+        plane = old[step]
+        assert isinstance(plane, np.ndarray)
+        assert (new.vindex[np.full(100, step), y, x] == plane[y, x]).all()
+
+
+def idle(python: str, program: str) -> int:
+    """Memory of a worker that has imported what it needs and done nothing."""
+    imports = {
+        "zardine": "import zardine.tools.rechunk, concurrent.futures.process",
+        "rechunker": "import rechunker, zarr, distributed",
+        "cubed": "import cubed, zarr",
+    }.get(program, "import xarray, zarr, distributed")
+    code = f"{imports}\nprint(next(l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')))"
+    environ = os.environ | {"PYTHONPATH": str(ROOT / "src") if program == "zardine" else ""}
+    return 1024 * int(
+        subprocess.run([python, "-c", code], check=True, capture_output=True, text=True, env=environ).stdout
+    )
+
+
+def main() -> None:
+    """Measure and print tables in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="?", choices=["beside", "two"], default="beside")
+    parser.add_argument("--gib", type=float, default=4.0)
+    parser.add_argument("--memory", default="256 MiB")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--folder", default=None)
+    parser.add_argument("--only", default="", help="names of programs, with commas")
+    options = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "src"))
+    from zardine.settings import parse_bytes
+
+    memory, steps = parse_bytes(options.memory), round(options.gib * 2**30 / (SIDE * SIDE * 4))
+    raw = steps * SIDE * SIDE * 4
+    pythons = environments()
+    with tempfile.TemporaryDirectory(dir=options.folder) as place:
+        folder, source = Path(place), Path(place) / "source.zarr"
+        make_source(str(source), steps)
+        stored = sum(file.stat().st_size for file in source.rglob("*") if file.is_file())
+        print(f"{raw / 2**30:g} GiB, {stored / raw:.2f} of it stored; {options.memory} a worker of zardine", flush=True)
+        if options.what == "two":
+            one_core = [
+                measure(sys.executable, "zardine", source, folder, memory, True, "0", 1)["seconds"]
+                for _ in range(options.rounds)
+            ]
+            two_cores = [
+                measure(sys.executable, "zardine", source, folder, memory, True, "0,1", 2)["seconds"]
+                for _ in range(options.rounds)
+            ]
+            print(f"one worker {min(one_core):.1f} s, two {min(two_cores):.1f} s: {min(one_core) / min(two_cores):.2f}")
+            return
+        for shards in (False, True):
+            print(f"\n| {'sharded' if shards else 'unsharded'} | s | peak MiB | read | written | files between |")
+            print("|---|---|---|---|---|---|", flush=True)
+            for program, (environment, can_shard) in PROGRAMS.items():
+                if (shards and not can_shard) or (options.only and program not in options.only.split(",")):
+                    continue
+                python = pythons[environment]
+                most = memory if program == "zardine" else 2 * memory
+                try:
+                    runs = [measure(python, program, source, folder, most, shards) for _ in range(options.rounds)]
+                except RuntimeError:
+                    print(f"| {program} | failed | | | | |", flush=True)
+                    continue
+                best = min(runs, key=lambda each: each["seconds"])
+                peak = (max(each["peak"] for each in runs) - idle(python, program)) / 2**20
+                print(
+                    f"| {program} | {best['seconds']:.1f} | {peak:.0f} | {best['read'] / raw:.2f} "
+                    f"| {best['written'] / raw:.2f} | {best['files']:.0f} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        program, source, target, work, memory, shards, workers = sys.argv[2:]
+        one(program, source, target, work, int(memory), shards == "1", int(workers))
+    elif sys.argv[1:2] == ["--check"]:
+        check(sys.argv[2], sys.argv[3])
+    else:
+        main()
