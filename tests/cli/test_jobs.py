@@ -77,3 +77,56 @@ def test_a_plan_is_cancelled(run: Run, planes: Path, tmp_path: Path) -> None:
     assert run("jobs", "run", file, "--workers", 2).exit_code == 0
     (tmp_path / "not.json").write_text("{}")
     assert "is no plan" in run("jobs", "status", tmp_path / "not.json").output
+
+
+@pytest.mark.parametrize("what", ["convert", "reshard", "verify"])
+def test_plans_of_other_works(run: Run, planes: Path, tmp_path: Path, what: str) -> None:
+    file, made = tmp_path / "plan.json", tmp_path / "b.zarr"
+    words: tuple[object, ...] = (planes,)
+    if what == "convert":
+        words = (planes, made, "--shards", "4,32,32", "--verify")
+    elif what == "reshard":
+        words = (planes, "--shards", "4,32,32", "--to", made)
+    planned = run("jobs", "plan", what, *words, "--out", file)
+    assert planned.exit_code == 0, planned.output
+    assert planned.output.startswith(f"{what} file://")
+    again = run("jobs", "plan", what, *words, "--out", file)
+    assert again.exit_code == 2
+    assert "is there already, and may be the plan of jobs that run" in again.output
+    count = len(json.loads(run("jobs", "status", file, "--json").output)["stages"])
+    for stage in range(1, count + 1):
+        for part in ("1/2", "2/2"):
+            done = run("jobs", "run", file, "--stage", stage, "--part", part)
+            assert done.exit_code == 0, done.output
+    finished = run("jobs", "finish", file)
+    assert finished.exit_code == 0, finished.output
+    if what == "verify":
+        assert finished.output.startswith("no faults: 1 node, 24 objects, 24 chunks")
+        report = json.loads(run("jobs", "finish", file, "--json").output)
+        assert (report["state"], report["report"]["chunks"]) == ("finished", 24)
+    else:
+        assert finished.output.startswith("finished: ")
+        assert zardine.open_array(made).shards == (4, 32, 32)
+        assert np.array_equal(zardine.open_array(made)[...], zardine.open_array(planes)[...])
+
+
+def test_workers_of_other_works(run: Run, planes: Path, tmp_path: Path) -> None:
+    """Faults are found in other processes, and arrays made."""
+    assert run("convert", planes, tmp_path / "b.zarr", "--shards", "4,32,32", "--workers", 2).exit_code == 0
+    assert run("reshard", tmp_path / "b.zarr", "--shards", "8,32,32", "--workers", 2).exit_code == 0
+    data = bytearray((tmp_path / "b.zarr/1/0/0").read_bytes())
+    data[100] ^= 1
+    (tmp_path / "b.zarr/1/0/0").write_bytes(data)
+    found = run("verify", tmp_path / "b.zarr", "--workers", 2)
+    assert found.exit_code == 1
+    assert "1 fault: 1 node, 3 objects, 24 chunks" in found.output
+    assert run("verify", tmp_path / "b.zarr", "--dask", "tcp://127.0.0.1:9").exit_code != 0
+
+
+def test_an_unfinished_rechunk_is_called_so(run: Run, planes: Path, tmp_path: Path) -> None:
+    zardine.plan_rechunk(planes, tmp_path / "b.zarr", chunks=(24, 4, 4), max_memory="16 KiB").begin()
+    for words in (("info", tmp_path / "b.zarr"), ("rechunk", planes, tmp_path / "b.zarr", "--chunks", "3")):
+        told = run(*words)
+        assert told.exit_code == 1
+        assert "rechunking" in told.output
+        assert "conversion to" not in told.output

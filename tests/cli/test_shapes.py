@@ -71,14 +71,13 @@ def rechunked(run: Any, path: str, *options: str) -> zardine.Array:
     return zardine.open_array(f"{path}.new")
 
 
-def planned(run: Any, path: str, *options: str) -> zardine.Array:
-    """What a plan of rechunking makes."""
+def planned(run: Any, what: str, path: str, *options: str) -> zardine.Array:
+    """What a plan makes."""
     plan = f"{path}.json"
-    result = run("jobs", "plan", "rechunk", path, f"{path}.new", *options, "--out", plan)
+    places = (path, "--to", f"{path}.new") if what == "reshard" else (path, f"{path}.new")
+    result = run("jobs", "plan", what, *places, *options, "--out", plan)
     assert result.exit_code == 0, result.stderr
     result = run("jobs", "run", plan)
-    assert result.exit_code == 0, result.stderr
-    result = run("jobs", "finish", plan)
     assert result.exit_code == 0, result.stderr
     return zardine.open_array(f"{path}.new")
 
@@ -94,10 +93,16 @@ USES: dict[str, Callable[[Any, str, str, str], Any]] = {
     "rechunk --shards": lambda run, array, points, text: (
         rechunked(run, array, "--chunks", "2,1", "--shards", text).shards
     ),
-    "plan rechunk --chunks": lambda run, array, points, text: planned(run, array, "--chunks", text).chunks,
+    "plan rechunk --chunks": lambda run, array, points, text: planned(run, "rechunk", array, "--chunks", text).chunks,
     "plan rechunk --shards": lambda run, array, points, text: (
-        planned(run, array, "--chunks", "2,1", "--shards", text).shards
+        planned(run, "rechunk", array, "--chunks", "2,1", "--shards", text).shards
     ),
+    "plan convert --chunks": lambda run, array, points, text: planned(run, "convert", array, "--chunks", text).chunks,
+    "plan convert --shards": lambda run, array, points, text: planned(run, "convert", array, "--shards", text).shards,
+    "plan reshard --chunks": lambda run, array, points, text: (
+        planned(run, "reshard", array, "--shards", "none", "--chunks", text).chunks
+    ),
+    "plan reshard --shards": lambda run, array, points, text: planned(run, "reshard", array, "--shards", text).shards,
     "advise PLACE": lambda run, array, points, text: advised(run, text, "f4")["shape"],
     "advise --access": lambda run, array, points, text: (
         advised(run, array, "--access", f"box:{text}=2")["choices"][0]["reads"][0]["access"]

@@ -349,7 +349,8 @@ def test_the_mark_tells_what_it_is(hierarchy: Path) -> None:
     with pytest.raises(StoreError):
         zardine.convert(hierarchy, Failing(target, 3))
     mark = json.loads(bytes(target.get(UNFINISHED) or b""))
-    assert set(mark) == {"about", "source", "fingerprint", "options"}
+    assert set(mark) == {"about", "function", "source", "fingerprint", "options"}
+    assert mark["function"] == "convert"
     assert mark["source"] == f"file://{hierarchy}"
     target.set(UNFINISHED, b"nonsense")
     with pytest.raises(NodeExistsError, match="unfinished conversion"):

@@ -11,9 +11,10 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import ArgumentError, arguments
-from zardine.cli.options import ShapeType, json_option, path_argument, quiet_option, storage_option
+from zardine.cli.options import ShapeType, decorated, json_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import clean, counted
 from zardine.cli.paths import missing
+from zardine.cli.running import plan_progress, run_options, workers_of
 
 if TYPE_CHECKING:
     from zardine.cli.output import Row
@@ -52,27 +53,45 @@ def _codecs_option(word: str, name: str) -> Callable[[Any], Any]:
     return click.option(f"--{word}", name, multiple=True, metavar="CODEC", callback=parse, help=text)
 
 
+def convert_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of :func:`zardine.plan_convert`; see :func:`options_of`."""
+    return decorated(
+        command,
+        click.option("--path", "node", metavar="NODE", help="The node inside of SRC, such as 'group/array'."),
+        click.option("--target-path", metavar="NODE", help="The node inside of DST that is made."),
+        click.option(
+            "--zarr-format", type=int, default=3, metavar="N", help="The version of Zarr to be made: 3 or 2, or 1."
+        ),
+        _sizes_option("chunks", ("auto", "keep"), "keep", "Of the new arrays, within their shards"),
+        _sizes_option("shards", ("auto", "none"), "auto", "Of the new arrays; 'none' for none"),
+        _codecs_option("compressor", "compressors"),
+        _codecs_option("filter", "filters"),
+        click.option(
+            "--checksum/--no-checksum", default=None, help="End every chunk of v3 with a crc32c (as a rule, yes)."
+        ),
+        click.option("--objects-as-text", is_flag=True, help="Make text of Python objects, which all have to be text."),
+        click.option("--leave-out", is_flag=True, help="Convert the rest of a file of HDF5 that Zarr has no form for."),
+        click.option("--verify", is_flag=True, help="Compare every element before DST becomes visible."),
+        storage_option(store="the store of SRC"),
+        storage_option("target", "the store of DST"),
+    )
+
+
+def options_of(*, objects_as_text: bool, shards: Any, **how: Any) -> dict[str, Any]:
+    """Return what the options ask for, as keywords of :class:`ConvertOptions`."""
+    return {**how, "shards": None if shards == "none" else shards, "objects": "string" if objects_as_text else None}
+
+
 @click.command(cls=Command)
 @path_argument("src")
 @click.argument("dst", required=False)
-@click.option("--path", "node", metavar="NODE", help="The node inside of SRC, such as 'group/array'.")
-@click.option("--target-path", metavar="NODE", help="The node inside of DST that is made.")
-@click.option("--zarr-format", type=int, default=3, metavar="N", help="The version of Zarr to be made: 3 or 2, or 1.")
-@_sizes_option("chunks", ("auto", "keep"), "keep", "Of the new arrays, within their shards")
-@_sizes_option("shards", ("auto", "none"), "auto", "Of the new arrays; 'none' for none")
-@_codecs_option("compressor", "compressors")
-@_codecs_option("filter", "filters")
-@click.option("--checksum/--no-checksum", default=None, help="End every chunk of v3 with a crc32c (as a rule, yes).")
-@click.option("--objects-as-text", is_flag=True, help="Make text of Python objects, which all have to be text.")
-@click.option("--leave-out", is_flag=True, help="Convert the rest of a file of HDF5 that Zarr has no form for.")
+@convert_options
 @click.option("--metadata-only", is_flag=True, help="Write documents of v3 beside the old ones in SRC; no DST.")
 @click.option("--remove-old", is_flag=True, help="With --metadata-only: remove the old documents then.")
-@click.option("--verify", is_flag=True, help="Compare every element before DST becomes visible.")
 @click.option("--overwrite", is_flag=True, help="Erase what is stored at DST first.")
 @click.option("--no-resume", is_flag=True, help="Do not continue an earlier run that was cut off.")
 @click.option("--dry-run", is_flag=True, help="Show what every array becomes, and write nothing.")
-@storage_option(store="the store of SRC")
-@storage_option("target", "the store of DST")
+@run_options
 @quiet_option()
 @json_option()
 def convert(
@@ -80,7 +99,6 @@ def convert(
     dst: str | None,
     node: str | None,
     target_path: str | None,
-    objects_as_text: bool,
     leave_out: bool,
     metadata_only: bool,
     remove_old: bool,
@@ -90,6 +108,8 @@ def convert(
     dry_run: bool,
     storage_options: dict[str, Any],
     target_options: dict[str, Any],
+    workers: int | None,
+    dask: str | None,
     quiet: bool,
     as_json: bool,
     **how: Any,
@@ -111,8 +131,7 @@ def convert(
         raise ArgumentError("--remove-old is for --metadata-only: a source that is copied stays as it is.")
     done: dict[str, Any] = {"dry_run": dry_run, "resumed": False}
     with arguments(), missing(src):
-        how["shards"] = None if how["shards"] == "none" else how["shards"]
-        options = ConvertOptions(**how, objects="string" if objects_as_text else None)
+        options = ConvertOptions(**options_of(**how))
         conversion: Conversion | InPlace
         if metadata_only:
             check_in_place(options)
@@ -128,21 +147,31 @@ def convert(
                 storage_options=storage_options or None,
                 target_options=target_options or None,
             )
-    with _in_words_of_the_command():
+    with in_words_of_the_command():
         if dry_run and isinstance(conversion, Conversion):
             done["resumed"] = conversion.target.look(overwrite=overwrite, resume=not no_resume)
         elif not dry_run:
             if not quiet:
                 warn_of_remarks(conversion.plans)
-            again: dict[str, Any] = {"overwrite": overwrite, "resume": not no_resume}
-            again = {"remove_old": remove_old} if metadata_only else again
-            with progress("Converting objects", show=not (as_json or quiet)) as advance:
-                done |= conversion.run(verify=verify, report=advance.report, **again)
+            if isinstance(conversion, Conversion):
+                bar = plan_progress(as_json or quiet, "Converting")
+                with workers_of(dask) as executor, bar as advance:
+                    done |= conversion.run(
+                        verify=verify,
+                        overwrite=overwrite,
+                        resume=not no_resume,
+                        executor=executor,
+                        workers=workers,
+                        report=advance.report,
+                    )
+            else:
+                with progress("Writing documents", show=not (as_json or quiet)) as advance:
+                    done |= conversion.run(verify=verify, remove_old=remove_old, report=advance.report)
     _print(conversion, done, quiet=quiet, as_json=as_json)
 
 
 @contextmanager
-def _in_words_of_the_command() -> Iterator[None]:
+def in_words_of_the_command() -> Iterator[None]:
     """Say of a conversion that is not to be continued which options differ, as they are typed."""
     from zardine.errors import NodeExistsError
     from zardine.tools.converting.target import OtherConversionError

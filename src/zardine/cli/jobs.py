@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from zardine.cli.base import Command, LazyCommand, LazyGroup
-from zardine.cli.errors import FAULTS, FINE, ArgumentError, arguments
+from zardine.cli.convert import convert_options, in_words_of_the_command, options_of
+from zardine.cli.errors import FAULTS, FINE, ArgumentError, arguments, print_error
 from zardine.cli.options import (
-    Decorator,
+    decorated,
     json_option,
+    path_argument,
     quiet_option,
     storage_option,
     traceback_option,
 )
 from zardine.cli.output import print_json
+from zardine.cli.paths import missing
 from zardine.cli.rechunk import plan_of, rechunk_options
+from zardine.cli.reshard import check_shards, request_of, reshard_options
 from zardine.cli.running import plan_progress, run_options, workers_of
 from zardine.cli.signals import interruptible
+from zardine.cli.verify import print_report, verify_options
 
 if TYPE_CHECKING:
     from zardine.jobs.plan import Plan, PlanStatus
@@ -33,7 +40,12 @@ COMMANDS = {
     "cancel": LazyCommand("zardine.cli.jobs:cancel", "Remove what the jobs of the plan in FILE have written."),
 }
 PLANS = {
+    "convert": LazyCommand(
+        "zardine.cli.jobs:plan_convert", "Plan to store what is at SRC in another version of Zarr at DST."
+    ),
+    "reshard": LazyCommand("zardine.cli.jobs:plan_reshard", "Plan to give the array at PATH other shards."),
     "rechunk": LazyCommand("zardine.cli.jobs:plan_rechunk", "Plan to store the array at SRC in other chunks at DST."),
+    "verify": LazyCommand("zardine.cli.jobs:plan_verify", "Plan to find every fault of what is stored at PATH."),
 }
 
 _PAUSE: Final = 5.0
@@ -56,21 +68,123 @@ def plan() -> None:
     """Write the plan of a long work to a file."""
 
 
+def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command that makes a plan what all of them have."""
+    out = click.option(
+        "--out",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        required=True,
+        help="Where the plan goes: a file that is not there yet.",
+    )
+    return decorated(command, out, quiet_option(), json_option())
+
+
+def _write(made: Plan, out: str, *, quiet: bool, as_json: bool) -> int:
+    try:
+        made.save(out, overwrite=False)
+    except FileExistsError:
+        raise ArgumentError(
+            f"{out} is there already, and may be the plan of jobs that run: give another --out"
+        ) from None
+    _show(made, quiet=quiet, as_json=as_json)
+    return FINE
+
+
+@click.command("convert", cls=Command)
+@path_argument("src")
+@path_argument("dst")
+@convert_options
+@_plan_options
+def plan_convert(
+    src: str,
+    dst: str,
+    node: str | None,
+    target_path: str | None,
+    leave_out: bool,
+    verify: bool,
+    storage_options: dict[str, Any],
+    target_options: dict[str, Any],
+    out: str,
+    quiet: bool,
+    as_json: bool,
+    **how: Any,
+) -> int:
+    """Plan to store what is at SRC in another version of Zarr at DST.
+
+    Nothing may be stored at DST, and nothing is written but FILE. Prints how many jobs there are, what a job needs and
+    what all of them take.
+    """
+    import zardine
+
+    with arguments(), missing(src), in_words_of_the_command():
+        made = zardine.plan_convert(
+            src,
+            dst,
+            source_path=node,
+            target_path=target_path,
+            leave_out=leave_out,
+            verify=verify,
+            storage_options=storage_options or None,
+            target_options=target_options or None,
+            **options_of(**how),
+        )
+        return _write(made, out, quiet=quiet, as_json=as_json)
+
+
+@click.command("reshard", cls=Command)
+@reshard_options
+@_plan_options
+def plan_reshard(out: str, quiet: bool, as_json: bool, **asked: Any) -> int:
+    """Plan to give the array at PATH other shards.
+
+    That is in place, or with --to elsewhere. Nothing is written but FILE. Prints how many jobs there are, what a job
+    needs and what all of them take. Others may write while the jobs run; 'zardine jobs finish' copies that, keeps them
+    away for a moment, and switches.
+    """
+    import zardine
+
+    check_shards(asked)
+    with arguments(), missing(asked["path"]):
+        return _write(zardine.plan_reshard(**request_of(**asked)), out, quiet=quiet, as_json=as_json)
+
+
 @click.command("rechunk", cls=Command)
 @rechunk_options
-@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", required=True, help="Where the plan goes.")
-@quiet_option()
-@json_option()
+@_plan_options
 def plan_rechunk(out: str, quiet: bool, as_json: bool, **asked: Any) -> int:
     """Plan to store the array at SRC in other chunks at DST.
 
     Nothing is written but FILE. Prints how many jobs there are, what a job needs and what all of them take.
     """
-    made = plan_of(**asked)
     with arguments():
-        made.save(out)
-    _show(made, quiet=quiet, as_json=as_json)
-    return FINE
+        return _write(plan_of(**asked), out, quiet=quiet, as_json=as_json)
+
+
+@click.command("verify", cls=Command)
+@verify_options
+@_plan_options
+def plan_verify(
+    path: str,
+    node: str | None,
+    deep: bool,
+    records: str | None,
+    storage_options: dict[str, Any],
+    out: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Plan to find every fault of what is stored at PATH.
+
+    What jobs find goes to the folder of --records, by default FILE.records; 'zardine jobs finish' prints it.
+    """
+    import zardine
+
+    with arguments(), missing(path):
+        made = zardine.plan_verify(
+            path, path=node, deep=deep, records=records or f"{out}.records", storage_options=storage_options or None
+        )
+        return _write(made, out, quiet=quiet, as_json=as_json)
 
 
 def _show(made: Plan, *, quiet: bool, as_json: bool) -> None:
@@ -94,14 +208,23 @@ def _show(made: Plan, *, quiet: bool, as_json: bool) -> None:
         print(f"about {made.bytes_read / 2**20:,.1f} MiB read and {made.bytes_written / 2**20:,.1f} MiB written")
 
 
-def _file_argument() -> Decorator[Any]:
-    return click.argument("file", type=click.Path(exists=True, dir_okay=False))
+def _on_plan(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the plan in FILE, as ``made``."""
 
+    @wraps(command)
+    def with_plan(file: str, storage_options: dict[str, Any], target_options: dict[str, Any], **rest: Any) -> Any:
+        from zardine.jobs.plan import Plan
 
-def _load(file: str, storage_options: dict[str, Any], target_options: dict[str, Any]) -> Plan:
-    from zardine.jobs.plan import Plan
+        with arguments():
+            made = Plan.load(file, storage_options=storage_options or None, target_options=target_options or None)
+            return command(made=made, **rest)
 
-    return Plan.load(file, storage_options=storage_options or None, target_options=target_options or None)
+    return decorated(
+        with_plan,
+        click.argument("file", type=click.Path(exists=True, dir_okay=False)),
+        storage_option(store="the store of SRC"),
+        storage_option("target", "the store of DST"),
+    )
 
 
 def _part(text: str | None) -> tuple[int, int] | None:
@@ -114,24 +237,20 @@ def _part(text: str | None) -> tuple[int, int] | None:
 
 
 @click.command("run", cls=Command)
-@_file_argument()
+@_on_plan
 @click.option("--stage", type=click.IntRange(min=1), metavar="N", help="Of this stage (default: all, one by one).")
 @click.option("--part", metavar="I/N", help="This part of N equal ones of a stage, counted from 1.")
 @click.option("--wait", is_flag=True, help="Wait for the stage before, if it is not complete.")
 @run_options
-@storage_option(store="the store of SRC")
-@storage_option("target", "the store of DST")
 @quiet_option()
 @json_option()
 def run(
-    file: str,
+    made: Plan,
     stage: int | None,
     part: str | None,
     wait: bool,
     workers: int | None,
     dask: str | None,
-    storage_options: dict[str, Any],
-    target_options: dict[str, Any],
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -144,39 +263,36 @@ def run(
     from zardine.errors import PlanError
     from zardine.jobs.batch import part_of
 
-    with arguments():
-        made = _load(file, storage_options, target_options)
-        mine = _part(part) or part_of(os.environ)
-        with interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json) as bar:
-            if stage is None and mine is None:
-                reached = made.run(executor, workers=workers, progress=bar.report)
-            else:
-                while True:
-                    try:
-                        reached = made.run_part(
-                            stage=stage, part=mine or (1, 1), executor=executor, workers=workers, progress=bar.report
-                        )
-                        break
-                    except PlanError as error:
-                        if not wait or "has to wait" not in str(error):
-                            raise
-                        time.sleep(_PAUSE)
+    mine = _part(part) or part_of(os.environ)
+    with interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json) as bar:
+        if stage is None and mine is None:
+            reached = made.run(executor, workers=workers, progress=bar.report)
+        else:
+            while True:
+                try:
+                    reached = made.run_part(
+                        stage=stage, part=mine or (1, 1), executor=executor, workers=workers, progress=bar.report
+                    )
+                    break
+                except PlanError as error:
+                    if not wait or "has to wait" not in str(error):
+                        raise
+                    time.sleep(_PAUSE)
+    if reached:
+        return _tell_result(made, reached, quiet=quiet, as_json=as_json)
     _tell(reached, quiet=quiet, as_json=as_json)
     return FINE
 
 
 @click.command("status", cls=Command)
-@_file_argument()
-@storage_option(store="the store of SRC")
-@storage_option("target", "the store of DST")
+@_on_plan
 @json_option()
-def status(file: str, storage_options: dict[str, Any], target_options: dict[str, Any], as_json: bool) -> int:
+def status(made: Plan, as_json: bool) -> int:
     """Tell how far the plan in FILE is.
 
     The exit code is 0 once it is finished, else 1.
     """
-    with arguments():
-        reached = _load(file, storage_options, target_options).status()
+    reached = made.status()
     _tell(reached, quiet=False, as_json=as_json)
     if not as_json:
         for number, stage in enumerate(reached.stages, 1):
@@ -200,18 +316,14 @@ def _as_json(reached: PlanStatus) -> dict[str, Any]:
 
 
 @click.command("finish", cls=Command)
-@_file_argument()
+@_on_plan
 @run_options
-@storage_option(store="the store of SRC")
-@storage_option("target", "the store of DST")
 @quiet_option()
 @json_option()
 def finish(
-    file: str,
+    made: Plan,
     workers: int | None,
     dask: str | None,
-    storage_options: dict[str, Any],
-    target_options: dict[str, Any],
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -219,25 +331,39 @@ def finish(
 
     Jobs whose source others have changed meanwhile run again before. What lay in between is removed.
     """
-    with arguments(), interruptible(), workers_of(dask) as executor:
-        reached = _load(file, storage_options, target_options).finish(executor, workers=workers)
+    with interruptible(), workers_of(dask) as executor:
+        reached = made.finish(executor, workers=workers)
+    return _tell_result(made, reached, quiet=quiet, as_json=as_json)
+
+
+def _tell_result(made: Plan, reached: PlanStatus, *, quiet: bool, as_json: bool) -> int:
+    """Print what a finished plan gives: of verifying the faults."""
+    from zardine.tools.report import Outcome
+    from zardine.tools.verify import Verification
+
+    found = made.result()
+    if isinstance(found, Verification):
+        if as_json:
+            print_json({**_as_json(reached), "report": found.to_dict()})
+        else:
+            print_report(found, quiet=quiet)
+        return FINE if found else FAULTS
+    if isinstance(reached.result, Outcome) and not reached.result:
+        print_error(str(reached.result))
+        return FAULTS
     _tell(reached, quiet=quiet, as_json=as_json)
     return FINE
 
 
 @click.command("cancel", cls=Command)
-@_file_argument()
-@storage_option(store="the store of SRC")
-@storage_option("target", "the store of DST")
+@_on_plan
 @json_option()
-def cancel(file: str, storage_options: dict[str, Any], target_options: dict[str, Any], as_json: bool) -> int:
+def cancel(made: Plan, as_json: bool) -> int:
     """Remove what the jobs of the plan in FILE have written.
 
     End jobs that are running before. Nothing can be taken back once the plan is finished.
     """
-    with arguments():
-        made = _load(file, storage_options, target_options)
-        made.cancel()
+    made.cancel()
     if as_json:
         print_json(_as_json(made.status()))
     return FINE

@@ -88,6 +88,13 @@ class ShapeType(click.types.StringParamType):
         return self._above is None or self._above < number < math.inf
 
 
+def decorated(command: Callable[..., Any], *options: Decorator[Any]) -> Callable[..., Any]:
+    """Return a command with arguments and options, in this order."""
+    for each in reversed(options):
+        command = each(command)
+    return command
+
+
 def path_argument(name: str = "path") -> Decorator[Any]:
     """Return the argument PATH: the store. The parameter is called ``name``."""
     return click.argument(name, type=StorePathType())

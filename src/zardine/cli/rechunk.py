@@ -9,7 +9,7 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FINE, arguments
-from zardine.cli.options import ShapeType, json_option, path_argument, quiet_option, storage_option
+from zardine.cli.options import ShapeType, decorated, json_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import print_json
 from zardine.cli.paths import missing
 from zardine.cli.running import plan_progress, run_options, workers_of
@@ -18,40 +18,35 @@ from zardine.cli.signals import interruptible
 
 def rechunk_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the arguments and options of :func:`zardine.plan_rechunk`; see :func:`plan_of`."""
-    for decorate in reversed(
-        (
-            path_argument("src"),
-            path_argument("dst"),
-            click.option("--path", "node", metavar="NODE", help="The array inside of SRC, such as 'group/array'."),
-            click.option("--target-path", metavar="NODE", help="The array inside of DST that is made."),
-            click.option(
-                "--chunks",
-                type=ShapeType("auto"),
-                metavar="SHAPE",
-                required=True,
-                help="The new chunks, such as 512,512, within their shards.",
-            ),
-            click.option(
-                "--shards",
-                type=ShapeType("auto", "none"),
-                default="none",
-                metavar="SHAPE",
-                help="The new shards, such as 4096,4096, or auto, or none (the default).",
-            ),
-            click.option(
-                "--max-memory", default="1 GiB", metavar="SIZE", help="Memory of each worker, such as '256 MiB'."
-            ),
-            click.option(
-                "--between",
-                metavar="PATH",
-                help="Where the array between goes, as large as SRC is in memory (default: in DST, hidden).",
-            ),
-            storage_option(store="the store of SRC"),
-            storage_option("target", "the store of DST"),
-        )
-    ):
-        command = decorate(command)
-    return command
+    return decorated(
+        command,
+        path_argument("src"),
+        path_argument("dst"),
+        click.option("--path", "node", metavar="NODE", help="The array inside of SRC, such as 'group/array'."),
+        click.option("--target-path", metavar="NODE", help="The array inside of DST that is made."),
+        click.option(
+            "--chunks",
+            type=ShapeType("auto"),
+            metavar="SHAPE",
+            required=True,
+            help="The new chunks, such as 512,512, within their shards.",
+        ),
+        click.option(
+            "--shards",
+            type=ShapeType("auto", "none"),
+            default="none",
+            metavar="SHAPE",
+            help="The new shards, such as 4096,4096, or auto, or none (the default).",
+        ),
+        click.option("--max-memory", default="1 GiB", metavar="SIZE", help="Memory of each worker, such as '256 MiB'."),
+        click.option(
+            "--between",
+            metavar="PATH",
+            help="Where the array between goes, as large as SRC is in memory (default: in DST, hidden).",
+        ),
+        storage_option(store="the store of SRC"),
+        storage_option("target", "the store of DST"),
+    )
 
 
 def plan_of(

@@ -3,65 +3,112 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, ArgumentError, arguments, print_error
-from zardine.cli.options import ShapeType, json_option, node_option, path_argument, quiet_option, storage_option
+from zardine.cli.options import (
+    ShapeType,
+    decorated,
+    json_option,
+    node_option,
+    path_argument,
+    quiet_option,
+    storage_option,
+)
 from zardine.cli.output import counted
 from zardine.cli.paths import missing
+from zardine.cli.running import plan_progress, run_options, workers_of
 from zardine.cli.signals import interruptible
 
 if TYPE_CHECKING:
     from zardine.tools.reshard import Resharding
 
 
-@click.command(cls=Command)
-@path_argument()
-@node_option()
-@click.option(
-    "--shards",
-    type=ShapeType("auto", "none"),
-    metavar="SHAPE",
-    help="The new shape, such as 512,512, or auto, or none. Needed.",
-)
-@click.option(
-    "--chunks",
-    type=ShapeType("auto"),
-    metavar="SHAPE",
-    help="Another shape of (inner) chunks, or auto; without, it stays.",
-)
-@click.option("--codecs", metavar="JSON", help="Another chain of codecs of each chunk, a list as documents have it.")
-@click.option(
-    "--to", "target", metavar="PATH", help="Write the array there, where nothing is, and leave the old one as it is."
-)
-@click.option(
-    "--grace",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="Wait so long, twice, for programs that have the array open; 0 if there are none. Without: 2.5 where the "
-    "store cannot tell who is writing, which local folders can.",
-)
-@click.option("--restart", is_flag=True, help="Forget what an interrupted run has begun, and begin as asked now.")
-@click.option("--cancel", is_flag=True, help="Take back what an interrupted run has begun, and do nothing else.")
-@storage_option()
-@quiet_option()
-@json_option()
-def reshard(
+def reshard_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the argument and options of :func:`zardine.plan_reshard`; see :func:`request_of`."""
+    return decorated(
+        command,
+        path_argument(),
+        node_option(),
+        click.option(
+            "--shards",
+            type=ShapeType("auto", "none"),
+            metavar="SHAPE",
+            help="The new shape, such as 512,512, or auto, or none. Needed.",
+        ),
+        click.option(
+            "--chunks",
+            type=ShapeType("auto"),
+            metavar="SHAPE",
+            help="Another shape of (inner) chunks, or auto; without, it stays.",
+        ),
+        click.option(
+            "--codecs", metavar="JSON", help="Another chain of codecs of each chunk, a list as documents have it."
+        ),
+        click.option(
+            "--to",
+            "target",
+            metavar="PATH",
+            help="Write the array there, where nothing is, and leave the old one as it is.",
+        ),
+        click.option(
+            "--grace",
+            type=click.FloatRange(min=0),
+            metavar="SECONDS",
+            help="Wait so long, twice, for programs that have the array open; 0 if there are none. Without: 2.5 where "
+            "the store cannot tell who is writing, which local folders can.",
+        ),
+        storage_option(),
+    )
+
+
+def request_of(
+    *,
     path: str,
     node: str | None,
-    shards: int | tuple[int, ...] | str | None,
-    chunks: int | tuple[int, ...] | str | None,
+    shards: Any,
+    chunks: Any,
     codecs: str | None,
     target: str | None,
     grace: float | None,
+    storage_options: dict[str, Any],
+) -> dict[str, Any]:
+    """Return what the options ask for, as keywords of :func:`zardine.reshard` and :func:`zardine.plan_reshard`."""
+    request: dict[str, Any] = {"store": path, "path": node, "target": target, "grace": grace}
+    if shards is not None:
+        request["shards"] = None if shards == "none" else shards
+    if chunks is not None:
+        request["chunks"] = chunks
+    if codecs is not None:
+        request["codecs"] = _codecs(codecs)
+    return {**request, "storage_options": storage_options or None}
+
+
+def check_shards(asked: Mapping[str, Any]) -> None:
+    """Refuse to go on without ``--shards``."""
+    if asked["shards"] is None:
+        raise ArgumentError("Give --shards: a shape such as 512,512, or auto, or none.")
+
+
+@click.command(cls=Command)
+@reshard_options
+@click.option("--restart", is_flag=True, help="Forget what an interrupted run has begun, and begin as asked now.")
+@click.option("--cancel", is_flag=True, help="Take back what an interrupted run has begun, and do nothing else.")
+@run_options
+@quiet_option()
+@json_option()
+def reshard(
     restart: bool,
     cancel: bool,
-    storage_options: dict[str, Any],
+    workers: int | None,
+    dask: str | None,
     quiet: bool,
     as_json: bool,
+    **asked: Any,
 ) -> int:
     """Give the array at PATH other shards, in place.
 
@@ -70,32 +117,23 @@ def reshard(
     without decoding. Programs other than zardine must not write meanwhile, and have to open the array again.
     """
     import zardine
-    from zardine.cli.progress import progress
 
-    if shards is None and not cancel:
-        raise ArgumentError("Give --shards: a shape such as 512,512, or auto, or none.")
-    request: dict[str, Any] = {}
-    if shards is not None:
-        request["shards"] = None if shards == "none" else shards
-    if chunks is not None:
-        request["chunks"] = chunks
-    if codecs is not None:
-        request["codecs"] = _codecs(codecs)
-    with arguments(), missing(path), interruptible(), progress("Writing objects", show=not (as_json or quiet)) as bar:
+    if not cancel:
+        check_shards(asked)
+    request = request_of(**asked)
+    bar = plan_progress(quiet or as_json, "Resharding")
+    with arguments(), missing(asked["path"]), interruptible(), workers_of(dask) as executor, bar as advance:
         try:
             done = zardine.reshard(
-                path,
-                path=node,
-                target=target,
-                grace=grace,
+                **request,
                 restart=restart,
                 cancel=cancel,
-                progress=bar.report,
-                storage_options=storage_options or None,
-                **request,
+                executor=executor,
+                workers=workers,
+                progress=advance.report,
             )
         except KeyboardInterrupt:
-            bar.close()
+            advance.close()
             click.echo(_INTERRUPTED, err=True)
             raise
     if as_json:

@@ -39,6 +39,6 @@ def workers_of(dask: str | None) -> Iterator[Any]:
         yield client
 
 
-def plan_progress(silent: bool) -> AbstractContextManager[Advance]:
+def plan_progress(silent: bool, text: str = "Running jobs") -> AbstractContextManager[Advance]:
     """Show the bytes that are done, their rate and the time left; lines now and then where there is no terminal."""
-    return progress("Running jobs", show=not silent, nbytes=True)
+    return progress(text, show=not silent, nbytes=True)

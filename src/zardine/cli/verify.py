@@ -2,33 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, arguments
-from zardine.cli.options import json_option, node_option, path_argument, quiet_option, storage_option
+from zardine.cli.options import decorated, json_option, node_option, path_argument, quiet_option, storage_option
 from zardine.cli.output import counted
 from zardine.cli.paths import missing
+from zardine.cli.running import plan_progress, run_options, workers_of
 
 if TYPE_CHECKING:
     from zardine.tools.verify import Verification
 
 
+def verify_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the argument and options of :func:`zardine.plan_verify`."""
+    return decorated(
+        command,
+        path_argument(),
+        node_option(),
+        click.option(
+            "--deep/--no-deep",
+            default=True,
+            show_default=True,
+            help="Decode every chunk; else only sizes, indexes and outermost checksums are checked.",
+        ),
+        click.option(
+            "--records",
+            metavar="PATH",
+            help="A folder or URL for what is done and found, so that an interrupted run goes on.",
+        ),
+        storage_option(),
+    )
+
+
 @click.command(cls=Command)
-@path_argument()
-@node_option()
-@click.option(
-    "--deep/--no-deep",
-    default=True,
-    show_default=True,
-    help="Decode every chunk; else only sizes, indexes and outermost checksums are checked.",
-)
-@storage_option()
+@verify_options
+@run_options
 @quiet_option()
 @json_option()
-def verify(path: str, node: str | None, deep: bool, storage_options: dict[str, Any], quiet: bool, as_json: bool) -> int:
+def verify(
+    path: str,
+    node: str | None,
+    deep: bool,
+    records: str | None,
+    storage_options: dict[str, Any],
+    workers: int | None,
+    dask: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
     """Find every fault of what is stored at PATH.
 
     Looks at documents, consolidated metadata, keys that belong to nothing, shard indexes, and every chunk. Prints a
@@ -36,22 +62,30 @@ def verify(path: str, node: str | None, deep: bool, storage_options: dict[str, A
     not wanted, such as unused space. Nothing is changed.
     """
     import zardine
-    from zardine.cli.progress import progress
 
-    with arguments(), missing(path), progress("Looking at stored objects", show=not (as_json or quiet)) as advance:
+    bar = plan_progress(quiet or as_json, "Looking at what is stored")
+    with arguments(), missing(path), workers_of(dask) as executor, bar as advance:
         report = zardine.verify(
-            path, path=node, deep=deep, progress=advance.report, storage_options=storage_options or None
+            path,
+            path=node,
+            deep=deep,
+            records=records,
+            executor=executor,
+            workers=workers,
+            progress=advance.report,
+            storage_options=storage_options or None,
         )
     if as_json:
         from zardine.cli.output import print_json
 
         print_json(report.to_dict())
     else:
-        _print(report, quiet=quiet)
+        print_report(report, quiet=quiet)
     return FINE if report else FAULTS
 
 
-def _print(report: Verification, *, quiet: bool) -> None:
+def print_report(report: Verification, *, quiet: bool) -> None:
+    """Print a line for each fault and note, and one of what was looked at."""
     from zardine.cli.output import print_faults
 
     print_faults(report.faults, () if quiet else report.notes)

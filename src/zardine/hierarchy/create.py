@@ -24,6 +24,7 @@ from zardine.hierarchy.find import (
     looks_like_v1,
     names_of,
     taken,
+    unfinished_work,
 )
 from zardine.limits import CHUNK, limit_of, too_large
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
@@ -147,10 +148,11 @@ def _is_seen(store: Store, key: str) -> bool:
 
 
 def _check_finished(store: Store, path: str) -> None:
-    if store.exists(join_path(path, UNFINISHED)):
+    work = unfinished_work(store, path)
+    if work is not None:
         raise NodeExistsError(
-            f"a conversion to {describe(store, path)} is not finished ({UNFINISHED}): the same conversion again "
-            "continues it; overwrite=True erases what is there"
+            f"a {work} to {describe(store, path)} is not finished ({UNFINISHED}): the same {work} again continues it; "
+            "overwrite=True erases what is there"
         )
 
 

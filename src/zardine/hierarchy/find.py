@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from errno import EACCES
+from typing import Final
 
 from zardine.buffers import BytesLike
 from zardine.engine.documents import get_document, read_document
@@ -22,6 +23,7 @@ from zardine.errors import (
     UnsupportedError,
     ZarrUserWarning,
 )
+from zardine.json_document import parse_json
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import (
     FORMATS,
@@ -41,6 +43,9 @@ HIDDEN = "__zardine"
 
 UNFINISHED = "zardine-conversion.json"
 """Name of the key that says that a conversion to this place is under way, or was cut off: what is there is in part."""
+
+WORKS: Final = {"convert": "conversion", "rechunk": "rechunking"}
+"""What that key says is being made, by the function that makes it."""
 
 UNFINISHED_NODE = "zardine_unfinished"
 """Member of the document of a group, and of the nodes below it, that is there while the group is written as a whole, or
@@ -367,6 +372,18 @@ def warn_of_reserved(place: str, name: str) -> None:
     )
 
 
+def unfinished_work(store: Store, path: str) -> str | None:
+    """Return what is being made at a place, or was cut off: ``conversion`` or ``rechunking``; ``None`` for nothing."""
+    data = get_document(store, join_path(path, UNFINISHED))
+    if data is None:
+        return None
+    try:
+        function = parse_json(data)["function"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        function = None
+    return WORKS.get(function, "conversion") if isinstance(function, str) else "conversion"
+
+
 def not_found(
     store: Store, path: str, zarr_format: int | None, kind: type[NodeNotFoundError], what: str
 ) -> NodeNotFoundError:
@@ -374,6 +391,7 @@ def not_found(
     versions = FORMATS if zarr_format is None else (zarr_format,)
     keys = [join_path(path, name) for version in versions for name in main_names(version)]
     text = f"no {what} is stored at {describe(store, path)}: looked for {', '.join(keys)}"
-    if store.exists(join_path(path, UNFINISHED)):
-        text += f"; a conversion to this place is not finished ({UNFINISHED}): the same conversion again continues it"
+    work = unfinished_work(store, path)
+    if work is not None:
+        text += f"; a {work} to this place is not finished ({UNFINISHED}): the same {work} again continues it"
     return kind(text)

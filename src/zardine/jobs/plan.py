@@ -160,15 +160,19 @@ class Plan:
             number -= len(each)
         raise IndexError(f"the plan has {len(self)} jobs, counted from 0")
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan to a file, as JSON, without secrets. Raises where a store has no name in other processes."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
+        """Write the plan to a file, as JSON, without secrets. Raises where a store has no name in other processes.
+
+        Without ``overwrite`` a file that is there is an error.
+        """
         unnamed = [str(place) for place in self.work.places() if place.url is None]
         if unnamed:
             raise PlanError(f"a plan can be saved where stores have paths or URLs, and {unnamed[0]} has none")
         if self.work.is_recorded_here:
             raise PlanError("the plan has no place for what its jobs find: make it again with records=")
         document = {"zardine_plan": _FORM, "kind": self.work.kind, "id": self.id, "work": self.work.to_json()}
-        Path(path).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        with Path(path).open("w" if overwrite else "x", encoding="utf-8") as file:
+            file.write(json.dumps(document, indent=2) + "\n")
 
     @classmethod
     def load(

@@ -21,7 +21,7 @@ from zardine.errors import (
     StoreError,
     UnknownExtensionError,
 )
-from zardine.hierarchy.find import HIDDEN, UNFINISHED, UNFINISHED_NODE, describe
+from zardine.hierarchy.find import HIDDEN, UNFINISHED, UNFINISHED_NODE, describe, unfinished_work
 from zardine.json_document import Problems, parse_json
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import (
@@ -87,7 +87,7 @@ def scan(store: Store, path: str, *, collect: Collect | None = None) -> Scan:
             _sort_unfinished(store, here, prefix, found)
             continue
         if UNFINISHED in names:
-            message = "zardine.convert was interrupted: call it again to finish"
+            message = f"a {unfinished_work(store, here)} was interrupted: the same call again finishes it"
             found.notes.append(note(f"/{here}", prefix + UNFINISHED, kind="unfinished", message=message))
         for name in sorted(names - documents.names - {UNFINISHED}):
             found.faults.append(_stray(here, prefix + name, "it is no document, and no array is stored here"))

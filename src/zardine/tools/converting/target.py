@@ -21,7 +21,7 @@ from zardine.errors import (
     UnsupportedError,
 )
 from zardine.hierarchy.create import create_ancestors, erase_node
-from zardine.hierarchy.find import UNFINISHED, describe, find_node, taken
+from zardine.hierarchy.find import UNFINISHED, WORKS, describe, find_node, taken, unfinished_work
 from zardine.json_document import JSON, parse_json, show
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, document_names, to_documents
@@ -33,8 +33,10 @@ from zardine.tools.converting.plan import NodePlan, document_text
 class OtherConversionError(NodeExistsError):
     """Another conversion to this place is not finished; says what differs."""
 
-    def __init__(self, target: str, before: JSON, now: str, differences: Mapping[str, tuple[JSON, JSON]]) -> None:
-        self.target, self.before, self.now, self.differences = target, before, now, differences
+    def __init__(
+        self, target: str, work: str, before: JSON, now: str, differences: Mapping[str, tuple[JSON, JSON]]
+    ) -> None:
+        self.target, self.work, self.before, self.now, self.differences = target, work, before, now, differences
         super().__init__(self.in_words(lambda name, value: f"{name}={value}"))
 
     def in_words(
@@ -52,7 +54,7 @@ class OtherConversionError(NodeExistsError):
         else:
             why = "the documents of the source have changed"
         return (
-            f"{self.target} is an unfinished conversion of {self.before}, and not this one (of {self.now}): {why}; "
+            f"{self.target} is an unfinished {self.work} of {self.before}, and not this one (of {self.now}): {why}; "
             f"{again} continues it, {anew} begins anew"
         )
 
@@ -68,6 +70,8 @@ class Target:
     fingerprint: str
     options: Mapping[str, JSON] = field(default_factory=dict)
     """What was asked for, by the names of :func:`zardine.convert`; kept to say what differs."""
+    function: str = "convert"
+    """The function that makes it."""
 
     @property
     def key(self) -> str:
@@ -94,9 +98,11 @@ class Target:
             return False
         if found.get("fingerprint") == self.fingerprint:
             raise NodeExistsError(
-                f"{self} is an unfinished conversion; resume=True continues it, overwrite=True begins anew"
+                f"{self} is an unfinished {WORKS[self.function]}; resume=True continues it, overwrite=True begins anew"
             )
-        raise OtherConversionError(str(self), found.get("source"), self.source, self._differences(found.get("options")))
+        work = unfinished_work(self.store, self.path) or WORKS[self.function]
+        differences = self._differences(found.get("options"))
+        raise OtherConversionError(str(self), work, found.get("source"), self.source, differences)
 
     def is_begun(self) -> bool:
         """Whether the place is marked by this request."""
@@ -117,7 +123,9 @@ class Target:
         if overwrite:
             erase_node(self.store, self.path)
         document = {
-            "about": "An unfinished conversion by zardine. The same call continues it; this key goes when it is done.",
+            "about": f"An unfinished {WORKS[self.function]} by zardine. The same call continues it; this key goes when "
+            "it is done.",
+            "function": self.function,
             "source": self.source,
             "fingerprint": self.fingerprint,
             "options": dict(self.options),
@@ -125,7 +133,7 @@ class Target:
         try:
             self.store.set(self.key, json.dumps(document, indent=2).encode(), condition=Condition(None))
         except ConditionFailedError:
-            raise NodeExistsError(f"another conversion to {self} has just begun") from None
+            raise NodeExistsError(f"another {WORKS[self.function]} to {self} has just begun") from None
 
     def publish(self, plans: Iterable[NodePlan]) -> None:
         """Write all documents, that of the target's root last, and remove the mark."""

@@ -256,7 +256,7 @@ class RechunkWork(Work):
             "shards": list(self._new_layout.object_shape or ()) if self._new_layout.sharding is not None else None,
             "max_memory": self.max_memory,
         }
-        return Target(self.target.store, self.target.path, str(self.source), plan, options)
+        return Target(self.target.store, self.target.path, str(self.source), plan, options, "rechunk")
 
     def _inner_chunks(self) -> tuple[int, ...]:
         sharding = self._new_layout.sharding
