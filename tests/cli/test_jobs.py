@@ -120,7 +120,6 @@ def test_workers_of_other_works(run: Run, planes: Path, tmp_path: Path) -> None:
     found = run("verify", tmp_path / "b.zarr", "--workers", 2)
     assert found.exit_code == 1
     assert "1 fault: 1 node, 3 objects, 24 chunks" in found.output
-    assert run("verify", tmp_path / "b.zarr", "--dask", "tcp://127.0.0.1:9").exit_code != 0
 
 
 def test_an_unfinished_rechunk_is_called_so(run: Run, planes: Path, tmp_path: Path) -> None:
