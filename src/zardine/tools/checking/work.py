@@ -16,7 +16,7 @@ from zardine.engine.documents import get_document
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.read_ahead import window_bytes
-from zardine.errors import PlanError
+from zardine.errors import PlanError, UnsupportedError
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place
 from zardine.jobs.ranges import Ranges
@@ -32,8 +32,9 @@ from zardine.stores.memory import MemoryStore
 from zardine.tools.checking.chunk import is_seen
 from zardine.tools.checking.consolidated import check_consolidated
 from zardine.tools.checking.outside import drop_passing
-from zardine.tools.checking.scan import scan_existing
+from zardine.tools.checking.scan import Scan, scan_existing
 from zardine.tools.checking.stored_object import StoredObject, check_objects, shares_of
+from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.report import Fault, Report, note, sort_faults
 from zardine.tools.sampling import stored_sample
 
@@ -149,7 +150,7 @@ class VerifyWork(Work):
             self.source.store, objects, deep=self.deep, progress=lambda done, total: job.advance(each_nbytes)
         )
         return {
-            "objects": len(objects),
+            "objects": sum(each.nbytes > 0 or bool(each.faults) for each in checked),
             "chunks": sum(each.chunks for each in checked),
             "nbytes": sum(each.nbytes for each in checked),
             **_as_json(
@@ -295,8 +296,15 @@ def list_stored(source: Place) -> dict[str, Any]:
         if sources:
             listed[sources[0].path] = list(_listed(sources, objects))
 
-    scanned = scan_existing(store, path, collect=collect)
-    drop_passing(store, scanned)
+    try:
+        scanned = scan_existing(store, path, collect=collect)
+        drop_passing(store, scanned)
+    except UnsupportedError:  # nothing can be listed there: what documents tell of is looked for
+        listed = {}
+        for handle in _told_of(source):
+            told = Listed(handle.path, handle.layout.metadata.to_dict(), Ranges([(0, _cells(handle).count)]))
+            listed.setdefault(handle.path, []).append(told)
+        scanned = Scan(nodes={each: [] for each in listed})
     faults = [*scanned.faults, *check_consolidated(scanned.nodes)]
     faults += [Fault("/", kind="torn", message=each) for each in store.faults()]
     message = "left behind by a writer that died: zardine.repair removes it"
@@ -366,9 +374,21 @@ def array_handles(source: Place) -> Iterator[ArrayHandle]:
         if sources:
             found[sources[0].path] = sources  # and nothing is listed
 
-    scan_existing(source.store, source.path, collect=collect)
+    try:
+        scan_existing(source.store, source.path, collect=collect)
+    except UnsupportedError:
+        yield from _told_of(source)
+        return
     for path in sorted(found):
         yield from found[path]
+
+
+def _told_of(source: Place) -> Iterator[ArrayHandle]:
+    """Yield the arrays that documents tell of, where nothing can be listed."""
+    for name, node in read_nodes(source.store, source.path).items():
+        if isinstance(node, ArrayMetadata):
+            path = join_path(source.path, name)
+            yield ArrayHandle(source.store, path, prepare_layout(node, ""), ArrayConfig.from_settings())
 
 
 def _listed(sources: Sequence[ArrayHandle], objects: Iterable[StoredObject]) -> Iterator[Listed]:

@@ -257,6 +257,8 @@ class ConvertWork(Work):
             cells = _objects_of(work, stored)
             objects += cells
             requests += stored + cells
+            if not self.source.store.supports_listing:  # each is looked at when the plan is finished
+                requests += prod(axis.count for axis in work.source._handle.layout.grids.storage)
             read += size
             written += size
             if self.compares:

@@ -217,15 +217,15 @@ class ReshardWork(Work):
         stored, size = stored_sample(self._handle(self.source, self._old_layout))
         total = prod(axis.count for axis in self._old_layout.grids.storage)
         made = round(count(self._handle(self.target, self._new_layout)) * stored / max(1, total))
-        reads = self._reads()
-        return Forecast(made, round(reads * stored / max(1, total)) + stored + made, size, size)
+        looks = 3 if self.in_place else 1  # at versions: before and after writers are kept away, and before erasing
+        return Forecast(made, round(self._reads() * stored / max(1, total)) + looks * stored + made, size, size)
 
     def _reads(self) -> int:
-        """Return how often old objects are read: once for each block that has something of them, and their indexes."""
+        """Return how often old objects are read: once for each block that has something of them; of parts twice."""
         target = self._handle(self.target, self._new_layout)
         source = self._handle(self.source, self._old_layout)
         shape = block_shape(source, target, window_bytes() // (2 * thread_count()))
-        reads = 1
+        reads, whole = 1, True
         for axis, old, size, units in zip(
             target.layout.grids.storage, source.layout.grids.storage, shape, self.units, strict=True
         ):
@@ -234,7 +234,8 @@ class ReshardWork(Work):
                 last = min(first + step, axis.count) - 1
                 length += _touched(old, axis.start(first), min(axis.start(last) + axis.extent(last), axis.length))
             reads *= max(1, length)
-        return reads * (1 if source.layout.sharding is None else 2)
+            whole &= length == old.count
+        return reads if whole or source.layout.sharding is None else 2 * reads
 
     # JSON
 

@@ -15,7 +15,7 @@ from zardine.engine.layout import prepare_layout
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.stored import stored_objects
 from zardine.engine.workers import for_each
-from zardine.errors import NodeExistsError
+from zardine.errors import NodeExistsError, UnsupportedError
 from zardine.hierarchy.find import describe
 from zardine.jobs.places import Place
 from zardine.jobs.records import erase_all
@@ -228,9 +228,15 @@ def versions(source: ArrayHandle) -> tuple[Sources, Sources]:
     prefix = f"{source.path}/" if source.path else ""
     inside: Sources = {}
     outside: Sources = {}
-    for key, coordinates in stored_objects(source):
-        found = inside if is_inside(source, coordinates) else outside
-        found[key[len(prefix) :]] = source.store.version(key)
+    try:
+        for key, coordinates in stored_objects(source):
+            found = inside if is_inside(source, coordinates) else outside
+            found[key[len(prefix) :]] = source.store.version(key)
+    except UnsupportedError:  # nothing can be listed there: each is asked for
+        for coordinates in product(*(range(axis.count) for axis in source.layout.grids.storage)):
+            reading = source.store.read(source.key(coordinates), ((0, 0),))
+            if reading is not None:
+                inside[source.key(coordinates)[len(prefix) :]] = reading.version
     return inside, outside
 
 
