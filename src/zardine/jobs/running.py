@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -102,7 +104,7 @@ class _Processes:
 
         threads = max(1, thread_count() // self._count)
         return ProcessPoolExecutor(
-            self._count, multiprocessing.get_context("spawn"), initializer=_use_threads, initargs=(threads,)
+            self._count, multiprocessing.get_context("spawn"), initializer=_begin_worker, initargs=(threads,)
         )
 
     def workers(self) -> int:
@@ -121,8 +123,19 @@ class _Processes:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _use_threads(count: int) -> None:
-    config.set({"threads": count})
+def _begin_worker(threads: int) -> None:
+    """Use so many threads, and end with the process that hands out jobs, however that ends."""
+    import multiprocessing
+
+    config.set({"threads": threads})
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=follow, daemon=True, name="zardine-follow").start()
 
 
 class _Here:
