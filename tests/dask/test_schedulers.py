@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -28,12 +29,18 @@ import zardine
 import zardine.dask as zd
 from effort import SOAK, examples, new_seed
 from servers import servers
+from servers.fault_proxy import FaultProxy
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
+    patience = {
+        "distributed.scheduler.allowed-failures": 100,
+        "distributed.deploy.lost-worker-timeout": "1 hour",  # after 15 s it would give up one that is being restarted
+        "distributed.logging.distributed": "critical",
+    }
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 100, "distributed.logging.distributed": "critical"}),
+        dask.config.set(patience),
         LocalCluster(
             n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None, silence_logs=30
         ) as cluster,
@@ -94,6 +101,26 @@ def test_objects(client: Client) -> None:
     lazy = zd.from_zarr(place, storage_options=options)
     assert lazy.npartitions == 4
     assert_array_equal(lazy.compute(scheduler=client.get), values)
+
+
+def test_no_index_is_asked_for_twice_by_one_worker(client: Client) -> None:
+    """Nor by threads of a worker that want it at the same time: the requests of a server far away are counted."""
+    place = f"s3://{servers.new_bucket()}/a"
+    array = zardine.create_array(
+        place, shape=(128, 64), shards=(64, 64), chunks=(8, 8), dtype="f8", storage_options=servers.s3_options()
+    )
+    array[...] = np.random.default_rng(0).random(array.shape)
+    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
+    proxy.latency = 0.02  # so that they do
+    try:
+        lazy = zd.from_zarr(place, storage_options=servers.s3_options(proxy.url), chunks="chunks")
+        servers.s3().log()
+        assert_array_equal(lazy.compute(scheduler=client.get), array[...])
+        asked = Counter(line.split()[1] for line in servers.s3().log() if " bytes=-" in line)
+    finally:
+        proxy.close()
+    assert len(asked) == array.nshards
+    assert max(asked.values()) <= 2 + 1, asked  # once by each of two workers, and by the array that is compared
 
 
 def test_memory_is_refused_before_anything_is_lost(client: Client) -> None:

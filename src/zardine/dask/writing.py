@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias, Unpack
+from typing import Any, Final, NoReturn, TypeAlias, Unpack
 
 import dask.array as da
 import numpy as np
@@ -24,6 +24,7 @@ from zardine.errors import ReadOnlyError, SelectionError, StoreError
 from zardine.hierarchy.place import find_place
 from zardine.metadata.formats import format_of_new
 from zardine.metadata.node_names import join_path
+from zardine.nodes.argument_hints import unknown_argument
 from zardine.nodes.array import Array
 from zardine.nodes.create_array import check_source_stays, create_array
 from zardine.nodes.group import Group
@@ -34,6 +35,13 @@ from zardine.stores.resolve import StoreLike
 
 RegionLike: TypeAlias = Any
 """A slice, one for each axis (``...`` among them stands for whole axes), or ``None`` for the whole array."""
+
+
+_KNOWN: Final = {
+    *BlockwiseOptions.__annotations__,
+    *("path", "chunks", "shards", "region", "overwrite", "compute", "return_stored", "storage_options"),
+    "compute_kwargs",
+}
 
 
 def to_zarr(
@@ -72,6 +80,9 @@ def to_zarr(
     :class:`~zardine.errors.SelectionError` for a region of another shape.
     """
     _check_source(darr)
+    for name in kwargs:
+        if name not in BlockwiseOptions.__annotations__:
+            raise unknown_argument("to_zarr", name, _KNOWN)
     if isinstance(store, Array) or region is not None:
         config, zarr_format = kwargs.get("config"), kwargs.get("zarr_format")
         for name in sorted(kwargs.keys() - {"config", "zarr_format"}):
@@ -261,7 +272,7 @@ def _check_source(source: object) -> None:
     if not isinstance(source, da.Array):
         raise TypeError(
             f"a Dask array is stored here, not {type(source).__name__}: make one with dask.array.from_array, or store "
-            "it with zardine.create_array(..., data=...)"
+            "it with zardine.create_array(..., data=...); what xarray has, zardine.xarray.to_zarr stores"
         )
     if any(np.isnan(length) for length in source.shape):
         raise ValueError("the lengths of the Dask array are not known: call its compute_chunk_sizes() first")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -228,9 +229,9 @@ def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: s
     """Find the chunks of a shard by requests: by its index where that is known or cheaper, else in the whole of it."""
     store = handle.store
     known = INDEXES.get(handle.cache_space, key)
-    fresh = known is None
+    fresh = False
     if known is None and not _whole_is_cheaper(handle, part, layout):
-        known = _read_known(handle, layout, key)
+        known, fresh = _read_once(handle, layout, key)
         if known is None:
             return _none(part)
     if known is not None:
@@ -434,6 +435,35 @@ def _read_known(handle: ArrayHandle, layout: ShardLayout, key: str) -> KnownInde
     known = KnownIndex(stored.index, stored.version)
     INDEXES.put(handle.cache_space, key, known)
     return known
+
+
+_reading: dict[tuple[int, int, str], Future[KnownIndex | None]] = {}
+"""Indexes that are asked for just now, by process (a fork has copies that never come), space and key."""
+
+
+def _read_once(handle: ArrayHandle, layout: ShardLayout, key: str) -> tuple[KnownIndex | None, bool]:
+    """Read an index, and say whether that was now; or wait for the thread that is reading it already.
+
+    What that has found may be older than this call: it counts as what is remembered does. That nothing is stored is not
+    remembered, nor is an error.
+    """
+    place, mine = (os.getpid(), handle.cache_space, key), Future[KnownIndex | None]()
+    other = _reading.setdefault(place, mine)
+    if other is not mine:
+        known = None if other.exception() else other.result()
+        return (known, False) if known is not None else (_read_known(handle, layout, key), True)
+    try:
+        known = INDEXES.get(handle.cache_space, key)  # by one who was done before this was noted
+        fresh = known is None
+        if known is None:
+            known = _read_known(handle, layout, key)
+        mine.set_result(known)
+    except BaseException as error:
+        mine.set_exception(error)
+        raise
+    finally:
+        del _reading[place]
+    return known, fresh
 
 
 # indexes in open files

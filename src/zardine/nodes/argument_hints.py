@@ -11,7 +11,13 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OTHERS = {"compression": "compressors", "compressor": "compressors", "compression_opts": "compressors"}
+_OTHERS = {
+    **dict.fromkeys(("compression", "compressor", "compression_opts", "zlib", "complevel"), "compressors"),
+    **dict.fromkeys(("scheduler", "num_workers"), "compute_kwargs"),
+    "chunksizes": "chunks",
+    "component": "path",
+    "mode": "overwrite",
+}
 """What arguments are called in other programs, where spelling does not tell."""
 
 

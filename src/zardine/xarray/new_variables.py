@@ -155,7 +155,8 @@ def _refuse_unknown(name: str, encoding: Mapping[str, Any], zarr_format: int) ->
         meant = meant_argument(str(unknown[0]), known)
         hint = hint if hint or meant is None else f"; did you mean {meant!r}?"
         raise ValueError(
-            f"unexpected encoding parameters for variable {name!r}: {unknown!r}, known are {sorted(known)}{hint}"
+            f"unexpected encoding parameters for variable {name!r}: {unknown!r}, known are {sorted(known)}, and those "
+            f"of CF (dtype, scale_factor, add_offset, _FillValue, units, calendar){hint}"
         )
     if zarr_format == 2 and encoding.get("shards") is not None:
         raise ValueError(f"variable {name!r}: shards need zarr_format=3; Zarr v2 has none")
