@@ -22,7 +22,8 @@ import zarr.storage
 import zardine
 import zardine.zarr_python
 from zardine.errors import ArrayChangedError, CorruptionError, UnsupportedError
-from zardine.zarr_python import ZardineFallbackWarning
+from zardine.stores.local.store import LocalStore
+from zardine.zarr_python import ZardineFallbackWarning, pipeline
 from zardine.zarr_python import stores as our_stores
 
 ZARR = tuple(map(int, zarr.__version__.split(".")[:2]))
@@ -221,6 +222,52 @@ def test_an_array_that_was_replaced_is_not_read_by_the_old_layout(tmp_path: Path
         a[:]
     with pytest.raises(ArrayChangedError):
         a[0] = 2
+
+
+@pytest.mark.parametrize("where", ["memory", "local"])
+def test_a_block_of_one_small_chunk_is_read_without_another_thread(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = create(str(tmp_path) if where == "local" else None, shards=(40, 60), chunks=(10, 20))
+    d = np.arange(101 * 123, dtype="i4").reshape(a.shape)
+    a[:] = d
+    handed_over: list[str] = []
+    in_thread = pipeline._in_thread
+
+    async def seen(work: Any, *arguments: Any) -> Any:
+        handed_over.append(work.__name__)
+        return await in_thread(work, *arguments)
+
+    monkeypatch.setattr(pipeline, "_in_thread", seen)
+    for index in [np.s_[10:20, 20:40], np.s_[5, 6], np.s_[100, 120:], np.s_[30:35, 7], np.s_[-1:, -1]]:
+        np.testing.assert_array_equal(a[index], d[index])
+    assert handed_over == []
+    for index in [np.s_[5:15, 6], np.s_[5, ::2], np.s_[35:45, 3]]:
+        np.testing.assert_array_equal(a[index], d[index])
+    assert handed_over == ["read_items"] * 3
+    large = create(shape=(1025, 1024), chunks=(1025, 1024), dtype="u1")
+    assert large[5, 6] == 0
+    large[5, 6] = 1
+    assert large[5, 6] == 1
+    assert handed_over[3:] == ["read_items", "write_items", "read_items"]
+
+
+def test_the_document_of_an_array_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = create(str(tmp_path), shards=(40, 60), chunks=(10, 20))
+    a[:] = 1
+    looked: list[str] = []
+    read_up_to = LocalStore.read_up_to
+
+    def seen(self: LocalStore, key: str, most: int) -> Any:
+        looked.append(key)
+        return read_up_to(self, key, most)
+
+    monkeypatch.setattr(LocalStore, "read_up_to", seen)
+    b = zarr.open_array(a.store_path)
+    assert (b[:] == 1).all()
+    assert b[3, 4] == 1
+    b[3:5] = 2
+    assert looked == ["inner/a/zarr.json"]
 
 
 def test_damage_is_our_error(tmp_path: Path) -> None:

@@ -119,6 +119,22 @@ def note_fresh(handle: ArrayHandle, version: Version | None = None) -> None:
     handle.watch.shape = version, handle.layout.metadata.shape
 
 
+def moment() -> tuple[float, int]:
+    """Return what to remember before a document is read, for :func:`note_seen`."""
+    return time.monotonic(), _changed
+
+
+def note_seen(handle: ArrayHandle, version: Version | None, current: ArrayMetadata, when: tuple[float, int]) -> None:
+    """The document ``current``, of the generation of ``handle``, was read as ``version`` at that :func:`moment`."""
+    watch = handle.watch
+    watch.shape = version, current.shape
+    if is_closing(current):
+        watch.version, watch.seen, watch.is_stored = None, -LEASE, True
+    else:
+        watch.note(version, when[0])
+        watch.changed = when[1]
+
+
 def note_opened(handle: ArrayHandle, seen: Mapping[str, Version | None]) -> None:
     """Versions of documents, by name, that were ``seen`` when the document of ``handle`` was read."""
     if not is_closing(handle.layout.metadata):
@@ -270,7 +286,7 @@ def _same_fill(a: ArrayMetadata, b: ArrayMetadata) -> bool:
 def _look(handle: ArrayHandle, *, writing: bool, written: bool) -> tuple[int, ...] | None:
     """The shape that the document gives the array; ``None`` where none was stored yet."""
     watch, metadata = handle.watch, handle.layout.metadata
-    when, changed = time.monotonic(), _changed
+    when = moment()
     reading = read_document(handle.store, watch.key)
     lost = ", and what was written just now may be lost" if written else ""
     if reading is None:
@@ -290,14 +306,9 @@ def _look(handle: ArrayHandle, *, writing: bool, written: bool) -> tuple[int, ..
             f"was resharded or replaced since it was opened{lost}: open it again, or refresh() this handle (and if it "
             "was opened through consolidated metadata, consolidate that again first)",
         )
-    watch.shape = reading.version, current.shape
-    if is_closing(current):
-        if writing:
-            refuse_closing(handle, current, lost)
-        watch.version, watch.seen, watch.is_stored = None, -LEASE, True
-        return current.shape
-    watch.note(reading.version, when)
-    watch.changed = changed
+    note_seen(handle, reading.version, current, when)
+    if writing:
+        refuse_closing(handle, current, lost)
     return current.shape
 
 
@@ -332,9 +343,11 @@ __all__ = [
     "is_closing",
     "is_same_generation",
     "leave_to_owner",
+    "moment",
     "note_change",
     "note_fresh",
     "note_opened",
+    "note_seen",
     "refuse_closing",
     "with_generation",
 ]

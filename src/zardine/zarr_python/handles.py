@@ -16,6 +16,7 @@ import numpy as np
 from zardine.buffers import BytesLike
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.documents import read_document
+from zardine.engine.freshness import is_same_generation, moment, note_seen
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.errors import MetadataError, ZardineError
@@ -65,24 +66,31 @@ def layout_of(metadata: Any) -> ArrayLayout:
 def handle_of(store: Store, path: str, layout: ArrayLayout) -> ArrayHandle:
     """Return the handle of the array at ``path``, of whose document nothing is known but what ``layout`` says."""
     handle = ArrayHandle(store, path, layout, ArrayConfig.from_settings())
-    _check_document(handle)
     watch = handle.watch
     watch.is_stored, watch.seen = False, -np.inf  # nobody has looked at the store yet
+    _check_document(handle)
     return handle
 
 
 def _check_document(handle: ArrayHandle) -> None:
-    """Raise :class:`UnknownToZardineError` where the stored document is one that zarr-python alone can read."""
+    """Look at the stored document, so that what is done next need not.
+
+    Raises :class:`UnknownToZardineError` where it is one that zarr-python alone can read.
+    """
+    when = moment()
     reading = read_document(handle.store, handle.watch.key)
     if reading is None:
         return
     name = handle.watch.key.rpartition("/")[2]
     try:
         found = parse_documents(name, {name: reading.parts[0]}, "the stored document is invalid")
-        if isinstance(found, ArrayMetadata):
-            prepare_layout(found)
+        if not isinstance(found, ArrayMetadata):
+            return
+        prepare_layout(found)
     except MetadataError as error:
         raise UnknownToZardineError("; ".join(map(str, error.problems)) or str(error)) from None
+    if is_same_generation(handle.layout, found):
+        note_seen(handle, reading.version, found, when)
 
 
 def configured(handle: ArrayHandle, config: Any) -> ArrayHandle:

@@ -43,6 +43,7 @@ class ZardineCodecPipeline(_codec.CodecPipeline):  # type: ignore[misc]
         self._layout: ArrayLayout | None = None
         self._refused: str | None = None
         self._handles: dict[str, tuple[Any, ArrayHandle]] = {}
+        self._last: tuple[str | None, int, str] = None, 0, ""
         self._own: Any = None
 
     @classmethod
@@ -118,10 +119,11 @@ class ZardineCodecPipeline(_codec.CodecPipeline):  # type: ignore[misc]
         handle = self._handle(items, array)
         if handle is None:
             return await self.own.read(items, out, drop_axes)
-        from zardine.zarr_python.transfer import read_items
+        from zardine.zarr_python.transfer import read_at_once, read_items
 
         coordinates = self._coordinates(handle, items)
-        await _in_thread(read_items, handle, items, coordinates, array, drop_axes)
+        if drop_axes or not read_at_once(handle, items, coordinates, array):
+            await _in_thread(read_items, handle, items, coordinates, array, drop_axes)
         if getattr(items[0][1].config, "read_missing_chunks", True):
             return (_PRESENT,) * len(items)
         return await _in_thread(_statuses, handle, [item[0].path for item in items])
@@ -171,13 +173,21 @@ class ZardineCodecPipeline(_codec.CodecPipeline):  # type: ignore[misc]
         if self._layout is None:
             self._layout = layout_of(self.metadata)
         layout = self._layout
-        path = _path_of(layout, place.path)
+        path = self._path_of(layout, place.path)
         known, store = self._handles.get(path), store_of(place.store)
         if known is not None and known[0] is place.store and known[1].store is store:
             return known[1]
         handle = handle_of(store, path, layout)
         self._handles[path] = place.store, handle
         return handle
+
+    def _path_of(self, layout: ArrayLayout, key: str) -> str:
+        start, slashes, path = self._last  # of the batch before
+        if start is None or not key.startswith(start) or key.count("/") != slashes:
+            path = _path_of(layout, key)
+            start = f"{path}/" if path else ""
+            self._last = start, key.count("/"), path
+        return path
 
     def _coordinates(self, handle: ArrayHandle, items: Sequence[Item]) -> list[tuple[str, ...]]:
         """The grid coordinates of the objects of a batch, as their keys have them."""

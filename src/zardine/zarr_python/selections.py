@@ -15,6 +15,7 @@ import numpy as np
 
 from zardine.buffers import Ints
 from zardine.chunk_grids.axis import Axis
+from zardine.indexing.block import Block
 from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, GridSelection, PointSelection
 
 Item: TypeAlias = "tuple[Any, Any, Any, Any, Any]"
@@ -52,6 +53,41 @@ def selection_of(
         return _points(items, coordinates, axes)
     except (_OddBatchError, TypeError, ValueError, OverflowError):
         return None
+
+
+def block_of(
+    items: Sequence[Item], coordinates: Coordinates, axes: tuple[Axis, ...], shape: tuple[int, ...]
+) -> Block | None:
+    """Return the block of elements that the only one of ``items`` asks for, if it is all of an output of ``shape``."""
+    taken, placed = items[0][2:4]
+    if len(items) != 1 or not isinstance(taken, tuple) or not isinstance(placed, tuple) or len(taken) != len(axes):
+        return None
+    starts, counts = [], []
+    kept: list[slice | int] = []
+    lengths: list[int] = []
+    for each, name, axis in zip(taken, coordinates[0], axes, strict=True):
+        chunk = int(name)
+        extent = axis.extent(chunk)
+        if isinstance(each, slice):
+            start, stop, step = each.indices(extent)
+            if step != 1 or stop <= start:
+                return None
+            count = stop - start
+            kept.append(slice(None))
+            lengths.append(count)
+        elif _is_integer(each) and 0 <= each < extent:
+            start, count = int(each), 1
+            kept.append(0)
+        else:
+            return None
+        starts.append(axis.start(chunk) + start)
+        counts.append(count)
+    if tuple(lengths) != shape or len(placed) != len(shape):
+        return None
+    for each, count in zip(placed, shape, strict=True):
+        if not isinstance(each, slice) or each.indices(count) != (0, count, 1):
+            return None
+    return Block(tuple(starts), tuple(counts), tuple(kept) if len(lengths) < len(axes) else None)
 
 
 def selection_of_one(taken: Any, coordinates: tuple[str, ...], axes: tuple[Axis, ...]) -> PointSelection:
@@ -264,4 +300,4 @@ def _is_array(taken: Any) -> bool:
     return isinstance(taken, np.ndarray)
 
 
-__all__ = ["Coordinates", "Item", "reach", "selection_of", "selection_of_one"]
+__all__ = ["Coordinates", "Item", "block_of", "reach", "selection_of", "selection_of_one"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from operator import add
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,32 @@ from zardine.indexing.block import Block, BlockPlan
 from zardine.indexing.plan import make_plan
 from zardine.indexing.selection import AxisSlice, GridSelection, PointSelection, Selection
 from zardine.nodes.assign import broadcast_values, cast_values, check_output
-from zardine.zarr_python.selections import Coordinates, Item, reach, selection_of, selection_of_one
+from zardine.zarr_python.selections import Coordinates, Item, block_of, reach, selection_of, selection_of_one
+
+AT_ONCE: Final = 2**20
+"""Bytes of a decoded chunk up to which a block of it is read where it is asked for, and not in another thread."""
+
+
+def read_at_once(handle: ArrayHandle, items: Sequence[Item], coordinates: Coordinates, out: npt.NDArray[Any]) -> bool:
+    """Fill ``out``, if that takes as little as handing it to a thread does; whether it was done.
+
+    So it is with a block of one chunk of at most :data:`AT_ONCE` bytes, on local files or in memory. Nothing of it
+    waits for a lock: what is being edited, or damaged, is not done.
+    """
+    layout = handle.layout
+    if layout.blocks is None or not handle.store.has_cheap_looks or layout.chunk_nbytes > AT_ONCE or len(items) > 1:
+        return False
+    block = block_of(items, coordinates, layout.grids.storage, out.shape)
+    if block is None:
+        return False
+    ends = map(add, block.starts, block.counts)
+    if any(end > length for end, length in zip(ends, layout.metadata.shape, strict=True)):
+        return False
+    found = read_block(handle, block)
+    if found is None:
+        return False
+    out[...] = found
+    return True
 
 
 def read_items(
@@ -158,4 +184,4 @@ def _block(selection: GridSelection) -> Block | None:
     return Block(tuple(starts), tuple(counts), dropped)
 
 
-__all__ = ["read_items", "write_items"]
+__all__ = ["AT_ONCE", "read_at_once", "read_items", "write_items"]
