@@ -101,6 +101,22 @@ impl AxisRows {
         Ok(AxisRows { rows: vec![row], ..AxisRows::new(count, 0) })
     }
 
+    /// The rows of `count` elements from `first` on of an axis with chunks of `extent`, to as many places from 0 on.
+    pub fn regular(extent: usize, first: usize, count: usize) -> Result<Self, String> {
+        if extent == 0 || first.checked_add(count).is_none() {
+            return Err(format!("{count} elements from {first} on, in chunks of {extent}"));
+        }
+        let mut rows = Vec::with_capacity(count.div_ceil(extent) + 1);
+        let mut place = 0;
+        while place < count {
+            let first = (first + place) % extent;
+            let taken = (extent - first).min(count - place);
+            rows.push(Row { extent, count: taken, first, step: 1, place, place_step: 1, listed: None });
+            place += taken;
+        }
+        Ok(AxisRows { rows, ..AxisRows::new(count, 0) })
+    }
+
     /// The rows `used` of a strided axis of an array that is `length` long.
     pub fn strided(arrays: &StridedArrays, used: Range<usize>, length: usize) -> Result<Self, String> {
         let StridedArrays { extents, first, count, out_first, step } = *arrays;

@@ -12,6 +12,7 @@
 #![deny(clippy::undocumented_unsafe_blocks, clippy::missing_safety_doc)]
 
 pub mod axis_rows;
+pub mod chunk_box;
 pub mod chunk_geometry;
 pub mod decode;
 pub mod distinct;

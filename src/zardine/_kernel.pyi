@@ -84,6 +84,25 @@ class Pipeline:
         Otherwise as :meth:`decode`.
         """
 
+    def decode_box(
+        self,
+        sources: Sequence[Buffer | int],
+        tables: Sequence[int | tuple[Buffer, Buffer]],
+        grid: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
+        first: tuple[int, ...],
+        out: Buffer,
+        limits: tuple[int, bool],
+        threads: int,
+    ) -> str | None:
+        """Decode a box of elements that lie in several chunks of one shape; the reason if that fails anywhere.
+
+        The box begins at ``first`` and is as large as ``out``, which it goes to. ``grid``: of each axis the length of a
+        chunk, the chunks of an object, and the rows of an object's index from one chunk to the next. ``sources`` are
+        the objects that the box touches, in C order, ``tables`` where their chunks are: offsets and lengths as int64,
+        or the length of the object, if it is one chunk. ``limits``: the most bytes of a chunk, and whether chunks may
+        be missing. Otherwise as :meth:`decode`.
+        """
+
     def decode_points(
         self,
         sources: Sequence[Buffer | int],

@@ -108,4 +108,4 @@ def test_nothing_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     opened = zardine.open_array(tmp_path, mode="r")
     cost_of(opened, (0, 0, 0), monkeypatch)
     cost = cost_of(opened, (slice(0, 32), slice(0, 32), slice(8, 32)), monkeypatch)
-    assert (cost.opens, cost.nbytes) == (1, 0)
+    assert (cost.opens, cost.nbytes) == (0 if zardine.__kernel__ else 1, 0)  # the kernel reads files that are kept open

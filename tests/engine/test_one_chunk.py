@@ -67,6 +67,47 @@ def test_the_short_way_gives_the_same(store: Store, shards: Any, cache: int, no_
             assert np.array_equal(array[block], VALUES[block])
 
 
+BOXES = [np.s_[1:7, 3:6], np.s_[3, :], np.s_[:, 5], np.s_[:, :], np.s_[2:5, -1]]
+
+
+@pytest.mark.parametrize("shards", [(8, 8), (4, 4), None])
+def test_several_chunks_of_files_are_read_without_a_plan(
+    tmp_path: Path, shards: Any, no_plans: Callable[[], None]
+) -> None:
+    other = made(LocalStore(tmp_path), shards=shards)
+    array = zardine.open_array(LocalStore(tmp_path), path="100%d", mode="r")
+    no_plans()
+    for value in (None, 77):
+        expected = VALUES.copy()
+        if value is not None:
+            other[4, 4] = expected[4, 4] = value
+        for order in "CF":
+            for box in BOXES:
+                found = array.with_config({"order": order})[box]
+                assert np.array_equal(found, expected[box])
+                assert found.flags[f"{order}_CONTIGUOUS"]
+
+
+def test_several_chunks_some_of_which_are_not_stored_or_damaged(tmp_path: Path) -> None:
+    array = made(LocalStore(tmp_path), shards=(4, 4))
+    expected = VALUES.copy()
+    array[:4, :4] = expected[:4, :4] = 0  # a shard that is gone
+    array[4:6, 4:6] = expected[4:6, 4:6] = 0  # a chunk
+    array = zardine.open_array(array.store, path="100%d", mode="r+")
+    for box in BOXES:
+        assert np.array_equal(array[box], expected[box])
+    strict = array.with_config({"read_missing_chunks": False})
+    assert np.array_equal(strict[6:8, 0:8], expected[6:8, 0:8])
+    with pytest.raises(ChunkNotFoundError):
+        strict[4:8, 0:8]
+    shard = tmp_path / "100%d" / "c" / "1" / "1"
+    data = bytearray(shard.read_bytes())
+    data[2] ^= 1
+    shard.write_bytes(data)
+    with pytest.raises(CorruptionError, match="chunk"):
+        array[4:8, 0:8]
+
+
 @pytest.mark.parametrize("shards", [(8, 8), None])
 def test_what_others_write_is_seen(store: Store, shards: Any) -> None:
     array, other = made(store, shards=shards), zardine.open_array(store, path="100%d", mode="r+")

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyMemoryView, PySequence, PyTuple};
 
 use crate::axis_rows::{AxisRows, ListedArrays, StridedArrays};
+use crate::chunk_box::ObjectTable;
 use crate::python::buffers::Buffer;
 use crate::sources::{File, Readable, Source};
 use crate::steps::{Compressor, Steps, blosc};
@@ -128,6 +129,39 @@ impl<'py> Sources<'py> {
 fn is_immutable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_exact_instance_of::<PyBytes>()
         || object.is_exact_instance_of::<PyMemoryView>() && object.getattr("obj")?.is_exact_instance_of::<PyBytes>())
+}
+
+/// For each of some objects, where its chunks are.
+pub struct Tables<'py>(Vec<Table<'py>>);
+
+enum Table<'py> {
+    Whole(i64),
+    Index(Buffer<'py>, Buffer<'py>),
+}
+
+impl<'py> Tables<'py> {
+    /// Of numbers (of bytes), or pairs of buffers (offsets, lengths).
+    pub fn of(list: &Bound<'py, PySequence>) -> PyResult<Self> {
+        let table = |each: Bound<'py, PyAny>| {
+            if each.is_instance_of::<PyInt>() {
+                return Ok(Table::Whole(each.extract()?));
+            }
+            let pair = each.cast::<PyTuple>().map_err(|_| invalid("a table is a number or a tuple"))?;
+            expect_length(pair, 2)?;
+            Ok(Table::Index(Buffer::of(&pair.get_item(0)?, false)?, Buffer::of(&pair.get_item(1)?, false)?))
+        };
+        Ok(Tables(list.try_iter()?.map(|each| table(each?)).collect::<PyResult<_>>()?))
+    }
+
+    pub fn objects(&self) -> PyResult<Vec<ObjectTable<'_>>> {
+        fn object<'a>(table: &'a Table<'_>) -> PyResult<ObjectTable<'a>> {
+            Ok(match table {
+                Table::Whole(length) => ObjectTable::Whole(*length),
+                Table::Index(offsets, lengths) => ObjectTable::Index(offsets.integers()?, lengths.integers()?),
+            })
+        }
+        self.0.iter().map(object).collect()
+    }
 }
 
 /// The axes of a selection of an array of `shape`; only the rows `used` of each.

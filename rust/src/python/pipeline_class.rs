@@ -9,12 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 
 use crate::axis_rows::AxisRows;
+use crate::chunk_box::{BoxAxis, plan_box};
 use crate::decode::Decode;
 use crate::encode::{Encode, How};
 use crate::job_table::JobTable;
 use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
-use crate::python::arguments::{self, Sources, invalid};
+use crate::python::arguments::{self, Sources, Tables, invalid};
 use crate::python::buffers::Buffer;
 use crate::{Failure, Reason};
 
@@ -99,6 +100,46 @@ impl PyPipeline {
         let sources = held.sources()?;
         let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
         Ok(noticed(guarded(py, || call.run(1))?)?.pop().map(|(_, reason)| reason))
+    }
+
+    /// As `decode`, for the box of elements of chunks of one shape that begins at `first` and is as large as `out`.
+    #[allow(clippy::too_many_arguments)]
+    fn decode_box(
+        &self,
+        py: Python<'_>,
+        sources: &Bound<'_, PySequence>,
+        tables: &Bound<'_, PySequence>,
+        grid: (Vec<usize>, Vec<usize>, Vec<usize>),
+        first: Vec<usize>,
+        out: &Bound<'_, PyAny>,
+        limits: (i64, bool),
+        threads: usize,
+    ) -> PyResult<Option<String>> {
+        let pipeline = &self.0;
+        let ndim = self.ndim(first.len())?;
+        let (chunks, per_object, strides) = grid;
+        if [chunks.len(), per_object.len(), strides.len()] != [ndim; 3] {
+            return Err(invalid(format!("a grid of other than {ndim} axes")));
+        }
+        let out = Buffer::of(out, true)?;
+        let memory = out.strided_output(pipeline.item(), ndim)?;
+        let axes: Vec<BoxAxis> = (0..ndim)
+            .map(|axis| BoxAxis {
+                chunk: chunks[axis],
+                per_object: per_object[axis],
+                stride: strides[axis],
+                first: first[axis],
+                count: memory.shape()[axis],
+            })
+            .collect();
+        let tables = Tables::of(tables)?;
+        let Some((axes, jobs)) = plan_box(&axes, &tables.objects()?, limits.0, limits.1).map_err(invalid)? else {
+            return Ok(Some("a chunk that is too long, or not stored".into()));
+        };
+        let held = Sources::of(sources)?;
+        let sources = held.sources()?;
+        let call = Decode::new(pipeline, &sources, &jobs, &axes, &memory).map_err(invalid)?;
+        Ok(noticed(guarded(py, || call.run(threads))?)?.pop().map(|(_, reason)| reason))
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -1,11 +1,12 @@
-"""Reading a block that lies in one chunk: what interactive programs do most, without making a plan of arrays.
+"""Reading a block that lies in one chunk, or in few local files: what interactive programs do most, without a plan.
 
-Out of a file that the store keeps open, if it has files; out of decoded chunks that are kept; else out of what one
-request gives. Whatever is unusual or wrong is left to :mod:`zardine.engine.read`.
+Out of files that the store keeps open, if it has files; what lies in one chunk also out of decoded chunks that are
+kept, or of what one request gives. Whatever is unusual or wrong is left to :mod:`zardine.engine.read`.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from zardine.engine.layout import Blocks
 from zardine.engine.locate import find_chunks, known_index
 from zardine.errors import DataError
 from zardine.indexing.block import Block, BlockPlan
+from zardine.settings import thread_count
 from zardine.sharding.index import MISSING
+from zardine.stores.base import OpenFile
 
 
 def read_block(handle: ArrayHandle, block: Block) -> Any:
-    """Return the elements of ``block`` as an array of its shape, or the element, if they are in one stored chunk.
+    """Return the elements of ``block`` as an array of its shape, or the element, if they are easily found.
 
     ``None``: they are not, or something is wrong with what is stored. Then :func:`~zardine.engine.read.read_plan` reads
     them, or says what is wrong.
@@ -36,7 +39,7 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
         return None
     place = chunks.locate(block)
     if place is None:
-        return None
+        return _read_files(handle, chunks, block, most)
     objects, row, first = place
     key = handle.key(objects)
     out = np.empty(block.counts, chunks.dtype, order=handle.order)
@@ -52,6 +55,55 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
     except (DataError, MemoryError):
         return None
     if not done:
+        return None
+    return out if block.dropped is None else out[block.dropped]
+
+
+_MOST_FILES = 32
+"""Files that are read in one call: half of those that are kept open."""
+
+
+def _read_files(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) -> Any:
+    """Return the elements of a block that lies in several chunks of a few stored files."""
+    layout, store = handle.layout, handle.store
+    if handle.chunk_cache is not None or not store.gives_files:
+        return None
+    ranges, count = [], 1
+    axes = zip(block.starts, block.counts, chunks.shape, chunks.per_object, strict=True)
+    for start, length, size, ratio in axes:
+        touched = range(start // (size * ratio), (start + length - 1) // (size * ratio) + 1)
+        count *= len(touched)
+        if count > _MOST_FILES:
+            return None
+        ranges.append(touched)
+    files: list[OpenFile] = []
+    tables: list[Any] = []
+    try:
+        for coordinates in product(*ranges):
+            key = handle.key(coordinates)
+            file = store.kept_file(key)
+            if file is None:
+                return None
+            files.append(file)
+            if layout.uniform_shard is None:
+                tables.append(file.size)
+            else:
+                index = known_index(handle, layout.uniform_shard, key, file, unlocked=False).index
+                tables.append((index.offsets, index.lengths))
+        check_fresh(handle)
+        out = np.empty(block.counts, chunks.dtype, order=handle.order)
+        failure = layout.pipeline.decode_box(
+            [file.fd for file in files],
+            tables,
+            (chunks.shape, chunks.per_object, chunks.strides),
+            block.starts,
+            out.view(chunks.opaque),
+            (most, handle.config.read_missing_chunks),
+            thread_count(),
+        )
+    except (DataError, MemoryError):
+        return None
+    if failure is not None or not (layout.is_checked or all(file.is_unedited() for file in files)):
         return None
     return out if block.dropped is None else out[block.dropped]
 

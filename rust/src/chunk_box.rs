@@ -1,0 +1,163 @@
+//! A box of elements across chunks of one shape, which lie in objects of one shape: its axes, and its jobs.
+
+use crate::axis_rows::AxisRows;
+use crate::job_table::JobTable;
+use crate::shared_integers::{SharedIntegers, read};
+
+/// One axis of the grid of chunks, and of the box.
+pub struct BoxAxis {
+    /// Length of a chunk.
+    pub chunk: usize,
+    /// Chunks of an object.
+    pub per_object: usize,
+    /// Rows of the index of an object from one chunk to the next.
+    pub stride: usize,
+    /// The first element.
+    pub first: usize,
+    pub count: usize,
+}
+
+/// Where the chunks of an object are.
+pub enum ObjectTable<'a> {
+    /// The object is one chunk of so many bytes.
+    Whole(i64),
+    /// Offset and length of each of its chunks.
+    Index(SharedIntegers<'a>, SharedIntegers<'a>),
+}
+
+impl BoxAxis {
+    /// For each chunk that the box touches: the number of its object, counted from the first that is touched, and the
+    /// rows of the index that it adds.
+    fn chunks(&self) -> Result<Vec<(usize, usize)>, String> {
+        if self.chunk == 0 || self.per_object == 0 {
+            return Err("chunks without elements, or objects without chunks".into());
+        }
+        let last = self.first.checked_add(self.count.saturating_sub(1)).ok_or("a box beyond all arrays")?;
+        let first = self.first / self.chunk;
+        let place = |chunk: usize| {
+            let row = (chunk % self.per_object).checked_mul(self.stride).ok_or("an index with too many rows")?;
+            Ok((chunk / self.per_object - first / self.per_object, row))
+        };
+        (first..=last / self.chunk).map(place).collect()
+    }
+}
+
+/// Axes and jobs of a box. `objects`: those that it touches, in C order; their chunks have `most` bytes at most. `None`
+/// if one has more, or (unless `missing` are fine) is not stored.
+pub fn plan_box(
+    axes: &[BoxAxis],
+    objects: &[ObjectTable],
+    most: i64,
+    missing: bool,
+) -> Result<Option<(Vec<AxisRows>, JobTable)>, String> {
+    // first of all axes: where one is empty the others may have any number of elements
+    if axes.iter().any(|axis| axis.count == 0) {
+        return Err("an empty box".into());
+    }
+    let chunks: Vec<Vec<(usize, usize)>> = axes.iter().map(BoxAxis::chunks).collect::<Result<_, _>>()?;
+    let rows = axes.iter().map(|axis| AxisRows::regular(axis.chunk, axis.first, axis.count));
+    let rows: Vec<AxisRows> = rows.collect::<Result<_, _>>()?;
+    let widths: Vec<usize> = chunks.iter().map(|axis| axis.last().map_or(0, |last| last.0 + 1)).collect();
+    let touched = widths.iter().try_fold(1usize, |product, &width| product.checked_mul(width));
+    if touched != Some(objects.len()) {
+        return Err(format!("{} objects for a box that touches {touched:?}", objects.len()));
+    }
+    // in the order of objects, and in that of their chunks: so near ones are read together
+    let mut jobs = Vec::new();
+    for (number, table) in objects.iter().enumerate() {
+        let mut rest = number;
+        let mut ranges = vec![0..0; axes.len()];
+        for ((range, chunks), width) in ranges.iter_mut().zip(&chunks).zip(&widths).rev() {
+            let object = rest % width;
+            rest /= width;
+            let low = chunks.partition_point(|chunk| chunk.0 < object);
+            *range = low..chunks.partition_point(|chunk| chunk.0 <= object);
+        }
+        let mut at: Vec<usize> = ranges.iter().map(|range| range.start).collect();
+        'chunks: loop {
+            let row = at.iter().zip(&chunks).try_fold(0usize, |row, (&at, chunks)| row.checked_add(chunks[at].1));
+            let row = row.ok_or("an index with too many rows")?;
+            let (offset, length) = match table {
+                ObjectTable::Whole(length) => (0, *length),
+                ObjectTable::Index(offsets, lengths) => {
+                    let (Some(offset), Some(length)) = (offsets.get(row), lengths.get(row)) else {
+                        return Err(format!("an index of {} rows has none of number {row}", offsets.len()));
+                    };
+                    (read(offset), read(length))
+                }
+            };
+            if length > most || (length == -1 && !missing) {
+                return Ok(None);
+            }
+            jobs.extend([number as i64, offset, length]);
+            jobs.extend(at.iter().map(|&at| at as i64));
+            for axis in (0..at.len()).rev() {
+                at[axis] += 1;
+                if at[axis] < ranges[axis].end {
+                    continue 'chunks;
+                }
+                at[axis] = ranges[axis].start;
+            }
+            break;
+        }
+    }
+    Ok(Some((rows, JobTable::new(jobs, 3, axes.len())?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job_table::Stored;
+    use crate::shared_integers::integers;
+
+    fn axis(chunk: usize, per_object: usize, stride: usize, first: usize, count: usize) -> BoxAxis {
+        BoxAxis { chunk, per_object, stride, first, count }
+    }
+
+    #[test]
+    fn every_chunk_is_a_job() {
+        // chunks of 4 x 5, shards of 2 x 3 of them; rows 6 to 9, columns 12 to 17
+        let axes = [axis(4, 2, 3, 6, 4), axis(5, 3, 1, 12, 6)];
+        let (offsets, lengths) = (integers([10, 11, 12, 13, 14, 15]), integers([1, 2, 3, 4, -1, 6]));
+        let table = || ObjectTable::Index(&offsets, &lengths);
+        let (rows, jobs) = plan_box(&axes, &[table(), table(), table(), table()], 6, true).unwrap().unwrap();
+        let found: Vec<_> = (0..jobs.len()).map(|job| (jobs.stored(job), jobs.rows(job).to_vec())).collect();
+        let at = |source, offset, length| Stored::At { source, offset, length };
+        assert_eq!(
+            found,
+            [
+                (at(0, 15, 6), vec![0, 0]),
+                (at(1, 13, 4), vec![0, 1]),
+                (at(2, 12, 3), vec![1, 0]),
+                (at(3, 10, 1), vec![1, 1])
+            ]
+        );
+        let row = |axis: usize, number: usize| {
+            let row = rows[axis].row(number);
+            (row.extent, row.first, row.count, row.place)
+        };
+        assert_eq!((row(0, 0), row(0, 1)), ((4, 2, 2, 0), (4, 0, 2, 2)));
+        assert_eq!((row(1, 0), row(1, 1)), ((5, 2, 3, 0), (5, 0, 3, 3)));
+        assert!(plan_box(&axes, &[table(), table(), table(), table()], 5, true).unwrap().is_none());
+        assert!(plan_box(&axes, &[table(), table()], 6, true).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let (offsets, lengths) = (integers([0, 0]), integers([1, -1]));
+        let plan =
+            |axis: BoxAxis, missing: bool| plan_box(&[axis], &[ObjectTable::Index(&offsets, &lengths)], 9, missing);
+        assert_eq!(plan(axis(4, 2, 1, 0, 8), true).unwrap().unwrap().1.len(), 2);
+        assert!(plan(axis(4, 2, 1, 0, 8), false).unwrap().is_none());
+        assert!(plan(axis(4, 3, 1, 0, 12), true).is_err());
+        assert!(plan(axis(0, 2, 1, 0, 8), true).is_err());
+        assert!(plan_box(&[axis(1, 1, 0, 0, usize::MAX), axis(1, 1, 0, 0, 0)], &[], 9, true).is_err());
+        assert!(plan(axis(4, 0, 1, 0, 8), true).is_err());
+        assert!(plan(axis(4, 2, usize::MAX, 4, 1), true).is_err());
+        assert!(plan(axis(4, 3, usize::MAX, 8, 1), true).is_err());
+        assert!(plan(axis(4, 2, 1, usize::MAX, 2), true).is_err());
+        let whole = plan_box(&[axis(4, 1, 0, 0, 4)], &[ObjectTable::Whole(7)], 9, false).unwrap().unwrap().1;
+        assert_eq!(whole.stored(0), Stored::At { source: 0, offset: 0, length: 7 });
+        assert_eq!(plan_box(&[], &[ObjectTable::Whole(7)], 9, false).unwrap().unwrap().1.len(), 1);
+    }
+}
