@@ -43,13 +43,27 @@ export function looksOf(states, { marks }) {
   return found;
 }
 
-/** Return the values of a picture that are drawn as colours, sorted. */
+const SAMPLE = 2 ** 15;
+
+/** Return values of a picture that are drawn as colours, sorted: both ends, and so many of the others. */
 export function sorted(pixels, looks, states) {
-  const kept = new Float64Array(pixels.length);
+  const stride = Math.ceil(pixels.length / SAMPLE) | 1; // odd, so that it goes through all columns
+  const kept = new Float64Array(Math.ceil(pixels.length / stride) + 2);
   let count = 0;
-  for (let i = 0; i < pixels.length; i++) {
-    if (!looks[i] && states[i] && !(states[i] & GUESSED) && Number.isFinite(pixels[i])) kept[count++] = pixels[i];
+  let [lo, hi] = [Infinity, -Infinity];
+  for (let i = 0, next = 0; i < pixels.length; i++) {
+    const value = pixels[i];
+    if (looks[i] || !states[i] || states[i] & GUESSED || value - value !== 0) continue; // neither NaN nor infinite
+    if (value < lo) lo = value;
+    if (value > hi) hi = value;
+    if (i >= next) {
+      kept[count++] = value;
+      next = i + stride;
+    }
   }
+  if (lo > hi) return kept.subarray(0, 0);
+  kept[count++] = lo;
+  kept[count++] = hi;
   return kept.subarray(0, count).sort();
 }
 
