@@ -122,6 +122,8 @@ def test_groups() -> None:
     assert facts["Consolidated"] == "False"
     assert "Arrays below" not in dict(root.info.items)
     assert "<table>" in root._repr_html_()
+    root.create_array("sharded", shape=(8, 8), chunks=(2, 2), shards=(4, 8), dtype="f8")
+    assert "sharded (8, 8) float64, chunks 2 × 2, shards 4 × 8, bytes 512" in root._repr_html_()
 
 
 def test_scalars_of_info_are_short() -> None:

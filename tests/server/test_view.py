@@ -19,6 +19,7 @@ import zardine
 from server import docs_picture
 from server.browser import Page, chromium, grey
 from servers import servers
+from zardine import vectors
 
 __all__ = ["chromium"]
 
@@ -366,6 +367,63 @@ def test_ten_thousand_nodes(see: Any, tmp_path: Path) -> None:
     page.page.fill("#filter", "n0987")
     page.page.wait_for_selector("#tree >> text=n09879")
     assert page.page.locator("#tree li li").count() == 10
+
+
+def test_vectors_in_the_plane_lie_where_they_are(see: Any, tmp_path: Path) -> None:
+    positions = np.array([[-1, -1], [1, 1], [0, 0.5], [0.5, -0.25]])
+    vectors.write_points(
+        tmp_path / "p.zv", positions, vertex_attributes={"t": [0.0, 1.0, 0.0, 1.0]}, chunk_shape=(1, 1)
+    )
+    page = see(tmp_path / "p.zv", field="t", map="grey", stored=1)
+    page.page.wait_for_selector("#space[data-vertices='4']")
+    height, width = page.page.evaluate(
+        "() => { const c = document.getElementById('space'); return [c.height, c.width]; }"
+    )
+    scale = min(height, width) / np.hypot(2, 2)
+    for (x, y), shade in zip(positions, (0, 255, 0, 255), strict=True):
+        place = int(width / 2 + x * scale), int(height / 2 - y * scale)
+        found = page.page.evaluate(
+            "([x, y]) => [...document.getElementById('space').getContext('2d').getImageData(x, y, 1, 1).data]",
+            list(place),
+        )
+        assert found == [shade] * 3 + [255]
+
+
+@pytest.mark.parametrize("kind", ["points", "polylines", "mesh", "graph"])
+def test_vectors_of_every_kind(see: Any, tmp_path: Path, kind: str) -> None:
+    """Vertices, edges and faces are counted as they are read; a box has those that are in it."""
+    positions = np.random.default_rng(1).random((90, 3)) * 10
+    store = tmp_path / "v.zv"
+    if kind == "points":
+        vectors.write_points(store, positions, chunk_shape=(5, 5, 5))
+    elif kind == "polylines":
+        vectors.write_polylines(store, [positions[:40], positions[40:]], chunk_shape=(5, 5, 5))
+    elif kind == "mesh":
+        vectors.write_mesh(store, positions, np.arange(90).reshape(30, 3), chunk_shape=(5, 5, 5))
+    else:
+        vectors.write_graph(store, positions, [[0, 1], [1, 2]], chunk_shape=(5, 5, 5))
+    page = see(store)
+    page.page.wait_for_selector("#space[data-vertices='90']")
+    more = {"points": "", "polylines": ", 88 edges", "mesh": ", 30 faces", "graph": ", 2 edges"}[kind]
+    assert page.text("#read") == f"90 vertices{more}, of level 0"
+    drawn = "() => document.getElementById('space').toDataURL()"
+    before = page.page.evaluate(drawn)
+    page.page.focus("#space")
+    page.page.keyboard.press("ArrowLeft")
+    assert page.page.evaluate(drawn) != before
+    page.page.fill("input[aria-label='x, highest']", "5")
+    page.page.click("#into-box")
+    inside = {
+        "points": lambda: len(vectors.read_points(store, bbox=([0, 0, 0], [5, 10, 10])).positions),
+        "polylines": lambda: 90,
+        "mesh": lambda: len(vectors.read_mesh(store, bbox=([0, 0, 0], [5, 10, 10])).positions),
+        "graph": lambda: len(vectors.read_graph(store, bbox=([0, 0, 0], [5, 10, 10])).positions),
+    }[kind]()
+    page.page.wait_for_function(
+        "n => document.getElementById('read').textContent.startsWith(`${n} vertices`)"
+        " && location.hash.includes('box=')",
+        arg=inside,
+    )
 
 
 def test_the_picture_of_the_docs(chromium: Any, tmp_path: Path) -> None:

@@ -240,6 +240,8 @@ class TreeView:
     max_nodes: int = 500
     text: str | None = None
     """The drawing, where it was made already."""
+    storage: bool = False
+    """Whether to say of arrays how they are stored, and their sizes."""
 
     def drawn(self) -> TreeView:
         """Return a drawing that looks at the store no more."""
@@ -265,6 +267,8 @@ class TreeView:
                 return
             last = number == len(members) - 1
             lines.append(f"{indent}{'└── ' if last else '├── '}{name}{_facts(node.metadata)}")
+            if self.storage and not isinstance(node.metadata, GroupMetadata):
+                lines[-1] += _storage(node)
             if isinstance(node.metadata, GroupMetadata):
                 self._draw(node, indent + ("    " if last else "│   "), depth + 1, lines)
 
@@ -273,6 +277,19 @@ def _facts(metadata: NodeMetadata) -> str:
     if isinstance(metadata, GroupMetadata):
         return ""
     return f" {metadata.shape} {metadata.dtype if metadata.dtype.names is None else 'struct'}"
+
+
+def _storage(array: StoredFacts) -> str:
+    """Return chunks, shards and size of an array on one line."""
+    grids = array._handle.layout.grids
+
+    def shape(axes: tuple[Axis, ...]) -> str:
+        return " × ".join(str(axis.runs[0][0]) if axis.is_regular else "…" for axis in axes) or "1"
+
+    parts = [f"chunks {shape(grids.chunks)}"]
+    if array._handle.layout.sharding is not None:
+        parts.append(f"shards {shape(grids.storage)}")
+    return f", {', '.join(parts)}, bytes {byte_text(array.nbytes)}"
 
 
 def tree(grp: Group, expand: bool | None = None, level: int | None = None) -> TreeView:

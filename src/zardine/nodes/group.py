@@ -537,7 +537,7 @@ class Group:
         return zardine.view(self, height=height, port=port)
 
     def _repr_html_(self) -> str:
-        return f"{self.info._repr_html_()}{self.tree()._repr_html_()}"
+        return f"{self.info._repr_html_()}{TreeView(self, storage=True)._repr_html_()}"
 
     def _check_writable(self) -> None:
         if self.read_only:

@@ -25,6 +25,7 @@ from zardine.server.viewer.canvas import REDUCTIONS, Frame, Reduction
 from zardine.server.viewer.checking import verification
 from zardine.server.viewer.coordinates import labels
 from zardine.server.viewer.facts import array_facts, as_json, group_facts, members
+from zardine.server.viewer.geometry import MOST_VERTICES, describe, geometry, is_vectors
 from zardine.server.viewer.kept import Kept
 from zardine.server.viewer.picture import MOST_PIXELS, View, draw, picture_of
 from zardine.server.viewer.pyramid import coarser
@@ -203,6 +204,19 @@ class _Query:
             raise Refusal(400, f"axes are one or two different ones of {rank}")
         return found
 
+    def corners(self, rank: int) -> list[list[float]] | None:
+        """Return the lowest and the highest corner of a box; ``None`` where none is given."""
+        text = self._parameters.get("box")
+        if not text:
+            return None
+        try:
+            found = [float(each) for each in text.split(",")]
+        except ValueError:
+            found = []
+        if len(found) != 2 * rank or not np.isfinite(found).all():
+            raise Refusal(400, f"box is {2 * rank} numbers, the lowest and the highest corner, not {text[:99]!r}")
+        return [found[:rank], found[rank:]]
+
     def seconds(self) -> float:
         try:
             found = float(self._parameters.get("seconds", _SECONDS))
@@ -264,7 +278,8 @@ def _members(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool])
 def _node(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     node = viewed.served.node(path)
     if isinstance(node, GroupMetadata):
-        return _json(group_facts(node, path))
+        facts = group_facts(node, path)
+        return _json({**facts, "vectors": describe(viewed.served, path)} if is_vectors(node) else facts)
     return _json(array_facts(viewed.served, viewed.snapshot(path), path))
 
 
@@ -382,6 +397,24 @@ def _advice(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) 
     return _json({"choices": choices, "axis": lines[0]})
 
 
+def _geometry(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
+    node = viewed.served.node(path)
+    if not isinstance(node, GroupMetadata) or not is_vectors(node):
+        raise Refusal(404, "no store of Zarr Vectors is called so here")
+    facts = describe(viewed.served, path)
+    level = query.number("level", 0)
+    found = [each for each in facts.get("levels", ()) if each["level"] == level]
+    if not found:
+        raise Refusal(400, f"there is no level {level}")
+    box = query.corners(len(facts["axes"]))
+    if box is None and found[0]["vertex_count"] > MOST_VERTICES:
+        raise Refusal(400, f"a level of more than {MOST_VERTICES} vertices is shown in part: choose a box")
+    attribute = query.text("attribute") or None
+    if attribute is not None and attribute not in found[0]["vertex_attributes"]:
+        raise Refusal(400, f"there is no attribute {attribute!r} of vertices")
+    return _packed(*geometry(viewed.served, path, level, box, attribute))
+
+
 def _changes(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     viewed.snapshot(path, query.snapshot()).check()
     return _json({"changed": False})
@@ -426,6 +459,7 @@ _ENDPOINTS: Final[dict[str, Callable[[Viewed, str, _Query, Callable[[], bool]], 
     "objects": _objects,
     "changes": _changes,
     "advice": _advice,
+    "geometry": _geometry,
     "npy": _npy,
 }
 

@@ -17,7 +17,7 @@ function completed(state, facts) {
   const rank = facts.shape.length;
   const last = facts.channels?.axis === rank - 1 ? 1 : 0; // the axis of colours is none of the picture
   const axes = state.axes?.every((axis) => Number.isInteger(axis) && axis < rank) && new Set(state.axes).size === state.axes.length && state.axes.length <= 2 ? state.axes : rank > 1 ? [rank - 2 - last, rank - 1 - last] : rank ? [0] : [];
-  const at = state.at?.length === rank ? state.at.map((i, axis) => Math.max(0, Math.min(i, facts.shape[axis] - 1))) : facts.shape.map(() => 0);
+  const at = state.at?.length === rank ? state.at.map((i, axis) => Math.max(0, Math.min(Math.floor(i), facts.shape[axis] - 1))) : facts.shape.map(() => 0);
   const field = Object.hasOwn(facts.fields, state.field ?? "") ? state.field : Object.keys(facts.fields)[0];
   return {
     ...state, axes, at, field, mode: facts.channels && !axes.includes(facts.channels.axis) ? state.mode ?? "channels" : "plain", map: MAPS.includes(state.map) ? state.map : facts.dtype === "bool" ? "grey" : MAPS[0],

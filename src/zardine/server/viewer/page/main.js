@@ -2,6 +2,7 @@
 
 import { ArrayView, attributes } from "./array.js";
 import { bytes, make } from "./elements.js";
+import { GeometryView } from "./geometry.js";
 import { beginMove, json, listen, report } from "./server.js";
 import { fromAddress, toAddress } from "./state.js";
 import { Tree } from "./tree.js";
@@ -57,6 +58,9 @@ async function open(wanted, lasting = false) {
     tree.mark(wanted.name, wanted.path ?? "");
     if (facts.kind === "array") {
       view = new ArrayView(main, facts, wanted, keep);
+      keep(view.state, lasting);
+    } else if (facts.vectors && !facts.vectors.error && facts.vectors.levels.length) {
+      view = new GeometryView(main, facts, wanted, keep);
       keep(view.state, lasting);
     } else {
       keep({ name: wanted.name, path: wanted.path }, lasting);

@@ -1,7 +1,7 @@
 // What is seen, as a value that lies in the address of the page: it can be kept, sent, and gone back to.
 
 const NUMBERS = ["axes", "at", "box"];
-const TEXTS = ["name", "path", "map", "lo", "hi", "reduce", "field", "part", "mode", "stored"];
+const TEXTS = ["name", "path", "map", "lo", "hi", "reduce", "field", "part", "mode", "stored", "level"];
 
 /** Return the state that an address says. */
 export function fromAddress(hash) {
@@ -10,7 +10,10 @@ export function fromAddress(hash) {
   for (const name of TEXTS) if (found.has(name)) state[name] = found.get(name);
   for (const name of NUMBERS) {
     const text = found.get(name);
-    if (text && /^\d+(\.\d+)?(,\d+(\.\d+)?)*$/.test(text)) state[name] = text.split(",").map(Number);
+    if (text && /^-?[\d.]+(e[-+]?\d+)?(,-?[\d.]+(e[-+]?\d+)?)*$/.test(text)) {
+      const numbers = text.split(",").map(Number);
+      if (numbers.every(Number.isFinite)) state[name] = numbers;
+    }
   }
   return state;
 }

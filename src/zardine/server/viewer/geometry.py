@@ -1,0 +1,82 @@
+"""Zarr Vectors for a page: what a store says of itself, and the vertices, edges and faces of a level or a box of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine import vectors
+from zardine.errors import ZardineError
+from zardine.metadata.documents import GroupMetadata
+from zardine.server.served import Served
+from zardine.stores.path import StorePath
+
+_MARK: Final = "zarr_vectors"
+_MOST: Final = 150_000
+"""Vertices of a level that is drawn at once."""
+MOST_VERTICES: Final = 2_000_000
+
+_LINES: Final = ("streamline", "polyline", "line")
+
+
+def is_vectors(group: GroupMetadata) -> bool:
+    """Return whether a group is the root of a store of Zarr Vectors."""
+    return isinstance(group.attributes.get(_MARK), dict)
+
+
+def describe(served: Served, path: str) -> dict[str, Any]:
+    """Return the facts of a store, and which level is drawn first: the finest one that is drawn at once."""
+    try:
+        facts = vectors.describe_store(StorePath(served.store, served.key(path)))
+    except ZardineError as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    levels = facts["levels"]
+    first = next((each for each in levels if each["vertex_count"] <= _MOST), levels[-1] if levels else None)
+    return {**facts, "first": None if first is None else first["level"]}
+
+
+def geometry(
+    served: Served, path: str, level: int, box: Sequence[Sequence[float]] | None, attribute: str | None
+) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Return counts, and ``positions`` ``(N, 3)``, ``lines`` ``(E, 2)``, ``triangles`` ``(F, 3)``, ``values`` ``(N,)``.
+
+    ``box`` has the lowest and the highest corner of what is wanted. ``values`` are those of ``attribute``.
+    """
+    place = StorePath(served.store, served.key(path))
+    kinds = vectors.describe_store(place)["geometry_types"]
+    names: Any = [attribute] if attribute else None
+    options: dict[str, Any] = {"level": level, "attributes": names, "bbox": box}
+    edges = np.zeros((0, 2), np.uint32)
+    faces = np.zeros((0, 3), np.uint32)
+    found: Any
+    if any(kind in _LINES for kind in kinds):
+        found = vectors.read_polylines(place, **options)
+        inner = np.ones(len(found.positions), np.bool_)
+        inner[found.starts[1:-1]] = False
+        ends = np.flatnonzero(inner)[1:]
+        edges = np.stack((ends - 1, ends), axis=1).astype(np.uint32)
+    elif "mesh" in kinds:
+        found = vectors.read_mesh(place, **options)
+        corners = found.faces
+        fans = [corners[:, [0, i, i + 1]] for i in range(1, corners.shape[1] - 1)] if len(corners) else []
+        faces = np.concatenate(fans).astype(np.uint32) if fans else faces
+    elif any(kind in ("graph", "skeleton") for kind in kinds):
+        found = vectors.read_graph(place, **options)
+        edges = found.edges.astype(np.uint32)
+    else:
+        found = vectors.read_points(place, **options)
+    positions = np.zeros((len(found.positions), 3), np.float32)
+    shown = found.positions[:, :3]
+    positions[:, : shown.shape[1]] = shown
+    values = np.asarray(found.attributes[attribute]) if attribute else np.zeros(0, np.float32)
+    if values.ndim > 1:
+        values = np.linalg.norm(values.astype(np.float64), axis=1)
+    values = values.astype(np.float32) if values.dtype.kind in "biuf" else np.zeros(0, np.float32)
+    facts = {"vertices": len(positions), "edges": len(edges), "faces": len(faces), "level": level}
+    return facts, {"positions": positions, "lines": edges, "triangles": faces, "values": values}
+
+
+__all__ = ["MOST_VERTICES", "describe", "geometry", "is_vectors"]
