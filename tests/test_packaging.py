@@ -76,6 +76,8 @@ def test_a_wheel_without_the_kernel_is_pure_python(folder: Path, programs: dict[
     assert "Root-Is-Purelib: true" in about
     assert "Tag: py3-none-any" in about
     assert "zardine/nodes/array.py" in names
+    page = "zardine/server/viewer/page"
+    assert {f"{page}/index.html", f"{page}/main.js", f"{page}/vendor/uPlot.LICENSE.txt"} <= set(names)
     assert not [name for name in names if name.endswith(".so") or "left_over" in name]
 
 

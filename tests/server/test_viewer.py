@@ -277,6 +277,24 @@ def test_a_client_that_went_away_is_read_nothing_for(asker: Any) -> None:
     assert last < 100
 
 
+def test_a_file_of_netcdf(asker: Any, tmp_path: Path) -> None:
+    import netCDF4
+
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 6)
+        file.createVariable("v", "i4", ("x",))[:] = np.arange(6)
+    ask = asker(str(tmp_path / "a.nc"))
+    assert [each["name"] for each in ask.json("members")["members"]] == ["v"]
+    assert ask.picture("v", axes="0", at="0", box="0,6", step="1")[1].tolist() == [[0, 1, 2, 3, 4, 5]]
+
+
+def test_meanings_of_values(asker: Any) -> None:
+    attributes = {"flag_values": [0, 1], "flag_meanings": "land sea"}
+    root = zardine.create_group(MemoryStore())
+    root.create_array("mask", shape=(3,), dtype="u1", attributes=attributes)
+    assert asker(root).json("node", "mask")["meanings"] == {"0": "land", "1": "sea"}
+
+
 def test_coordinates(asker: Any) -> None:
     root = zardine.create_group(MemoryStore())
     root.create_array("t2m", shape=(3, 4), dtype="f4", dimension_names=("time", "lat"))

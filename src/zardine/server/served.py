@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import zardine
 from zardine.cache import Cache
@@ -19,6 +19,7 @@ from zardine.metadata.formats import ALL_NAMES
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
+from zardine.sources.opening import foreign_store, is_foreign_file
 from zardine.stores.base import Store, is_key
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
@@ -136,6 +137,8 @@ def _place(node: NodeLike, storage_options: Any) -> tuple[Store, str]:
         return node.store, node.path
     if isinstance(node, StorePath):
         return node.store, node.path
+    if is_foreign_file(node):
+        return find_place(foreign_store(cast(str, node), storage_options=storage_options or None), mode="r")
     return find_place(node, mode="r", storage_options=storage_options or None)
 
 

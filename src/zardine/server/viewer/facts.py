@@ -21,6 +21,10 @@ from zardine.server.viewer.pyramid import channels, levels
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact, kind_of
 
+_WATCH: Final = 3
+"""Seconds between two looks of a page whether something was changed."""
+_WATCH_FAR: Final = 20
+"""The same where a look is a request."""
 _MOST_EDGES: Final = 10_000
 """Chunks of an axis of a rectilinear grid that a page is told the borders of."""
 
@@ -106,6 +110,7 @@ def array_facts(served: Served, snapshot: Snapshot, path: str) -> dict[str, Any]
         "store": str(array.store),
         "node": array.path,
         "snapshot": snapshot.number,
+        "watch": _WATCH if array.store.has_cheap_looks else _WATCH_FAR,
         "shape": list(array.shape),
         "dtype": array.metadata.data_type.name,
         "values": kind_of(array.dtype),
@@ -119,6 +124,7 @@ def array_facts(served: Served, snapshot: Snapshot, path: str) -> dict[str, Any]
         "attributes": dict(array.metadata.attributes),
         "levels": levels(served, path),
         "channels": channels(served, array, path),
+        "meanings": meanings(array.metadata),
     }
 
 
@@ -136,6 +142,14 @@ def dimension_names(metadata: ArrayMetadata) -> list[str | None]:
     names: Any = metadata.axis_names or metadata.attributes.get("_ARRAY_DIMENSIONS") or ()
     found = [name if isinstance(name, str) else None for name in names]
     return found if len(found) == metadata.ndim else [None] * metadata.ndim
+
+
+def meanings(metadata: ArrayMetadata) -> dict[str, str]:
+    """Return what values mean that are names (CF, 3.5: ``flag_values`` and ``flag_meanings``), by their text."""
+    values, words = (metadata.attributes.get(f"flag_{what}") for what in ("values", "meanings"))
+    if not isinstance(values, list) or not isinstance(words, str) or len(values) != len(words.split()):
+        return {}
+    return {str(value): word for value, word in zip(values, words.split(), strict=True)}
 
 
 def coordinate_path(served: Served, path: str, name: str | None, length: int) -> str | None:

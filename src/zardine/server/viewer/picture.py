@@ -88,15 +88,24 @@ def picture_of(snapshot: Snapshot, view: View) -> Picture:
 def draw(picture: Picture, seconds: float, gone: Callable[[], bool]) -> None:
     """Read chunks and draw them until all are drawn, ``seconds`` are over, or nobody waits any more.
 
-    What is small enough is read whole, whatever time that takes.
+    At least something is read. Where all chunks together are few bytes they are read object by object, else one by one
+    from all over the picture.
     """
     lists = _Lists(picture.snapshot, picture.view)
     deadline = time.monotonic() + seconds
     array = picture.snapshot.array
     threads = most_requests(array.store)
     if picture.total * array._handle.layout.chunk_nbytes <= _WHOLE:
-        parts = list(lists.whole())
-        for_each(lambda part: None if gone() else _add(picture, part), parts, len(parts), threads)
+        parts = list(lists.whole())[picture.cursor :]
+
+        def read(number: int) -> None:
+            if (number < threads or time.monotonic() < deadline) and not gone():
+                _add(picture, parts[number])
+                through[number] = True
+
+        through = [False] * len(parts)
+        for_each(read, range(len(parts)), len(parts), threads)
+        picture.cursor += through.index(False) if False in through else len(parts)
         return
     while not picture.is_finished and not gone():
         places = [place for place in lists.sample(picture.cursor) if place not in picture.done]

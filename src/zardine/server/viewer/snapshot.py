@@ -23,6 +23,8 @@ _serial = count(1)
 _OF_A_CHUNK: Final = 512
 _MOST_LOOKED: Final = 64
 """Objects that are looked at to tell whether something was changed."""
+_MOST_ASKED: Final = 8
+"""The same where a look is a request."""
 
 
 class ChangedError(Exception):
@@ -91,7 +93,7 @@ class Snapshot:
             self.is_old = True
             raise ChangedError(str(error)) from None
         with self._guard:
-            lately = list(self._seen)[-_MOST_LOOKED:]
+            lately = list(self._seen)[-(_MOST_LOOKED if self.array.store.has_cheap_looks else _MOST_ASKED) :]
         for key in lately:
             self._note(key, self.array.store.version(key))
         for each in list(self.companions.values()):

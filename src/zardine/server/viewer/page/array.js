@@ -20,7 +20,7 @@ function completed(state, facts) {
   const at = state.at?.length === rank ? state.at.map((i, axis) => Math.max(0, Math.min(Math.floor(i), facts.shape[axis] - 1))) : facts.shape.map(() => 0);
   const field = Object.hasOwn(facts.fields, state.field ?? "") ? state.field : Object.keys(facts.fields)[0];
   return {
-    ...state, axes, at, field, mode: facts.channels && !axes.includes(facts.channels.axis) ? state.mode ?? "channels" : "plain", map: MAPS.includes(state.map) ? state.map : facts.dtype === "bool" ? "grey" : MAPS[0],
+    ...state, axes, at, field, mode: facts.channels && !axes.includes(facts.channels.axis) ? state.mode ?? "channels" : "plain", map: MAPS.includes(state.map) ? state.map : facts.dtype === "bool" ? "grey" : Object.keys(facts.meanings).length ? "categories" : MAPS[0],
     reduce: ["nearest", "mean", "max", "min"].includes(state.reduce) ? state.reduce : "nearest",
   };
 }
@@ -300,7 +300,8 @@ export class ArrayView {
       const found = await json(this.#state, "value", { at: at.join(","), snapshot: this.#facts.snapshot }, signal);
       const where = this.#facts.axes.map((axis, i) => `${axis.name} ${at[i]}${found.labels[i] ? ` (${found.labels[i]})` : ""}`);
       const text = typeof found.text === "object" ? JSON.stringify(found.text) : found.text;
-      const what = found.state === "damaged" ? `damaged: ${found.error}` : found.state === "missing" ? `${text} (not stored: the fill value)` : found.state === "fill" ? `${text} (fill value)` : text;
+      const meaning = this.#facts.meanings[found.text];
+      const what = found.state === "damaged" ? `damaged: ${found.error}` : found.state === "missing" ? `${text} (not stored: the fill value)` : found.state === "fill" ? `${text} (fill value)` : meaning ? `${text} (${meaning})` : text;
       this.#parts.status.textContent = `${where.join(", ")}: ${what}`;
       this.#parts.status.dataset.at = at.join(",");
     });
@@ -437,10 +438,22 @@ export class ArrayView {
     });
   }
 
+  /** Links to viewers of others, which read from this server if it lets their pages. */
+  #elsewhere() {
+    const path = [this.#state.name, ...(this.#state.path ?? "").split("/")].filter(Boolean).map(encodeURIComponent).join("/");
+    const source = new URL(`../v3/${path}`, location.href.split("#")[0]).href;
+    const layers = { layers: [{ type: "image", source: `zarr://${source}`, name: this.#state.path || this.#state.name }] };
+    const links = [
+      ["neuroglancer", `https://neuroglancer-demo.appspot.com/#!${encodeURIComponent(JSON.stringify(layers))}`],
+      ["vizarr", `https://hms-dbmi.github.io/vizarr/?source=${encodeURIComponent(source)}`],
+    ].map(([name, href]) => make("a", { href, target: "_blank", rel: "noopener noreferrer" }, name));
+    return make("p", {}, "Open in ", links[0], " or ", links[1], ", where the server was started with --cors for them. They get the address with its token.");
+  }
+
   #about() {
     const facts = this.#facts;
     const rows = facts.facts.map(([label, value]) => make("tr", {}, make("th", { scope: "row" }, label), make("td", {}, value)));
-    return make("div", {}, make("table", {}, make("tbody", {}, ...rows)), make("h2", {}, "Attributes"), attributes(facts.attributes));
+    return make("div", {}, make("table", {}, make("tbody", {}, ...rows)), this.#elsewhere(), make("h2", {}, "Attributes"), attributes(facts.attributes));
   }
 }
 

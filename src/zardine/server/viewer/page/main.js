@@ -7,8 +7,6 @@ import { beginMove, json, listen, report } from "./server.js";
 import { fromAddress, toAddress } from "./state.js";
 import { Tree } from "./tree.js";
 
-const WATCH = 3000; // milliseconds between two looks whether something was changed
-
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
 const title = document.getElementById("title");
@@ -83,7 +81,7 @@ async function watch() {
       if (error.name !== "AbortError" && error.name !== "TypeError") report(error);
     }
   }
-  setTimeout(watch, WATCH);
+  setTimeout(watch, 1000 * (facts?.watch ?? 3));
 }
 
 async function start() {
@@ -104,7 +102,7 @@ async function start() {
   const go = () => open({ name: nodes[0], ...fromAddress(location.hash) });
   addEventListener("popstate", go);
   await go();
-  setTimeout(watch, WATCH);
+  setTimeout(watch, 3000);
 }
 
 start().catch(report);

@@ -13,6 +13,7 @@ export class Picture {
   #shown = null;
   #patterns;
   #listener;
+  #refining = false;
   drawn = 0;
 
   /** `listener(shown)` is called whenever pixels have come. */
@@ -48,6 +49,7 @@ export class Picture {
     }
     this.draw();
     beginMove();
+    if (this.#refining) this.#asking.overtake(); // something of it was shown already
     this.#asking.ask((signal) => this.#load(signal));
   }
 
@@ -85,12 +87,14 @@ export class Picture {
   }
 
   async #load(signal) {
+    this.#refining = false;
     const state = this.#state;
     const request = this.request();
     for (let seconds = 0.2; ; seconds = 0.5) {
       const found = await this.#ask(state, { ...request, seconds }, signal);
       this.#take(found, state);
       if (found.finished || this.#asking.isOvertaken) return;
+      this.#refining = true;
     }
   }
 

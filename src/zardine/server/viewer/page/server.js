@@ -83,6 +83,11 @@ export class Latest {
     if (!this.#busy) this.#run();
   }
 
+  /** End what is under way, and go on with what waits. */
+  overtake() {
+    this.#controller?.abort();
+  }
+
   /** End what is under way: nobody waits for it any more. */
   cancel() {
     this.#next = null;
