@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import zardine
@@ -74,6 +76,22 @@ def test_one_is_no_plural(run: Any, path: Path) -> None:
     assert "1 object\n" in run("advise", path).stdout
 
 
+def test_what_is_advised_is_done(run: Any, path: Path, tmp_path: Path) -> None:
+    proposed = json.loads(run("advise", path, "--access", "line:0", "--json").stdout)
+    new = tmp_path / "advised.zarr"
+    result = run("advise", path, "--access", "line:0", "--then", "rechunk", "--to", new)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[-1].startswith("finished: ")
+    made, array = zardine.open_array(new), zardine.open_array(path)
+    assert [list(made.chunks), made.shards and list(made.shards)] == [proposed["chunks"], proposed["shards"]]
+    assert np.array_equal(made[...], array[...])
+    again = run("advise", path, "--then", "rechunk", "--to", new)
+    assert again.exit_code != 0
+    assert "already stored" in again.stderr
+    shape = run("advise", "10,10", "f4", "--then", "rechunk", "--to", tmp_path / "c")
+    assert "takes a stored array, not a shape" in shape.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -92,6 +110,8 @@ def test_one_is_no_plural(run: Any, path: Path) -> None:
         (("advise", "--access", "point=x"), "--access 'point=x': 'x' is not a number"),
         (("advise", "--access", "point", "--access", "point=2"), "--access 'point' is given twice"),
         (("advise", "--access", "plane:7"), "access 'plane:7': the array has 2 axes, called 0 to 1"),
+        (("advise", "--then", "rechunk"), "--then rechunk needs a place for the new array: --to PATH"),
+        (("advise", "--to", "b.zarr"), "--to, --max-memory, --workers and --dask go with --then rechunk"),
         (("advise", "--store", "tape"), "store is 'local', 's3', a store or a ReadCost, not 'tape'"),
         (("verify", "--path", "../x"), "invalid node path '../x'"),
         (("verify", "--storage-option", "a=1"), "storage_options ('a') have no meaning for"),

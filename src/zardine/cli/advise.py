@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zardine.cli.base import Command
-from zardine.cli.errors import ArgumentError, arguments, error_text
+from zardine.cli.errors import FINE, ArgumentError, arguments, error_text
 from zardine.cli.options import json_option, node_option, parse_lengths, path_argument, whole_number
 from zardine.cli.output import counted
 from zardine.cli.paths import missing
+from zardine.cli.rechunk import plan_of, run
+from zardine.cli.running import run_options
 
 if TYPE_CHECKING:
     from zardine.tools.advise import Advice
@@ -26,6 +28,14 @@ if TYPE_CHECKING:
 )
 @click.option("--store", "where", default="local", show_default=True, metavar="KIND", help="local or s3.")
 @click.option("--ratio", type=float, metavar="R", help="Stored bytes for each byte in memory, such as 0.5.")
+@click.option(
+    "--then",
+    type=click.Choice(["rechunk"]),
+    help="Do what is proposed: store the array anew at --to, as 'zardine rechunk' does.",
+)
+@click.option("--to", metavar="PATH", help="Where --then stores the array: nothing may be there.")
+@click.option("--max-memory", metavar="SIZE", help="Memory of each worker of --then (default: 1 GiB).")
+@run_options
 @json_option()
 def advise(
     place: str,
@@ -34,14 +44,20 @@ def advise(
     access: tuple[str, ...],
     where: str,
     ratio: float | None,
+    then: str | None,
+    to: str | None,
+    max_memory: str | None,
+    workers: int | None,
+    dask: str | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Propose chunks and shards for an array.
 
     PLACE is a shape such as 365,180,360, with a DTYPE, or the path of a stored array, without one. Numbers alone are a
     shape: write ./2024 for a folder of that name. Reads are point, all, plane:AXIS (one index of that axis, all of the
     others), line:AXIS (all of that axis, one index of the others) and box:64,64,64. The table tells for each layout
-    what a read costs on average: objects touched, requests, bytes, milliseconds.
+    what a read costs on average: objects touched, requests, bytes, milliseconds. With --then rechunk --to PATH the
+    stored array is stored anew in the first of them; in place, zardine reshard does that.
     """
     import zardine
 
@@ -52,6 +68,7 @@ def advise(
         raise ArgumentError(f"The shape {place} needs a DTYPE, too. A folder of that name is ./{place}.")
     if not is_shape and dtype is not None and not _exists(place):
         raise ArgumentError(f"{place!r} is neither a shape, such as 10,10, nor a stored array.")
+    _check_then(then, to, is_shape=is_shape, others=(to, max_memory, workers, dask))
     if is_shape:
         _check_dtype(dtype)
     with arguments(), missing(place):
@@ -64,6 +81,31 @@ def advise(
         print_json(advice.to_dict())
     else:
         _print(advice)
+    if then is None:
+        return FINE
+    plan = plan_of(
+        src=place,
+        dst=to or "",
+        node=node,
+        target_path=None,
+        chunks=advice.chunks,
+        shards=advice.shards,
+        max_memory=max_memory or "1 GiB",
+        between=None,
+        storage_options={},
+        target_options={},
+    )
+    return run(plan, workers=workers, dask=dask, quiet=as_json, as_json=False)
+
+
+def _check_then(then: str | None, to: str | None, *, is_shape: bool, others: tuple[object, ...]) -> None:
+    """Refuse options that go with ``--then`` and miss it, and what it misses."""
+    if then is None and any(each is not None for each in others):
+        raise ArgumentError("--to, --max-memory, --workers and --dask go with --then rechunk")
+    if then is not None and is_shape:
+        raise ArgumentError("--then rechunk takes a stored array, not a shape")
+    if then is not None and to is None:
+        raise ArgumentError("--then rechunk needs a place for the new array: --to PATH")
 
 
 def _exists(place: str) -> bool:

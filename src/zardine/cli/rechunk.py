@@ -91,9 +91,13 @@ def rechunk(workers: int | None, dask: str | None, quiet: bool, as_json: bool, *
     However the chunks lie to each other, no worker needs more than --max-memory and a tenth. Nothing is seen at DST
     before all of it is there. The same command goes on where an interrupted one was.
     """
+    return run(plan_of(**asked), workers=workers, dask=dask, quiet=quiet, as_json=as_json)
+
+
+def run(plan: Any, *, workers: int | None, dask: str | None, quiet: bool, as_json: bool) -> int:
+    """Run a plan of rechunking, and say how it stands then."""
     from zardine.tools.rechunk import run_rechunk
 
-    plan = plan_of(**asked)
     with arguments(), interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json) as bar:
         status = run_rechunk(plan, executor, workers=workers, progress=bar.report)
     if as_json:
