@@ -31,6 +31,13 @@ def test_looking(file: Path) -> None:
     assert "a (6, 10)" in " ".join(run("tree", file).stdout.split()).replace("int64 ", "")
     facts = json.loads(run("info", file, "--path", "g/a", "--json").stdout)
     assert facts["shape"] == [6, 10]
+    assert facts["left_out"] == {}
+    said = "its elements are sequences of any length"
+    for command in ("info", "tree"):
+        assert json.loads(run(command, file, "--json").stdout)["left_out"]["/sequences"].startswith(said)
+        text = " ".join(run(command, file).stdout.split())
+        assert f"/sequences: {said}" in text
+        assert "eft out" in text
 
 
 def test_converting(file: Path, tmp_path: Path) -> None:

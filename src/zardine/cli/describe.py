@@ -64,6 +64,16 @@ def group_rows(facts: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
+def foreign_rows(facts: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return what of a file of another format is not shown, or in other words."""
+    names = {"left_out": "Left out", "in_other_words": "In other words"}
+    return [
+        (label, [f"{clean(path)}: {clean(what)}" for path, what in facts[name].items()])
+        for name, label in names.items()
+        if facts.get(name)
+    ]
+
+
 def stored_rows(stored: Mapping[str, Any], *, sharded: bool) -> list[Row]:
     """Return what is stored."""
     rows: list[Row] = [("Shards stored" if sharded else "Objects stored", _of(stored, "objects", "object_count"))]

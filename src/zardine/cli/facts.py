@@ -90,6 +90,15 @@ def group_facts(group: Group, advance: Advance) -> dict[str, Any]:
     }
 
 
+def foreign_facts(node: Array | Group) -> dict[str, Any]:
+    """Return what of a file of another format is not shown, or in other words; nothing of a store of Zarr."""
+    store, start = node.store, f"{node.path}/" if node.path else ""
+    if not store.is_foreign:
+        return {}
+    found = {"left_out": store.left_out(start), "in_other_words": store.remarks(start)}
+    return {name: {f"/{path[len(start) :]}": what for path, what in each} for name, each in found.items()}
+
+
 def stored_facts(node: Array | Group, advance: Advance) -> dict[str, Any]:
     """Return what is stored of an array, or of all arrays below a group; looks at every stored object."""
     from zardine.nodes.array import Array

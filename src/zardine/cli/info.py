@@ -57,12 +57,13 @@ def info(
 
 
 def _facts(node: Array | Group, *, complete: bool, watched: bool) -> dict[str, Any]:
-    from zardine.cli.facts import array_facts, group_facts, stored_facts
+    from zardine.cli.facts import array_facts, foreign_facts, group_facts, stored_facts
     from zardine.cli.progress import progress
     from zardine.nodes.array import Array
 
     with progress("Looking at nodes", show=watched) as advance:
         facts = array_facts(node) if isinstance(node, Array) else group_facts(node, advance)
+    facts.update(foreign_facts(node))
     if complete:
         with progress("Looking at stored objects of arrays", show=watched) as advance:
             facts["stored"] = stored_facts(node, advance)
@@ -70,13 +71,14 @@ def _facts(node: Array | Group, *, complete: bool, watched: bool) -> dict[str, A
 
 
 def _print(facts: dict[str, Any], node: Array | Group, *, whole: bool) -> None:
-    from zardine.cli.describe import array_rows, attribute_row, group_rows, request_rows, stored_rows
+    from zardine.cli.describe import array_rows, attribute_row, foreign_rows, group_rows, request_rows, stored_rows
     from zardine.cli.output import print_facts
     from zardine.nodes.array import Array
 
     rows = array_rows(facts, node) if isinstance(node, Array) else group_rows(facts)
     if "stored" in facts:
         rows += stored_rows(facts["stored"], sharded=facts.get("index_codecs") is not None)
+    rows += foreign_rows(facts)
     rows.append(attribute_row(facts["attributes"], whole=whole))
     if "requests" in facts:
         rows += request_rows(facts["requests"])

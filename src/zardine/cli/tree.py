@@ -39,6 +39,7 @@ def tree(
     Arrays are shown with data type, shape, chunks and shards. A node whose metadata cannot be read is marked, and the
     exit code is 1.
     """
+    from zardine.cli.facts import foreign_facts
     from zardine.cli.paths import open_node
     from zardine.cli.progress import progress
     from zardine.errors import UnsupportedError
@@ -47,7 +48,7 @@ def tree(
     found = open_node(path, node, storage_options=storage_options, zarr_format=zarr_format)
     try:
         with progress("Looking at nodes", show=not as_json) as advance:
-            facts = _tree_facts(found, level=level, attributes=attributes, advance=advance)
+            facts = _tree_facts(found, level=level, attributes=attributes, advance=advance) | foreign_facts(found)
         _print(facts, without_password(path), as_json=as_json)
         broken = _broken_paths(facts)
     except RecursionError:
@@ -66,10 +67,14 @@ def _print(facts: dict[str, Any], path: str, *, as_json: bool) -> None:
         print_json(facts)
     else:
         from zardine.cli.console import make_console
+        from zardine.cli.describe import foreign_rows
         from zardine.cli.drawing import draw
 
         console = make_console()
         console.print(draw(facts, path, console.width))
+        for label, lines in foreign_rows(facts):
+            for line in lines:
+                print(f"{label.lower()}: {line}")
 
 
 def _tree_facts(node: Array | Group, *, level: int | None, attributes: bool, advance: Advance) -> dict[str, Any]:
