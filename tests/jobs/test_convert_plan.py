@@ -47,6 +47,7 @@ def same(path: Any) -> bool:
     )
 
 
+@pytest.mark.parametrize("hierarchy", [2], indirect=True)
 def test_in_processes(hierarchy: Path, tmp_path: Path) -> None:
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
         zardine.convert(hierarchy, tmp_path / "new", shards=(10, 10), executor=processes, verify=True)
