@@ -1,5 +1,6 @@
 """How many requests reading and writing cost."""
 
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -210,3 +211,33 @@ def test_a_speculative_read_takes_a_small_shard_whole():
             assert array[0, 0] == 1
             assert store.reset().ranges == 2
         inner.erase_prefix("")
+
+
+@pytest.mark.parametrize("where", [(0, 0), (slice(0, 3), slice(0, 3))], ids=str)
+def test_a_look_at_the_document_waits_for_no_other_request(where: Any) -> None:
+    """Of an array that only consolidated metadata has told of, where each request takes long."""
+    inner = MemoryStore()
+    zardine.create_group(inner).create_array("a", data=VALUES, chunks=(2, 2), shards=(8, 8))
+    zardine.consolidate_metadata(inner)
+    meeting = Barrier(2)  # of the look and the first request for data: neither is answered before both are asked
+
+    class Far(CountingStore):
+        @property
+        def has_cheap_looks(self) -> bool:
+            return False
+
+        def read(self, key: str, *ranges: Any) -> Any:
+            if key == "a/c/0/0" and not self.counts.keys[key]:
+                meeting.wait(60)
+            return super().read(key, *ranges)
+
+        def read_up_to(self, key: str, most: int) -> Any:
+            if key == "a/zarr.json":
+                meeting.wait(60)
+            return super().read_up_to(key, most)
+
+    store = Far(inner)
+    array = zardine.open_group(store)["a"]
+    assert np.array_equal(array[where], VALUES[where])
+    assert store.counts.keys["a/zarr.json"] == 1
+    assert store.counts.keys["a/c/0/0"] == 2

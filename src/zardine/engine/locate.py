@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
@@ -95,6 +96,14 @@ class IndexCache:
 
 
 INDEXES = IndexCache()
+
+
+def is_known(handle: ArrayHandle, parts: Iterable[ObjectPart], keys: Iterable[str]) -> bool:
+    """Tell whether the indexes of all these objects are remembered, so that reading may find them unchanged."""
+    return all(
+        handle.layout.shard(part.object) is not None and INDEXES.get(handle.cache_space, key) is not None
+        for part, key in zip(parts, keys, strict=True)
+    )
 
 
 # where chunks are

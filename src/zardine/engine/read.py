@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.engine.chunk_cache import ChunkCache
+from zardine.engine.fetching import fetch_each
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import FoundChunks, find_chunks
@@ -198,14 +199,14 @@ class _Fetched:
 
     @classmethod
     def bytes(cls, handle: ArrayHandle, parts: list[ObjectPart], requests: int) -> _Fetched:
-        """In memory, fetched with so many requests at a time."""
+        """In memory, fetched with so many requests at a time. A look at the document that is due is one of them."""
         keys = [handle.key(part.object) for part in parts]
         found: list[Any] = [None] * len(parts)
 
         def fetch(number: int) -> None:
             found[number] = find_part(handle, parts[number], keys[number], files=False).in_memory()
 
-        for_each(fetch, range(len(parts)), len(parts), requests)
+        fetch_each(handle, parts, keys, fetch, requests)
         return cls(parts, keys, found)
 
     def close(self) -> None:

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.engine.chunk_cache import ChunkCache
+from zardine.engine.fetching import fetch_each
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import Blocks
-from zardine.engine.locate import find_chunks, known_index
+from zardine.engine.locate import FoundChunks, find_chunks, known_index
 from zardine.errors import DataError
 from zardine.indexing.block import Block, BlockPlan
 from zardine.settings import thread_count
@@ -141,7 +142,9 @@ def _copy_kept(cache: ChunkCache, handle: ArrayHandle, key: str, row: int, out: 
 def _decode_stored(
     handle: ArrayHandle, chunks: Blocks, key: str, plan: BlockPlan, out: npt.NDArray[Any], most: int
 ) -> bool:
-    found = find_chunks(handle, plan, key, files=False)
+    fetched: list[FoundChunks] = []
+    fetch_each(handle, (plan,), (key,), lambda _: fetched.append(find_chunks(handle, plan, key, files=False)), 1)
+    (found,) = fetched
     if handle.store.has_cheap_looks or not found.unchanged:
         check_fresh(handle)
     length = int(found.lengths[0])
