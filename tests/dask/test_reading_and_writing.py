@@ -239,6 +239,37 @@ def test_errors(stored: zardine.Array, tmp_path: Path) -> None:
         zd.store([blocks()], [VALUES])
 
 
+def test_a_source_is_not_replaced_by_itself(stored: zardine.Array, tmp_path: Path) -> None:
+    here = tmp_path / "a.zarr"
+    for lazy in (
+        zd.from_zarr(stored) + 1,
+        da.from_array(zardine.open_array(here), chunks=10).T.T,
+        zd.from_zarr(here)[:5],
+    ):
+        with pytest.raises(ValueError, match=r"a\.zarr cannot be replaced by a copy of .*persist"):
+            zd.to_zarr(lazy, here, overwrite=True)
+        with pytest.raises(ValueError, match="cannot be replaced"):
+            zd.to_zarr(lazy, tmp_path, overwrite=True)
+        with pytest.raises(ValueError, match="cannot be replaced"):
+            zardine.create_array(here, data=lazy, overwrite=True)
+    assert_array_equal(stored[...], VALUES)
+    zd.to_zarr((zd.from_zarr(stored) + 1).persist(), here, overwrite=True)
+    assert_array_equal(zd.from_zarr(here).compute(), VALUES + 1)
+    zd.to_zarr(zd.from_zarr(here) + 1, tmp_path / "b.zarr", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("scheduler", "compute_kwargs"), ("component", "path"), ("mode", "overwrite"), ("chunk", "chunks")],
+)
+def test_arguments_of_others_are_known(tmp_path: Path, given: str, meant: str) -> None:
+    arguments: Any = {given: "a"}
+    with pytest.raises(TypeError, match=rf"to_zarr\(\) got an unexpected .*did you mean '{meant}'"):
+        zd.to_zarr(blocks(), tmp_path / "a", **arguments)
+    with pytest.raises(TypeError, match="targets are arrays of zardine, one or a list of them, not a ndarray"):
+        zd.store(blocks(), VALUES)  # type: ignore[arg-type]
+
+
 def test_what_several_sources_are_made_of_is_computed_once() -> None:
     count = Counter[str]()
 
