@@ -86,8 +86,11 @@ class FaultProxy:
     async def _one(self, reader, writer, upstream) -> bool:
         head = await reader.readuntil(b"\r\n\r\n")
         method, path, _ = head.split(b"\r\n")[0].decode().split(" ", 2)
-        body = await _body(reader, head)
         headers = _headers(head)
+        if headers.get("expect", "").lower() == "100-continue":
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            head = b"\r\n".join(line for line in head.split(b"\r\n") if not line.lower().startswith(b"expect:"))
+        body = await _body(reader, head)
         self.requests.append(f"{method} {path}")
         self.headers.append(headers)
         begin = self._loop.time()

@@ -122,6 +122,18 @@ def test_writing_an_inner_chunk_is_a_get_and_a_conditional_put(bucket, monkeypat
     array[0, 0] = VALUES[0, 0]
 
 
+def test_writing_whole_shards_is_a_put_each(bucket, monkeypatch):
+    """And a look at the document before, if that was not just now, and after."""
+    monkeypatch.setattr(freshness, "LEASE", 60.0)
+    store, array = opened(bucket)
+    array[...] = VALUES
+    requests = asked(store)
+    puts = [line for line in requests if line.startswith("PUT a.zarr/c/")]
+    assert len(puts) == len(set(puts)) == 64
+    assert set(requests) - set(puts) <= {"GET a.zarr/zarr.json"}
+    assert len(requests) <= 66
+
+
 def test_a_chunk_from_each_of_64_shards_is_two_requests_each(bucket):
     proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
     store = CountingStore(object_store_of_url("s3", f"{bucket}/a.zarr", servers.s3_options(proxy.url)))

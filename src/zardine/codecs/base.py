@@ -255,6 +255,13 @@ class ArrayBytesCodec(Codec):
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
         """Decode a chunk of ``spec``. The result may be read-only and may share memory with ``data``."""
 
+    def decode_box(self, data: BytesLike, spec: ChunkSpec, box: tuple[tuple[int, int], ...]) -> npt.NDArray[Any]:
+        """As :meth:`decode`, where only the elements in ``box`` are needed: the others may be anything.
+
+        ``box``: the first element along each axis, and the one after the last.
+        """
+        return self.decode(data, spec)
+
 
 @public("zardine.abc.codec")
 class BytesBytesCodec(Codec):

@@ -147,8 +147,11 @@ class CodecChain:
             raise error.at(codec=codec.name) from None
         return data
 
-    def decode(self, data: BytesLike) -> npt.NDArray[Any]:
+    def decode(self, data: BytesLike, part: tuple[Any, ...] | None = None) -> npt.NDArray[Any]:
         """The chunk that ``data`` holds: shape and dtype of ``spec``, perhaps read-only, perhaps a view of ``data``.
+
+        With ``part``, an index of integers, slices and arrays of integers, only what that takes of the chunk is needed:
+        of shards in shards, other inner chunks are not decoded.
 
         Raises :class:`~zardine.errors.CorruptionError` for bytes that no encoder wrote, and
         :class:`~zardine.errors.ChunkTooLargeError` for such as take more memory than the settings allow.
@@ -161,7 +164,10 @@ class CodecChain:
             serialized = self.limits[0] if self.limits else self.encoded
             if not codec.counts_first and (not serialized.exact or serialized.nbytes == len(data)):
                 self.check_memory()
-            array = self.serializer.decode(data, self.serializer_spec)
+            if part is None or self.filters:
+                array = self.serializer.decode(data, self.serializer_spec)
+            else:
+                array = self.serializer.decode_box(data, self.serializer_spec, box_around(part, self.spec.shape))
             for codec, spec in reversed(self.filters):
                 array = codec.decode(array, spec)
         except DataError as error:
@@ -171,6 +177,22 @@ class CodecChain:
     def is_fill(self, array: npt.NDArray[Any]) -> bool:
         """Whether every element of ``array`` equals the fill value, bit by bit (NaN payloads and -0.0 count)."""
         return equals_fill(array, self.spec.fill)
+
+
+def box_around(part: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Return the smallest box that holds what the index ``part`` takes of an array of ``shape``, or a larger one."""
+    box = [(0, length) for length in shape]
+    if len(part) == len(shape):
+        for axis, (taken, length) in enumerate(zip(part, shape, strict=True)):
+            if isinstance(taken, slice):
+                numbers = range(*taken.indices(length))
+                ends = (numbers[0], numbers[-1]) if numbers else ()
+            else:
+                found = np.asarray(taken)
+                ends = (int(found.min()), int(found.max())) if found.size else ()
+            if ends:
+                box[axis] = min(ends), max(ends) + 1
+    return tuple(box)
 
 
 def build_chain(codecs: Sequence[Codec], spec: ChunkSpec, place: str, problems: Problems) -> CodecChain | None:

@@ -170,14 +170,22 @@ class ShardingCodec(ArrayBytesCodec):
 
     def decode(self, data: BytesLike, spec: ChunkSpec) -> npt.NDArray[Any]:
         """A whole shard."""
+        return self.decode_box(data, spec, tuple((0, length) for length in spec.shape))
+
+    def decode_box(self, data: BytesLike, spec: ChunkSpec, box: tuple[tuple[int, int], ...]) -> npt.NDArray[Any]:
+        """The inner chunks of a shard that ``box`` touches; no others are looked at."""
         prepared = _prepared(self, spec)
         prepared.layout.check_too_short(len(data))
         prepared.layout.check_memory()
         index = prepared.layout.checked_index_of(data)
+        rows = prepared.rows_of(box)
         array = np.empty(spec.shape, spec.dtype)
-        array[...] = spec.fill
+        if len(rows) < len(index):
+            array[tuple(slice(low, high) for low, high in box)] = spec.fill
+        else:
+            array[...] = spec.fill
         view = memoryview(data)
-        for row in np.flatnonzero(index.stored()).tolist():
+        for row in rows[index.stored()[rows]].tolist():
             offset = int(index.offsets[row])
             try:
                 array[prepared.region(row)] = prepared.chain.decode(view[offset : offset + int(index.lengths[row])])
@@ -208,6 +216,13 @@ class PreparedSharding:
         """The place in the shard of the inner chunk in a row of the index."""
         places = zip(self.layout.position_of(row), self.chain.spec.shape, strict=True)
         return tuple(slice(i * n, (i + 1) * n) for i, n in places) or (...,)  # an empty tuple would index a scalar
+
+    def rows_of(self, box: tuple[tuple[int, int], ...]) -> npt.NDArray[np.int64]:
+        """The rows of the index, in order, of the inner chunks that a box of elements of the shard touches."""
+        rows = np.zeros(1, np.int64)
+        for (low, high), length, stride in zip(box, self.chain.spec.shape, self.layout.strides, strict=True):
+            rows = np.add.outer(rows, np.arange(low // length, -(-high // length)) * stride).reshape(-1)
+        return rows
 
 
 def prepare_sharding(codec: ShardingCodec, spec: ChunkSpec, problems: Problems) -> PreparedSharding | None:

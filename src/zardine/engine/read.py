@@ -79,11 +79,17 @@ def _read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> N
 
 
 def decode_chunk(
-    handle: ArrayHandle, part: ObjectPart, i: int, data: BytesLike, key: str, byte_range: tuple[int, int] | None = None
+    handle: ArrayHandle,
+    part: ObjectPart,
+    i: int,
+    data: BytesLike,
+    key: str,
+    byte_range: tuple[int, int] | None = None,
+    inner: tuple[Any, ...] | None = None,
 ) -> npt.NDArray[Any]:
-    """Chunk ``i`` of ``part`` out of its bytes; errors say where they come from."""
+    """Chunk ``i`` of ``part`` out of its bytes, or what ``inner`` takes of it; errors say where they come from."""
     try:
-        return handle.layout.chain(part.chunk_shape(i)).decode(data)
+        return handle.layout.chain(part.chunk_shape(i)).decode(data, inner)
     except DataError as error:
         raise error.at(array=handle.path, key=key, chunk=part.chunk(i), byte_range=byte_range) from None
     except MemoryError:
@@ -109,14 +115,15 @@ def _read_chunk(
         out[part.outer(i)] = handle.layout.missing_inner if found.is_stored else handle.layout.metadata.fill
         return
     try:
-        chunk = decode_chunk(handle, part, i, data, key, found.byte_range(i))
+        inner = part.inner(i)
+        chunk = decode_chunk(handle, part, i, data, key, found.byte_range(i), inner)
     except CorruptionError:
         if found.unlocked or not (found.in_file or handle.store.edits_files):
             raise
         # perhaps someone was editing the file: it is damaged only if it is so when nobody does
         _read_unlocked(handle, part, [i], key, out)
         return
-    out[part.outer(i)] = chunk[part.inner(i)]
+    out[part.outer(i)] = chunk[inner]
 
 
 def stored_bytes(handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key: str) -> BytesLike | None:

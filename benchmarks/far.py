@@ -1,0 +1,311 @@
+"""Work on stores far away: how many requests and bytes zardine and its peers need for it, and how long it takes.
+
+    python benchmarks/far.py                              # prints the table of docs/stores.md
+    python benchmarks/far.py --latency 0.03 --rounds 3    # and of times: each request waits so long
+    python benchmarks/far.py --latency 0.1 --errors 0.01  # of which one of hundred is answered by 503
+    python benchmarks/far.py --over http                  # by plain HTTP, where there is nothing to write
+
+The server is moto's S3, which answers one request at a time, in Python: requests cost more than their latency here, the
+same for all. Between it and the implementations is a proxy, which waits, fails and counts. Every round has processes of
+its own, and no step finds what another one has read: each has an array of its own. The server runs with the packages of
+this interpreter (``make test`` installs them), the implementations in ``.bench-venv``, which ``make bench`` makes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+STEPS = {
+    "known": "open an array, format known",
+    "unknown": "open an array, format not known",
+    "many": "open a consolidated hierarchy of 300 arrays, list them",
+    "cold": "one inner chunk, cold",
+    "warm": "another one of the same shard",
+    "shard": "a whole shard",
+    "line": "a line through 12 shards",
+    "plane": "a plane through 24 shards",
+    "points": "one inner chunk of each of 48 shards",
+    "all": "all of 48 shards",
+    "write": "write one inner chunk, the first since opening",
+    "write again": "write another one of the same shard",
+    "write all": "write 64 shards",
+}
+WRITES = ("write", "write again", "write all")
+KINDS = ("zardine", "zarr-python", "zarr-python, fsspec", "zarrs", "tensorstore")
+SHAPE, SHARD, CHUNK = (384, 128, 128), (32, 64, 64), (16, 16, 16)
+"""12 x 2 x 2 shards of 256 KiB, of 32 inner chunks of 8 KiB."""
+WRITTEN = (128, 256, 256)
+"""4 x 4 x 4 shards."""
+ARRAYS = ("a", "line", "plane", "points", "all")
+
+
+class Zardine:
+    def __init__(self, url: str, bucket: str, over: str) -> None:
+        import zardine
+
+        self.zarr = zardine
+        self.root = f"s3://{bucket}" if over == "s3" else f"{url}/{bucket}"
+        options = {"endpoint_url": url, "key": "t", "secret": "t", "region": "us-east-1"}
+        self.more = {"storage_options": options} if over == "s3" else {}
+        self.mode = "r+" if over == "s3" else "r"
+
+    def place(self, name: str):
+        return f"{self.root}/{name}.zarr"
+
+    def known(self, name: str = "a"):
+        return self.zarr.open_array(self.place(name), mode=self.mode, zarr_format=3, **self.more)
+
+    def unknown(self):
+        self.zarr.open_array(self.place("a"), mode=self.mode, **self.more)
+
+    def many(self):
+        group = self.zarr.open_group(self.place("many"), mode="r", **self.more)
+        assert len(list(group.arrays())) == 300
+
+    def read(self, array, *selection):
+        return array[selection]
+
+    def write(self, array, value, *selection):
+        array[selection] = value
+
+
+class ZarrPython(Zardine):
+    def __init__(self, url: str, bucket: str, over: str) -> None:
+        import obstore.store as stores
+        import zarr
+
+        self.zarr, self.more, self.mode = zarr, {}, "r+" if over == "s3" else "r"
+        client = {"client_options": {"allow_http": True}}
+
+        def place(name):
+            if over == "http":
+                return zarr.storage.ObjectStore(
+                    stores.HTTPStore(f"{url}/{bucket}/{name}.zarr", **client), read_only=True
+                )
+            options = {"endpoint": url, "access_key_id": "t", "secret_access_key": "t", "region": "us-east-1"}
+            return zarr.storage.ObjectStore(stores.S3Store(bucket, prefix=f"{name}.zarr", **client, **options))
+
+        self.place = place
+
+
+class ZarrPythonFsspec(Zardine):
+    def __init__(self, url: str, bucket: str, over: str) -> None:
+        super().__init__(url, bucket, over)
+        import zarr
+
+        options = {"endpoint_url": url, "key": "t", "secret": "t", "client_kwargs": {"region_name": "us-east-1"}}
+        self.zarr, self.more = zarr, {"storage_options": options} if over == "s3" else {}
+
+
+class Zarrs(ZarrPython):
+    def __init__(self, url: str, bucket: str, over: str) -> None:
+        import zarrs  # noqa: F401
+
+        super().__init__(url, bucket, over)
+        self.zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"})
+
+
+class Tensorstore:
+    many = None
+
+    def __init__(self, url: str, bucket: str, over: str) -> None:
+        import tensorstore as ts
+
+        os.environ.update(AWS_ACCESS_KEY_ID="t", AWS_SECRET_ACCESS_KEY="t")
+        s3 = {"driver": "s3", "bucket": bucket, "endpoint": url, "aws_region": "us-east-1"}
+        http = {"driver": "http", "base_url": f"{url}/{bucket}/"}
+        self.ts, self.over, self.kvstore = ts, over, s3 if over == "s3" else http
+        self.context = ts.Context({"cache_pool": {"total_bytes_limit": 100_000_000}})
+
+    def spec(self, name: str, driver: str):
+        path = {"path": f"{name}.zarr/"}
+        if self.over == "http":
+            path = {"base_url": f"{self.kvstore['base_url']}{name}.zarr/"}
+        return {"driver": driver, "kvstore": {**self.kvstore, **path}}
+
+    def known(self, name: str = "a"):
+        return self.ts.open(self.spec(name, "zarr3"), open=True, context=self.context).result()
+
+    def unknown(self):
+        self.ts.open(self.spec("a", "auto"), open=True, context=self.ts.Context()).result()
+
+    def read(self, array, *selection):
+        return array[selection].read().result()
+
+    def write(self, array, value, *selection):
+        array[selection].write(value).result()
+
+
+CLASSES = dict(zip(KINDS, (Zardine, ZarrPython, ZarrPythonFsspec, Zarrs, Tensorstore), strict=True))
+
+
+def work(kind: str, url: str, bucket: str, over: str) -> None:
+    """One implementation, step by step: each is told of on a line, and the next begins when a line comes in."""
+    import numpy as np
+
+    use = CLASSES[kind](url, bucket, over)
+    first = [slice(0, length) for length in CHUNK]
+    second = [slice(length, 2 * length) for length in CHUNK]
+    ones = np.ones(WRITTEN, "u2")
+    arrays = {}
+
+    def opens():
+        arrays["a"] = use.known()
+
+    steps = {
+        "known": opens,
+        "unknown": use.unknown,
+        "many": use.many,
+        "cold": lambda: use.read(arrays["a"], *first),
+        "warm": lambda: use.read(arrays["a"], *second),
+        "shard": lambda: use.read(arrays["a"], *(slice(0, 32), slice(64, 128), slice(0, 64))),
+        "line": lambda: use.read(arrays["line"], slice(None), 5, 7),
+        "plane": lambda: use.read(arrays["plane"], slice(None), slice(None), 7),
+        "points": lambda: use.read(arrays["points"], *(slice(3, None, length) for length in SHARD)),
+        "all": lambda: use.read(arrays["all"], ...),
+        "write": lambda: use.write(arrays["a"], 7, *first),
+        "write again": lambda: use.write(arrays["a"], 7, *second),
+        "write all": lambda: use.write(arrays["new"], ones, ...),
+    }
+    if over == "http":
+        steps = {name: step for name, step in steps.items() if name not in WRITES}
+
+    def next_step(text: str) -> None:
+        print(text, flush=True)
+        sys.stdin.readline()
+
+    for name, step in steps.items():
+        begin, error = time.perf_counter(), None
+        try:
+            if name in ("line", "plane", "points", "all", "write all"):
+                array = "new" if name == "write all" else name
+                arrays[array] = use.known(array)
+                next_step("ready")
+                begin = time.perf_counter()
+            if step is None:
+                error = "has none"
+            else:
+                step()
+        except Exception as failure:
+            error = f"{type(failure).__name__}: {failure}"[:200]
+        next_step(json.dumps([name, time.perf_counter() - begin, error]))
+
+
+def prepare(bucket: str) -> None:
+    import numpy as np
+
+    import zardine
+    from servers import servers
+
+    options = {"storage_options": servers.s3_options()}
+    values = np.random.default_rng(0).integers(1, 1000, SHAPE, "u2")
+    for name in (*ARRAYS, "new"):
+        array = zardine.create_array(
+            f"s3://{bucket}/{name}.zarr", shape=WRITTEN if name == "new" else SHAPE, chunks=CHUNK, shards=SHARD,
+            dtype="u2", compressors=None, **options,
+        )  # fmt: skip
+        if name != "new":
+            array[...] = values
+    group = zardine.open_group(f"s3://{bucket}/many.zarr", mode="w", **options)
+    for number in range(300):
+        group.create_array(f"a{number}", shape=(4,), chunks=(2,), dtype="f4")
+    zardine.consolidate_metadata(group.store)
+
+
+class Step:
+    """What one step took in each round."""
+
+    def __init__(self) -> None:
+        self.requests: list[int] = []
+        self.lists = self.nbytes = 0
+        self.seconds: list[float] = []
+
+    def text(self, *, times: bool) -> str:
+        count = f"{min(self.requests)}" + (f" ({self.lists} of them lists)" if self.lists else "")
+        text = f"{count}, {_bytes(self.nbytes)}"
+        return f"{text}, {median(self.seconds) * 1e3:.0f} ms" if times else text
+
+
+def measure(kind: str, bucket: str, options: argparse.Namespace, number: int, found: dict[str, Step]) -> None:
+    """One round of one implementation."""
+    from servers import servers
+    from servers.fault_proxy import FaultProxy
+
+    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
+    chance = random.Random(number)
+    proxy.latency = options.latency
+    proxy.always = lambda *_: 503 if chance.random() < options.errors else None
+    command = [options.python, __file__, "--work", kind, proxy.url, bucket, options.over]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        servers.s3().log()
+        for line in process.stdout:
+            log, requests = servers.s3().log(), len(proxy.requests)
+            proxy.requests.clear()
+            if line.startswith("["):
+                name, seconds, error = json.loads(line)
+                if not error:
+                    step = found.setdefault(name, Step())
+                    step.requests.append(requests)
+                    step.seconds.append(seconds)
+                    step.lists = sum("list-type" in each for each in log)
+                    step.nbytes = sum(int(each.split()[4]) for each in log)
+                elif error != "has none":
+                    print(f"{kind}, {name}: {error}", file=sys.stderr)
+            process.stdin.write("\n")
+            process.stdin.flush()
+    proxy.close()
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1000:.1f} KB" if size >= 1000 else f"{size} B"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--python", default=str(ROOT / ".bench-venv" / "bin" / "python"))
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds that each request waits")
+    parser.add_argument("--errors", type=float, default=0.0, help="share of requests that are answered by 503")
+    parser.add_argument("--over", choices=("s3", "http"), default="s3")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only", action="append", choices=KINDS)
+    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        work(*options.work)
+        return
+    from servers import servers
+
+    columns: dict[str, dict[str, Step]] = {kind: {} for kind in options.only or KINDS}
+    for number in range(options.rounds):
+        for kind, found in columns.items():
+            bucket = servers.new_bucket(**({"x_amz_acl": "public-read"} if options.over == "http" else {}))
+            prepare(bucket)
+            measure(kind, bucket, options, number, found)
+    print(f"| requests, bytes of the answers{', median time' if options.latency else ''} | {' | '.join(columns)} |")
+    print(f"|---|{'---|' * len(columns)}")
+    for name, says in STEPS.items():
+        if options.over == "s3" or name not in WRITES:
+            texts = [
+                found[name].text(times=bool(options.latency)) if name in found else "–" for found in columns.values()
+            ]
+            print(f"| {says} | {' | '.join(texts)} |")
+
+
+if __name__ == "__main__":
+    main()
