@@ -185,6 +185,8 @@ def work(kind: str, url: str, bucket: str, over: str) -> None:
         print(text, flush=True)
         sys.stdin.readline()
 
+    use.known()  # what is loaded with the first use is no matter of distance
+    next_step("ready")
     for name, step in steps.items():
         begin, error = time.perf_counter(), None
         try:

@@ -21,6 +21,11 @@ PLANES = {
     "plane-1": (slice(0, 384), slice(201, 202), slice(0, 384)),
     "plane-2": (slice(0, 384), slice(0, 384), slice(201, 202)),
 }
+LINES = {
+    "line-0": (slice(0, 384), slice(201, 202), slice(77, 78)),
+    "line-1": (slice(201, 202), slice(0, 384), slice(77, 78)),
+    "line-2": (slice(201, 202), slice(77, 78), slice(0, 384)),
+}
 STRIDED = (slice(10, 370, 3), slice(20, 360, 2), slice(5, 381, 4))
 CORNER = (slice(192, 224), slice(0, 32), slice(64, 96))
 
@@ -68,7 +73,7 @@ def _operations() -> dict[str, Callable[[Setting], Operation]]:
         "cold-read": op.OpenAndRead,
         "cold-chunk": lambda setting: op.OpenAndRead(setting, CORNER),
     }
-    for name, box in PLANES.items():
+    for name, box in (PLANES | LINES).items():
         made[name] = lambda setting, box=box: op.Read(setting, box)
     return made
 
@@ -91,6 +96,12 @@ WANTED = {
     "plane-0/lz4": 1.5,
     "plane-1/lz4": 1.5,
     "plane-2/lz4": 1.5,
+    "line-0/lz4": 1.0,
+    "line-1/lz4": 1.0,
+    "line-2/lz4": 1.5,
+    "plane-0/zstd/unsharded": 1.5,
+    "plane-0/raw/unsharded": 1.0,
+    "line-2/raw/unsharded": 1.0,
     "strided/lz4": 1.2,
     "points/lz4": 1.2,
     "write/lz4/8k": 1.4,
@@ -119,6 +130,10 @@ def _all() -> list[Workload]:
         add(f"chunk/{codec}", f"one inner chunk at random, {codec}", f"{codec}-64k", budget=0.5)
         for axis in range(3):
             add(f"plane-{axis}/{codec}", f"plane across axis {axis}, {codec}", f"{codec}-64k", budget=0.5)
+            add(f"line-{axis}/{codec}", f"line along axis {axis}, {codec}", f"{codec}-64k", budget=0.5)
+        for name, says in (("plane-0", "plane across axis 0"), ("line-2", "line along axis 2")):
+            title = f"{says}, {SIZE_LABELS['unsharded']}, {codec}"
+            add(f"{name}/{codec}/unsharded", title, f"{codec}-unsharded", budget=0.5)
         add(f"strided/{codec}", f"strided box, {codec}", f"{codec}-64k")
         add(f"points/{codec}", f"2,000 random points, {codec}", f"{codec}-64k")
     for codec in layouts.CODECS:
