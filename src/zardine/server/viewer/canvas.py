@@ -219,11 +219,19 @@ def _either(first: npt.NDArray[np.bool_] | None, second: npt.NDArray[np.bool_] |
 
 
 def _nearest_known(known: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return for each pixel one that is known: the last one to the left, in the last row above that has any."""
-    there = known.any(axis=1)
-    rows = np.maximum.accumulate(np.where(there, np.arange(len(known)), int(there.argmax())))
-    columns = np.maximum.accumulate(np.where(known, np.arange(known.shape[1]), known.argmax(axis=1)[:, None]), axis=1)
-    return np.broadcast_to(rows[:, None], known.shape), columns[rows]
+    """Return for each pixel one that is known: the nearest in the nearest row that has any."""
+    there: npt.NDArray[np.bool_] = np.logical_or.reduce(known, axis=1)
+    rows = _nearest(there[None, :])[0]
+    return np.broadcast_to(rows[:, None], known.shape), _nearest(known[rows])
+
+
+def _nearest(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return for each place the nearest one along the last axis that is known; each row has some."""
+    count = known.shape[1]
+    places = np.arange(count)
+    before = np.maximum.accumulate(np.where(known, places, -count), axis=1)
+    after = np.minimum.accumulate(np.where(known, places, 2 * count)[:, ::-1], axis=1)[:, ::-1]
+    return np.where(places - before <= after - places, before, after)
 
 
 __all__ = [

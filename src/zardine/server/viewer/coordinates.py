@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +13,7 @@ from zardine.errors import ZardineError
 from zardine.nodes.array import Array
 from zardine.server.served import Served
 from zardine.server.viewer.facts import coordinate_path, dimension_names
+from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact
 
 _SINCE: Final = re.compile(
@@ -18,32 +21,49 @@ _SINCE: Final = re.compile(
     r"(\d{4}-\d{1,2}-\d{1,2})(?:[T ]\s*(\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?\s*(?:Z|UTC)?\s*",
     re.ASCII,
 )
+_MOST_HELD: Final = 2**23
+"""Bytes of the coordinates of an axis that are read whole."""
 _MICROSECONDS: Final = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
 _CALENDARS: Final = ("standard", "gregorian", "proleptic_gregorian")
 
 
-def labels(served: Served, array: Array, path: str, at: tuple[int, ...]) -> list[str | None]:
-    """Return for each axis the coordinate at the index of ``at``; ``None`` where there is none."""
+def labels(served: Served, snapshot: Snapshot, path: str, at: tuple[int, ...]) -> list[str | None]:
+    """Return for each axis the coordinate at the index of ``at``; ``None`` where there is none.
+
+    Coordinates are read once for a snapshot, whole; where they are very many, one by one.
+    """
+    array = snapshot.array
     found: list[str | None] = []
     for name, length, index in zip(dimension_names(array.metadata), array.shape, at, strict=True):
-        inner = coordinate_path(served, path, name, length)
-        node = None if inner is None else served.node(inner)
         try:
-            found.append(_label(node, index) if isinstance(node, Array) else None)
+            axis = snapshot.once(f"coordinates of {name}", partial(_coordinates, served, path, name, length))
+            found.append(None if axis is None else axis.label(index))
         except ZardineError as error:
             found.append(f"({type(error).__name__})")
     return found
 
 
-def _label(array: Array, index: int) -> str:
-    value, attributes = array[index], array.attrs.asdict()
-    units = attributes.get("units")
-    if array.dtype.kind == "M":
-        return str(value)
-    if not isinstance(units, str):
-        return str(exact(value))
-    date = as_date(value, units, str(attributes.get("calendar", "standard")))
-    return date or f"{exact(value)} {units}"
+@dataclass(frozen=True, slots=True, eq=False)
+class _Coordinates:
+    array: Array
+    values: Any
+    """All of them, or the array where they are many."""
+
+    def label(self, index: int) -> str:
+        value, attributes = self.values[index], self.array.attrs.asdict()
+        units = attributes.get("units")
+        if not isinstance(units, str) or self.array.dtype.kind not in "iuf":
+            return str(exact(value))
+        date = as_date(value, units, str(attributes.get("calendar", "standard")))
+        return date or f"{exact(value)} {units}"
+
+
+def _coordinates(served: Served, path: str, name: str | None, length: int) -> _Coordinates | None:
+    inner = coordinate_path(served, path, name, length)
+    node = None if inner is None else served.node(inner)
+    if not isinstance(node, Array):
+        return None
+    return _Coordinates(node, node[:] if node.nbytes <= _MOST_HELD else node)
 
 
 def as_date(value: Any, units: str, calendar: str) -> str | None:

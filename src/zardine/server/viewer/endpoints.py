@@ -300,7 +300,7 @@ def _picture(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool])
         "damaged": picture.damaged,
         "missing": picture.missing,
         "finished": picture.is_finished,
-        "labels": labels(viewed.served, snapshot.array, path, tuple(at)),
+        "labels": labels(viewed.served, snapshot, path, tuple(at)),
     }
     return _packed(facts, {"pixels": pixels, "states": states})
 
@@ -309,7 +309,7 @@ def _value(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -
     snapshot = viewed.snapshot(path, query.snapshot())
     at = query.at(snapshot.array.shape)
     found = _cell(snapshot, at)
-    found["labels"] = labels(viewed.served, snapshot.array, path, at)
+    found["labels"] = labels(viewed.served, snapshot, path, at)
     return _json(found)
 
 

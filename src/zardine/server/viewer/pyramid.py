@@ -88,7 +88,7 @@ def coarser(served: Served, snapshot: Snapshot, path: str, view: View) -> tuple[
         return snapshot, view, nothing
     shape = snapshot.array.shape
     chosen = None
-    for each in levels(served, path):
+    for each in snapshot.once("levels", lambda: levels(served, path)):
         factors = [_factor(fine, coarse) for fine, coarse in zip(shape, each["shape"], strict=False)]
         if each["path"] == path or len(each["shape"]) != len(shape) or None in factors:
             continue
@@ -98,10 +98,13 @@ def coarser(served: Served, snapshot: Snapshot, path: str, view: View) -> tuple[
     if chosen is None:
         return snapshot, view, nothing
     inner, factors, down, across = chosen
-    other = _array(served, inner)
-    if other is None:
-        return snapshot, view, nothing
-    companion = snapshot.companions.setdefault(inner, Snapshot(other, snapshot.kept))
+    companion = snapshot.companions.get(inner)
+    if companion is None:
+        other = _array(served, inner)
+        if other is None:
+            return snapshot, view, nothing
+        companion = snapshot.companions.setdefault(inner, Snapshot(other, snapshot.kept))
+    other = companion.array
     at = tuple(min(i // f, n - 1) for i, f, n in zip(view.at, factors, other.shape, strict=True))  # type: ignore[operator]
     rows = view.rows if view.down is None else _scaled(view.rows, down, other.shape[view.down])
     columns = _scaled(view.columns, across, other.shape[view.across])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from zardine.engine.freshness import check_fresh
 from zardine.engine.read_each import SeenChunk, read_each
@@ -17,6 +17,8 @@ from zardine.nodes.array import Array
 from zardine.server.viewer.kept import Kept
 from zardine.server.viewer.values import Marks
 from zardine.stores.base import Version
+
+T = TypeVar("T")
 
 _serial = count(1)
 
@@ -45,6 +47,7 @@ class Snapshot:
     """Chunks that were decoded for it."""
     companions: dict[str, Snapshot] = field(default_factory=dict)
     """Of arrays that are seen together with this one: the other levels of a pyramid, by their paths."""
+    _once: dict[str, Any] = field(default_factory=dict)
     _seen: dict[str, Version | None] = field(default_factory=dict)
     _guard: Any = field(default_factory=Lock)
 
@@ -82,6 +85,13 @@ class Snapshot:
         except ArrayChangedError as error:
             self.is_old = True
             raise ChangedError(str(error)) from None
+
+    def once(self, name: str, find: Callable[[], T]) -> T:
+        """Return what ``find`` gave when it was first called for this name."""
+        if name not in self._once:
+            self._once[name] = find()
+        found: T = self._once[name]
+        return found
 
     def check(self) -> None:
         """Raise :class:`ChangedError` where an object that was read lately is another one now."""
