@@ -41,9 +41,9 @@ def write(folder: Path) -> Path:
 
 def shoot(chromium: Any, store: Path, target: Path) -> None:
     """Show it as a person would, and take a picture of that."""
-    with zardine.serve(store) as server:
+    with zardine.view(store) as shown:
         page = chromium.new_page(viewport=SIZE, color_scheme="light")
-        page.goto(f"{server.url}view/#name=weather.zarr&path=wind/speed&at=9,0,0&stored=1")
+        page.goto(f"{shown.url}#name=weather.zarr&path=wind/speed&at=9,0,0&stored=1")
         page.wait_for_selector("#picture[data-finished=true]")
         page.click("#tree >> text=wind")
         page.wait_for_selector("#tree >> text=quality")

@@ -15,12 +15,15 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 import zardine
 from server import docs_picture
 from server.browser import Page, chromium, grey
 from servers import servers
 from zardine import vectors
+from zardine.server.running import Server
 
 __all__ = ["chromium"]
 
@@ -31,15 +34,15 @@ def see(chromium: Any) -> Iterator[Callable[..., Page]]:
     with_server: list[tuple[Page, Any]] = []
 
     def see(node: Any, path: str = "", *, options: dict[str, Any] | None = None, **state: Any) -> Page:
-        server = zardine.serve({"data": node})
-        page = Page(chromium, server, **(options or {}))
-        with_server.append((page, server))
+        shown = zardine.view({"data": node})
+        page = Page(chromium, shown.server, **(options or {}))
+        with_server.append((page, shown))
         return page.open(path, **state)
 
     yield see
-    for page, server in with_server:
+    for page, shown in with_server:
         page.close()
-        server.stop()
+        shown.stop()
 
 
 def test_a_picture_has_the_colours_of_the_values(see: Any, tmp_path: Path) -> None:
@@ -315,6 +318,22 @@ def test_accessibility(see: Any, tmp_path: Path, scheme: str) -> None:
     found = page.page.evaluate("rules => axe.run(rules)", rules)
     serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
     assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious] == []
+
+
+def test_behind_a_path_of_another_server(chromium: Any, tmp_path: Path) -> None:
+    """All addresses are relative: the page works where a proxy, or an application around it, puts a path in front."""
+    zardine.create_array(tmp_path / "a.zarr", name="x", data=np.arange(16).reshape(4, 4))
+    inner = zardine.serve.app({"data": tmp_path / "a.zarr"}, listing=True)
+    around = Starlette(routes=[Mount("/user/me/proxy", app=inner)])
+    with Server({"data": None}, around, "127.0.0.1", 0, None) as server:
+        page = chromium.new_page()
+        page.goto(f"{server.url}user/me/proxy/view")
+        page.click("#tree >> text=x")
+        page.wait_for_selector("#picture[data-finished=true]")
+        assert page.evaluate(
+            "() => performance.getEntriesByType('resource').every(e => e.name.includes('/me/proxy/view/'))"
+        )
+        page.close()
 
 
 def test_what_is_stored_is_text_and_no_markup(see: Any, tmp_path: Path) -> None:

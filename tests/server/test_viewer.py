@@ -70,8 +70,8 @@ def asker(tmp_path: Path) -> Iterator[Any]:
     running = []
 
     def serve(node: Any, **options: Any) -> Asker:
-        running.append(zardine.serve({"data": node}, **options))
-        return Asker(running[-1])
+        running.append(zardine.view({"data": node}, **options))
+        return Asker(running[-1].server)
 
     yield serve
     for each in running:
@@ -218,6 +218,15 @@ def test_files_that_are_not_of_the_page(asker: Any, name: str) -> None:
     status, _, headers = ask.raw("main.js")
     assert status == 200
     assert "default-src 'none'" in headers["content-security-policy"]
+
+
+def test_where_nothing_is_listed_there_is_no_page(tmp_path: Path) -> None:
+    group = zardine.create_group(tmp_path / "a.zarr")
+    for listing in (False, True):
+        with zardine.serve({"data": group}, listing=listing) as server:
+            ask = Asker(server)
+            for address in ("", "main.js", "nodes.json", "api/data/node?path="):
+                assert ask.raw(address)[0] == (200 if listing else 404)
 
 
 def test_arrays_without_pictures(asker: Any) -> None:

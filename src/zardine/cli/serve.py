@@ -43,7 +43,9 @@ def no_token_option() -> Callable[[Any], Any]:
     metavar="ORIGIN",
     help="Let pages of ORIGIN (https://example.org, or *) read. May be repeated.",
 )
-@click.option("--list", "listing", is_flag=True, help="Let clients list what is stored.")
+@click.option(
+    "--list", "listing", is_flag=True, help="Let clients list what is stored, and look at it, as zardine view does."
+)
 @click.option("--gzip", is_flag=True, help="Compress the chunks below /v3, for slow connections.")
 @storage_option()
 @quiet_option()

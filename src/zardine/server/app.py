@@ -38,8 +38,10 @@ def named(nodes: Iterable[NodeLike | Mapping[str, NodeLike]]) -> list[tuple[str 
 def guarded(served: Mapping[str, Served], options: Options) -> App:
     """Return the application that serves ``served``, behind what guards it."""
 
+    shown = options.page or options.listing
+
     async def front(request: Request) -> Response:
-        return HTMLResponse(_front(served), headers={"content-security-policy": _POLICY})
+        return HTMLResponse(_front(served, shown), headers={"content-security-policy": _POLICY})
 
     async def nodes(request: Request) -> Response:
         facts = [
@@ -69,7 +71,7 @@ def guarded(served: Mapping[str, Served], options: Options) -> App:
         Route("/nodes.json", nodes),
         Route("/data/{name}/{key:path}", stored),
         Route("/v3/{name}/{key:path}", made),
-        *view_routes(served),
+        *(view_routes(served) if shown else ()),
     ]
     inner = Starlette(routes=routes, exception_handlers={ZardineError: _refuse, MemoryError: _refuse, OSError: _refuse})
     return Access(inner, token=options.token, hosts=options.hosts, origins=options.cors)
@@ -90,13 +92,14 @@ async def _listing(served: Served, prefix: str) -> Response:
     return _page(f"{served.name}/{prefix}", f"<ul>\n{lines}\n</ul>")
 
 
-def _front(served: Mapping[str, Served]) -> str:
+def _front(served: Mapping[str, Served], shown: bool) -> str:
     lines = "\n".join(
         f"<dt>{escape(name)}</dt><dd>as it is stored: <code>data/{escape(quote(name))}/</code>; as plain Zarr v3: "
         f"<code>v3/{escape(quote(name))}/</code></dd>"
         for name in served
     )
-    return _text("zardine", f'<p>Zarr, read-only. <a href="view/">Look at it</a>.</p>\n<dl>\n{lines}\n</dl>')
+    look = ' <a href="view/">Look at it</a>.' if shown else ""
+    return _text("zardine", f"<p>Zarr, read-only.{look}</p>\n<dl>\n{lines}\n</dl>")
 
 
 def _page(title: str, body: str) -> Response:

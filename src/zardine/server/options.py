@@ -14,9 +14,11 @@ class Options:
     hosts: frozenset[str] | None = None
     cors: tuple[str, ...] = ()
     listing: bool = False
-    """Whether clients may list what is stored."""
+    """Whether clients may list what is stored; then they may look at it, too."""
     gzip: bool = False
     """Whether the chunks of the plain form are compressed."""
+    page: bool = False
+    """Whether there is the page that shows what is stored, also where keys may not be listed."""
 
 
 def origins(cors: str | Iterable[str]) -> tuple[str, ...]:

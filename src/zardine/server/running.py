@@ -7,10 +7,12 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from zardine.errors import UnsupportedError
+from zardine.server.options import Options, origins
 
 if TYPE_CHECKING:
     from zardine.server.access import App
@@ -126,25 +128,8 @@ class Serve:
 
         Raises ``ValueError`` for a host that others reach without a token, ``OSError`` for a port that is taken.
         """
-        _need_starlette()
-        from zardine.server.access import LOOPBACK
-        from zardine.server.app import guarded, named
-        from zardine.server.options import Options, origins
-        from zardine.server.served import find_served
-
-        secret = secrets.token_urlsafe(18) if token is True else token or None
-        if secret is not None and not (secret.isascii() and secret.replace("-", "").replace("_", "").isalnum()):
-            raise ValueError(f"a token is made of letters, digits, '-' and '_', not {secret!r}")
-        is_local = host.lower() in LOOPBACK
-        if not is_local and secret is None:
-            raise ValueError(f"{host} can be reached by other machines: serving there takes a token")
-        served = find_served(named(nodes), storage_options)
-        if not served:
-            raise TypeError("give at least one array, group, path or store to serve")
-        # elsewhere the token keeps others out, whatever name they use
-        hosts = LOOPBACK if is_local else None
-        application = guarded(served, Options(secret, hosts, origins(cors), listing, gzip))
-        return Server(served, application, "127.0.0.1" if host.lower() == "localhost" else host, port, secret)
+        options = Options(cors=origins(cors), listing=listing, gzip=gzip)
+        return start(nodes, options, port=port, host=host, token=token, storage_options=storage_options)
 
     def app(
         self,
@@ -160,12 +145,12 @@ class Serve:
 
         ``nodes`` are opened arrays and groups, or what :func:`zardine.open` takes, or mappings of names to these.
         ``token``: the first part of every path, if one is needed; ``hosts``: what the header ``Host`` may name;
-        ``cors``: origins of pages that may ask from elsewhere, or ``"*"``; ``listing``: whether keys can be listed;
+        ``cors``: origins of pages that may ask from elsewhere, or ``"*"``; ``listing``: whether keys can be listed, and
+        the page of :func:`zardine.view` is there, at ``view/``;
         ``gzip``: whether the chunks of the plain form are compressed.
         """
         _need_starlette()
         from zardine.server.app import guarded, named
-        from zardine.server.options import Options, origins
         from zardine.server.served import find_served
 
         names = None if hosts is None else frozenset(hosts)
@@ -176,6 +161,35 @@ class Serve:
 
 
 serve: Final = Serve()
+
+
+def start(
+    nodes: Iterable[NodeLike | Mapping[str, NodeLike]],
+    options: Options,
+    *,
+    port: int,
+    host: str,
+    token: str | bool,
+    storage_options: Mapping[str, Any] | None,
+) -> Server:
+    """Start a server with ``options``, but for the token and the names of the host, which follow from the others."""
+    _need_starlette()
+    from zardine.server.access import LOOPBACK
+    from zardine.server.app import guarded, named
+    from zardine.server.served import find_served
+
+    secret = secrets.token_urlsafe(18) if token is True else token or None
+    if secret is not None and not (secret.isascii() and secret.replace("-", "").replace("_", "").isalnum()):
+        raise ValueError(f"a token is made of letters, digits, '-' and '_', not {secret!r}")
+    is_local = host.lower() in LOOPBACK
+    if not is_local and secret is None:
+        raise ValueError(f"{host} can be reached by other machines: serving there takes a token")
+    served = find_served(named(nodes), storage_options)
+    if not served:
+        raise TypeError("give at least one array, group, path or store to serve")
+    # elsewhere the token keeps others out, whatever name they use
+    application = guarded(served, replace(options, token=secret, hosts=LOOPBACK if is_local else None))
+    return Server(served, application, "127.0.0.1" if host.lower() == "localhost" else host, port, secret)
 
 
 def _shown(host: str) -> str:
@@ -231,4 +245,4 @@ def _protocol() -> type[asyncio.Protocol]:
     return Protocol
 
 
-__all__ = ["Serve", "Server", "serve"]
+__all__ = ["Serve", "Server", "serve", "start"]

@@ -7,7 +7,8 @@ from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from zardine.server.running import Server, serve
+from zardine.server.options import Options, origins
+from zardine.server.running import Server, start
 
 if TYPE_CHECKING:
     from zardine.server.served import NodeLike
@@ -69,7 +70,8 @@ def view(
 
     Raises as :func:`zardine.serve`.
     """
-    server = serve(*nodes, port=port, host=host, token=token, cors=cors, storage_options=storage_options)
+    options = Options(cors=origins(cors), page=True)
+    server = start(nodes, options, port=port, host=host, token=token, storage_options=storage_options)
     shown = View(server, height)
     if browser:
         import webbrowser
