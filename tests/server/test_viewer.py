@@ -19,6 +19,7 @@ from servers import servers
 from zardine.server.viewer.canvas import DAMAGED, FILL, GUESSED, MISSING, NAN, VALUE, Canvas, Frame, spread
 from zardine.server.viewer.canvas import spread_length as length_of
 from zardine.server.viewer.coordinates import as_date
+from zardine.server.viewer.geometry import share_of
 from zardine.storage import MemoryStore, ZipStore
 
 
@@ -276,11 +277,11 @@ def test_the_meter_is_what_the_server_logged(asker: Any) -> None:
 
 def test_a_client_that_went_away_is_read_nothing_for(asker: Any) -> None:
     """The picture of a hundred chunks stops where nobody waits for it."""
-    array = zardine.create_array(MemoryStore(), shape=(100, 2**22), chunks=(1, 2**22), dtype="u1")
-    array[...] = np.random.default_rng(1).integers(0, 255, 2**22, dtype="u1")
+    array = zardine.create_array(MemoryStore(), shape=(100, 2**21), chunks=(1, 2**21), dtype="u1")
+    array[...] = np.random.default_rng(1).integers(0, 255, 2**21, dtype="u1")
     ask = asker(array)
     number = ask.json("node")["snapshot"]
-    query = urlencode({"axes": "0,1", "at": "0,0", "box": f"0,100,0,{2**22}", "step": "1,8192", "reduce": "max"})
+    query = urlencode({"axes": "0,1", "at": "0,0", "box": f"0,100,0,{2**21}", "step": "1,4096", "reduce": "max"})
     connection = http.client.HTTPConnection("127.0.0.1", ask.server.port, timeout=30)
     connection.request("GET", f"/{ask.server.token}/view/api/data/picture?{query}&snapshot={number}&seconds=2")
     connection.sock.close()
@@ -321,6 +322,13 @@ def test_coordinates(asker: Any) -> None:
     assert ask.json("value", "t2m", at="1,2")["labels"] == ["2000-01-01 18:00:00", "60 degrees_north"]
     assert ask.json("value", "t2m", at="2,3")["labels"] == ["2000-02-01 06:00:00", "90 degrees_north"]
     assert [axis["coordinate"] for axis in ask.json("node", "t2m")["axes"]] == ["time", "lat"]
+
+
+def test_the_share_of_a_box() -> None:
+    bounds = [[0, 0, 5], [10, 20, 5]]
+    assert share_of(None, bounds) == 1
+    assert share_of([[-5, 5, 0], [5, 15, 9]], bounds) == 0.25
+    assert share_of([[11, 0, 0], [12, 20, 9]], bounds) == 0
 
 
 @pytest.mark.parametrize(

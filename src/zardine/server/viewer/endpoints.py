@@ -25,7 +25,7 @@ from zardine.server.viewer.canvas import REDUCTIONS, Frame, Reduction
 from zardine.server.viewer.checking import verification
 from zardine.server.viewer.coordinates import labels
 from zardine.server.viewer.facts import array_facts, as_json, group_facts, members
-from zardine.server.viewer.geometry import MOST_VERTICES, describe, geometry, is_vectors
+from zardine.server.viewer.geometry import MOST_VERTICES, describe, geometry, is_vectors, share_of
 from zardine.server.viewer.kept import Kept
 from zardine.server.viewer.picture import MOST_PIXELS, View, draw, picture_of
 from zardine.server.viewer.pyramid import coarser
@@ -407,8 +407,10 @@ def _geometry(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]
     if not found:
         raise Refusal(400, f"there is no level {level}")
     box = query.corners(len(facts["axes"]))
-    if box is None and found[0]["vertex_count"] > MOST_VERTICES:
-        raise Refusal(400, f"a level of more than {MOST_VERTICES} vertices is shown in part: choose a box")
+    if found[0]["vertex_count"] * share_of(box, facts["bounds"]) > MOST_VERTICES:
+        raise Refusal(
+            400, f"about {MOST_VERTICES} vertices are shown at a time: choose a smaller box, or another level"
+        )
     attribute = query.text("attribute") or None
     if attribute is not None and attribute not in found[0]["vertex_attributes"]:
         raise Refusal(400, f"there is no attribute {attribute!r} of vertices")

@@ -38,6 +38,15 @@ def describe(served: Served, path: str) -> dict[str, Any]:
     return {**facts, "first": None if first is None else first["level"]}
 
 
+def share_of(box: Sequence[Sequence[float]] | None, bounds: Sequence[Sequence[float]]) -> float:
+    """Return how much of the space of a store a box takes, 0 to 1; without a box all of it."""
+    share = 1.0
+    for low, high, least, most in zip(*(box or bounds), *bounds, strict=True):
+        if most > least:
+            share *= min(1.0, max(0.0, min(high, most) - max(low, least)) / (most - least))
+    return share
+
+
 def geometry(
     served: Served, path: str, level: int, box: Sequence[Sequence[float]] | None, attribute: str | None
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -79,4 +88,4 @@ def geometry(
     return facts, {"positions": positions, "lines": edges, "triangles": faces, "values": values}
 
 
-__all__ = ["MOST_VERTICES", "describe", "geometry", "is_vectors"]
+__all__ = ["MOST_VERTICES", "describe", "geometry", "is_vectors", "share_of"]

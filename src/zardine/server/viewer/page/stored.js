@@ -146,7 +146,7 @@ export class Stored {
     const found = await json(state, "advice", { axes: state.axes.join(","), snapshot: this.#facts.snapshot });
     const shape = (lengths) => (lengths ? lengths.join(" × ") : "none");
     const reads = found.choices[0].reads.map((each) => each.name.replace(String(found.axis), this.#facts.axes[found.axis].name));
-    const head = ["", "chunks", "shards", "objects", ...reads.flatMap((name) => [`${name}: requests`, "bytes"])];
+    const head = ["layout", "chunks", "shards", "objects", ...reads.flatMap((name) => [`${name}: requests`, "bytes"])];
     const round = (value) => (value < 10 ? Number(value.toPrecision(2)) : Math.round(value)).toLocaleString("en");
     this.advice.replaceChildren(
       make(

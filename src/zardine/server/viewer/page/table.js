@@ -27,7 +27,7 @@ export async function drawTable(place, state, facts, signal) {
   place.replaceChildren(
     make(
       "table", { className: "cells" },
-      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, axes.length ? facts.axes[axes[0]].name : ""), ...heads.map((head) => make("th", { scope: "col" }, head)))),
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, axes.length ? facts.axes[axes[0]].name : "element"), ...heads.map((head) => make("th", { scope: "col" }, head)))),
       make(
         "tbody", {},
         ...rows.map((row, i) =>
