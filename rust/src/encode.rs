@@ -8,6 +8,7 @@ use crate::axis_rows::AxisRows;
 use crate::chunk_geometry::ChunkGeometry;
 use crate::decode::check_axes;
 use crate::job_table::JobTable;
+use crate::new_file::NewFile;
 use crate::pipeline::Pipeline;
 use crate::read_space::ReadSpace;
 use crate::scratch::Scratch;
@@ -26,6 +27,8 @@ pub const MISSING: u64 = u64::MAX;
 const PIECE: usize = 1 << 20;
 /// Chunks of so many bytes are compressed before they are written to their place: they are in memory twice until then.
 const GROUP: usize = 32 << 20;
+/// To make a file takes as long as to encode so many bytes.
+const FILE_BYTES: usize = 64 * 1024;
 
 /// A call. Every job has rows on `axes`, which are those of `values`: `new` has checked it.
 pub struct Encode<'a> {
@@ -58,6 +61,16 @@ pub struct Encoded<'a> {
     pub lengths: Vec<u64>,
     /// Bytes from the start of the first to the end of the last chunk.
     pub nbytes: usize,
+}
+
+/// What became of a chunk that was to be put into a file.
+#[derive(Clone, Copy)]
+pub enum Put {
+    /// It is the caller's to do.
+    Left = 0,
+    Done = 1,
+    /// It is full of the fill value, and was not put anywhere.
+    Empty = 2,
 }
 
 #[derive(Clone, Copy)]
@@ -175,6 +188,64 @@ impl<'a> Encode<'a> {
     /// Bytes of the chunk of a job.
     fn nbytes(&self, geometry: &mut ChunkGeometry, job: usize) -> usize {
         self.set_geometry(geometry, job).map_or(0, |()| geometry.nbytes)
+    }
+
+    /// Encode all jobs, each into the file of its number, and say of each what became of it.
+    pub fn run_into(&'a self, files: &[NewFile]) -> (Vec<Put>, Vec<Failure>) {
+        assert_eq!(files.len(), self.jobs.len());
+        let failures = Failures::default();
+        let mut geometry = ChunkGeometry::default();
+        let sizes = (0..self.jobs.len())
+            .map(|job| FILE_BYTES + self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
+        let batches = Batches::new(sizes, self.how.threads);
+        let start = || (Space { encoders: Encoders::kept(), ..Space::default() }, Vec::new());
+        let states = batches.run(start, |(space, puts), range| {
+            for job in range {
+                failures.watch(job, || {
+                    puts.push((job, self.put(job, &files[job], space)?));
+                    Ok(())
+                });
+            }
+        });
+        let mut all = vec![Put::Left; files.len()];
+        for (number, (space, puts)) in states.into_iter().enumerate() {
+            for (job, put) in puts {
+                all[job] = put;
+            }
+            if number == 0 {
+                space.encoders.keep(); // of the calling thread
+            }
+        }
+        (all, failures.sorted())
+    }
+
+    fn put(&self, job: usize, file: &NewFile, space: &mut Space) -> Outcome<Put> {
+        let steps = self.pipeline.steps();
+        let chunk = if steps.compressor.is_none() { self.look(job, space)? } else { self.compress(job, space)? };
+        let done = match chunk {
+            Chunk::Empty => return Ok(Put::Empty),
+            Chunk::Held { piece, start, length, .. } => {
+                let done = file.put(SharedBytes::of(&space.pieces[piece][start..start + length]));
+                space.pieces.drain(..piece); // too short for what comes
+                space.pieces[0].clear();
+                done
+            }
+            Chunk::Raw(length) => {
+                let Space { content, old, geometry, transfer, .. } = space;
+                let whole = self.plan(job, geometry, transfer)?;
+                match self.in_place(transfer, length) {
+                    Some(elements) if whole && !self.pipeline.changes_elements() => file.put(elements),
+                    _ => {
+                        let mut span = Span::over(content.take(length)?);
+                        self.gather(job, transfer, whole, geometry.nbytes, &mut span, old)?;
+                        self.pipeline.encode_elements(span.written());
+                        append_sums(&mut span);
+                        file.put(SharedBytes::of(span.written()))
+                    }
+                }
+            }
+        };
+        Ok(if done { Put::Done } else { Put::Left })
     }
 
     fn set_geometry(&self, geometry: &mut ChunkGeometry, job: usize) -> Outcome {

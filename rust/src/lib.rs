@@ -1,6 +1,7 @@
 //! The native kernel of zardine: loops over many chunks, without the GIL, in threads of its own.
 //!
-//! It knows buffers, file descriptors, offsets, strides and codec parameters; nothing of JSON, keys or stores.
+//! It knows buffers, file descriptors, offsets, strides and codec parameters, and puts files into directories that it is
+//! handed open, under names that it is told; nothing of JSON, keys or stores.
 //! Stored bytes are never trusted: every failure is that of one job and is reported with its number.
 
 //!
@@ -19,6 +20,7 @@ pub mod distinct;
 pub mod encode;
 pub mod fill_value;
 pub mod job_table;
+pub mod new_file;
 pub mod parts;
 pub mod pipeline;
 pub mod points;

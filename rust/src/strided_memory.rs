@@ -3,7 +3,10 @@
 //! Its owners keep it alive and in place, but nobody can keep other threads from writing into it. So, where content
 //! could do harm that changes between two looks, it is copied first, and decoders and encoders see the copy only.
 
+use std::fs::File;
+use std::io;
 use std::marker::PhantomData;
+use std::os::fd::AsRawFd;
 use std::ptr;
 
 /// An array that is read. Elements may share bytes (a broadcast array has strides of 0).
@@ -172,6 +175,11 @@ impl<'a> SharedBytes<'a> {
         SharedBytes { start, length, owner: PhantomData }
     }
 
+    /// Bytes that nobody changes meanwhile.
+    pub fn of(bytes: &'a [u8]) -> Self {
+        SharedBytes { start: bytes.as_ptr(), length: bytes.len(), owner: PhantomData }
+    }
+
     pub fn len(&self) -> usize {
         self.length
     }
@@ -197,6 +205,27 @@ impl<'a> SharedBytes<'a> {
             // borrowed mutably from an owner of ours, or (in `decode`) of an output that no source overlaps.
             unsafe { ptr::copy_nonoverlapping(self.start.add(offset), target.as_mut_ptr(), target.len()) };
         }
+    }
+
+    /// Write all bytes to `file`.
+    pub fn write_to(&self, file: &File) -> io::Result<()> {
+        let mut done = 0;
+        while done < self.length {
+            // SAFETY: so many bytes are there, as `new` was promised; that others change them meanwhile is the same to
+            // the system, which copies them.
+            let count = unsafe { libc::write(file.as_raw_fd(), self.start.add(done).cast(), self.length - done) };
+            match usize::try_from(count) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => done += count,
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Call `each` with copies of the bytes, as many at a time as `block` holds, while it returns true; whether it

@@ -145,6 +145,25 @@ class Pipeline:
         given.
         """
 
+    def encode_to_files(
+        self,
+        values: Buffer,
+        jobs: Buffer,
+        axes: Sequence[tuple[Any, ...]],
+        *,
+        write_empty: bool,
+        threads: int,
+        files: Sequence[tuple[int, bytes, bytes, bytes, bool]],
+    ) -> tuple[bytes, list[tuple[int, str]]]:
+        """As :meth:`encode`, each chunk into a file of its own; what became of each, and the failures.
+
+        ``files``: for each job the descriptor of an open directory, a name in it, the name that the file has until it
+        is whole, the name of one that goes when another file is replaced, and whether none may be replaced. What
+        becomes of a chunk: 1, the file has its name; 2, the chunk is full of the fill value and no file was made
+        (unless ``write_empty``); 0, it is the caller's to do, and everything is as before: the file that is there is
+        locked (``flock``), or no file, or a call of the system failed.
+        """
+
 def crc32c(data: Buffer, value: int = 0) -> int:
     """The CRC32C checksum of what gave ``value`` so far, followed by the C-contiguous ``data``."""
 

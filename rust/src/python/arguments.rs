@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::ops::Range;
+use std::os::fd::RawFd;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -9,6 +10,7 @@ use pyo3::types::{PyBytes, PyInt, PyMemoryView, PySequence, PyTuple};
 
 use crate::axis_rows::{AxisRows, ListedArrays, StridedArrays};
 use crate::chunk_box::ObjectTable;
+use crate::new_file::NewFile;
 use crate::python::buffers::Buffer;
 use crate::sources::{File, Readable, Source};
 use crate::steps::{Compressor, Steps, blosc};
@@ -162,6 +164,19 @@ impl<'py> Tables<'py> {
         }
         self.0.iter().map(object).collect()
     }
+}
+
+/// Files to be made.
+pub fn new_files(list: &Bound<'_, PySequence>) -> PyResult<Vec<NewFile>> {
+    let name = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| invalid("a name with a zero byte"));
+    let mut files = Vec::new();
+    for each in list.try_iter()? {
+        let (directory, own, temporary, record, only_new): (RawFd, Vec<u8>, Vec<u8>, Vec<u8>, bool) =
+            each?.extract()?;
+        let (own, temporary, record) = (name(own)?, name(temporary)?, name(record)?);
+        files.push(NewFile { directory, name: own, temporary, record, only_new });
+    }
+    Ok(files)
 }
 
 /// The axes of a selection of an array of `shape`; only the rows `used` of each.

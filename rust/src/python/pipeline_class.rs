@@ -177,6 +177,36 @@ impl PyPipeline {
         noticed(guarded(py, || call.run(threads))?)
     }
 
+    /// As `encode`, each chunk into a file of its own.
+    #[pyo3(signature = (values, jobs, axes, *, write_empty, threads, files))]
+    #[allow(clippy::too_many_arguments)]
+    fn encode_to_files<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Bound<'py, PyAny>,
+        jobs: &Bound<'py, PyAny>,
+        axes: &Bound<'py, PySequence>,
+        write_empty: bool,
+        threads: usize,
+        files: &Bound<'py, PySequence>,
+    ) -> PyResult<(Bound<'py, PyBytes>, Failures)> {
+        let pipeline = &self.0;
+        let ndim = self.ndim(axes.len()?)?;
+        let values = Buffer::of(values, false)?;
+        let memory = values.strided(pipeline.item(), ndim)?;
+        let files = arguments::new_files(files)?;
+        let jobs = if ndim == 0 { JobTable::empty_rows(files.len()) } else { job_table(jobs, 0, ndim)? };
+        if jobs.len() != files.len() {
+            return Err(invalid(format!("{} files for {} chunks", files.len(), jobs.len())));
+        }
+        let axes = arguments::axes(axes, jobs.used_rows(), memory.shape())?;
+        let how = How { write_empty, threads, head: 0 };
+        let call = Encode::new(pipeline, &[], &memory, &jobs, &axes, how).map_err(invalid)?;
+        let (puts, failures) = guarded(py, || call.run_into(&files))?;
+        let puts: Vec<u8> = puts.into_iter().map(|put| put as u8).collect();
+        Ok((PyBytes::new(py, &puts), noticed(failures)?))
+    }
+
     #[pyo3(signature = (values, jobs, axes, *, write_empty, head, tail, threads, sources=None))]
     #[allow(clippy::too_many_arguments)]
     fn encode<'py>(

@@ -23,6 +23,7 @@ from zardine.engine.locate import INDEXES
 from zardine.engine.read import row_batches
 from zardine.engine.read_ahead import window_bytes
 from zardine.engine.update_shard import AnyChange, condition_of, update_shard
+from zardine.engine.whole_chunks import put_whole_chunks
 from zardine.engine.workers import for_each, most_requests
 from zardine.engine.write_buffer import PendingChunk, WriteBuffer
 from zardine.errors import ConditionFailedError, CorruptionError, DataError, UnsupportedError
@@ -66,6 +67,8 @@ def write_plan(
         if plan.object_count == 1:
             write(next(parts))  # here and now
         else:
+            if fields is None:
+                parts = put_whole_chunks(handle, plan, parts, values, settled)
             for_each(write, parts, plan.object_count, at_once)
 
 

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, ReadOnlyError, UnsupportedError
@@ -81,6 +81,17 @@ NEAR: Final = ReadCost(latency=2e-5, bandwidth=2e9, requests=1)
 
 FAR: Final = ReadCost(latency=0.03, bandwidth=5e7)
 """Of object stores far away."""
+
+
+class NewFile(NamedTuple):
+    """Where to put a file that is a value: under a temporary name first, until it is whole."""
+
+    directory: int
+    """Descriptor of the directory, open within the context that gave this."""
+    name: bytes
+    temporary: bytes
+    record: bytes
+    """Name of a file that goes when there is a new value."""
 
 
 @public("zardine.storage")
@@ -359,6 +370,13 @@ class Store(ABC):
         ``None`` if the key is missing, or the store keeps no files.
         """
         return None
+
+    def new_files(self, keys: Sequence[str]) -> AbstractContextManager[Sequence[NewFile] | None]:
+        """A context in which files may be put in the place of the values of ``keys``, as :meth:`set` does it.
+
+        Gives where, for each of them. ``None``: there are no files, or more is to be done than that.
+        """
+        return nullcontext(None)
 
     @property
     def lock_is_exclusive(self) -> bool:

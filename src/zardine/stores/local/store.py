@@ -20,6 +20,7 @@ from zardine.stores.base import (
     WHOLE,
     ByteRange,
     Condition,
+    NewFile,
     OpenFile,
     ReadCost,
     Reading,
@@ -321,6 +322,43 @@ class LocalStore(Store):
 
     def wait_for_writers(self, prefix: str) -> bool:
         return wait_for_writers(self._base.path_of(check_prefix(prefix)[:-1]))
+
+    @contextmanager
+    def new_files(self, keys: Sequence[str]) -> Generator[Sequence[NewFile] | None, None, None]:
+        self._check_writable()
+        opened: dict[str, int] = {}
+        made: list[str] = []
+        try:
+            yield self._new_files(keys, opened, made)
+        finally:
+            for directory in opened.values():
+                os.close(directory)
+            for prefix in made:
+                self._remove_empty(prefix)  # if nothing was put into it
+
+    def _new_files(self, keys: Sequence[str], opened: dict[str, int], made: list[str]) -> Sequence[NewFile] | None:
+        """Where the files of ``keys`` go; ``None`` where to write one is more than that, or fails."""
+        if type(self).set is not LocalStore.set or self._durable:  # a subclass wants to see what is written
+            return None
+        files = []
+        for key in keys:
+            check_file_key(key)
+            kept_files.drop((self._base.path, key))
+            prefix, _, name = key.rpartition("/")
+            directory = opened.get(prefix)
+            try:
+                if directory is None:
+                    try:
+                        directory = self._base.open(prefix)
+                    except FileNotFoundError:
+                        made.append(prefix)
+                        directory = self._base.open(prefix, create=True)
+                    opened[prefix] = directory
+                names = map(os.fsencode, (name, temporary_name(), edit_record_name(name)))
+                files.append(NewFile(directory, *names))
+            except (OSError, ValueError, InvalidKeyError):  # which `set` puts into words
+                return None
+        return files
 
     @contextmanager
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:

@@ -1,0 +1,173 @@
+"""Whole chunks that the kernel encodes, writes and names, many in one call: as if each were set by itself."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zardine
+from zardine.buffers import BytesLike
+from zardine.errors import StoreError
+from zardine.kernel import KERNEL
+from zardine.stores.base import Condition, Version
+from zardine.stores.local.store import LocalStore
+
+pytestmark = pytest.mark.skipif(KERNEL is None, reason="without the kernel every chunk is set by itself")
+
+SHAPE = (45, 52)
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "zstd": {"chunks": (10, 13)},
+    "raw": {"chunks": (10, 13), "compressors": None},
+    "raw rows": {"chunks": (10, 52), "compressors": None, "filters": None},
+    "big endian": {"chunks": (10, 13), "compressors": None, "dtype": ">i4"},
+    "v2": {"chunks": (10, 13), "zarr_format": 2},
+}
+
+
+@pytest.fixture
+def sets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The keys of chunks that were set one by one."""
+    keys: list[str] = []
+    put = LocalStore._set
+
+    def seen(self: LocalStore, key: str, data: BytesLike, condition: Condition | None) -> Version:
+        if not key.endswith(("zarr.json", ".zarray", ".zattrs", ".zgroup")):
+            keys.append(key)
+        return put(self, key, data, condition)
+
+    monkeypatch.setattr(LocalStore, "_set", seen)
+    return keys
+
+
+def create(path: Path, **options: Any) -> zardine.Array:
+    return zardine.create_array(path, **{"shape": SHAPE, "dtype": "i4", "fill_value": 0, **options})
+
+
+def files(path: Path) -> list[str]:
+    """All files below ``path`` but documents."""
+    found = (each for each in path.rglob("*") if each.is_file() and each.name[0] != "." and each.name != "zarr.json")
+    return sorted(str(each.relative_to(path)) for each in found)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_they_are_read_as_they_were_written(layout: str, tmp_path: Path, sets: list[str]) -> None:
+    a = create(tmp_path / "a", **LAYOUTS[layout])
+    for factor in (1, -7):
+        d = np.arange(1, 45 * 52 + 1, dtype="i4").reshape(SHAPE) * factor
+        a[...] = d
+        np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], d)
+        if factor == 1:
+            assert sets == []  # also those that the end of the array cuts, since none was stored before
+    assert not list((tmp_path / "a").rglob(".zardine-*"))
+    assert len(files(tmp_path / "a")) == np.prod([-(-n // c) for n, c in zip(SHAPE, a.chunks, strict=True)])
+
+
+def test_chunks_of_the_fill_value_go_and_leave_no_directory(tmp_path: Path) -> None:
+    a = create(tmp_path / "a", chunks=(10, 13))
+    a[...] = 0
+    assert not (tmp_path / "a" / "c").exists()
+    a[...] = 1
+    a[10:30] = 0
+    assert sorted(os.listdir(tmp_path / "a" / "c")) == ["0", "3", "4"]
+    assert int(a[...].sum()) == 25 * 52
+
+
+def test_the_mode_of_a_file_stays(tmp_path: Path) -> None:
+    a = create(tmp_path / "a", chunks=(10, 13))
+    a[...] = 1
+    chunk = tmp_path / "a" / "c" / "1" / "1"
+    chunk.chmod(0o640)
+    a[...] = 2
+    assert chunk.stat().st_mode & 0o777 == 0o640
+    assert a[15, 15] == 2
+
+
+def test_what_is_in_the_way_is_told_as_ever(tmp_path: Path, sets: list[str]) -> None:
+    a = create(tmp_path / "a", chunks=(10, 13))
+    (tmp_path / "a" / "c" / "1" / "1" / "below").mkdir(parents=True)
+    (tmp_path / "a" / "c" / "1" / "1" / "below" / "key").touch()
+    with pytest.raises(StoreError, match="c/1/1"):
+        a[...] = 1
+    assert "c/1/1" in sets
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    a = create(tmp_path / "a", chunks=(10, 13))
+    a[...] = 1
+    chunk, other = tmp_path / "a" / "c" / "1" / "1", tmp_path / "a" / "other"
+    chunk.rename(other)
+    before = other.read_bytes()
+    chunk.symlink_to(other)
+    a[...] = 2
+    assert other.read_bytes() == before
+    assert not chunk.is_symlink()
+    assert (a[...] == 2).all()
+
+
+def test_durable_stores_and_those_of_others_set_each_chunk(tmp_path: Path, sets: list[str]) -> None:
+    class Mine(LocalStore):
+        def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
+            mine.append(key)
+            return super().set(key, value, condition=condition)
+
+    mine: list[str] = []
+    zardine.create_array(LocalStore(tmp_path / "a", durable=True), shape=40, chunks=10, dtype="i4")[...] = 1
+    assert sorted(sets) == ["c/0", "c/1", "c/2", "c/3"]
+    zardine.create_array(Mine(tmp_path / "b"), shape=40, chunks=10, dtype="i4")[...] = 1
+    assert sorted(mine)[:4] == ["c/0", "c/1", "c/2", "c/3"]
+
+
+def test_a_chunk_that_another_thread_has_locked_is_waited_for(tmp_path: Path, sets: list[str]) -> None:
+    a = create(tmp_path / "a", chunks=(10, 13))
+    a[...] = 1
+    with a.store.lock("c/1/1"):
+        writer = threading.Thread(target=a.__setitem__, args=(slice(0, 40), 2))
+        writer.start()
+        writer.join(0.3)
+        assert writer.is_alive()
+        assert zardine.open_array(tmp_path / "a")[15, 15] == 1
+    writer.join(60)
+    assert (a[:40] == 2).all()
+    assert sets == ["c/1/1"]
+
+
+def test_who_has_locked_a_chunk_may_write_it(tmp_path: Path) -> None:
+    a = create(tmp_path / "a", chunks=(10, 13))
+    a[...] = 1
+    with a.store.lock("c/0/0"), zardine.config.set({"threads": 1}):
+        a[:40] = 2
+    assert (a[:40] == 2).all()
+
+
+def _change_parts(path: str, stop: Any) -> None:
+    a = zardine.open_array(path, mode="r+")
+    number = 0
+    while not stop.is_set():
+        number += 1
+        a[:, 0] = number
+
+
+def test_changes_of_parts_bring_no_old_values_back(tmp_path: Path) -> None:
+    a = create(tmp_path / "a", chunks=(15, 52), shape=(45, 52), compressors=None)
+    a[...] = 0
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    others = [context.Process(target=_change_parts, args=(str(tmp_path / "a"), stop)) for _ in range(2)]
+    for each in others:
+        each.start()
+    while not a[0, 0]:
+        assert all(each.is_alive() for each in others)
+    for number in range(1, 61):
+        a[...] = -number
+        assert (a[:, 1:] == -number).all()
+    stop.set()
+    for each in others:
+        each.join(60)
+    assert (a[:, 1:] == -60).all()
+    assert [each.exitcode for each in others] == [0, 0]
