@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
@@ -27,7 +28,7 @@ def stored_sample(handle: ArrayHandle) -> tuple[int, int]:
     return count, round(count * sum(known) / len(known))
 
 
-def _numbers(start: int, stop: int, step: int):  # type: ignore[no-untyped-def]
+def _numbers(start: int, stop: int, step: int) -> Iterator[int]:
     while start < stop:  # a range is limited to what an index can be
         yield start
         start += step
