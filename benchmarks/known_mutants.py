@@ -157,8 +157,8 @@ FAULTS = (
     Fault(
         "who has looked while an array was about to change is not refused later",
         "engine/freshness.py",
-        "        watch.version, watch.seen, watch.is_stored = None, -LEASE, True\n        return current.shape\n",
-        "",
+        "    if is_closing(current):\n        watch.version, watch.seen",
+        "    if False:\n        watch.version, watch.seen",
         "engine/test_generations.py",
     ),
     Fault(
@@ -171,8 +171,8 @@ FAULTS = (
     Fault(
         "writing is not refused while an array is about to change",
         "engine/freshness.py",
-        "        if writing:\n            refuse_closing(handle, current, lost)",
-        "        if False:\n            refuse_closing(handle, current, lost)",
+        "    if writing:\n        refuse_closing(handle, current, lost)",
+        "    if False:\n        refuse_closing(handle, current, lost)",
         "engine/test_generations.py",
     ),
     # caches
@@ -341,8 +341,8 @@ FAULTS = (
     ),
     Fault(
         "verify does not tell of leftovers",
-        "tools/verify.py",
-        " + _leftovers(found)",
+        "tools/checking/work.py",
+        ' + [note("/", each, kind="leftover", message=message) for each in store.leftovers()]',
         "",
         "crash/test_what_says_it_was_cut_off.py",
     ),

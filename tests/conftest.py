@@ -1,6 +1,7 @@
 """How hard hypothesis tries: as ``effort`` says, or as ``HYPOTHESIS_PROFILE`` names it."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -19,4 +20,7 @@ settings.register_profile(
     report_multiple_bugs=False,
     print_blob=SOAK,
 )
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the background, and all processes that tests begin
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

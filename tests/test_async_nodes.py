@@ -146,7 +146,10 @@ FREE_OF_IO = {
 }
 """What may be asked for in an event loop without ``await``: it looks at no store."""
 
-LEFT_OUT = {zardine.AsyncArray: {"async_array"}, zardine.AsyncGroup: {"async_group", "update_attributes_async"}}
+LEFT_OUT = {
+    zardine.AsyncArray: {"async_array", "view"},
+    zardine.AsyncGroup: {"async_group", "update_attributes_async", "view"},
+}
 TWINS = {zardine.AsyncArray: zardine.Array, zardine.AsyncGroup: zardine.Group}
 
 

@@ -37,7 +37,7 @@ def run(case: str, seconds: float, fewest: int, folder: Path) -> dict[str, Any]:
     assert found["faults"] == []
     assert found["lost"] == found["mixed"] == found["error"] == done.returncode == 0
     assert found["writes"] + found["appends"] >= fewest
-    assert found["reads"] >= 20 * seconds, found
+    assert found["reads"] >= (20 * seconds if SOAK else 5), found
     path = str(folder / "a.zarr")
     values = zardine.open_array(path, mode="r")[...]
     np.testing.assert_array_equal(zarr.open_array(path, mode="r")[...], values)
