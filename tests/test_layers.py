@@ -42,6 +42,7 @@ PURE = ("codecs", "sharding", "chunk_grids", "chunk_keys", "data_types", "indexi
 
 VECTORS = (
     ("vectors",),
+    ("vectors.writing",),
     ("vectors.exchange", "vectors.types"),
     (
         *("vectors.points", "vectors.polylines", "vectors.graph", "vectors.skeleton", "vectors.mesh"),
@@ -50,6 +51,7 @@ VECTORS = (
     ("vectors.findings", "vectors.validation", "vectors.sharding", "vectors.repairing"),
     ("vectors.changing",),
     ("vectors.reading", "vectors.results"),
+    ("vectors.outside", "vectors.swc"),
     ("vectors.storing",),
     ("vectors.content",),
     ("vectors.format",),

@@ -72,11 +72,15 @@ if TYPE_CHECKING:
     from zardine.vectors.skeleton import read_skeleton as read_skeleton
     from zardine.vectors.skeleton import write_skeleton as write_skeleton
     from zardine.vectors.validation.validate import validate as validate
+    from zardine.vectors.writing import Layout as Layout
+    from zardine.vectors.writing import Space as Space
+    from zardine.vectors.writing import write as write
 
 _exports = Exports(
     __name__,
     {
         "validation.validate": ("validate",),
+        "writing": ("Layout", "Space", "write"),
         "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
         "changing.editing": ("delete", "move_vertices", "set_attribute"),
         "findings": ("Finding", "Report"),

@@ -1,19 +1,34 @@
-"""What reading gives: NumPy arrays that belong together."""
+"""What reading gives and writing takes: NumPy arrays that belong together, and other programs' forms of them.
+
+A value is made without a look at its arrays; ``checked()`` looks, as writing does. Packages of other programs are
+imported when a conversion needs them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from operator import index
+from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from zardine.errors import DataError
 from zardine.public_names import public
+from zardine.vectors.content.arguments import checked_ids, checked_links, checked_positions, plain_array
+from zardine.vectors.content.columns import columns_of
+from zardine.vectors.content.run_content import joined_columns, joined_lines
+from zardine.vectors.format.ragged import row_numbers, starts_of
+from zardine.vectors.outside import needing
+from zardine.vectors.swc import read_swc, write_swc
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+_AXES = ("x", "y", "z", "w")
 
 
 @public("zardine.vectors")
@@ -30,6 +45,51 @@ class Points:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def checked(self) -> Points:
+        """Return the same with arrays of one length, as they can be stored. Raises :class:`DataError`."""
+        positions, ids = checked_positions(self.positions), _checked_owners(self.object_ids, len(self.positions))
+        return Points(positions, _checked(self.attributes, len(positions), "points"), ids)
+
+    @classmethod
+    def from_pandas(cls, table: Any, axes: Sequence[str] = ("x", "y", "z")) -> Points:
+        """Return the points of a data frame: columns ``axes`` are coordinates, ``object_id`` ids, others attributes.
+
+        Raises :class:`~zardine.errors.DataError` for columns that are not there.
+        """
+        lost = [name for name in axes if name not in table.columns]
+        if lost:
+            raise DataError(f"the table has no column {lost[0]!r}; axes= names those with the coordinates")
+        positions = np.stack([table[name].to_numpy() for name in axes], axis=1)
+        ids = table["object_id"].to_numpy(np.int64) if "object_id" in table.columns else None
+        taken = {*axes, "object_id"}
+        attributes = {str(name): _plain_column(table[name]) for name in table.columns if name not in taken}
+        return cls(positions, attributes, ids)
+
+    def to_pandas(self, axes: Sequence[str] | None = None) -> Any:
+        """Return a data frame with a row for each point: coordinates (``x``, ``y``, …), ``object_id``, attributes.
+
+        An attribute of several values has a column for each: ``rgb_0``, ``rgb_1``, ….
+        """
+        pandas = _package("pandas", "Points.to_pandas")
+        columns = _coordinates(self.positions, axes)
+        if self.object_ids is not None:
+            columns["object_id"] = self.object_ids
+        return pandas.DataFrame({**columns, **_single(self.attributes)})
+
+    def to_geopandas(self, crs: Any = None) -> Any:
+        """Return a ``GeoDataFrame`` with a point for each row; ``crs``: what geopandas takes for one."""
+        geopandas = _package("geopandas", "Points.to_geopandas")
+        _check_rank(self.positions, (2, 3), "geopandas")
+        columns = {} if self.object_ids is None else {"object_id": self.object_ids}
+        shapes = geopandas.points_from_xy(*self.positions.T)
+        return geopandas.GeoDataFrame({**columns, **_single(self.attributes)}, geometry=shapes, crs=crs)
+
+    def plot(self, axes: Any = None, **options: Any) -> Any:
+        """Draw the points into ``axes`` of Matplotlib (default: new ones), which are returned."""
+        drawing = _axes_for(axes, self.positions)
+        drawing.scatter(*self.positions.T[:3], **{"s": 1, **options})
+        return drawing
 
 
 @public("zardine.vectors")
@@ -73,6 +133,117 @@ class Polylines:
         """All lines."""
         return [self[number] for number in range(len(self))]
 
+    @classmethod
+    def from_lines(
+        cls,
+        lines: Sequence[npt.ArrayLike],
+        *,
+        object_ids: npt.ArrayLike | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        object_attributes: Mapping[str, Any] | None = None,
+    ) -> Polylines:
+        """Return lines made of arrays ``(vertices, D)``; everything as in :func:`zardine.vectors.write_polylines`.
+
+        Raises :class:`~zardine.errors.DataError`.
+        """
+        whole, lengths = joined_lines(lines)
+        ids = np.arange(len(lengths)) if object_ids is None else checked_ids(object_ids, len(lengths), "object_ids")
+        columns = {name: plain_array(each, name) for name, each in (joined_columns(attributes, lengths) or {}).items()}
+        of_lines = {name: plain_array(each, name) for name, each in (object_attributes or {}).items()}
+        return cls(whole, starts_of(lengths), ids, columns, of_lines).checked()
+
+    def checked(self) -> Polylines:
+        """Return the same with arrays of fitting lengths, as they can be stored. Raises :class:`DataError`."""
+        positions = checked_positions(self.positions, what="vertices of polylines")
+        starts, ids = checked_ids(self.starts, None, "starts"), checked_ids(self.object_ids, None, "object_ids")
+        ends = len(starts) == len(ids) + 1 and starts[0] == 0 and starts[-1] == len(positions)
+        if not ends or (np.diff(starts) < 0).any():
+            raise DataError(
+                f"starts of {len(ids)} lines are {len(ids) + 1} numbers that ascend from 0 to {len(positions)}, "
+                "the number of vertices"
+            )
+        if len(np.unique(ids)) != len(ids):
+            raise DataError("object_ids: each id can be there once")
+        attributes = _checked(self.attributes, len(positions), "vertices")
+        return Polylines(positions, starts, ids, attributes, _checked(self.object_attributes, len(ids), "lines"))
+
+    @classmethod
+    def from_tractogram(cls, tractogram: Any) -> Polylines:
+        """Return the streamlines of a ``nibabel.streamlines.Tractogram``, in its space of RAS millimetres.
+
+        Values of points and of streamlines become attributes of vertices and of lines. A tractogram without an affine
+        is taken as it is.
+        """
+        lines = [np.asarray(line) for line in tractogram.streamlines]
+        lengths = np.array([len(line) for line in lines], np.int64)
+        whole = np.concatenate(lines) if lines else np.zeros((0, 3), np.float32)
+        affine = tractogram.affine_to_rasmm
+        if affine is not None and not np.array_equal(affine, np.eye(4)):
+            moved = whole.astype(np.float64) @ np.asarray(affine)[:3, :3].T + np.asarray(affine)[:3, 3]
+            whole = moved.astype(whole.dtype)
+        of_points = {
+            name: _flat(np.concatenate(list(each))) for name, each in tractogram.data_per_point.items() if lines
+        }
+        of_lines = {name: _flat(np.asarray(each)) for name, each in tractogram.data_per_streamline.items()}
+        return cls(whole, starts_of(lengths), np.arange(len(lines)), of_points, of_lines)
+
+    def to_tractogram(self, affine: npt.ArrayLike | None = None) -> Any:
+        """Return a ``nibabel.streamlines.Tractogram`` of the lines, whose positions are RAS millimetres.
+
+        ``affine`` ``(4, 4)`` maps the coordinates that the tractogram is to have (voxels, say) to these; left out, they
+        are the same. Attributes of numbers are kept. Raises :class:`DataError` for other than three axes.
+        """
+        nibabel = _package("nibabel.streamlines", "Polylines.to_tractogram")
+        _check_rank(self.positions, (3,), "a tractogram")
+        matrix = np.eye(4) if affine is None else np.asarray(affine, np.float64)
+        if matrix.shape != (4, 4):
+            raise DataError(f"an affine is a matrix of shape (4, 4), not {matrix.shape}")
+        positions = self.positions
+        if affine is not None:
+            back = np.linalg.inv(matrix)
+            positions = (positions.astype(np.float64) @ back[:3, :3].T + back[:3, 3]).astype(positions.dtype)
+        cuts = self.starts[1:-1]
+        of_lines = {name: each for name, each in self.object_attributes.items() if each.dtype.kind in "iufb"}
+        of_points = {name: each for name, each in self.attributes.items() if each.dtype.kind in "iufb"}
+        return nibabel.Tractogram(
+            np.split(positions, cuts) if len(self) else [],
+            data_per_streamline={name: each.reshape(len(self), -1) for name, each in of_lines.items()},
+            data_per_point={
+                name: np.split(each.reshape(len(each), -1), cuts) for name, each in of_points.items() if len(self)
+            },
+            affine_to_rasmm=matrix,
+        )
+
+    def to_pandas(self, axes: Sequence[str] | None = None) -> Any:
+        """Return a data frame with a row for each vertex: ``object_id`` of its line, coordinates, attributes."""
+        pandas = _package("pandas", "Polylines.to_pandas")
+        owner = {"object_id": self.object_ids[row_numbers(np.diff(self.starts))]}
+        return pandas.DataFrame({**owner, **_coordinates(self.positions, axes), **_single(self.attributes)})
+
+    def to_geopandas(self, crs: Any = None) -> Any:
+        """Return a ``GeoDataFrame`` with a ``LineString`` and the attributes of each line; ``crs``: what it takes.
+
+        Raises :class:`~zardine.errors.DataError` for lines of one vertex, which are none there.
+        """
+        geopandas = _package("geopandas", "Polylines.to_geopandas")
+        shapely = _package("shapely.geometry", "Polylines.to_geopandas")
+        _check_rank(self.positions, (2, 3), "geopandas")
+        short = np.flatnonzero(np.diff(self.starts) == 1)
+        if len(short):
+            raise DataError(
+                f"line {int(self.object_ids[short[0]])} has one vertex: lines of geopandas have two or more"
+            )
+        shapes = [shapely.LineString(line) for line in self.lines]
+        columns = {"object_id": self.object_ids, **_single(self.object_attributes)}
+        return geopandas.GeoDataFrame(columns, geometry=shapes, crs=crs)
+
+    def plot(self, axes: Any = None, **options: Any) -> Any:
+        """Draw the lines into ``axes`` of Matplotlib (default: new ones), which are returned."""
+        drawing = _axes_for(axes, self.positions)
+        for line in self.lines:
+            drawing.plot(*line.T[:3], **{"linewidth": 0.5, **options})
+        return drawing
+
 
 @public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +261,25 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def checked(self) -> Graph:
+        """Return the same with arrays of fitting lengths, as they can be stored. Raises :class:`DataError`."""
+        positions = checked_positions(self.positions)
+        edges = _checked_rows(checked_links(self.edges, "edges", 2), len(positions), "edges")
+        attributes = _checked(self.attributes, len(positions), "vertices")
+        of_edges = _checked(self.edge_attributes, len(edges), "edges")
+        return Graph(positions, edges, attributes, of_edges, _checked_owners(self.object_ids, len(positions)))
+
+    def to_pandas(self, axes: Sequence[str] | None = None) -> tuple[Any, Any]:
+        """Return two data frames: vertices, as :meth:`Points.to_pandas`, and edges (``source``, ``target``, …)."""
+        pandas = _package("pandas", "Graph.to_pandas")
+        ends = {"source": self.edges[:, 0], "target": self.edges[:, 1]}
+        vertices = Points(self.positions, self.attributes, self.object_ids).to_pandas(axes)
+        return vertices, pandas.DataFrame({**ends, **_single(self.edge_attributes)})
+
+    def plot(self, axes: Any = None, **options: Any) -> Any:
+        """Draw the edges into ``axes`` of Matplotlib (default: new ones), which are returned."""
+        return _plot_links(axes, self.positions, self.edges, options)
 
 
 @public("zardine.vectors")
@@ -113,6 +303,67 @@ class Skeleton:
         child = np.flatnonzero(self.parents >= 0)
         return np.stack([child, self.parents[child]], axis=1)
 
+    def checked(self) -> Skeleton:
+        """Return the same with arrays of fitting lengths, as they can be stored. Raises :class:`DataError`."""
+        positions = checked_positions(self.positions)
+        parents = checked_ids(self.parents, len(positions), "parents")
+        if ((parents < -1) | (parents >= len(positions))).any():
+            raise DataError(f"parents are rows of the {len(positions)} vertices, or -1")
+        attributes = _checked(self.attributes, len(positions), "vertices")
+        return Skeleton(positions, parents, attributes, _checked_owners(self.object_ids, len(positions)))
+
+    @classmethod
+    def from_swc(cls, source: str | Path) -> Skeleton:
+        """Return the trees of an SWC file; ``type`` and ``radius`` become attributes.
+
+        Raises :class:`~zardine.errors.DataError` for a file that is none; warns of what is left out.
+        """
+        return cls(*read_swc(Path(source)))
+
+    def to_swc(self, target: str | Path) -> None:
+        """Write an SWC file; of attributes ``type`` and ``radius`` are kept (default: 0 and 1).
+
+        Raises :class:`~zardine.errors.DataError` for other than three axes.
+        """
+        _check_rank(self.positions, (3,), "SWC files")
+        checked = self.checked()
+        write_swc(Path(target), checked.positions, checked.parents, checked.attributes)
+
+    def to_pandas(self) -> Any:
+        """Return a data frame as an SWC file has it: ``node_id`` (from 1), ``parent_id`` (-1: none), ….
+
+        Attributes are further columns; ``radius`` is 1 and ``type`` 0 where there are none.
+        """
+        pandas = _package("pandas", "Skeleton.to_pandas")
+        count = len(self)
+        above = np.where(self.parents >= 0, self.parents + 1, -1)
+        columns: dict[str, Any] = {"node_id": np.arange(1, count + 1), "parent_id": above}
+        columns |= {"radius": np.ones(count), "type": np.zeros(count, np.int32)}
+        if self.object_ids is not None:
+            columns["object_id"] = self.object_ids
+        return pandas.DataFrame({**columns, **_coordinates(self.positions, None), **_single(self.attributes)})
+
+    def to_navis(self, **options: Any) -> Any:
+        """Return a ``navis.TreeNeuron``, or where there are several objects a ``navis.NeuronList``, with their ids.
+
+        ``options`` such as ``units`` go to the neurons. The package navis is not among those that zardine installs.
+        """
+        try:
+            navis: Any = import_module("navis")
+        except ImportError as error:
+            raise ImportError(f"Skeleton.to_navis needs the package navis: pip install navis ({error})") from error
+        _check_rank(self.positions, (3,), "navis")
+        table = self.to_pandas().rename(columns={"type": "label"})
+        if self.object_ids is None:
+            return navis.TreeNeuron(table, **options)
+        parts = [(int(id_), part.drop(columns="object_id")) for id_, part in table.groupby("object_id", sort=True)]
+        found = [navis.TreeNeuron(part, id=id_, **options) for id_, part in parts]
+        return found[0] if len(found) == 1 else navis.NeuronList(found)
+
+    def plot(self, axes: Any = None, **options: Any) -> Any:
+        """Draw the trees into ``axes`` of Matplotlib (default: new ones), which are returned."""
+        return _plot_links(axes, self.positions, self.edges, options)
+
 
 @public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +381,41 @@ class Mesh:
     def __len__(self) -> int:
         return len(self.positions)
 
+    def checked(self) -> Mesh:
+        """Return the same with arrays of fitting lengths, as they can be stored. Raises :class:`DataError`."""
+        positions = checked_positions(self.positions)
+        faces = _checked_rows(checked_links(self.faces, "faces", 3), len(positions), "faces")
+        attributes = _checked(self.attributes, len(positions), "vertices")
+        of_faces = _checked(self.face_attributes, len(faces), "faces")
+        return Mesh(positions, faces, attributes, of_faces, _checked_owners(self.object_ids, len(positions)))
+
+    @classmethod
+    def from_trimesh(cls, mesh: Any) -> Mesh:
+        """Return the vertices, faces and attributes of a ``trimesh.Trimesh``."""
+        attributes = {name: np.asarray(each) for name, each in mesh.vertex_attributes.items()}
+        of_faces = {name: np.asarray(each) for name, each in mesh.face_attributes.items()}
+        return cls(np.asarray(mesh.vertices), np.asarray(mesh.faces, np.int64), attributes, of_faces)
+
+    def to_trimesh(self) -> Any:
+        """Return a ``trimesh.Trimesh`` with the same vertices, in the same order, and attributes.
+
+        Faces of more corners become fans of triangles. Raises :class:`DataError` for other than three axes.
+        """
+        trimesh = _package("trimesh", "Mesh.to_trimesh")
+        _check_rank(self.positions, (3,), "trimesh")
+        faces, face = triangles(self.faces)
+        of_faces = {name: np.asarray(each)[face] for name, each in self.face_attributes.items()}
+        attributes = {name: np.asarray(each) for name, each in self.attributes.items()}
+        return trimesh.Trimesh(
+            self.positions, faces, process=False, vertex_attributes=attributes, face_attributes=of_faces
+        )
+
+    def plot(self, axes: Any = None, **options: Any) -> Any:
+        """Draw the outlines of the faces into ``axes`` of Matplotlib (default: new ones), which are returned."""
+        corners = self.faces.shape[1]
+        sides = [self.faces[:, [place, (place + 1) % corners]] for place in range(corners)]
+        return _plot_links(axes, self.positions, np.unique(np.sort(np.concatenate(sides), axis=1), axis=0), options)
+
 
 @public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,3 +425,91 @@ class ParametricObject:
     type: str
     coefficients: npt.NDArray[np.float64]
     name: str = ""
+
+
+def triangles(faces: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Fans of triangles, and the face that each is of."""
+    corners = faces.shape[1]
+    parts = [faces[:, [0, place, place + 1]] for place in range(1, corners - 1)]
+    return np.stack(parts, axis=1).reshape(-1, 3), np.repeat(np.arange(len(faces)), corners - 2)
+
+
+def _checked(attributes: Arrays, rows: int, what: str) -> dict[str, Array]:
+    return {name: column.decoded() for name, column in columns_of(attributes, rows, what).items()}
+
+
+def _checked_owners(ids: Any, rows: int) -> npt.NDArray[np.int64] | None:
+    """The object of each vertex; ``None`` where all are of none."""
+    if ids is None:
+        return None
+    found = checked_ids(ids, rows, "object_ids")
+    none = found == -1
+    if not none.any():
+        return found
+    if not none.all():
+        row = int(np.flatnonzero(none)[0])
+        raise DataError(f"object_ids: row {row} is part of no object (-1), and others are: give all vertices one")
+    return None
+
+
+def _checked_rows(links: npt.NDArray[np.int64], rows: int, what: str) -> npt.NDArray[np.int64]:
+    if len(links) and (links.min() < 0 or links.max() >= rows):
+        raise DataError(f"{what} name rows {int(links.min())} to {int(links.max())}; there are {rows} vertices")
+    return links
+
+
+def _check_rank(positions: Array, ranks: tuple[int, ...], what: str) -> None:
+    if positions.shape[1] not in ranks:
+        wanted = " or ".join(map(str, ranks))
+        raise DataError(f"there are {positions.shape[1]} axes; positions of {what} have {wanted}")
+
+
+def _coordinates(positions: Array, axes: Sequence[str] | None) -> dict[str, Any]:
+    names = list(_AXES[: positions.shape[1]] if axes is None else axes)
+    if len(names) != positions.shape[1]:
+        raise DataError(f"axes= are names of {positions.shape[1]} axes, not {names}")
+    return dict(zip(names, positions.T, strict=True))
+
+
+def _single(columns: Arrays) -> dict[str, Any]:
+    """Columns of one value for each row, text as objects."""
+    found: dict[str, Any] = {}
+    for name, values in columns.items():
+        plain = values.astype(object) if values.dtype.kind == "T" else values
+        if plain.ndim == 1:
+            found[name] = plain
+        else:
+            found |= {f"{name}_{number}": plain[:, number] for number in range(plain.shape[1])}
+    return found
+
+
+def _plain_column(values: Any) -> Array:
+    """A column of a data frame as an array; what is missing in text as ``None``."""
+    array = values.to_numpy()
+    if array.dtype.kind in "OUT" or str(values.dtype) in ("string", "str"):
+        return np.array([None if each is None or each != each else each for each in values.tolist()], object)
+    return np.asarray(array)
+
+
+def _flat(values: Array) -> Array:
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def _package(name: str, what: str) -> Any:
+    with needing(what):
+        return import_module(name)
+
+
+def _axes_for(axes: Any, positions: Array) -> Any:
+    if axes is not None:
+        return axes
+    return (
+        _package("matplotlib.pyplot", "plot").figure().add_subplot(projection="3d" if positions.shape[1] >= 3 else None)
+    )
+
+
+def _plot_links(axes: Any, positions: Array, links: npt.NDArray[np.int64], options: Mapping[str, Any]) -> Any:
+    drawing = _axes_for(axes, positions)
+    for line in positions[links]:
+        drawing.plot(*line.T[:3], **{"linewidth": 0.5, "color": "C0", **options})
+    return drawing

@@ -35,6 +35,7 @@ from zardine.vectors.content.arguments import (
     Box,
     GroupsLike,
     Lengths,
+    as_corners,
     checked_ids,
     checked_positions,
     checked_shapes,
@@ -117,7 +118,7 @@ def check_options(options: StoreOptions) -> None:
 def rank_of(options: StoreOptions) -> int | None:
     """Return how many axes space has, where the options tell."""
     bounds = options.get("bounds")
-    return None if bounds is None else np.atleast_2d(plain_array(bounds, "bounds")).shape[-1]
+    return None if bounds is None else np.atleast_2d(as_corners(plain_array(bounds, "bounds"))).shape[-1]
 
 
 def prepare(positions: npt.NDArray[Any], options: StoreOptions) -> Prepared:
@@ -149,7 +150,7 @@ def checked_bounds(
             raise DataError("there are no positions: give bounds=(lowest, highest corner) for an empty store")
         return (tuple(low.tolist()), tuple(high.tolist())), None
     try:
-        corners = plain_array(bounds, "bounds").astype(np.float64)
+        corners = as_corners(plain_array(bounds, "bounds").astype(np.float64))
     except (TypeError, ValueError, OverflowError):
         corners = np.zeros(0)
     if corners.shape != (2, rank) or not np.isfinite(corners).all() or (corners[0] > corners[1]).any():

@@ -19,7 +19,7 @@ Lengths: TypeAlias = float | Sequence[float] | None
 """One for all axes, or one for each."""
 
 Box: TypeAlias = tuple[Sequence[float], Sequence[float]] | npt.ArrayLike | None
-"""The lowest and the highest corner."""
+"""The lowest and the highest corner, or all numbers of the one and then all of the other."""
 
 Attributes: TypeAlias = Mapping[str, Any] | None
 """Values by name."""
@@ -79,7 +79,7 @@ def checked_shapes(
 def checked_box(bbox: Any, rank: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The corners of a closed box. Raises :class:`~zardine.errors.SelectionError`."""
     try:
-        corners = np.asarray(bbox, np.float64)
+        corners = as_corners(np.asarray(bbox, np.float64))
     except (TypeError, ValueError, OverflowError):
         corners = np.zeros(0)
     if corners.shape != (2, rank) or np.isnan(corners).any():
@@ -90,6 +90,11 @@ def checked_box(bbox: Any, rank: int) -> tuple[tuple[float, ...], tuple[float, .
             f"bbox {shown(bbox)} ends before it begins on axis {axis}: it is the lowest corner, then the highest"
         )
     return tuple(corners[0].tolist()), tuple(corners[1].tolist())
+
+
+def as_corners(box: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Two rows of a box that is given as one: (x, y, x, y), (x, y, z, x, y, z)."""
+    return box.reshape(2, -1) if box.ndim == 1 and len(box) in (2, 4, 6, 8) else box
 
 
 def plain_array(values: Any, what: str) -> npt.NDArray[Any]:

@@ -12,17 +12,8 @@ import numpy as np
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.exchange.losses import (
-    LINES,
-    check_space,
-    check_store,
-    needing,
-    reading,
-    storable,
-    warn,
-    with_ids,
-    writing,
-)
+from zardine.vectors.exchange.losses import LINES, check_space, check_store, reading, storable, with_ids, writing
+from zardine.vectors.outside import needing, warn
 from zardine.vectors.points import read_points, write_points
 from zardine.vectors.polylines import read_polylines, write_polylines
 from zardine.vectors.storing.store import VectorStore

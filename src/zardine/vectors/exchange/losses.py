@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -11,18 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zardine.errors import DataError, ZardineError, ZarrUserWarning
+from zardine.errors import DataError, ZardineError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.columns import check_name
+from zardine.vectors.outside import needing, warn
 from zardine.vectors.storing.store import VectorStore
 
 LINES = ("line", "polyline", "streamline")
 _FAMILIES = ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes", "group_attributes")
-
-
-def warn(file: Path, text: str) -> None:
-    """Give a warning about ``file``."""
-    warnings.warn(f"{file}: {text}", ZarrUserWarning, stacklevel=2)
 
 
 def reading(source: Path) -> AbstractContextManager[None]:
@@ -44,20 +39,6 @@ def _refusing(file: Path, done: str) -> Iterator[None]:
             raise
         except Exception as error:
             raise DataError(f"{file} cannot be {done}: {error}") from error
-
-
-@contextmanager
-def needing(file: Path) -> Iterator[None]:
-    """A library that is not there is an ``ImportError`` that says how to install it."""
-    try:
-        yield
-    except ImportError as error:
-        missing = f"the package {error.name!r}" if error.name else "a package that cannot be imported"
-        raise ImportError(
-            f"{file}: this format needs {missing}: pip install 'zardine[vectors]' ({error})",
-            name=error.name,
-            path=error.path,
-        ) from error
 
 
 def check_store(path: StoreLike, target: Path, level: int, kinds: Collection[str], kept: Collection[str]) -> str:

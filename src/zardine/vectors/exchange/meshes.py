@@ -15,18 +15,18 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.losses import (
     check_space,
     check_store,
-    needing,
     numbers,
     reading,
     storable,
-    warn,
     warn_names,
     warn_objects,
     warn_rounded,
     writing,
 )
 from zardine.vectors.mesh import read_mesh, write_mesh
+from zardine.vectors.outside import needing, warn
 from zardine.vectors.points import write_points
+from zardine.vectors.results import triangles
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -88,7 +88,7 @@ def mesh_out(path: StoreLike, target: Path, level: int) -> None:
     warn_objects(found.object_ids, target)
     if suffix != ".obj":
         warn_rounded(found.positions, target)
-    faces, origin = _triangles(found.faces)
+    faces, origin = triangles(found.faces)
     if found.faces.shape[1] > 3 and len(faces):
         warn(target, f"faces of {found.faces.shape[1]} corners are written as triangles")
     if suffix == ".obj":
@@ -125,13 +125,6 @@ def _loaded(source: Path, words: list[list[str]]) -> Any:
             f"{source} holds neither faces nor points alone, but {type(mesh).__name__}: write lines with write_graph"
         )
     return mesh
-
-
-def _triangles(faces: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Fans of triangles, and the face that each is of."""
-    corners = faces.shape[1]
-    parts = [faces[:, [0, place, place + 1]] for place in range(1, corners - 1)]
-    return np.stack(parts, axis=1).reshape(-1, 3), np.repeat(np.arange(len(faces)), corners - 2)
 
 
 def _properties(raw: Any, vertices: Any, faces: Any, source: Path) -> tuple[Any, Columns, Columns]:

@@ -14,15 +14,14 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.losses import (
     check_space,
     check_store,
-    needing,
     numbers,
     reading,
     storable,
-    warn,
     warn_names,
     with_ids,
     writing,
 )
+from zardine.vectors.outside import needing, warn
 from zardine.vectors.points import read_points, write_points
 from zardine.vectors.storing.store import VectorStore
 

@@ -15,15 +15,14 @@ from zardine.vectors.exchange.losses import (
     LINES,
     check_space,
     check_store,
-    needing,
     numbers,
     reading,
     storable,
-    warn,
     warn_names,
     warn_rounded,
     with_ids,
 )
+from zardine.vectors.outside import needing, warn
 from zardine.vectors.polylines import read_polylines, write_polylines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.store import VectorStore

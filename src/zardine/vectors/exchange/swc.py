@@ -1,4 +1,4 @@
-"""SWC: skeletons of neurons as lines of text: number, type, x, y, z, radius, parent."""
+"""SWC: skeletons of neurons, into stores and out of them."""
 
 from __future__ import annotations
 
@@ -6,91 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.content.run_content import depth_first, inverse
-from zardine.vectors.exchange.losses import check_space, check_store, warn, warn_names, warn_objects
-from zardine.vectors.format.ragged import find_rows
+from zardine.vectors.exchange.losses import check_space, check_store, warn_names, warn_objects
 from zardine.vectors.skeleton import read_skeleton, write_skeleton
-
-
-def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt.NDArray[Any]]]:
-    """Positions ``(N, 3)``, the row of each parent (-1: none), and the attributes ``type`` and ``radius``.
-
-    Raises :class:`~zardine.errors.DataError` for lines without seven numbers, numbers that are there twice, parents
-    that are not there, and files without a sample. Warns of further columns, and of a ``SCALE`` in the header.
-    """
-    rows: list[list[float]] = []
-    lines: list[int] = []
-    more = 0
-    for number, line in enumerate(source.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
-        written, _, remark = line.partition("#")
-        text = written.split()
-        if not text:
-            _warn_of_scale(source, remark)
-            continue
-        lines.append(number)
-        more += len(text) > 7
-        try:
-            rows.append([float(each) for each in text[:7]])
-        except ValueError:
-            rows.append([])
-        if len(rows[-1]) != 7:
-            raise DataError(f"{source}, line {number}: number, type, x, y, z, radius and parent are needed: {line!r}")
-    if not rows:
-        raise DataError(f"{source} holds no samples: lines of number, type, x, y, z, radius and parent are needed")
-    if more:
-        warn(source, f"columns after the seventh are left out, in {more} lines")
-    table = np.array(rows, np.float64).reshape(-1, 7)
-    whole = table[:, [0, 1, 6]]
-    if not (np.isfinite(whole).all() and (whole == np.rint(whole)).all() and (np.abs(whole) < 2**31).all()):
-        raise DataError(f"{source}: numbers, types and parents are whole numbers of up to 32 bits")
-    ids, above = table[:, :1].astype(np.int64), table[:, 6:].astype(np.int64)
-    parents = find_rows(ids, above)
-    parents[above[:, 0] < 0] = -1
-    _check_numbers(source, ids[:, 0], lines)
-    lost = np.flatnonzero((parents < 0) & (above[:, 0] >= 0))
-    if len(lost):
-        row = int(lost[0])
-        raise DataError(
-            f"{source}, line {lines[row]}: the parent of number {ids[row, 0]}, {above[row, 0]}, is not in the file"
-        )
-    return table[:, 2:5], parents, {"type": table[:, 1].astype(np.int32), "radius": table[:, 5]}
-
-
-def _check_numbers(source: Path, ids: Ints, lines: list[int]) -> None:
-    """Raise :class:`~zardine.errors.DataError` for a number of a sample that is there twice."""
-    order = np.argsort(ids, kind="stable")
-    same = np.flatnonzero(ids[order][1:] == ids[order][:-1])
-    if len(same):
-        place = int(same[np.argmin(order[same + 1])])
-        first, second = int(order[place]), int(order[place + 1])
-        raise DataError(f"{source}, line {lines[second]}: the number {ids[second]} is that of line {lines[first]} too")
-
-
-def _warn_of_scale(source: Path, remark: str) -> None:
-    """Say that a scale in the header, other than 1, is not applied."""
-    words = remark.split()
-    if words and words[0].upper().rstrip(":=") == "SCALE" and any(each not in ("1", "1.0") for each in words[1:]):
-        warn(source, f"positions are stored as they are in the file; its scale is not applied: {' '.join(words[1:])}")
-
-
-def write_swc(target: Path, positions: Any, parents: Any, attributes: Mapping[str, Any]) -> None:
-    """Write a skeleton; without attributes ``type`` and ``radius`` these are 0 and 1. Parents come before children."""
-    order = depth_first(np.asarray(parents), np.zeros(len(parents), np.int64))
-    place = inverse(order)
-    kinds = np.asarray(attributes.get("type", np.zeros(len(order))))
-    radii = np.asarray(attributes.get("radius", np.ones(len(order))))
-    lines = ["# number type x y z radius parent"]
-    for number, row in enumerate(order.tolist(), 1):
-        above = int(place[parents[row]]) + 1 if parents[row] >= 0 else -1
-        x, y, z = (repr(float(each)) for each in positions[row])
-        lines.append(f"{number} {int(kinds[row])} {x} {y} {z} {float(radii[row])!r} {above}")
-    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+from zardine.vectors.swc import read_swc, write_swc
 
 
 def swc_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:

@@ -1,0 +1,29 @@
+"""Other programs' packages and files: saying what is missing, and what they cannot hold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from zardine.errors import ZarrUserWarning
+
+
+def warn(file: Path | str, text: str) -> None:
+    """Give a warning about ``file``."""
+    warnings.warn(f"{file}: {text}", ZarrUserWarning, stacklevel=2)
+
+
+@contextmanager
+def needing(what: Path | str) -> Iterator[None]:
+    """Let a library that is not there, and that ``what`` needs, be an ``ImportError`` that says how to install it."""
+    try:
+        yield
+    except ImportError as error:
+        missing = f"the package {error.name!r}" if error.name else "a package that cannot be imported"
+        raise ImportError(
+            f"{what}: this needs {missing}: pip install 'zardine[vectors]' ({error})",
+            name=error.name,
+            path=error.path,
+        ) from error

@@ -1,0 +1,150 @@
+"""Writing values to new stores: where space is, how it is stored, and one function for every geometry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from zardine.errors import DataError
+from zardine.public_names import public
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.creating import StoreOptions
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, Lengths
+from zardine.vectors.format.documents import KINDS
+from zardine.vectors.format.layouts import CodecsLike, Shards
+from zardine.vectors.graph import write_graph
+from zardine.vectors.mesh import write_mesh
+from zardine.vectors.points import write_points
+from zardine.vectors.polylines import write_polylines
+from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
+from zardine.vectors.skeleton import write_skeleton
+
+Geometry: TypeAlias = Points | Polylines | Graph | Skeleton | Mesh
+
+_PLURALS = {
+    "points": "point_cloud",
+    "lines": "line",
+    "polylines": "polyline",
+    "streamlines": "streamline",
+    "graphs": "graph",
+    "skeletons": "skeleton",
+    "meshes": "mesh",
+}
+
+
+@public("zardine.vectors")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a store is cut and stored; each as in :func:`zardine.vectors.write_points`. ``None``: what is usual."""
+
+    chunk_shape: Lengths = None
+    """Size of a chunk in the units of the positions: a number, or one for each axis."""
+    bin_shape: Lengths = None
+    """Of points without objects: the size of bins within chunks."""
+    shard_shape: Shards = None
+    """Chunks in one stored object: a number, or one for each axis; ``None``: one."""
+    compressor: CodecsLike = None
+    codec_config: CodecsLike = None
+    checksum: bool | None = None
+
+
+@public("zardine.vectors")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """Where the positions of a store are."""
+
+    bounds: Box = None
+    """The lowest and the highest corner, both included; ``None``: those of the positions."""
+    axes: Sequence[str | Mapping[str, Any]] | None = None
+    """Names of the axes, or a table for each, with ``unit``."""
+    crs: Mapping[str, Any] | None = None
+    """What the coordinates are, such as ``{"wkt": "…"}``."""
+
+
+def write(
+    path: StoreLike,
+    geometry: Geometry,
+    *,
+    layout: Layout | None = None,
+    space: Space | None = None,
+    kind: str | None = None,
+    object_attributes: Attributes = None,
+    groups: GroupsLike = None,
+    group_attributes: Attributes = None,
+    overwrite: bool = False,
+) -> None:
+    """Write :class:`Points`, :class:`Polylines`, a :class:`Graph`, :class:`Skeleton` or :class:`Mesh` to a new store.
+
+    What reading gives can be written as it is. ``kind`` is ``"streamline"`` (the default), ``"polyline"`` or ``"line"``
+    for :class:`Polylines`, and needed for nothing else. ``object_attributes`` have a row for each distinct object id,
+    ascending; those of :class:`Polylines` are part of the value. Groups as in :func:`write_points`.
+
+    Raises :class:`~zardine.errors.DataError` for values that do not fit together, before anything is written, and
+    :class:`~zardine.errors.NodeExistsError` where something is stored and ``overwrite`` is false.
+    """
+    if not isinstance(geometry, Geometry):
+        reason = "Points, Polylines, a Graph, a Skeleton or a Mesh can be written"
+        raise DataError(f"{reason}, not {type(geometry).__name__}: write_points and its kin take arrays")
+    options = _options(layout, space, overwrite, bins=isinstance(geometry, Points))
+    named = None if kind is None else kind_named(kind)
+    if named is not None and named not in _kinds_of(geometry):
+        raise DataError(f"a {type(geometry).__name__} is {' or '.join(_kinds_of(geometry))}, not {named}")
+    value = geometry.checked()
+    more: dict[str, Any] = {"groups": groups, "group_attributes": group_attributes, **options}
+    if isinstance(value, Polylines):
+        lines: Any = named or "streamline"
+        if object_attributes:
+            raise DataError("object_attributes of lines are part of the Polylines")
+        columns: dict[str, Any] = {"vertex_attributes": value.attributes, "object_attributes": value.object_attributes}
+        if len(value) == 0 and (space is None or space.bounds is None):
+            raise DataError("there are no lines: give space=Space(bounds=(lowest, highest corner)) for an empty store")
+        write_polylines(path, value.lines, geometry_type=lines, object_ids=value.object_ids, **columns, **more)
+        return
+    more |= {"vertex_attributes": value.attributes, "object_ids": value.object_ids}
+    more["object_attributes"] = object_attributes
+    if isinstance(value, Points):
+        write_points(path, value.positions, **more)
+    elif isinstance(value, Graph):
+        write_graph(path, value.positions, value.edges, link_attributes=value.edge_attributes, **more)
+    elif isinstance(value, Skeleton):
+        write_skeleton(path, value.positions, value.parents, **more)
+    else:
+        write_mesh(path, value.positions, value.faces, face_attributes=value.face_attributes, **more)
+
+
+def kind_named(kind: str) -> str:
+    """Return the name that the format has for a geometry, of that or of its plural. Raises :class:`DataError`."""
+    named = _PLURALS.get(kind, kind) if isinstance(kind, str) else ""
+    if named not in KINDS:
+        raise DataError(f"kind is one of {', '.join(_PLURALS)} ({', '.join(_PLURALS.values())}), not {kind!r}")
+    return named
+
+
+def _kinds_of(geometry: Geometry) -> tuple[str, ...]:
+    names = {Points: "point_cloud", Graph: "graph", Skeleton: "skeleton", Mesh: "mesh"}
+    return (names[type(geometry)],) if type(geometry) in names else ("line", "polyline", "streamline")
+
+
+def _options(layout: Layout | None, space: Space | None, overwrite: bool, *, bins: bool) -> StoreOptions:
+    chosen, where = layout or Layout(), space or Space()
+    options: Any = {
+        "chunk_shape": chosen.chunk_shape,
+        "shard_shape": chosen.shard_shape,
+        "compressor": chosen.compressor,
+        "codec_config": chosen.codec_config,
+        "checksum": chosen.checksum,
+        "bounds": where.bounds,
+        "axes": where.axes,
+        "crs": where.crs,
+        "overwrite": overwrite,
+    }
+    if bins:
+        options["bin_shape"] = chosen.bin_shape
+    elif chosen.bin_shape is not None:
+        raise DataError("bins order points that are part of no object: leave bin_shape out")
+    found: StoreOptions = options
+    return found
+
+
+__all__ = ["Layout", "Space", "write"]
