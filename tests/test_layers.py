@@ -42,6 +42,7 @@ PURE = ("codecs", "sharding", "chunk_grids", "chunk_keys", "data_types", "indexi
 
 VECTORS = (
     ("vectors",),
+    ("vectors.handle",),
     ("vectors.writing",),
     ("vectors.exchange", "vectors.types"),
     (

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from zardine.vectors.graph import append_graph as append_graph
     from zardine.vectors.graph import read_graph as read_graph
     from zardine.vectors.graph import write_graph as write_graph
+    from zardine.vectors.handle import Vectors as Vectors
+    from zardine.vectors.handle import open as open
     from zardine.vectors.inspecting import FragmentTable as FragmentTable
     from zardine.vectors.inspecting import GroupTable as GroupTable
     from zardine.vectors.inspecting import ObjectTable as ObjectTable
@@ -80,6 +82,7 @@ _exports = Exports(
     __name__,
     {
         "validation.validate": ("validate",),
+        "handle": ("Vectors", "open"),
         "writing": ("Layout", "Space", "write"),
         "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
         "changing.editing": ("delete", "move_vertices", "set_attribute"),
