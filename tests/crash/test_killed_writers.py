@@ -96,3 +96,14 @@ def test_killed_at_every_system_call(name: str, strategy: str, foreign: Foreign,
         assert calls >= {"openat", "close", "flock", "utimensat", "fsync"}, calls
         assert calls & ({"pwritev2", "pwritev"} if strategy != "rewrite" else {"renameat", "renameat2"}), calls
     assert len(points) >= (50 if traced and SOAK else 10)
+
+
+def test_killed_in_the_kernel(foreign: Foreign, quick_path: Path) -> None:
+    """Whole chunks are written by the kernel, where only a tracer kills."""
+    if not has_tracer():
+        pytest.skip("there is no strace that may trace")
+    plan = Plan(str(quick_path), "chunks", "rewrite", "end", False, True, foreign.address, every=EVERY, step=STEP)
+    points = killed(plan)
+    check(points, plan)
+    assert sum(point["killed"] for point in points) >= 0.9 * len(points)
+    assert {point["name"] for point in points} >= {"openat", "write", "utimensat", "flock", "close"}

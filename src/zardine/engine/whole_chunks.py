@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from zardine.engine.change import Settled
 from zardine.engine.handle import ArrayHandle
-from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
+from zardine.indexing.plan import ChunkPlan, GridPart, GridPlan, ObjectPart
 from zardine.settings import thread_count
 
 _MOST: Final = 64
@@ -28,35 +28,40 @@ _DONE: Final = 1
 def put_whole_chunks(
     handle: ArrayHandle,
     plan: ChunkPlan,
-    parts: Iterator[ObjectPart],
     values: npt.NDArray[Any],
     settled: dict[str, Settled],
 ) -> Iterator[ObjectPart]:
-    """Write those of ``parts`` that are whole chunks of which nothing stored is kept, and give the others.
+    """Write what of ``plan`` is whole chunks of which nothing stored is kept, and give the other parts of it.
 
     ``settled`` are the versions that some objects must have still, by their keys.
     """
     layout = handle.layout
-    if layout.sharding is not None or layout.pipeline is None or not layout.fits_memory or isinstance(plan, PointPlan):
-        return parts
-    return _others(handle, plan, parts, values.view(f"V{values.dtype.itemsize}"), settled)
+    if (
+        layout.sharding is not None
+        or layout.pipeline is None
+        or not layout.fits_memory
+        or not isinstance(plan, GridPlan)
+    ):
+        return plan.parts()
+    return _others(handle, plan, values.view(f"V{values.dtype.itemsize}"), settled)
 
 
 def _others(
     handle: ArrayHandle,
-    plan: ChunkPlan,
-    parts: Iterator[ObjectPart],
+    plan: GridPlan,
     values: npt.NDArray[Any],
     settled: dict[str, Settled],
 ) -> Iterator[ObjectPart]:
-    axes = plan.kernel_axes()  # type: ignore[union-attr]
+    axes = plan.kernel_axes()
+    parts = plan.parts()
+    all_whole = all(axis.whole.all() for axis in plan.axes)
     while batch := list(islice(parts, _MOST)):
-        wanted: list[tuple[ObjectPart, str, bool]] = []
+        wanted: list[tuple[GridPart, str, bool]] = []
         for part in batch:
             key = handle.key(part.object)
             there = settled.get(key)
             is_new = there is not None and there.version is None
-            if is_new or (there is None and (part.whole() if handle.watched else part.covered())[0]):
+            if is_new or (there is None and (all_whole or (part.whole() if handle.watched else part.covered())[0])):
                 wanted.append((part, key, is_new))
             else:
                 yield part
@@ -64,7 +69,7 @@ def _others(
 
 
 def _put(
-    handle: ArrayHandle, axes: list[Any], wanted: list[tuple[ObjectPart, str, bool]], values: npt.NDArray[Any]
+    handle: ArrayHandle, axes: list[Any], wanted: list[tuple[GridPart, str, bool]], values: npt.NDArray[Any]
 ) -> Collection[ObjectPart]:
     """Write these chunks, and return those of which that is still to be done."""
     parts = [part for part, _, _ in wanted]
@@ -75,7 +80,7 @@ def _put(
             return parts
         puts, _ = handle.layout.pipeline.encode_to_files(
             values,
-            np.concatenate([part.rows() for part in parts]),
+            np.array([part.low for part in parts], np.int64),
             axes,
             write_empty=handle.write_empty_chunks,
             threads=thread_count(),

@@ -68,7 +68,7 @@ def write_plan(
             write(next(parts))  # here and now
         else:
             if fields is None:
-                parts = put_whole_chunks(handle, plan, parts, values, settled)
+                parts = put_whole_chunks(handle, plan, values, settled)
             for_each(write, parts, plan.object_count, at_once)
 
 
