@@ -24,7 +24,7 @@ from zardine.hierarchy.find import find_node, load_array
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place
 from zardine.jobs.records import Done
-from zardine.jobs.stages import BlockGrid, Stage
+from zardine.jobs.stages import BlockGrid, Cells, Stage
 from zardine.jobs.work import Forecast, Work
 from zardine.limits import within_memory
 from zardine.metadata.documents import ArrayMetadata
@@ -117,15 +117,16 @@ class ReshardWork(Work):
         job = replace(job, is_wanted=_both(job.is_wanted, self._is_open))
 
         def work(block: Box) -> None:
-            keys = [target.key(unit) for unit in product(*block)]
+            keys = (target.key(unit) for unit in product(*block))  # there may be millions
             guarded = replace(target, store=job.guarded(target.store, keys))
-            with within_memory("new objects", nbytes, array=target.path, key=keys[0]):
+            first = target.key(tuple(each[0] for each in block))
+            with within_memory("new objects", nbytes, array=target.path, key=first):
                 move(source, guarded, block, encoded=encoded)
             job.advance(region_of(target, block).size * (self.old.data_type.item_size or 16))
 
         box = self._box(job.number)
-        blocks = list(_blocks_in(box, shape))
-        for_each(work, blocks, len(blocks), at_once)
+        cells = Cells(tuple(-(-len(each) // size) for each, size in zip(box, shape, strict=True)))
+        for_each(work, _blocks_in(box, shape, cells), cells.count, at_once)
         prefix = f"{self.source.path}/" if self.source.path else ""
         stored: Sources = {
             key[len(prefix) :]: version for key, version in noting.versions.items() if version is not None
@@ -295,10 +296,11 @@ def plan_jobs(
     return ReshardWork(source, target, old, new, tuple(max(1, each) for each in units), grace)
 
 
-def _blocks_in(box: Box, shape: Sequence[int]) -> Iterator[Box]:
-    """Yield the blocks of this ``shape`` that make up a box."""
-    axes = [[each[i : i + size] for i in range(0, len(each), size)] for each, size in zip(box, shape, strict=True)]
-    yield from product(*axes)
+def _blocks_in(box: Box, shape: Sequence[int], cells: Cells) -> Iterator[Box]:
+    """Yield the blocks of this ``shape`` that make up a box, whose grid is ``cells``: there may be millions."""
+    for number in range(cells.count):
+        firsts = [i * size for i, size in zip(cells.place(number), shape, strict=True)]
+        yield tuple(each[first : first + size] for each, first, size in zip(box, firsts, shape, strict=True))
 
 
 def _digest(source: ArrayHandle, target: ArrayHandle, box: Box, stored: Sources) -> str:
