@@ -225,7 +225,7 @@ def test_an_array_that_was_replaced_is_not_read_by_the_old_layout(tmp_path: Path
 
 
 @pytest.mark.parametrize("where", ["memory", "local"])
-def test_a_block_of_one_small_chunk_is_read_without_another_thread(
+def test_a_block_of_few_small_chunks_is_read_without_another_thread(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a = create(str(tmp_path) if where == "local" else None, shards=(40, 60), chunks=(10, 20))
@@ -242,14 +242,23 @@ def test_a_block_of_one_small_chunk_is_read_without_another_thread(
     for index in [np.s_[10:20, 20:40], np.s_[5, 6], np.s_[100, 120:], np.s_[30:35, 7], np.s_[-1:, -1]]:
         np.testing.assert_array_equal(a[index], d[index])
     assert handed_over == []
-    for index in [np.s_[5:15, 6], np.s_[5, ::2], np.s_[35:45, 3]]:
+    np.testing.assert_array_equal(a[5, ::2], d[5, ::2])
+    assert handed_over == ["read_items"]
+    for index in [np.s_[5:15, 6], np.s_[35:45, 3]]:
         np.testing.assert_array_equal(a[index], d[index])
-    assert handed_over == ["read_items"] * 3
+    handed_over.clear()
+    place = str(tmp_path / "many") if where == "local" else None
+    many = create(place, shape=(1024, 4096), chunks=(512, 1024), dtype="u1")
+    many[:] = 1
+    assert many[500:520, 1000:1030].sum() == 600  # chunks of two MiB in all
+    assert many[0, 5] == 1
+    assert handed_over == ["write_items", "read_items"]
+    handed_over.clear()
     large = create(shape=(1025, 1024), chunks=(1025, 1024), dtype="u1")
     assert large[5, 6] == 0
     large[5, 6] = 1
     assert large[5, 6] == 1
-    assert handed_over[3:] == ["read_items", "write_items", "read_items"]
+    assert handed_over == ["read_items", "write_items", "read_items"]
 
 
 def test_the_document_of_an_array_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

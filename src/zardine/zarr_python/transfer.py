@@ -29,7 +29,7 @@ AT_ONCE: Final = 2**20
 def read_at_once(handle: ArrayHandle, items: Sequence[Item], coordinates: Coordinates, out: npt.NDArray[Any]) -> bool:
     """Fill ``out``, if that takes as little as handing it to a thread does; whether it was done.
 
-    So it is with a block of one chunk of at most :data:`AT_ONCE` bytes, on local files or in memory. Nothing of it
+    So it is with a block whose chunks have at most :data:`AT_ONCE` bytes, on local files or in memory. Nothing of it
     waits for a lock: what is being edited, or damaged, is not done.
     """
     layout = handle.layout
@@ -38,8 +38,13 @@ def read_at_once(handle: ArrayHandle, items: Sequence[Item], coordinates: Coordi
     block = block_of(items, coordinates, layout.grids.storage, out.shape)
     if block is None:
         return False
-    ends = map(add, block.starts, block.counts)
+    ends = tuple(map(add, block.starts, block.counts))
     if any(end > length for end, length in zip(ends, layout.metadata.shape, strict=True)):
+        return False
+    nbytes = layout.chunk_nbytes
+    for start, end, size in zip(block.starts, ends, layout.blocks.shape, strict=True):
+        nbytes *= (end - 1) // size - start // size + 1
+    if nbytes > AT_ONCE:
         return False
     found = read_block(handle, block)
     if found is None:
