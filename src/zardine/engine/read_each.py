@@ -1,4 +1,8 @@
-"""Reading chunk by chunk, for who shows what is stored: each with its place, its version, and its damage."""
+"""Reading chunk by chunk, for who shows what is stored: each with its place, its version, and its damage.
+
+The kernel decodes where it can, a few chunks at a time in threads; what it refuses goes through the codec chain, which
+says why.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,18 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import BytesLike
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import FoundChunks
-from zardine.engine.read import decode_chunk, find_part, stored_bytes
+from zardine.engine.read import decode_chunk, find_part, row_batches, stored_bytes
+from zardine.engine.workers import for_each
 from zardine.errors import CorruptionError, DataError
 from zardine.indexing.plan import ObjectPart
+from zardine.settings import thread_count
 from zardine.stores.base import Version
 
 
@@ -37,7 +45,7 @@ class SeenChunk:
 
 
 def read_each(handle: ArrayHandle, part: ObjectPart) -> Iterator[SeenChunk]:
-    """Yield the chunks that a plan takes of one stored object. Damage is told, not raised.
+    """Yield the chunks that a plan takes of one stored object, in its order. Damage is told, not raised.
 
     All of them are of one version of the object. Raises :class:`~zardine.errors.ArrayChangedError` where the array is
     of another generation by now, and :class:`~zardine.errors.StoreError` where the store fails.
@@ -52,9 +60,19 @@ def read_each(handle: ArrayHandle, part: ObjectPart) -> Iterator[SeenChunk]:
         for i in range(part.count):
             yield SeenChunk(part.chunk(i), key, version, True, error=error)
         return
+    batches = row_batches(handle, part.count)
+    together = 2 * thread_count()
     with closing(found):
-        for i in range(part.count):
-            yield _see(handle, part, i, found, key)
+        for start in range(0, len(batches), together):
+            group = batches[start : start + together]
+            seen: dict[int, SeenChunk] = {}
+
+            def see(rows: range, seen: dict[int, SeenChunk] = seen) -> None:
+                for i in rows:
+                    seen[i] = _see(handle, part, i, found, key)
+
+            for_each(see, group, len(group))
+            yield from (seen[i] for rows in group for i in rows)
 
 
 def _see(handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key: str) -> SeenChunk:
@@ -64,7 +82,7 @@ def _see(handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key:
         return SeenChunk(place, key, found.version, found.is_stored)
     where = found.byte_range(i)
     try:
-        values = decode_chunk(handle, part, i, data, key, where)
+        values = _decode(handle, part, i, data, key, where)
     except DataError as error:
         edited = isinstance(error, CorruptionError) and (found.in_file or handle.store.edits_files)
         if edited and not found.unlocked:  # perhaps someone was editing the file: look again when nobody does
@@ -76,6 +94,22 @@ def _see(handle: ArrayHandle, part: ObjectPart, i: int, found: FoundChunks, key:
         with closing(find_part(handle, part, key, files=True, unlocked=True)) as settled:
             return _see(handle, part, i, settled, key)
     return SeenChunk(place, key, found.version, True, where, values)
+
+
+def _decode(
+    handle: ArrayHandle, part: ObjectPart, i: int, data: BytesLike, key: str, where: tuple[int, int]
+) -> npt.NDArray[Any]:
+    layout = handle.layout
+    if layout.pipeline is not None and layout.fits_memory:
+        shape, dtype = part.chunk_shape(i), layout.metadata.dtype
+        try:
+            out = np.empty(shape, dtype)
+            raw = out.view(f"V{dtype.itemsize}")
+            if layout.pipeline.decode_block(data, 0, len(data), shape, (0,) * len(shape), raw) is None:
+                return out
+        except MemoryError:
+            pass  # told below
+    return decode_chunk(handle, part, i, data, key, where)
 
 
 __all__ = ["SeenChunk", "read_each"]
