@@ -66,6 +66,29 @@ def test_a_picture_has_the_colours_of_the_values(see: Any, tmp_path: Path) -> No
     assert page.page.input_value("#axis-0") == "2"  # the address says all of it
 
 
+@pytest.mark.parametrize("kind", ["v1", "zip", "s3"])
+def test_pictures_of_other_formats_and_stores(see: Any, tmp_path: Path, kind: str) -> None:
+    values = np.random.default_rng(1).integers(-500, 500, (20, 30), dtype="i2")
+    if kind == "v1":
+        place: Any = tmp_path / "a.zarr"
+        zardine.create_array(place, data=values, chunks=(8, 16), zarr_format=1)
+    elif kind == "zip":
+        place = tmp_path / "a.zip"
+        with zardine.open_group(place, mode="w") as root:
+            root.create_array("x", data=values, chunks=(8, 16), shards=(16, 32))
+    else:
+        options = servers.s3_options()
+        place = zardine.open_group(f"s3://{servers.new_bucket()}", mode="w", storage_options=options)
+        place.create_array("x", data=values, chunks=(8, 16), shards=(16, 32))
+    page = see(place, "" if kind == "v1" else "x", map="grey", lo=-500, hi=500)
+    page.wait_for_picture()
+    np.testing.assert_array_equal(page.elements((20, 30))[..., 0], grey(values, -500, 500))
+    page.point(7, 9, (20, 30))
+    page.page.wait_for_selector("#status[data-at='7,9']")
+    assert page.text("#status").endswith(f"axis 0 7, axis 1 9: {values[7, 9]}")
+    assert page.text("#read").startswith("all ")
+
+
 def test_the_exact_value_under_the_pointer(see: Any, tmp_path: Path) -> None:
     values = np.array([[2**53 + 1, 2**62 + 1], [-(2**63), 0]])
     zardine.create_array(tmp_path / "a.zarr", data=values)
