@@ -304,6 +304,43 @@ def test_levels_and_channels(see: Any, tmp_path: Path) -> None:
     page.open("photo")
     page.wait_for_picture()
     np.testing.assert_array_equal(page.elements((20, 30))[..., :3], image)
+    image = np.dstack((image, np.where(image[..., 0] > 99, 255, 0).astype("u1")))
+    image[0, 0, 3] = 128
+    root.create_array("cut-out", data=image, chunks=(10, 10, 4))
+    page.open("cut-out")
+    page.wait_for_picture()
+    shown = page.elements((20, 30))
+    np.testing.assert_array_equal(shown[..., 3], image[..., 3])
+    opaque = image[..., 3] == 255
+    np.testing.assert_array_equal(shown[opaque], image[opaque])
+    drawn = int(page.page.get_attribute("#picture", "data-drawn"))
+    page.page.uncheck("#channels")
+    page.wait_for_picture(drawn + 1)
+    assert (page.elements((20, 30))[..., 3] == 255).all()
+
+
+def test_a_legend_of_values_that_are_names(see: Any, tmp_path: Path) -> None:
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w")
+    values = np.array([[1, 2], [3, 13]], "i2")
+    names = {"flag_values": [1, 2, 3], "flag_meanings": "land sea ice"}
+    root.create_array("cover", data=values, attributes=names)
+    root.create_array("plain", data=values)
+    page = see(tmp_path / "a.zarr", "cover")
+    page.wait_for_picture()
+    legend = """() => [...document.querySelectorAll('#categories span')].map(each => [each.textContent,
+        getComputedStyle(each.firstChild).backgroundColor.match(/[0-9]+/g).map(Number)])"""
+    shown = page.elements((2, 2))[..., :3].tolist()
+    named = page.page.evaluate(legend)
+    assert named == [["1 land", shown[0][0]], ["2 sea", shown[0][1]], ["3 ice", shown[1][0]]]
+    assert len({str(colour) for _, colour in named}) == 3
+    assert not page.page.is_visible(".bar")
+    page.open("plain")
+    page.wait_for_picture()
+    assert not page.page.is_visible("#categories")
+    page.page.select_option("#map", "categories")
+    seen = page.page.evaluate(legend)
+    shown = page.elements((2, 2))[..., :3].reshape(-1, 3).tolist()
+    assert seen == [[str(value), colour] for value, colour in zip(values.ravel(), shown, strict=True)]
 
 
 def test_keyboard_and_a_small_screen(see: Any, tmp_path: Path) -> None:

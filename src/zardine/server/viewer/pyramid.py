@@ -19,6 +19,7 @@ from zardine.server.viewer.snapshot import Snapshot
 
 _COLOUR: Final = re.compile("[0-9a-fA-F]{6}", re.ASCII)
 _PRIMARY: Final = ("ff0000", "00ff00", "0000ff")
+_OPACITY: Final = {"colour": "000000", "lo": 0, "hi": 255, "active": True, "opacity": True}
 
 
 def levels(served: Served, path: str) -> list[dict[str, Any]]:
@@ -42,7 +43,8 @@ def levels(served: Served, path: str) -> list[dict[str, Any]]:
 def channels(served: Served, array: Array, path: str) -> dict[str, Any] | None:
     """Return which axis has the channels of an image, and the colour and the contrast of each; else ``None``.
 
-    Those of the document (``omero``), or red, green and blue for bytes whose last axis has three or four elements.
+    Those of the document (``omero``), or red, green, blue and opacity for bytes whose last axis has three or four
+    elements.
     """
     image = _image(served, path)
     omero = image.get("omero")
@@ -57,7 +59,7 @@ def channels(served: Served, array: Array, path: str) -> dict[str, Any] | None:
             return {"axis": axis, "channels": found} if found else None
     if array.dtype == np.uint8 and array.ndim > 2 and array.shape[-1] in (3, 4):
         shown = [{"colour": colour, "lo": 0, "hi": 255, "active": True} for colour in _PRIMARY]
-        return {"axis": array.ndim - 1, "channels": shown}
+        return {"axis": array.ndim - 1, "channels": shown if array.shape[-1] == 3 else [*shown, _OPACITY]}
     return None
 
 

@@ -1,6 +1,6 @@
 // An array: its picture and what steers it, exact values, where they are stored, and what its document says.
 
-import { gradient, MAPS } from "./colours.js";
+import { categoryColour, gradient, MAPS } from "./colours.js";
 import { drawHistogram, drawProfile } from "./chart.js";
 import { bytes, choice, make } from "./elements.js";
 import { drawGrid } from "./grid.js";
@@ -11,6 +11,7 @@ import { Stored } from "./stored.js";
 import { drawTable } from "./table.js";
 
 const DRAWN = ["number", "complex", "time"];
+const MOST_CATEGORIES = 32;
 
 /** Return what is seen of an array where the address does not say it. */
 function completed(state, facts) {
@@ -164,6 +165,7 @@ export class ArrayView {
     parts.overlay = make("canvas", { id: "overlay", "aria-hidden": "true" });
     parts.stage = make("div", { className: "stage" }, parts.picture, parts.overlay);
     parts.bar = make("div", { className: "bar", role: "img" });
+    parts.categories = make("div", { className: "legend", id: "categories" });
     parts.lo = make("input", { type: "number", step: "any", className: "number", id: "lo", "aria-label": "lowest value of the colours", onchange: () => this.#to({ lo: parts.lo.value }, { fresh: false }) });
     parts.hi = make("input", { type: "number", step: "any", className: "number", id: "hi", "aria-label": "highest value of the colours", onchange: () => this.#to({ hi: parts.hi.value }, { fresh: false }) });
     parts.histogram = make("div", { id: "histogram" });
@@ -194,7 +196,7 @@ export class ArrayView {
         const values = this.#picture.shown?.sorted;
         if (values?.length) this.#to({ lo: String(values[0]), hi: String(values[values.length - 1]) }, { fresh: false });
       }), reduce, ...extra),
-      parts.stage,
+      parts.categories, parts.stage,
       make("div", { className: "controls" }, press("+", "zoom-in", () => this.#zoom(0.5)), press("−", "zoom-out", () => this.#zoom(2)), press("whole", "fit", () => this.#to({ box: undefined })),
         make("label", {}, parts.check, " chunks and shards"), ...(facts.channels ? [make("label", {}, parts.channels, " channels as colours")] : []),
         press("save picture", "save-png", () => this.#save()), make("a", { className: "npy", id: "save-npy", href: "#" }, "save values (.npy)"), legend),
@@ -245,13 +247,28 @@ export class ArrayView {
   }
 
   #drawBar() {
-    const { bar, lo, hi } = this.#parts;
+    const { bar, categories, lo, hi } = this.#parts;
+    const named = this.#state.map === "categories" && this.#state.mode !== "channels";
+    bar.hidden = named;
+    categories.hidden = !named;
+    if (named) this.#drawCategories();
     const ends = this.#picture.contrast();
     bar.style.background = gradient(this.#state.map);
     bar.setAttribute("aria-label", `colours from ${ends[0]} to ${ends[1]}`);
     for (const [input, value] of [[lo, ends[0]], [hi, ends[1]]]) {
       if (document.activeElement !== input) input.value = String(Number(value.toPrecision(7)));
     }
+  }
+
+  /** The colours of values that are names: of those that the attributes name, else of those that are seen. */
+  #drawCategories() {
+    const named = Object.keys(this.#facts.meanings);
+    const values = named.length ? named : [...new Set(this.#picture.shown?.sorted ?? [])];
+    this.#parts.categories.replaceChildren(...values.slice(0, MOST_CATEGORIES).map((value) => {
+      const swatch = make("i", { className: "swatch", "aria-hidden": "true" });
+      swatch.style.background = categoryColour(Number(value));
+      return make("span", {}, swatch, named.length ? `${value} ${this.#facts.meanings[value]}` : String(value));
+    }), values.length > MOST_CATEGORIES ? `and ${values.length - MOST_CATEGORIES} more` : "");
   }
 
   #drawHistogram() {

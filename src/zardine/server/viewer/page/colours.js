@@ -79,6 +79,18 @@ export function colours(name) {
   return bytes(TABLES[name] ?? TABLES.viridis);
 }
 
+/** Which of `count` colours a value has that is a name. */
+export function categoryOf(value, count) {
+  return ((value % count) + count) % count;
+}
+
+/** The CSS colour of a value that is a name. */
+export function categoryColour(value) {
+  const table = bytes(CATEGORIES);
+  const at = 3 * Math.floor(categoryOf(value, table.length / 3));
+  return `rgb(${table[at]} ${table[at + 1]} ${table[at + 2]})`;
+}
+
 /** The CSS gradient of a map, for the bar beside a picture. */
 export function gradient(name) {
   const table = colours(name);

@@ -1,6 +1,6 @@
 // How values look: colours by contrast, and a pattern each for what is no value.
 
-import { colours } from "./colours.js";
+import { categoryOf, colours } from "./colours.js";
 
 export const VALUE = 1, MISSING = 2, DAMAGED = 4, FILL = 8, NAN = 16, GUESSED = 32;
 
@@ -86,7 +86,7 @@ export function paint(pixels, looks, states, width, height, { lo, hi, map }) {
   for (let i = 0; i < pixels.length; i++) {
     if (looks[i] || !states[i]) continue;
     const value = pixels[i];
-    let at = named ? ((value % count) + count) % count : Math.floor((value - lo) * scale);
+    let at = named ? categoryOf(value, count) : Math.floor((value - lo) * scale);
     if (!(at >= 0)) at = 0;
     if (at > count - 1) at = count - 1;
     at = Math.floor(at);
@@ -98,11 +98,16 @@ export function paint(pixels, looks, states, width, height, { lo, hi, map }) {
   return image;
 }
 
-/** Return an image of several channels: each adds its colour, as bright as its value is between its ends. */
+/**
+ * Return an image of several channels: each adds its colour, as bright as its value is between its ends. One of them may
+ * say how opaque each pixel is.
+ */
 export function mix(planes, looks, width, height) {
   const image = new ImageData(width, height);
   const out = image.data;
+  const opacity = planes.find(({ channel }) => channel.opacity);
   for (const { pixels, channel } of planes) {
+    if (channel.opacity) continue;
     const colour = [0, 2, 4].map((at) => parseInt(channel.colour.slice(at, at + 2), 16));
     const scale = 1 / (channel.hi - channel.lo || 1);
     for (let i = 0; i < pixels.length; i++) {
@@ -110,7 +115,7 @@ export function mix(planes, looks, width, height) {
       for (let c = 0; c < 3; c++) out[4 * i + c] += share * colour[c]; // the array of bytes rounds, and ends at 255
     }
   }
-  for (let i = 0; i < looks.length; i++) out[4 * i + 3] = looks[i] ? 0 : 255;
+  for (let i = 0; i < looks.length; i++) out[4 * i + 3] = looks[i] ? 0 : opacity ? opacity.pixels[i] : 255;
   return image;
 }
 
