@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -440,6 +441,30 @@ def test_the_command_and_a_frame_in_a_notebook(chromium: Any, tmp_path: Path) ->
         page.close()
         notebook.shutdown()
     assert "stopped" in repr(shown)
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="there is always a display")
+@pytest.mark.parametrize("name", ["w3m", "window"])
+def test_no_browser_of_text_is_opened(tmp_path: Path, name: str) -> None:
+    """In a session without a display; what ``BROWSER`` names is opened, unless that is such a one."""
+    zardine.create_array(tmp_path / "a.zarr", data=np.arange(4))
+    program = tmp_path / "bin" / name
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
+    program.chmod(0o755)
+    clean = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
+    environment = {**clean, "PATH": str(program.parent), "TERM": "xterm"}
+    if name == "window":
+        environment["BROWSER"] = str(program)
+    command = [sys.executable, "-m", "zardine", "view", str(tmp_path / "a.zarr")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]  # what is opened was opened before
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    assert url.endswith("/view/")
+    opened = tmp_path / "opened"
+    assert (opened.read_text().strip() if opened.exists() else None) == (url if name == "window" else None)
 
 
 class Notebook(BaseHTTPRequestHandler):

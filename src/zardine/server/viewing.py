@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from html import escape
 from types import TracebackType
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _HEIGHT: Final = 700
 """Pixels of the frame in a notebook."""
+_IN_THE_TERMINAL: Final = {"www-browser", "links", "links2", "elinks", "lynx", "w3m"}
+"""Browsers of text, which would take the terminal, and cannot show the page."""
 
 
 class View:
@@ -66,7 +69,8 @@ def view(
     """Show arrays and groups in a page of a server of this process, until ``stop()``.
 
     ``nodes``, ``port``, ``host``, ``token`` and ``cors`` are those of :func:`zardine.serve`; nothing is ever written.
-    In a notebook the result is a frame of ``height`` pixels. With ``browser`` a browser is opened.
+    In a notebook the result is a frame of ``height`` pixels. With ``browser`` the browser of this machine is opened, if
+    it has one that shows more than text: in a session without a display it has none.
 
     Raises as :func:`zardine.serve`.
     """
@@ -74,10 +78,19 @@ def view(
     server = start(nodes, options, port=port, host=host, token=token, storage_options=storage_options)
     shown = View(server, height)
     if browser:
-        import webbrowser
-
-        webbrowser.open(shown.url)
+        _open_browser(shown.url)
     return shown
+
+
+def _open_browser(url: str) -> None:
+    import webbrowser
+
+    try:
+        found = webbrowser.get()
+    except webbrowser.Error:
+        return
+    if os.path.basename(getattr(found, "name", "")) not in _IN_THE_TERMINAL:
+        found.open(url)
 
 
 __all__ = ["View", "view"]
