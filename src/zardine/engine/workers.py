@@ -66,11 +66,11 @@ def for_each(work: Callable[[T], object], items: Iterable[T], count: int, thread
 
     def run() -> None:
         while not errors:
-            with lock:
-                item = next(iterator, _DONE)
-            if item is _DONE:
-                return
             try:
+                with lock:
+                    item = next(iterator, _DONE)
+                if item is _DONE:
+                    return
                 work(item)
             except BaseException as error:
                 errors.append(error)

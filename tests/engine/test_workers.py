@@ -1,0 +1,42 @@
+"""Threads that share the work of one call."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from zardine.engine.workers import for_each
+
+
+@pytest.mark.parametrize("in_caller", [True, False])
+def test_what_is_under_way_is_finished_when_the_items_fail(in_caller: bool) -> None:
+    """Nothing goes on behind the back of who called, whichever thread the items fail in."""
+    caller = threading.current_thread()
+    begun, failed = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def items() -> Iterator[str]:
+        yield "a"
+        yield "b"
+        begun.wait(30)
+        failed.set()
+        raise OSError("no more items")
+
+    def work(item: str) -> None:
+        if (threading.current_thread() is caller) == in_caller:
+            if not begun.is_set():
+                other.wait(30)
+            return
+        other.set()
+        begun.set()
+        failed.wait(30)
+        time.sleep(0.05)
+        done.append(item)
+
+    other = threading.Event()
+    with pytest.raises(OSError, match="no more items"):
+        for_each(work, items(), 3, 2)
+    assert len(done) == 1
