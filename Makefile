@@ -177,7 +177,7 @@ $(VENV)/.stamp-servers: $(VENV)/.stamp-venv
 	npm install --prefix $(VENV)/zarrita --no-save --no-audit --no-fund --loglevel=error zarrita@0.7.5
 	npm install --prefix $(VENV)/axe --no-save --no-audit --no-fund --loglevel=error axe-core@4.11.0
 	@command -v chromium >/dev/null || { \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium; } \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium fonts-dejavu-core; } \
 	  >/dev/null
 	@PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || { \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends nginx-light; } \
