@@ -302,7 +302,7 @@ def main() -> None:
     parser.add_argument("--memory", default="256 MiB")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--folder", default=None)
-    parser.add_argument("--only", default="", help="names of programs, with commas")
+    parser.add_argument("--only", action="append", default=[], help="the name of a program; may be repeated")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT / "src"))
     from zardine.settings import parse_bytes
@@ -330,7 +330,7 @@ def main() -> None:
             print(f"\n| {'sharded' if shards else 'unsharded'} | s | peak MiB | read | written | files between |")
             print("|---|---|---|---|---|---|", flush=True)
             for program, (environment, can_shard) in PROGRAMS.items():
-                if (shards and not can_shard) or (options.only and program not in options.only.split(",")):
+                if (shards and not can_shard) or (options.only and program not in options.only):
                     continue
                 python = pythons[environment]
                 most = memory if program == "zardine" else 2 * memory
