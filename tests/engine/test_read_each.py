@@ -31,7 +31,7 @@ def test_each_in_order_and_damage_is_its_own(
     values = np.arange(12 * 40, dtype="i4").reshape(12, 40)
     array = zardine.create_array(store, shape=(12, 40), chunks=(1, 10), shards=(12, 40), dtype="i4", **CHAINS[chain])
     array[:11] = values[:11]
-    assert (array._handle.layout.pipeline is not None) == (chain == "kernel")
+    assert (array._handle.layout.pipeline is not None) == (chain == "kernel" and zardine.__kernel__ is not None)
     selection = GridSelection((AxisSlice(0, 1, 12), AxisSlice(0, 1, 40)), (False,) * 2, (False,) * 2)
     (part,) = plan_grid(selection, array._handle.layout.grids).parts()
     healthy = list(read_each(array._handle, part))
