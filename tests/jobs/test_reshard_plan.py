@@ -80,6 +80,21 @@ def test_in_parts_with_writers(tmp_path: Path, in_place: bool) -> None:
     assert zardine.verify(made).faults == ()
 
 
+@pytest.mark.parametrize("in_place", [True, False])
+def test_an_array_that_has_become_smaller(tmp_path: Path, in_place: bool) -> None:
+    """What jobs have made of rows that are no more is erased before the result counts."""
+    array = make(tmp_path / "a.zarr")
+    target = None if in_place else tmp_path / "b.zarr"
+    plan = zardine.plan_reshard(tmp_path / "a.zarr", shards=(8, 20), target=target, grace=0)
+    plan.run_part(part=(1, 1))
+    array.resize((30, 40))
+    assert plan.finish()
+    place = tmp_path / "a.zarr" if in_place else tmp_path / "b.zarr"
+    assert np.array_equal(zardine.open_array(place)[...], VALUES[:30])
+    assert zardine.verify(place).faults == ()
+    assert len([each for each in files(place) if "zarr.json" not in each]) == 4 * 2
+
+
 def test_a_job_that_runs_twice_at_the_same_time(tmp_path: Path) -> None:
     """Each of both notices the other; what is stored is from one of them, and all is recorded."""
     make(tmp_path / "a.zarr")

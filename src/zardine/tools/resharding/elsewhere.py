@@ -21,7 +21,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store
 from zardine.tools.converting.target import check_ancestors
-from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, is_inside, name_of, without_copying
+from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, without_copying
 from zardine.tools.resharding.state import BegunMeanwhileError, Journal, about, journal_key, load_journal, members
 
 
@@ -140,17 +140,16 @@ class Elsewhere(Run):
             )
 
     def own_keys(self, journal: Journal, metadata: ArrayMetadata) -> list[str]:
-        """Return stored keys of objects that an earlier run has made, or may have made."""
+        """Return stored keys of chunks: an earlier run has made them, since it began with an empty place.
+
+        Some may lie outside of the array, which was larger then.
+        """
         place, path = self.target_store, self.target_path
         made = _with_members(metadata, journal.about.get("new"))
         if made is None:
             return []
         target = ArrayHandle(place, path, prepare_layout(made), ArrayConfig())
-        return [
-            key
-            for key, coordinates in stored_objects(target)
-            if name_of(coordinates) in journal.done or is_inside(target, coordinates)
-        ]
+        return [key for key, _ in stored_objects(target)]
 
 
 def _with_members(metadata: ArrayMetadata, document: Any) -> ArrayMetadata | None:

@@ -130,9 +130,8 @@ class Run:
             _compare(journal, target)
         stored, journal.outside = versions(source)
         if self.noted is not None:
-            there = {name_of(coordinates) for _, coordinates in stored_objects(target)}
-            noted = self.noted(source, target, stored)
-            journal.done |= {name: sources for name, sources in noted.items() if name in there}
+            journal.done |= self.noted(source, target, stored)
+            _compare(journal, target)  # jobs may have made what the array, smaller by now, has no more
             self.noted = None
         prefix = f"{source.path}/" if source.path else ""
         changed = 0
