@@ -47,11 +47,10 @@ from zardine.tools.rechunking.append import append_block, array_prefix
 from zardine.tools.rechunking.blocks import Between, Blocks, pieces_between
 from zardine.tools.rechunking.seen import NotingStore, digest
 from zardine.tools.rechunking.sums import sum_of, total
+from zardine.tools.sampling import stored_sample
 
 _TOGETHER: Final = 4096
 """Jobs whose source is looked at in one go."""
-_SAMPLE: Final = 16
-"""Objects of the source whose sizes are looked at for a forecast."""
 _FIXED: Final = 16 * 2**20
 """Bytes that a job takes beside its blocks, about."""
 _COPIES: Final = 2
@@ -311,7 +310,7 @@ class RechunkWork(Work):
     # forecasts
 
     def forecast(self) -> Forecast:
-        stored, size = self._stored_source()
+        stored, size = stored_sample(self._handle(self.source, self._old_layout))
         raw = prod(self.old.shape) * self._item_size
         new_objects = prod(axis.count for axis in self._new_layout.grids.storage)
         read = int(size * self.blocks.times_read)
@@ -325,23 +324,6 @@ class RechunkWork(Work):
             read += raw
             written += raw
         return Forecast(objects, requests, read, written)
-
-    def _stored_source(self) -> tuple[int, int]:
-        """Return how many source objects there are, and their bytes, from a sample of sizes."""
-        counts = [axis.count for axis in self._old_layout.grids.storage]
-        total = prod(counts)
-        handle = self._handle(self.source, self._old_layout)
-        step = max(1, total // _SAMPLE)
-        sizes = []
-        for number in islice(range(step // 2, total, step), _SAMPLE):
-            place = []
-            for count in reversed(counts):
-                number, i = divmod(number, count)
-                place.append(i)
-            sizes.append(handle.store.size(handle.key(tuple(reversed(place)))))
-        known = [each for each in sizes if each is not None]
-        share = len(known) / len(sizes) if sizes else 0.0
-        return round(total * share), round(total * share * (sum(known) / len(known))) if known else 0
 
     # JSON
 
