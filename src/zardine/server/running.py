@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -89,7 +89,7 @@ class Server:
         self._thread.join()
         self._socket.close()
 
-    def wait(self, look: Callable[[], object] | None = None) -> None:
+    def wait(self) -> None:
         """Wait until the server ends."""
         while self._thread.is_alive():
             self._thread.join(0.5)
