@@ -60,7 +60,9 @@ def truth(folder: Path, name: str) -> np.ndarray:
     layout = layouts.named(name)
     if layout in layouts.variety():
         return varied(layout)
-    return volume(folder)[tuple(slice(0, extent) for extent in layout.shape)]
+    repeats = [-(-extent // layouts.SIDE) for extent in layout.shape]
+    whole = volume(folder) if max(repeats, default=1) == 1 else np.tile(volume(folder), repeats)
+    return whole[tuple(slice(0, extent) for extent in layout.shape)]
 
 
 def make(folder: Path, name: str) -> None:

@@ -13,9 +13,11 @@ from typing import Any
 SIDE = 384
 """Edge of the volume: 384³ uint16, 113 MB."""
 CODECS = ("lz4", "zstd", "gzip", "raw")
-INNER = {"4k": (8, 16, 16), "8k": (16, 16, 16), "64k": (32, 32, 32), "512k": (64, 64, 64)}
+INNER = {"4k": (8, 16, 16), "8k": (16, 16, 16), "64k": (32, 32, 32), "512k": (64, 64, 64), "4m": (128, 128, 128)}
 """Inner chunk shapes, named by their bytes."""
 SHARD = (192, 192, 192)
+LARGE_SHARD = (SIDE,) * 3
+"""Of the chunks that do not divide the other one."""
 UNSHARDED = (96, 96, 96)
 
 
@@ -77,18 +79,27 @@ def compressor(codec: str, itemsize: int) -> dict[str, Any]:
 
 
 def volume(size: str, codec: str, *, checksum: bool = False) -> Layout:
-    """The volume in shards of 192³ with inner chunks of ``size``, or ``"unsharded"`` in chunks of 1.7 MB."""
+    """The volume in shards of 192³ with inner chunks of ``size``, or ``"unsharded"`` in chunks of 1.7 MB.
+
+    Chunks of 4 MB lie in one shard.
+    """
     name = f"{codec}-{size}" + ("+crc" if checksum else "")
     shape = (SIDE,) * 3
     if size == "unsharded":
         return Layout(name, shape, "uint16", UNSHARDED, None, codec, checksum)
-    return Layout(name, shape, "uint16", INNER[size], SHARD, codec, checksum)
+    return Layout(name, shape, "uint16", INNER[size], LARGE_SHARD if size == "4m" else SHARD, codec, checksum)
 
 
 def edited(codec: str, *, checksum: bool = False) -> Layout:
     """One full shard of 512 inner chunks of 64 KB."""
     name = f"edit-{codec}" + ("+crc" if checksum else "")
     return Layout(name, (256,) * 3, "uint16", (32,) * 3, (256,) * 3, codec, checksum)
+
+
+def large(codec: str, *, checksum: bool = False) -> Layout:
+    """One shard of 1 GiB, of 16,384 inner chunks of 64 KB."""
+    name = f"large-{codec}" + ("+crc" if checksum else "")
+    return Layout(name, (1024, 1024, 512), "uint16", (32,) * 3, (1024, 1024, 512), codec, checksum)
 
 
 def filled(codec: str, *, checksum: bool = False) -> Layout:
@@ -132,7 +143,7 @@ def named(name: str) -> Layout:
             return layout
     base, _, crc = name.partition("+")
     first, _, second = base.partition("-")
-    special = {"edit": edited, "fill": filled, "rows": rows}
+    special = {"edit": edited, "fill": filled, "rows": rows, "large": large}
     if first in special:
         return special[first](second, checksum=bool(crc))
     return volume(second, first, checksum=bool(crc))

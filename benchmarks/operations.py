@@ -111,21 +111,26 @@ class OpenAndRead(Operation):
 
 
 class ReadChunk(Operation):
-    """One inner chunk after the other, at random, none twice."""
+    """One inner chunk after the other, at random, none twice; or, of each, a box of ``part`` elements at random."""
 
     warm_up = 20
     results_differ = True
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, part: tuple[int, ...] | None = None) -> None:
         super().__init__(setting)
         layout = setting.layout
         grid = [range(extent // size) for extent, size in zip(layout.shape, layout.chunk, strict=True)]
         places = list(product(*grid))
-        order = np.random.default_rng(FIRST).permutation(len(places))
-        self.places = [list(places[i]) for i in order]
+        rng = np.random.default_rng(FIRST)
+        self.places = [list(places[i]) for i in rng.permutation(len(places))]
         self.boxes = [box_of(place, layout.chunk) for place in self.places]
+        if part is not None:
+            self.boxes = [box_in(box, part, rng) for box in self.boxes]
         self.most = len(self.places) - self.warm_up
-        self.read: Callable[..., np.ndarray] = self.use.chunk_reader(self.use.open(setting.source))
+        array = self.use.open(setting.source)
+        self.read: Callable[..., np.ndarray] = self.use.chunk_reader(array)
+        if part is not None:
+            self.read = lambda box, place: self.use.read(array, box)
 
     def run(self, n: int) -> np.ndarray:
         return self.read(self.boxes[n], self.places[n])
@@ -276,6 +281,12 @@ class ListGroup(Operation):
 
 def box_of(place: list[int], chunk: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(slice(i * size, (i + 1) * size) for i, size in zip(place, chunk, strict=True))
+
+
+def box_in(box: tuple[slice, ...], part: tuple[int, ...], rng: np.random.Generator) -> tuple[slice, ...]:
+    """A box of ``part`` elements that lies in ``box``."""
+    starts = [int(rng.integers(side.start, side.stop - count + 1)) for side, count in zip(box, part, strict=True)]
+    return tuple(slice(start, start + count) for start, count in zip(starts, part, strict=True))
 
 
 def difference(found: Any, expected: np.ndarray) -> str | None:

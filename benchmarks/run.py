@@ -98,9 +98,7 @@ class Bench:
 
     def _measure(self, workload: Workload, takers: list[Variant]) -> dict[str, list[dict[str, Any]]]:
         names = [variant.name for variant in takers]
-        if workload.kind == "import" or (
-            workload.kind in ("read", "write") and not workload.name.endswith(("/4k", "/8k"))
-        ):
+        if workload.has_limit:
             names.append(LIMIT)
         found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
         rounds = self.options.rounds * (3 if workload.kind == "import" else 1)
@@ -117,7 +115,7 @@ class Bench:
         if name == LIMIT and workload.kind == "import":
             command = [HERE / "importing.py"]
         elif name == LIMIT:
-            command = [HERE / "limits.py", self.data, workload.layout, workload.kind, threads]
+            command = [HERE / "limits.py", self.data, workload.name, threads]
         elif workload.kind == "import":
             command = [HERE / "importing.py", VARIANTS[name].module]
         else:
@@ -134,7 +132,7 @@ class Bench:
         names = {workload.source(checksum=variant.checksum) for variant in takers} | {workload.layout}
         names |= {"group"} if workload.kind == "list" else set()
         names |= {"variety"} if workload.kind == "variety" else set()
-        if workload.kind not in ("append", "fill"):
+        if workload.kind not in ("append", "fill", "write-shard"):
             self._run(HERE / "data.py", self.data, *sorted(names - {""}))
 
     def _run(self, *command: object) -> str:

@@ -58,7 +58,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     if options.budget is None:
         options.budget = workload.budget
     implementation = variant.load(options.threads)
-    scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=options.data))
+    scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=in_memory() if workload.in_memory else options.data))
     try:
         if workload.kind == "variety":
             from variety import measure_variety
@@ -74,6 +74,15 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def in_memory() -> str:
+    """A folder of a file system in memory."""
+    from implementations.protocol import UnsupportedError
+
+    if not os.path.ismount("/dev/shm"):
+        raise UnsupportedError("this machine has no file system in memory")
+    return "/dev/shm"
+
+
 def timed(workload: Any, setting: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Repeat the workload until its time is used up; a record of the times and of memory."""
     from workloads import operation
@@ -81,7 +90,7 @@ def timed(workload: Any, setting: Any, options: argparse.Namespace) -> dict[str,
     if workload.cold:
         forget(Path(setting.source))
     do = operation(workload.kind, setting)
-    os.sync() if workload.kind == "write" else None
+    os.sync() if workload.kind.startswith("write") else None
     gc.collect()
     times: list[float] = []
     start_memory = reset_peak()
