@@ -164,6 +164,27 @@ class Pipeline:
         locked (``flock``), or no file, or a call of the system failed.
         """
 
+def block_of_elements(
+    selection: object, shape: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[slice | int, ...] | None] | None:
+    """The block of elements that Python integers and slices of step 1 mean: see ``zardine.indexing.parse``.
+
+    First indices, counts, and what takes the axes of integers out of the result; ``None`` for all other selections.
+    """
+
+def locate_block(
+    starts: tuple[int, ...],
+    counts: tuple[int, ...],
+    shape: tuple[int, ...],
+    per_object: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> tuple[tuple[int, ...], int, tuple[int, ...]] | None:
+    """Where a block is, if it lies in one chunk: see ``zardine.engine.layout``.
+
+    Grid coordinates of the object, row of the chunk in its index, first element of the block in the chunk. Numbers that
+    are no grid raise :class:`ValueError`.
+    """
+
 def crc32c(data: Buffer, value: int = 0) -> int:
     """The CRC32C checksum of what gave ``value`` so far, followed by the C-contiguous ``data``."""
 

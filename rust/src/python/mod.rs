@@ -1,6 +1,7 @@
 //! The Python module `zardine._kernel`; `_kernel.pyi` documents it.
 
 mod arguments;
+mod block;
 mod buffers;
 mod pipeline_class;
 
@@ -32,5 +33,7 @@ fn version() -> &'static str {
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline_class::PyPipeline>()?;
     module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;
+    module.add_function(wrap_pyfunction!(block::block_of_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(block::locate_block, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

@@ -25,6 +25,7 @@ from zardine.errors import Problem
 from zardine.indexing.block import Block, BlockPlan
 from zardine.indexing.plan import TwoGrids
 from zardine.json_document import Problems
+from zardine.kernel import KERNEL
 from zardine.limits import CHUNK, limit_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.sharding.layout import ShardLayout
@@ -164,6 +165,11 @@ class Blocks:
 
         That is grid coordinates of the object, row of the chunk in its index, first element of the block in the chunk.
         """
+        if KERNEL is not None:
+            place: tuple[tuple[int, ...], int, tuple[int, ...]] | None = KERNEL.locate_block(
+                block.starts, block.counts, self.shape, self.per_object, self.strides
+            )
+            return place
         row, objects, first = 0, [], []
         axes = zip(block.starts, block.counts, self.shape, self.per_object, self.strides, strict=True)
         for start, count, size, ratio, stride in axes:

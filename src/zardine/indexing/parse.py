@@ -16,6 +16,7 @@ from zardine.chunk_grids.axis import Axis
 from zardine.errors import BoundsCheckError, SelectionError, VindexInvalidSelectionError
 from zardine.indexing.block import Block
 from zardine.indexing.selection import AxisList, AxisSelection, AxisSlice, GridSelection, PointSelection
+from zardine.kernel import KERNEL
 
 _PLAIN = frozenset((slice, int))
 
@@ -161,6 +162,9 @@ def parse_block_of_elements(selection: object, shape: tuple[int, ...]) -> Block 
 
     ``None`` for all else, also for what is empty or out of bounds: :func:`parse_any` takes that, or says what is wrong.
     """
+    if KERNEL is not None:
+        found = KERNEL.block_of_elements(selection, shape)
+        return None if found is None else Block._make(found)
     items = selection if type(selection) is tuple else (selection,)
     if len(items) != len(shape):
         return None

@@ -106,9 +106,10 @@ class OpenFile:
         """Have a lock that keeps writers out; to ``wait`` for it is to keep it. Whether it could be had."""
         if fcntl is None:
             return True
-        status = os.fstat(self.fd)
-        if owners.get((status.st_dev, status.st_ino)) == threading.get_ident():
-            return True  # we are the writer
+        if owners:
+            status = os.fstat(self.fd)
+            if owners.get((status.st_dev, status.st_ino)) == threading.get_ident():
+                return True  # we are the writer
         try:
             fcntl.flock(self.fd, fcntl.LOCK_SH | (0 if wait else fcntl.LOCK_NB))
             self._kept = wait
@@ -143,6 +144,10 @@ class KeptFile(OpenFile):
             return _identity_of(os.stat(self.path)) == self._identity
         except OSError:
             return False
+
+    def is_unedited(self) -> bool:
+        """Whether no one has edited the file since it was opened, nor does so now."""
+        return self._share(wait=False) and _identity_of(os.fstat(self.fd)) == self._identity
 
     def close(self) -> None:
         """Leave it open: others may be reading it."""

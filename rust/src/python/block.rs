@@ -1,0 +1,100 @@
+//! Which block of elements is meant, and where it is: integers that every read asks for. In Python they take longer
+//! than reading a small chunk.
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PySlice, PyTuple};
+
+/// First indices, counts, and what takes the axes of single integers out of the result.
+type Block<'py> = (Bound<'py, PyTuple>, Bound<'py, PyTuple>, Option<Bound<'py, PyTuple>>);
+/// Coordinates of an object, a row of its index, first elements.
+type Place<'py> = (Bound<'py, PyTuple>, i64, Bound<'py, PyTuple>);
+
+#[pyfunction]
+pub fn block_of_elements<'py>(
+    selection: &Bound<'py, PyAny>,
+    shape: &Bound<'py, PyTuple>,
+) -> PyResult<Option<Block<'py>>> {
+    let py = selection.py();
+    let items = selection.cast_exact::<PyTuple>().ok();
+    let ndim = shape.len();
+    if items.map_or(1, |items| items.len()) != ndim {
+        return Ok(None);
+    }
+    let (mut starts, mut counts) = (Vec::with_capacity(ndim), Vec::with_capacity(ndim));
+    let mut dropped = vec![false; ndim];
+    for axis in 0..ndim {
+        let item = items.map_or_else(|| Ok(selection.clone()), |items| items.get_item(axis))?;
+        let Ok(length) = shape.get_item(axis)?.extract::<isize>() else { return Ok(None) };
+        let (start, count) = if let Ok(slice) = item.cast_exact::<PySlice>() {
+            let found = match slice.indices(length) {
+                Ok(found) => found,
+                Err(error) if is_plain(py, &error) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            if found.step != 1 {
+                return Ok(None);
+            }
+            (found.start, found.stop - found.start)
+        } else if let Ok(number) = item.cast_exact::<PyInt>() {
+            let Ok(number) = number.extract::<isize>() else { return Ok(None) };
+            dropped[axis] = true;
+            (if number < 0 { number.saturating_add(length) } else { number }, 1)
+        } else {
+            return Ok(None);
+        };
+        if count <= 0 || !(0..length).contains(&start) {
+            return Ok(None);
+        }
+        starts.push(start);
+        counts.push(count);
+    }
+    let dropped = if dropped.contains(&true) || ndim == 0 {
+        let full = PySlice::full(py).into_any();
+        let zero = 0i64.into_pyobject(py)?.into_any();
+        Some(PyTuple::new(py, dropped.iter().map(|&dropped| if dropped { &zero } else { &full }))?)
+    } else {
+        None
+    };
+    Ok(Some((PyTuple::new(py, starts)?, PyTuple::new(py, counts)?, dropped)))
+}
+
+/// Whether an error is one of a selection that makes no sense.
+fn is_plain(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyOverflowError>(py)
+}
+
+#[pyfunction]
+pub fn locate_block<'py>(
+    starts: &Bound<'py, PyTuple>,
+    counts: &Bound<'py, PyTuple>,
+    shape: &Bound<'py, PyTuple>,
+    per_object: &Bound<'py, PyTuple>,
+    strides: &Bound<'py, PyTuple>,
+) -> PyResult<Option<Place<'py>>> {
+    let ndim = starts.len();
+    if [counts, shape, per_object, strides].iter().any(|each| each.len() != ndim) {
+        return Err(PyValueError::new_err("axes of different numbers"));
+    }
+    let (mut row, mut objects, mut first) = (0i64, Vec::with_capacity(ndim), Vec::with_capacity(ndim));
+    for axis in 0..ndim {
+        let number = |of: &Bound<'py, PyTuple>| of.get_item(axis)?.extract::<i64>();
+        let numbers = (number(starts)?, number(counts)?, number(shape), number(per_object), number(strides));
+        // what is too large for an integer is too large to be read
+        let (start, count, Ok(size), Ok(ratio), Ok(stride)) = numbers else { return Ok(None) };
+        if start < 0 || size <= 0 || ratio <= 0 {
+            return Err(PyValueError::new_err("a block before its array, or chunks without elements"));
+        }
+        let (chunk, begin) = (start / size, start % size);
+        if count > size - begin {
+            return Ok(None);
+        }
+        let added = (chunk % ratio).checked_mul(stride).and_then(|rows| row.checked_add(rows));
+        row = added.ok_or_else(|| PyValueError::new_err("an index with too many rows"))?;
+        objects.push(chunk / ratio);
+        first.push(begin);
+    }
+    Ok(Some((PyTuple::new(starts.py(), objects)?, row, PyTuple::new(starts.py(), first)?)))
+}
