@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+import zardine
 from servers import servers
 
 
@@ -88,6 +89,23 @@ class Page:
         """Close the page. Its console must have said no error."""
         self.page.close()
         assert self.faults == [], self.faults
+
+
+@pytest.fixture
+def see(chromium: Any) -> Iterator[Callable[..., Page]]:
+    """Serves a node and opens a page of it."""
+    with_server: list[tuple[Page, Any]] = []
+
+    def see(node: Any, path: str = "", *, options: dict[str, Any] | None = None, **state: Any) -> Page:
+        shown = zardine.view({"data": node})
+        page = Page(chromium, shown.server, **(options or {}))
+        with_server.append((page, shown))
+        return page.open(path, **state)
+
+    yield see
+    for page, shown in with_server:
+        page.close()
+        shown.stop()
 
 
 def grey(values: npt.NDArray[Any], lo: float, hi: float) -> npt.NDArray[np.uint8]:

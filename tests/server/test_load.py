@@ -20,7 +20,7 @@ from effort import SOAK
 CLIENTS = 500
 SECONDS = 60 if SOAK else 4
 MOST_MEMORY = 300 * 2**20
-"""Bytes that the server may grow by under load: 16 reads at a time, of pieces of a megabyte, and 64 MiB of chunks."""
+"""Bytes that the server may grow by under load: 16 reads at a time, of pieces of a megabyte."""
 
 SERVING = """
 import sys, zardine

@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pytest
@@ -21,29 +20,11 @@ from starlette.routing import Mount
 
 import zardine
 from server import docs_picture
-from server.browser import Page, chromium, grey
+from server.browser import chromium, grey, see
 from servers import servers
-from zardine import vectors
 from zardine.server.running import Server
 
-__all__ = ["chromium"]
-
-
-@pytest.fixture
-def see(chromium: Any) -> Iterator[Callable[..., Page]]:
-    """Serves a node and opens a page of it."""
-    with_server: list[tuple[Page, Any]] = []
-
-    def see(node: Any, path: str = "", *, options: dict[str, Any] | None = None, **state: Any) -> Page:
-        shown = zardine.view({"data": node})
-        page = Page(chromium, shown.server, **(options or {}))
-        with_server.append((page, shown))
-        return page.open(path, **state)
-
-    yield see
-    for page, shown in with_server:
-        page.close()
-        shown.stop()
+__all__ = ["chromium", "see"]
 
 
 def test_a_picture_has_the_colours_of_the_values(see: Any, tmp_path: Path) -> None:
@@ -230,6 +211,43 @@ def test_what_is_changed_is_told_and_not_mixed(see: Any, tmp_path: Path) -> None
     page.wait_for_picture()
     np.testing.assert_array_equal(page.elements((20, 20))[..., 0], array[0])
     page.faults.clear()  # the browser's own words for the answer "conflict"
+
+
+def test_a_group_that_is_changed_is_told_of(see: Any, tmp_path: Path) -> None:
+    """The notice comes, and what is shown then has the new member, in the tree, too, with what was open there."""
+    root = zardine.open_group(tmp_path / "a.zarr", mode="w", attributes={"title": "before"})
+    root.create_array("g/x", data=np.arange(3))
+    page = see(tmp_path / "a.zarr")
+    page.page.click("#tree >> text=g")
+    page.page.wait_for_selector("#tree >> text=x")
+    page.open("")
+    page.page.click("#tree >> text=g")
+    page.page.wait_for_selector("#tree >> text=x")
+    root.create_array("g/later", data=np.arange(3))
+    page.page.wait_for_selector("#notice:has-text('was changed')")
+    page.page.click("#notice button")
+    page.page.wait_for_selector("#tree >> text=later")
+    page.faults.clear()  # the browser's own words for the answer "conflict"
+
+
+def test_links_to_viewers_of_others(see: Any, tmp_path: Path) -> None:
+    """Each gets an address that it can read, and what the server has to be started with is said."""
+    zardine.create_array(tmp_path / "a.zarr", name="g/x", data=np.arange(16).reshape(4, 4))
+    page = see(tmp_path / "a.zarr", "g/x")
+    page.page.click("#about summary")
+    links = page.page.evaluate(
+        "() => Object.fromEntries([...document.querySelectorAll('#elsewhere a')].map(a => [a.textContent, a.href]))"
+    )
+    base = f"{page.server.url}v3/data"
+    neuroglancer = json.loads(unquote(links.pop("neuroglancer").partition("#!")[2]))
+    assert [each["source"] for each in neuroglancer["layers"]] == [f"{base}/g/x/|zarr3:"]
+    assert links == {
+        "vizarr": f"https://hms-dbmi.github.io/vizarr/?source={quote(f'{base}/g/x', safe='')}",
+        "Browzarr": f"https://browzarr.io/?store={quote(f'{base}/g', safe='')}",
+    }
+    assert "--cors https://browzarr.io" in page.text("#elsewhere")
+    page.open("g")
+    assert page.page.inner_text("#elsewhere a") == "Browzarr"
 
 
 def test_where_it_is_stored(see: Any, tmp_path: Path) -> None:
@@ -495,63 +513,6 @@ def test_ten_thousand_nodes(see: Any, tmp_path: Path) -> None:
     page.page.fill("#filter", "n0987")
     page.page.wait_for_selector("#tree >> text=n09879")
     assert page.page.locator("#tree li li").count() == 10
-
-
-def test_vectors_in_the_plane_lie_where_they_are(see: Any, tmp_path: Path) -> None:
-    positions = np.array([[-1, -1], [1, 1], [0, 0.5], [0.5, -0.25]])
-    vectors.write_points(
-        tmp_path / "p.zv", positions, vertex_attributes={"t": [0.0, 1.0, 0.0, 1.0]}, chunk_shape=(1, 1)
-    )
-    page = see(tmp_path / "p.zv", field="t", map="grey", stored=1)
-    page.page.wait_for_selector("#space[data-vertices='4']")
-    height, width = page.page.evaluate(
-        "() => { const c = document.getElementById('space'); return [c.height, c.width]; }"
-    )
-    scale = min(height, width) / np.hypot(2, 2)
-    for (x, y), shade in zip(positions, (0, 255, 0, 255), strict=True):
-        place = int(width / 2 + x * scale), int(height / 2 - y * scale)
-        found = page.page.evaluate(
-            "([x, y]) => [...document.getElementById('space').getContext('2d').getImageData(x, y, 1, 1).data]",
-            list(place),
-        )
-        assert found == [shade] * 3 + [255]
-
-
-@pytest.mark.parametrize("kind", ["points", "polylines", "mesh", "graph"])
-def test_vectors_of_every_kind(see: Any, tmp_path: Path, kind: str) -> None:
-    """Vertices, edges and faces are counted as they are read; a box has those that are in it."""
-    positions = np.random.default_rng(1).random((90, 3)) * 10
-    store = tmp_path / "v.zv"
-    if kind == "points":
-        vectors.write_points(store, positions, chunk_shape=(5, 5, 5))
-    elif kind == "polylines":
-        vectors.write_polylines(store, [positions[:40], positions[40:]], chunk_shape=(5, 5, 5))
-    elif kind == "mesh":
-        vectors.write_mesh(store, positions, np.arange(90).reshape(30, 3), chunk_shape=(5, 5, 5))
-    else:
-        vectors.write_graph(store, positions, [[0, 1], [1, 2]], chunk_shape=(5, 5, 5))
-    page = see(store)
-    page.page.wait_for_selector("#space[data-vertices='90']")
-    more = {"points": "", "polylines": ", 88 edges", "mesh": ", 30 faces", "graph": ", 2 edges"}[kind]
-    assert page.text("#read") == f"90 vertices{more}, of level 0"
-    drawn = "() => document.getElementById('space').toDataURL()"
-    before = page.page.evaluate(drawn)
-    page.page.focus("#space")
-    page.page.keyboard.press("ArrowLeft")
-    assert page.page.evaluate(drawn) != before
-    page.page.fill("input[aria-label='x, highest']", "5")
-    page.page.click("#into-box")
-    inside = {
-        "points": lambda: len(vectors.read_points(store, bbox=([0, 0, 0], [5, 10, 10])).positions),
-        "polylines": lambda: 90,
-        "mesh": lambda: len(vectors.read_mesh(store, bbox=([0, 0, 0], [5, 10, 10])).positions),
-        "graph": lambda: len(vectors.read_graph(store, bbox=([0, 0, 0], [5, 10, 10])).positions),
-    }[kind]()
-    page.page.wait_for_function(
-        "n => document.getElementById('read').textContent.startsWith(`${n} vertices`)"
-        " && location.hash.includes('box=')",
-        arg=inside,
-    )
 
 
 def test_the_picture_of_the_docs(chromium: Any, tmp_path: Path) -> None:

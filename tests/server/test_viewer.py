@@ -16,10 +16,13 @@ import pytest
 
 import zardine
 from servers import servers
+from zardine import vectors
 from zardine.server.viewer.canvas import DAMAGED, FILL, GUESSED, MISSING, NAN, VALUE, Canvas, Frame, spread
 from zardine.server.viewer.canvas import spread_length as length_of
 from zardine.server.viewer.coordinates import as_date
 from zardine.server.viewer.geometry import share_of
+from zardine.server.viewer.snapshot import ChangedError
+from zardine.server.viewer.steady import NobodyWaits, SteadyStore
 from zardine.storage import MemoryStore, ZipStore
 
 
@@ -273,6 +276,87 @@ def test_the_meter_is_what_the_server_logged(asker: Any) -> None:
     assert ask.meter == warm
     assert ask.json("value", "a", at="5,6", snapshot=number)["labels"] == ["5", None]
     assert servers.s3().log() == []
+
+
+def test_each_page_has_a_meter_of_its_own(asker: Any) -> None:
+    """Requests of one page are none of another's, also where an object store counts what it sends itself."""
+    bucket, options = servers.new_bucket(), servers.s3_options()
+    values = np.random.default_rng(1).integers(0, 99, (8, 8))
+    zardine.create_array(f"s3://{bucket}", data=values, chunks=(4, 4), storage_options=options)
+    ask = asker(f"s3://{bucket}", storage_options=options)
+    question = {"axes": "0,1", "at": "0,0", "box": "0,8,0,8", "step": "1,1"}
+    ask.json("node", page="one")
+    first = ask.meter
+    ask.json("node", page="two")
+    servers.s3().log()
+    ask.picture(page="two", **question)
+    logged = [line for line in servers.s3().log() if "GET" in line or "HEAD" in line]
+    assert ask.meter["decoded"] == 4
+    assert ask.meter["requests"] >= len(logged) >= 4
+    ask.json("table", page="one", at="0,0", axes="0", count="1")
+    assert ask.meter["decoded"] == 1
+    assert first["requests"] < ask.meter["requests"] < first["requests"] + len(logged)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_groups_that_are_changed_are_told_of(asker: Any, tmp_path: Path, zarr_format: int) -> None:
+    root = zardine.create_group(tmp_path / "g", zarr_format=zarr_format)
+    root.create_group("a")
+    ask = asker(tmp_path / "g")
+    seen = []
+    for change in (
+        lambda: None,
+        lambda: root.create_array("b", data=np.arange(3)),
+        lambda: root.attrs.update(title="new"),
+        lambda: zardine.consolidate_metadata(tmp_path / "g"),
+        lambda: root["a"].attrs.update(inner=1),
+    ):
+        state = ask.json("node")["state"]
+        change()
+        seen.append(ask.ask("changes", state=state)[0])
+    assert seen == [200, 409, 409, 409, 200]  # a look at a group is not one at all below it
+    state = ask.json("node", "a")["state"]
+    del root["a"]
+    zardine.create_array(root.store, name="a", data=np.arange(3), zarr_format=zarr_format)
+    assert ask.ask("changes", "a", state=state)[0] == 409
+
+
+def test_vectors_are_seen_in_one_state(asker: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    vectors.write_points(tmp_path / "p", rng.random((50, 3)) * 10, chunk_shape=(5, 5, 5))
+    ask = asker(tmp_path / "p")
+    number = ask.json("node")["snapshot"]
+    assert ask.ask("geometry", level=0, snapshot=number)[0] == 200
+    assert ask.ask("changes", snapshot=number)[0] == 200
+    vectors.append_points(tmp_path / "p", rng.random((5, 3)) * 10)
+    assert ask.ask("geometry", level=0, snapshot=number)[0] == 409
+    assert ask.ask("changes", snapshot=number)[0] == 409
+    number = ask.json("node")["snapshot"]
+    status, body = ask.ask("geometry", level=0, snapshot=number)
+    assert (status, json.loads(body.partition(b"\n")[0])["vertices"]) == (200, 55)
+    assert ask.ask("geometry", level=7, snapshot=number)[0] == 400
+
+
+def test_a_steady_store_reads_nothing_for_nobody() -> None:
+    inner = MemoryStore()
+    inner.set("a", b"1")
+    steady = SteadyStore(inner)
+    waiting = [True]
+    twin = steady.while_waited_for(lambda: not waiting[0])
+    assert bytes(twin.get("a")) == b"1"
+    waiting[0] = False
+    with pytest.raises(NobodyWaits):
+        twin.get("a")
+    steady.check()
+    inner.set("a", b"2")
+    for look in (steady.check, lambda: steady.get("a"), lambda: steady.get_partial_values([("a", (0, 1))])):
+        with pytest.raises(ChangedError, match="'a' was changed"):
+            look()
+
+
+def test_the_page_knows_whom_the_server_lets_in(asker: Any) -> None:
+    ask = asker(zardine.group(MemoryStore()), cors=["https://browzarr.io"])
+    assert json.loads(ask.raw("nodes.json")[1]) == {"nodes": ["data"], "origins": ["https://browzarr.io"]}
 
 
 def test_a_client_that_went_away_is_read_nothing_for(asker: Any) -> None:

@@ -71,7 +71,7 @@ def guarded(served: Mapping[str, Served], options: Options) -> App:
         Route("/nodes.json", nodes),
         Route("/data/{name}/{key:path}", stored),
         Route("/v3/{name}/{key:path}", made),
-        *(view_routes(served) if shown else ()),
+        *(view_routes(served, options.cors) if shown else ()),
     ]
     inner = Starlette(routes=routes, exception_handlers={ZardineError: _refuse, MemoryError: _refuse, OSError: _refuse})
     return Access(inner, token=options.token, hosts=options.hosts, origins=options.cors)

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias, cast
 
 import zardine
 from zardine.cache import Cache
-from zardine.engine.array_config import ArrayConfig
 from zardine.engine.freshness import LEASE
 from zardine.hierarchy.find import find_node
 from zardine.hierarchy.place import find_place
@@ -32,8 +31,6 @@ _MOST_NODES = 2**24
 _OF_A_NODE = 2**12
 _MOST_MADE = 2**22
 """Bytes of what is made of nodes, about."""
-_CHUNKS_KEPT = 64 * 2**20
-"""Bytes of decoded chunks kept for each array, since the parts of a picture lie in the same ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +62,7 @@ class Served:
             if isinstance(old, Array) and old.metadata.document == metadata.document:
                 found = old
             else:
-                found = Array(self.store, inner, metadata, ArrayConfig.from_dict({"cache": _CHUNKS_KEPT}))
+                found = Array(self.store, inner, metadata)
         else:
             found = metadata
         self._seen.put(path, (now, found), _OF_A_NODE)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
 from importlib.resources import files
 from pathlib import PurePosixPath
-from threading import Lock
 from typing import Any, Final, cast
 
 import numpy as np
@@ -24,16 +22,15 @@ from zardine.server.threads import in_thread
 from zardine.server.viewer.canvas import REDUCTIONS, Frame, Reduction
 from zardine.server.viewer.checking import verification
 from zardine.server.viewer.coordinates import labels
-from zardine.server.viewer.facts import array_facts, as_json, group_facts, members
+from zardine.server.viewer.facts import WATCH, WATCH_FAR, array_facts, as_json, group_facts, members
 from zardine.server.viewer.geometry import MOST_VERTICES, describe, geometry, is_vectors, share_of
-from zardine.server.viewer.kept import Kept
 from zardine.server.viewer.picture import MOST_PIXELS, View, draw, picture_of
 from zardine.server.viewer.pyramid import coarser
 from zardine.server.viewer.snapshot import ChangedError, Snapshot
 from zardine.server.viewer.values import PARTS, exact, kind_of
+from zardine.server.viewer.viewed import Pages, Viewed
 from zardine.server.viewer.waiting import while_waited_for
 from zardine.server.viewer.where import chunk_at, objects_of
-from zardine.storage import CountingStore
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
@@ -47,6 +44,8 @@ _MOST_MEMBERS: Final = 500
 _MOST_CELLS: Final = 20_000
 _MOST_SAVED: Final = 2**28
 """Bytes of a selection that is saved."""
+_MOST_OF_A_NAME: Final = 64
+"""Characters that count of what a page calls itself."""
 _SECONDS: Final = 0.25
 _MOST_SECONDS: Final = 2.0
 
@@ -59,97 +58,47 @@ class Refusal(Exception):  # noqa: N818 - what a client asked for is not there, 
         self.status = status
 
 
-@dataclass(slots=True, eq=False)
-class Viewed:
-    """A node that pages look at: what is asked of its store is counted, and each array has a snapshot."""
-
-    served: Served
-    store: CountingStore
-    kept: Kept
-    snapshots: dict[str, Snapshot] = field(default_factory=dict)
-    guard: Any = field(default_factory=Lock)
-
-    @classmethod
-    def of(cls, served: Served, kept: Kept) -> Viewed:
-        """Return a twin of a served node, with a store of its own that counts."""
-        store = CountingStore(served.store, read_only=True)
-        return cls(Served(served.name, store, served.path), store, kept)
-
-    def snapshot(self, path: str, number: int | None = None) -> Snapshot:
-        """Return the snapshot ``number`` of an array; without a number the newest, a new one if that is old.
-
-        Raises :class:`ChangedError` for one that is not the newest any more.
-        """
-        if number is None:
-            known = self.snapshots.get(path)
-            if known is not None:
-                try:
-                    known.check()
-                except ChangedError:
-                    self.served.forget_all()
-            array = self.served.node(path)
-            if not isinstance(array, Array):
-                raise Refusal(404, "no array is called so here")
-            with self.guard:
-                known = self.snapshots.get(path)
-                if known is None or known.is_old or known.array is not array:
-                    known = self.snapshots[path] = Snapshot(array, self.kept)
-                return known
-        known = self.snapshots.get(path)
-        if known is None or known.number != number:
-            raise ChangedError("there is a newer one")
-        return known
-
-    def meter(self) -> dict[str, int]:
-        """Return what has been asked of the store so far, and decoded."""
-        counts = self.store.counts
-        return {
-            "requests": counts.requests,
-            "bytes": counts.bytes_read,
-            "decoded": sum(each.decoded for each in list(self.snapshots.values())),
-        }
-
-
-def view_routes(served: Mapping[str, Served]) -> list[Route]:
-    """Return the routes of the page and of what it asks for."""
-    kept = Kept()
-    viewed = {name: Viewed.of(each, kept) for name, each in served.items()}
+def view_routes(served: Mapping[str, Served], origins: Collection[str] = ()) -> list[Route]:
+    """Return the routes of the page and of what it asks for; ``origins`` are those whose pages may read, too."""
+    pages = Pages(served)
 
     async def redirect(request: Request) -> Response:
         return RedirectResponse("view/")
 
     async def nodes(request: Request) -> Response:
-        return JSONResponse({"nodes": list(viewed)})
+        return JSONResponse({"nodes": list(served), "origins": sorted(origins)})
 
     def endpoint(work: Callable[[Viewed, str, _Query, Callable[[], bool]], Response]) -> Callable[..., Any]:
         async def answer(request: Request) -> Response:
-            found = viewed.get(request.path_params["name"])
-            if found is None:
+            name = request.path_params["name"]
+            if name not in served:
                 return not_found("nothing of this name is served")
             query = _Query(request.query_params)
             path = query.text("path").strip("/")
 
             def run(gone: Callable[[], bool]) -> Response:
-                return work(found, path, query, gone)
+                found = pages.viewed(name, query.page())
+                try:
+                    response = work(found, path, query, gone)
+                except ChangedError as error:
+                    response = JSONResponse({"changed": str(error)}, 409)
+                response.headers["zardine-meter"] = json.dumps(found.meter())
+                return response
 
             try:
                 response = await while_waited_for(request, run)
             except Refusal as refusal:
                 response = Response(f"{refusal}\n", refusal.status, media_type="text/plain")
-            except ChangedError as error:
-                response = JSONResponse({"changed": str(error)}, 409)
-            if response is None:
-                return Response(status_code=499)
-            response.headers["zardine-meter"] = json.dumps(found.meter())
-            return response
+            return Response(status_code=499) if response is None else response
 
         return answer
 
     async def verify(request: Request) -> Response:
-        found = viewed.get(request.path_params["name"])
-        if found is None:
+        name, query = request.path_params["name"], _Query(request.query_params)
+        if name not in served:
             return not_found("nothing of this name is served")
-        lines = verification(found.served, request.query_params.get("path", "").strip("/"))
+        found = await in_thread(pages.viewed, name, query.page())
+        lines = verification(found.served, query.text("path").strip("/"))
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
     return [
@@ -181,6 +130,10 @@ class _Query:
 
     def text(self, name: str, default: str = "") -> str:
         return self._parameters.get(name, default)
+
+    def page(self) -> str:
+        """Return what the page calls itself."""
+        return self.text("page")[:_MOST_OF_A_NAME]
 
     def number(self, name: str, default: int | None = None) -> int:
         text = self._parameters.get(name)
@@ -277,14 +230,27 @@ def _members(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool])
 
 def _node(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     node = viewed.served.node(path)
+    if node is None:
+        raise Refusal(404, "no node is called so here")
+    watch = {"watch": WATCH if viewed.store.has_cheap_looks else WATCH_FAR}
     if isinstance(node, GroupMetadata):
-        facts = group_facts(node, path)
-        return _json({**facts, "vectors": describe(viewed.served, path)} if is_vectors(node) else facts)
-    return _json(array_facts(viewed.served, viewed.snapshot(path), path))
+        facts = {**group_facts(node, path), **watch}
+        if not is_vectors(node):
+            return _json({**facts, "state": viewed.group_state(path, node.zarr_format)})
+        steady = viewed.steady(path)
+        return _json({**facts, "snapshot": steady.number, "vectors": describe(viewed.place(path, steady))})
+    return _json({**array_facts(viewed.served, _snapshot(viewed, path, None), path), **watch})
+
+
+def _snapshot(viewed: Viewed, path: str, number: int | None) -> Snapshot:
+    found = viewed.snapshot(path, number)
+    if found is None:
+        raise Refusal(404, "no array is called so here")
+    return found
 
 
 def _picture(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
-    snapshot = viewed.snapshot(path, query.snapshot())
+    snapshot = _snapshot(viewed, path, query.snapshot())
     source, view, level = coarser(viewed.served, snapshot, path, query.view(snapshot.array))
     picture = picture_of(source, view)
     draw(picture, query.seconds(), gone)
@@ -306,7 +272,7 @@ def _picture(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool])
 
 
 def _value(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
-    snapshot = viewed.snapshot(path, query.snapshot())
+    snapshot = _snapshot(viewed, path, query.snapshot())
     at = query.at(snapshot.array.shape)
     found = _cell(snapshot, at)
     found["labels"] = labels(viewed.served, snapshot, path, at)
@@ -327,7 +293,7 @@ def _cell(snapshot: Snapshot, at: tuple[int, ...]) -> dict[str, Any]:
 
 def _table(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     """Exact texts of a block; ``null`` where a chunk is damaged."""
-    snapshot = viewed.snapshot(path, query.snapshot())
+    snapshot = _snapshot(viewed, path, query.snapshot())
     array = snapshot.array
     if array.size == 0:
         return _json({"cells": [], "damaged": 0})
@@ -362,18 +328,18 @@ def _table(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -
 
 
 def _chunk(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
-    snapshot = viewed.snapshot(path, query.snapshot())
+    snapshot = _snapshot(viewed, path, query.snapshot())
     return _json(chunk_at(snapshot, query.at(snapshot.array.shape)))
 
 
 def _objects(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
-    snapshot = viewed.snapshot(path, query.snapshot())
+    snapshot = _snapshot(viewed, path, query.snapshot())
     return _json(objects_of(snapshot, query.view(snapshot.array), gone))
 
 
 def _advice(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
     """What a plane as it is seen, and a series through it, cost with other chunks and shards."""
-    array = viewed.snapshot(path, query.snapshot()).array
+    array = _snapshot(viewed, path, query.snapshot()).array
     if array.size == 0 or array.ndim == 0:
         raise Refusal(400, "an array without an axis, or without elements, has no other shapes")
     axes = query.axes(array.ndim)
@@ -401,7 +367,8 @@ def _geometry(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]
     node = viewed.served.node(path)
     if not isinstance(node, GroupMetadata) or not is_vectors(node):
         raise Refusal(404, "no store of Zarr Vectors is called so here")
-    facts = describe(viewed.served, path)
+    place = viewed.place(path, viewed.steady(path, query.snapshot()).while_waited_for(gone))
+    facts = describe(place)
     level = query.number("level", 0)
     found = [each for each in facts.get("levels", ()) if each["level"] == level]
     if not found:
@@ -414,11 +381,22 @@ def _geometry(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]
     attribute = query.text("attribute") or None
     if attribute is not None and attribute not in found[0]["vertex_attributes"]:
         raise Refusal(400, f"there is no attribute {attribute!r} of vertices")
-    return _packed(*geometry(viewed.served, path, level, box, attribute))
+    return _packed(*geometry(place, level, box, attribute))
 
 
 def _changes(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> Response:
-    viewed.snapshot(path, query.snapshot()).check()
+    """Whether a group, vectors or an array are as the page knows them."""
+    node = viewed.served.node(path)
+    if isinstance(node, GroupMetadata) and query.text("state"):
+        if viewed.group_state(path, node.zarr_format) != query.text("state"):
+            viewed.served.forget_all()
+            raise ChangedError("a group, or what is in it")
+    elif isinstance(node, GroupMetadata) and is_vectors(node):
+        viewed.steady(path, query.snapshot()).check()
+    elif node is None or (query.text("state") and not isinstance(node, GroupMetadata)):
+        raise ChangedError("what was there is no more")
+    else:
+        _snapshot(viewed, path, query.snapshot()).check()
     return _json({"changed": False})
 
 
@@ -426,7 +404,7 @@ def _npy(viewed: Viewed, path: str, query: _Query, gone: Callable[[], bool]) -> 
     """The elements of the picture's box, in full, as a file of NumPy's format. A damaged chunk is an error."""
     import io
 
-    snapshot = viewed.snapshot(path, query.snapshot())
+    snapshot = _snapshot(viewed, path, query.snapshot())
     array = snapshot.array
     if array.dtype.hasobject or array.dtype.kind == "T":
         raise Refusal(400, "elements of this type have no form in .npy files")

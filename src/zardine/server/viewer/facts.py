@@ -21,9 +21,9 @@ from zardine.server.viewer.pyramid import channels, levels
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact, kind_of
 
-_WATCH: Final = 3
+WATCH: Final = 3
 """Seconds between two looks of a page whether something was changed."""
-_WATCH_FAR: Final = 20
+WATCH_FAR: Final = 20
 """The same where a look is a request."""
 _MOST_EDGES: Final = 10_000
 """Chunks of an axis of a rectilinear grid that a page is told the borders of."""
@@ -110,7 +110,6 @@ def array_facts(served: Served, snapshot: Snapshot, path: str) -> dict[str, Any]
         "store": str(array.store),
         "node": array.path,
         "snapshot": snapshot.number,
-        "watch": _WATCH if array.store.has_cheap_looks else _WATCH_FAR,
         "shape": list(array.shape),
         "dtype": array.metadata.data_type.name,
         "values": kind_of(array.dtype),
@@ -181,4 +180,4 @@ def _finite(value: Any) -> Any:
     return value
 
 
-__all__ = ["array_facts", "as_json", "dimension_names", "group_facts", "members"]
+__all__ = ["WATCH", "WATCH_FAR", "array_facts", "as_json", "dimension_names", "group_facts", "members"]

@@ -11,12 +11,11 @@ import numpy.typing as npt
 from zardine import vectors
 from zardine.errors import ZardineError
 from zardine.metadata.documents import GroupMetadata
-from zardine.server.served import Served
 from zardine.stores.path import StorePath
 
 _MARK: Final = "zarr_vectors"
-_MOST: Final = 150_000
-"""Vertices of a level that is drawn at once."""
+MOST_AT_ONCE: Final = 150_000
+"""Vertices that are drawn at once, about."""
 MOST_VERTICES: Final = 2_000_000
 
 _LINES: Final = ("streamline", "polyline", "line")
@@ -27,15 +26,13 @@ def is_vectors(group: GroupMetadata) -> bool:
     return isinstance(group.attributes.get(_MARK), dict)
 
 
-def describe(served: Served, path: str) -> dict[str, Any]:
-    """Return the facts of a store, and which level is drawn first: the finest one that is drawn at once."""
+def describe(place: StorePath) -> dict[str, Any]:
+    """Return the facts of a store, and how many vertices at ``most`` are drawn at once."""
     try:
-        facts = vectors.describe_store(StorePath(served.store, served.key(path)))
+        facts = vectors.describe_store(place)
     except ZardineError as error:
         return {"error": f"{type(error).__name__}: {error}"}
-    levels = facts["levels"]
-    first = next((each for each in levels if each["vertex_count"] <= _MOST), levels[-1] if levels else None)
-    return {**facts, "first": None if first is None else first["level"]}
+    return {**facts, "most": MOST_AT_ONCE}
 
 
 def share_of(box: Sequence[Sequence[float]] | None, bounds: Sequence[Sequence[float]]) -> float:
@@ -48,13 +45,12 @@ def share_of(box: Sequence[Sequence[float]] | None, bounds: Sequence[Sequence[fl
 
 
 def geometry(
-    served: Served, path: str, level: int, box: Sequence[Sequence[float]] | None, attribute: str | None
+    place: StorePath, level: int, box: Sequence[Sequence[float]] | None, attribute: str | None
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return counts, and ``positions`` ``(N, 3)``, ``lines`` ``(E, 2)``, ``triangles`` ``(F, 3)``, ``values`` ``(N,)``.
 
     ``box`` has the lowest and the highest corner of what is wanted. ``values`` are those of ``attribute``.
     """
-    place = StorePath(served.store, served.key(path))
     kinds = vectors.describe_store(place)["geometry_types"]
     names: Any = [attribute] if attribute else None
     options: dict[str, Any] = {"level": level, "attributes": names, "bbox": box}

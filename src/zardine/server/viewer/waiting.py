@@ -36,9 +36,11 @@ async def while_waited_for(request: Request, work: Callable[[Callable[[], bool]]
         except Exception as error:
             errors.append(error)
         group.cancel_scope.cancel()
+    if gone.is_set():
+        return None
     if errors:
         raise errors[0]
-    return result[0] if result and not gone.is_set() else None
+    return result[0] if result else None
 
 
 __all__ = ["while_waited_for"]

@@ -3,6 +3,7 @@
 import { categoryColour, gradient, MAPS } from "./colours.js";
 import { drawHistogram, drawProfile } from "./chart.js";
 import { bytes, choice, make } from "./elements.js";
+import { elsewhere } from "./elsewhere.js";
 import { drawGrid } from "./grid.js";
 import { GUESSED, LOOKS, tile } from "./looks.js";
 import { Picture } from "./picture.js";
@@ -455,22 +456,10 @@ export class ArrayView {
     });
   }
 
-  /** Links to viewers of others, which read from this server if it lets their pages. */
-  #elsewhere() {
-    const path = [this.#state.name, ...(this.#state.path ?? "").split("/")].filter(Boolean).map(encodeURIComponent).join("/");
-    const source = new URL(`../v3/${path}`, location.href.split("#")[0]).href;
-    const layers = { layers: [{ type: "image", source: `zarr://${source}`, name: this.#state.path || this.#state.name }] };
-    const links = [
-      ["neuroglancer", `https://neuroglancer-demo.appspot.com/#!${encodeURIComponent(JSON.stringify(layers))}`],
-      ["vizarr", `https://hms-dbmi.github.io/vizarr/?source=${encodeURIComponent(source)}`],
-    ].map(([name, href]) => make("a", { href, target: "_blank", rel: "noopener noreferrer" }, name));
-    return make("p", {}, "Open in ", links[0], " or ", links[1], ", where the server was started with --cors for them. They get the address with its token.");
-  }
-
   #about() {
     const facts = this.#facts;
     const rows = facts.facts.map(([label, value]) => make("tr", {}, make("th", { scope: "row" }, label), make("td", {}, value)));
-    return make("div", {}, make("table", {}, make("tbody", {}, ...rows)), this.#elsewhere(), make("h2", {}, "Attributes"), attributes(facts.attributes));
+    return make("div", {}, make("table", {}, make("tbody", {}, ...rows)), elsewhere(this.#state, facts) ?? "", make("h2", {}, "Attributes"), attributes(facts.attributes));
   }
 }
 

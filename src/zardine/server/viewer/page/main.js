@@ -2,8 +2,9 @@
 
 import { ArrayView, attributes } from "./array.js";
 import { bytes, make } from "./elements.js";
+import { elsewhere } from "./elsewhere.js";
 import { GeometryView } from "./geometry.js";
-import { beginMove, json, listen, report } from "./server.js";
+import { beginMove, greet, json, listen, report, served } from "./server.js";
 import { fromAddress, toAddress } from "./state.js";
 import { Tree } from "./tree.js";
 
@@ -18,7 +19,7 @@ let state = {};
 let opening = 0;
 
 listen("meter", (move, all) => {
-  meter.textContent = `this move: ${move.requests} requests, ${bytes(move.bytes)}, ${move.decoded} chunks decoded; in all: ${all.requests}, ${bytes(all.bytes)}`;
+  meter.textContent = `this move: ${move.requests} requests, ${bytes(move.bytes)}, ${move.decoded} chunks decoded; this page: ${all.requests}, ${bytes(all.bytes)}`;
   meter.dataset.requests = all.requests;
   meter.dataset.moveRequests = move.requests;
   meter.dataset.decoded = all.decoded;
@@ -30,7 +31,10 @@ listen("changed", (why) => {
   view?.close();
   notice.replaceChildren(
     `What is stored was changed (${why}). What you see is as it was. `,
-    make("button", { type: "button", onclick: () => open(state) }, "Show it as it is now"),
+    make("button", { type: "button", onclick: () => {
+      tree.refresh();
+      open(state);
+    } }, "Show it as it is now"),
   );
   notice.hidden = false;
 });
@@ -43,7 +47,7 @@ function keep(next, lasting) {
 async function open(wanted, lasting = false) {
   const number = ++opening;
   view?.close();
-  view = null;
+  view = facts = null;
   notice.hidden = true;
   delete notice.dataset.changed;
   beginMove();
@@ -63,7 +67,8 @@ async function open(wanted, lasting = false) {
     } else {
       keep({ name: wanted.name, path: wanted.path }, lasting);
       const about = [`Group of Zarr v${facts.format}`, facts.consolidated ? "its metadata are consolidated" : ""].filter(Boolean).join(", ");
-      main.replaceChildren(make("p", {}, about), make("h2", {}, "Attributes"), attributes(facts.attributes));
+      const error = facts.vectors?.error ? make("p", { className: "error" }, facts.vectors.error) : "";
+      main.replaceChildren(make("p", {}, about), error, elsewhere(wanted, facts) ?? "", make("h2", {}, "Attributes"), attributes(facts.attributes));
     }
   } catch (error) {
     if (error.name !== "AbortError") {
@@ -74,9 +79,9 @@ async function open(wanted, lasting = false) {
 }
 
 async function watch() {
-  if (view && facts?.kind === "array" && !document.hidden && !notice.dataset.changed) {
+  if (facts && !document.hidden && !notice.dataset.changed) {
     try {
-      await json(state, "changes", { snapshot: facts.snapshot });
+      await json(state, "changes", { snapshot: facts.snapshot, state: facts.state });
     } catch (error) {
       if (error.name !== "AbortError" && error.name !== "TypeError") report(error);
     }
@@ -85,7 +90,8 @@ async function watch() {
 }
 
 async function start() {
-  const { nodes } = await (await fetch("nodes.json")).json();
+  await greet();
+  const { nodes } = served;
   tree = new Tree(document.getElementById("tree"), nodes, (name, path) => open({ name, path }, true));
   const filter = document.getElementById("filter");
   let timer;

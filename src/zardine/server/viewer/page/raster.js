@@ -1,6 +1,6 @@
 // Drawing points, lines and triangles in space into an image, each pixel as the nearest of them.
 
-/** An image with the distance of each pixel. */
+/** An image with the distance of each pixel. Places on it are three numbers each, from `at` on in a list of them. */
 export class Raster {
   constructor(width, height) {
     this.width = width;
@@ -8,6 +8,7 @@ export class Raster {
     this.image = new ImageData(width, height);
     this.depth = new Float32Array(width * height).fill(Infinity);
     this.which = new Int32Array(width * height).fill(-1); // the vertex that is drawn there
+    this.pixels = new Uint32Array(this.image.data.buffer);
   }
 
   #put(x, y, z, colour, vertex) {
@@ -16,41 +17,66 @@ export class Raster {
     if (z >= this.depth[at]) return;
     this.depth[at] = z;
     this.which[at] = vertex;
-    const data = this.image.data;
-    [data[4 * at], data[4 * at + 1], data[4 * at + 2], data[4 * at + 3]] = [colour[0], colour[1], colour[2], 255];
+    this.pixels[at] = colour;
   }
 
   /** Draw a square of `size` pixels. */
-  point([x, y, z], colour, size, vertex) {
-    const from = [Math.round(x - size / 2), Math.round(y - size / 2)];
-    for (let row = 0; row < size; row++) for (let column = 0; column < size; column++) this.#put(from[0] + column, from[1] + row, z, colour, vertex);
+  point(places, at, colour, size, vertex) {
+    const [left, top, z] = [Math.round(places[at] - size / 2), Math.round(places[at + 1] - size / 2), places[at + 2]];
+    for (let row = 0; row < size; row++) for (let column = 0; column < size; column++) this.#put(left + column, top + row, z, colour, vertex);
   }
 
-  /** Draw a line; its ends may have different colours. */
-  line(from, to, colour, other, vertex = -1) {
-    const steps = Math.min(4096, Math.max(1, Math.ceil(Math.max(Math.abs(to[0] - from[0]), Math.abs(to[1] - from[1])))));
+  /** Draw a line between two places; its halves may have different colours. */
+  line(places, from, to, colour, other, vertex = -1) {
+    let [x, y, z] = [places[from], places[from + 1], places[from + 2]];
+    let [dx, dy, dz] = [places[to] - x, places[to + 1] - y, places[to + 2] - z];
+    const span = this.#span(x, y, dx, dy);
+    if (!span) return;
+    const [first, last] = span;
+    const length = Math.max(Math.abs(dx), Math.abs(dy)) * (last - first);
+    const steps = Math.max(1, Math.ceil(length));
     for (let i = 0; i <= steps; i++) {
-      const share = i / steps;
-      const mixed = (a, b) => a + (b - a) * share;
-      this.#put(Math.round(mixed(from[0], to[0])), Math.round(mixed(from[1], to[1])), mixed(from[2], to[2]), share < 0.5 ? colour : other, vertex);
+      const share = first + ((last - first) * i) / steps;
+      this.#put(Math.round(x + dx * share), Math.round(y + dy * share), z + dz * share, share < 0.5 ? colour : other, vertex);
     }
+  }
+
+  /** Return between which shares of a line it lies in the image, or null. */
+  #span(x, y, dx, dy) {
+    let [first, last] = [0, 1];
+    for (const [start, change, size] of [[x, dx, this.width], [y, dy, this.height]]) {
+      if (change === 0) {
+        if (start < -1 || start > size) return null;
+        continue;
+      }
+      const [a, b] = [(-1 - start) / change, (size - start) / change];
+      first = Math.max(first, Math.min(a, b));
+      last = Math.min(last, Math.max(a, b));
+    }
+    return first <= last ? [first, last] : null;
   }
 
   /** Draw a triangle, the darker the more it is turned away. */
-  triangle(a, b, c, colour, vertex) {
-    const area = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]);
-    if (!area) return;
-    const normal = [(b[1] - a[1]) * (c[2] - a[2]) - (b[2] - a[2]) * (c[1] - a[1]), (b[2] - a[2]) * (c[0] - a[0]) - (b[0] - a[0]) * (c[2] - a[2]), area];
-    const light = 0.35 + 0.65 * Math.abs(normal[2] / Math.hypot(...normal));
-    const shaded = [colour[0] * light, colour[1] * light, colour[2] * light];
-    const [left, right] = [Math.max(0, Math.floor(Math.min(a[0], b[0], c[0]))), Math.min(this.width - 1, Math.ceil(Math.max(a[0], b[0], c[0])))];
-    const [top, bottom] = [Math.max(0, Math.floor(Math.min(a[1], b[1], c[1]))), Math.min(this.height - 1, Math.ceil(Math.max(a[1], b[1], c[1])))];
+  triangle(places, i, j, k, colour, vertex) {
+    const [ax, ay, az, bx, by, bz, cx, cy, cz] = [places[i], places[i + 1], places[i + 2], places[j], places[j + 1], places[j + 2], places[k], places[k + 1], places[k + 2]];
+    const area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax);
+    if (!area || !Number.isFinite(area)) return;
+    const normal = [(by - ay) * (cz - az) - (bz - az) * (cy - ay), (bz - az) * (cx - ax) - (bx - ax) * (cz - az), area];
+    const light = 0.35 + 0.65 * Math.abs(area / Math.hypot(...normal));
+    const shaded = pack((colour & 255) * light, ((colour >> 8) & 255) * light, ((colour >> 16) & 255) * light);
+    const [left, right] = [Math.max(0, Math.floor(Math.min(ax, bx, cx))), Math.min(this.width - 1, Math.ceil(Math.max(ax, bx, cx)))];
+    const [top, bottom] = [Math.max(0, Math.floor(Math.min(ay, by, cy))), Math.min(this.height - 1, Math.ceil(Math.max(ay, by, cy)))];
     for (let y = top; y <= bottom; y++) {
       for (let x = left; x <= right; x++) {
-        const u = ((b[0] - x) * (c[1] - y) - (b[1] - y) * (c[0] - x)) / area;
-        const v = ((c[0] - x) * (a[1] - y) - (c[1] - y) * (a[0] - x)) / area;
-        if (u >= 0 && v >= 0 && u + v <= 1) this.#put(x, y, u * a[2] + v * b[2] + (1 - u - v) * c[2], shaded, vertex);
+        const u = ((bx - x) * (cy - y) - (by - y) * (cx - x)) / area;
+        const v = ((cx - x) * (ay - y) - (cy - y) * (ax - x)) / area;
+        if (u >= 0 && v >= 0 && u + v <= 1) this.#put(x, y, u * az + v * bz + (1 - u - v) * cz, shaded, vertex);
       }
     }
   }
+}
+
+/** Return an opaque colour as the one number that it is in an image. */
+export function pack(red, green, blue) {
+  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
 }

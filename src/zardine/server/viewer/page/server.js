@@ -1,5 +1,27 @@
 // Asking the server, which counts what each request asks of the store.
 
+/** What the server serves: names of nodes, and the origins whose pages it lets in. */
+export const served = { nodes: [], origins: [] };
+
+/** Ask the server what it serves. */
+export async function greet() {
+  Object.assign(served, await (await fetch("nodes.json", { cache: "no-store" })).json());
+}
+
+const PAGE = pageName();
+
+/** Return a name that this page has made up, by which the server counts what it asks; the same when it is loaded again. */
+function pageName() {
+  const made = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  try {
+    const known = sessionStorage.getItem("page") ?? made;
+    sessionStorage.setItem("page", known);
+    return known;
+  } catch {
+    return made; // in a frame that may keep nothing
+  }
+}
+
 let previous = null; // counts at the end of the move before
 let current = null;
 const listeners = { meter: [], changed: [] };
@@ -26,7 +48,7 @@ function count(response) {
 }
 
 export function address(state, what, parameters) {
-  const query = new URLSearchParams({ path: state.path ?? "" });
+  const query = new URLSearchParams({ path: state.path ?? "", page: PAGE });
   for (const [name, value] of Object.entries(parameters)) {
     if (value !== undefined && value !== null && value !== "") query.set(name, String(value));
   }
@@ -92,6 +114,11 @@ export class Latest {
   cancel() {
     this.#next = null;
     this.#controller?.abort();
+  }
+
+  /** Whether something is under way. */
+  get isBusy() {
+    return this.#busy;
   }
 
   /** Whether something newer waits. */

@@ -11,36 +11,47 @@ export class Tree {
   #open;
   #names;
   #buttons = new Map();
+  #opened = new Set();
+  #filter = "";
+  #marked = "";
 
   constructor(place, names, open) {
     this.#place = place;
     this.#names = names;
     this.#open = open;
-    this.#draw("");
+    this.#draw();
   }
 
   /** Show only nodes whose names have `text` in them. */
   filter(text) {
-    this.#draw(text);
+    this.#filter = text;
+    this.#draw();
+  }
+
+  /** Show the nodes that are there now. */
+  refresh() {
+    this.#draw();
   }
 
   /** Mark the node that is shown. */
   mark(name, path) {
+    this.#marked = `${name}\n${path}`;
     for (const [key, button] of this.#buttons) {
-      if (key === `${name}\n${path}`) button.setAttribute("aria-current", "true");
+      if (key === this.#marked) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     }
   }
 
-  #draw(text) {
+  #draw() {
     this.#buttons.clear();
-    const roots = this.#names.map((name) => this.#item({ name, path: "", kind: "root" }, name, text, true));
+    const roots = this.#names.map((name) => this.#item({ name, path: "", kind: "root" }, name, this.#filter, true));
     this.#place.replaceChildren(make("ul", { className: "tree" }, ...roots));
   }
 
   #item(node, store, contains, expanded) {
     const facts = node.kind === "array" ? `${node.dtype} ${node.shape.join(" × ")}, ${bytes(node.nbytes)}` : node.kind === "broken" ? node.error : "";
     const below = make("ul");
+    const key = `${store}\n${node.path}`;
     const isGroup = node.kind !== "array" && node.kind !== "broken";
     const button = make(
       "button",
@@ -50,6 +61,8 @@ export class Tree {
         onclick: () => {
           if (isGroup && node.kind === "group") {
             const opened = below.childElementCount === 0;
+            if (opened) this.#opened.add(key);
+            else this.#opened.delete(key);
             if (opened) this.#fill(below, node.path, store, "", 0);
             else below.replaceChildren();
             button.setAttribute("aria-expanded", String(opened));
@@ -60,7 +73,8 @@ export class Tree {
       node.name,
       facts ? make("small", { className: node.kind === "broken" ? "error" : "" }, facts) : null,
     );
-    this.#buttons.set(`${store}\n${node.path}`, button);
+    this.#buttons.set(key, button);
+    if (key === this.#marked) button.setAttribute("aria-current", "true");
     if (expanded) this.#fill(below, node.path, store, contains, 0);
     return make("li", {}, button, below);
   }
@@ -68,7 +82,7 @@ export class Tree {
   async #fill(list, path, store, contains, start) {
     try {
       const found = await json({ name: store, path }, "members", { contains, start, count: PAGE });
-      for (const each of found.members) list.append(this.#item(each, store, "", false));
+      for (const each of found.members) list.append(this.#item(each, store, "", each.kind === "group" && this.#opened.has(`${store}\n${each.path}`)));
       const next = start + PAGE;
       if (next < found.total) {
         const more = make(
