@@ -43,7 +43,8 @@ PURE = ("codecs", "sharding", "chunk_grids", "chunk_keys", "data_types", "indexi
 VECTORS = (
     ("vectors",),
     ("vectors.handle",),
-    ("vectors.writing",),
+    ("vectors.writing", "vectors.members"),
+    ("vectors.selecting",),
     ("vectors.exchange", "vectors.types"),
     (
         *("vectors.points", "vectors.polylines", "vectors.graph", "vectors.skeleton", "vectors.mesh"),

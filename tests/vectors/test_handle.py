@@ -7,7 +7,7 @@ import pytest
 
 from vectors.stores_of_all_kinds import COUNT, WRITERS, store_of
 from zardine import vectors
-from zardine.errors import DataError, ReadOnlyError
+from zardine.errors import DataError, ReadOnlyError, SelectionError
 from zardine.vectors import Polylines
 
 
@@ -36,3 +36,79 @@ def test_what_was_opened_to_be_read_is_not_changed() -> None:
         held.delete(bbox=[0, 0, 0, 1, 1, 1])
     with pytest.raises(DataError, match="mode is"):
         vectors.open(store_of("points"), mode="w")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", sorted(set(WRITERS) - {"points"}))
+def test_objects_and_groups(kind: str) -> None:
+    held = vectors.open(store_of(kind), mode="r+")
+    assert list(held.objects) == held.objects.ids.tolist() == [10, 11, 12, 13]
+    assert len(held.objects) == 4
+    assert 12 in held.objects
+    assert 2 not in held.objects
+    assert "12" not in held.objects
+    assert held.objects.attributes["name"].tolist() == ["a", "b", "c", "d"]
+    one = held.objects[11]
+    assert len(one.positions) == COUNT // 4
+    assert set(np.asarray(one.object_ids).tolist()) == {11}
+    for wanted, ids in ((slice(11, 13), {11, 12}), (slice(None), {10, 11, 12, 13}), (slice(10, None, 2), {10, 12})):
+        assert set(np.asarray(held.objects[wanted].object_ids).tolist()) == ids
+    assert set(np.asarray(held.objects[[10, 13]].object_ids).tolist()) == {10, 13}
+    assert len(held.objects[20:30].positions) == 0
+    assert [(number, len(each.positions)) for number, each in held.objects.items()] == [(n, 10) for n in range(10, 14)]
+    assert held.groups.names == ["x", "y"]
+    assert held.groups.members("y").tolist() == [11]
+    assert held.groups["x"].positions.tolist() == held.read(group_ids=[0]).positions.tolist()
+    assert held.groups[1].positions.tolist() == one.positions.tolist()
+    assert list(held.groups) == [0, 1]
+    assert ["x" in held.groups, 1 in held.groups, "z" in held.groups, 2 in held.groups] == [True, True, False, False]
+    assert repr(held.groups) == "<2 groups: ['x', 'y']>"
+    for wrong in (99, "11", slice("a", None), slice(None, None, -1)):
+        with pytest.raises(SelectionError):
+            held.objects[wrong]  # type: ignore[index]
+    for wrong in (2, -1, "z", 0.5):
+        with pytest.raises(SelectionError):
+            held.groups[wrong]  # type: ignore[index]
+    assert held.attributes["object"] == ["name", "size"]
+    assert held.attributes["group"] == ["label"]
+
+
+def test_where_groups_have_no_names() -> None:
+    held = vectors.open(store_of("graph"), mode="r+")
+    held.set_attribute("code", [3, 4], kind="group")
+    held.set_attribute("label", None, kind="group")
+    assert held.groups.names == []
+    with pytest.raises(SelectionError, match="only numbers from 0 to 1"):
+        held.groups["x"]
+    held.set_attribute("label", ["x", "x"], kind="group")
+    with pytest.raises(SelectionError, match="2 groups have the name 'x'"):
+        held.groups["x"]
+    assert "1 objects" not in repr(vectors.open(store_of("points")).objects)
+    assert len(vectors.open(store_of("points")).groups) == 0
+
+
+def test_changes() -> None:
+    held = vectors.open(store_of("points"), mode="r+")
+    held.set_attribute("n", np.arange(COUNT)[::-1])
+    row = int(np.flatnonzero(held.read().attributes["n"] == 7)[0])
+    held.move([row], [[500, 0, 0]])
+    assert held.read(where={"n": 7}).positions.tolist() == [[500, 0, 0]]
+    assert held.bounds[1][0] == 500
+    assert held.build_pyramid(factors=[(2, 1)]) == [1]
+    assert held.repair(dry_run=True).ok
+    assert held.repair().actions == ()
+    for change in (
+        lambda each: each.repair(),
+        lambda each: each.move([0], [[0, 0, 0]]),
+        lambda each: each.set_attribute("n", None),
+        lambda each: each.append([[0, 0, 0]]),
+    ):
+        with pytest.raises(ReadOnlyError):
+            change(vectors.open(held.path))
+    assert vectors.open(held.path).repair(dry_run=True).ok
+    for kind, wanted in (("graph", "a Graph can"), ("polylines", "Polylines, or a list of arrays,")):
+        with pytest.raises(DataError, match=wanted):
+            vectors.open(store_of(kind), mode="r+").append("text")
+    with pytest.raises(DataError, match="can be given for points alone"):
+        vectors.open(store_of("mesh"), mode="r+").append(
+            vectors.read_mesh(store_of("mesh")), object_attributes={"a": [1]}
+        )

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from zardine.vectors.graph import read_graph as read_graph
     from zardine.vectors.graph import write_graph as write_graph
     from zardine.vectors.handle import Vectors as Vectors
+    from zardine.vectors.handle import create as create
     from zardine.vectors.handle import open as open
     from zardine.vectors.inspecting import FragmentTable as FragmentTable
     from zardine.vectors.inspecting import GroupTable as GroupTable
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from zardine.vectors.inspecting import read_fragments as read_fragments
     from zardine.vectors.inspecting import read_groups as read_groups
     from zardine.vectors.inspecting import read_objects as read_objects
+    from zardine.vectors.members import Groups as Groups
+    from zardine.vectors.members import Objects as Objects
     from zardine.vectors.mesh import append_mesh as append_mesh
     from zardine.vectors.mesh import read_mesh as read_mesh
     from zardine.vectors.mesh import write_mesh as write_mesh
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from zardine.vectors.results import Points as Points
     from zardine.vectors.results import Polylines as Polylines
     from zardine.vectors.results import Skeleton as Skeleton
+    from zardine.vectors.selecting import Selection as Selection
     from zardine.vectors.sharding import get_shard_info as get_shard_info
     from zardine.vectors.sharding import is_sharded as is_sharded
     from zardine.vectors.sharding import reshard as reshard
@@ -82,7 +86,9 @@ _exports = Exports(
     __name__,
     {
         "validation.validate": ("validate",),
-        "handle": ("Vectors", "open"),
+        "handle": ("Vectors", "create", "open"),
+        "members": ("Groups", "Objects"),
+        "selecting": ("Selection",),
         "writing": ("Layout", "Space", "write"),
         "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
         "changing.editing": ("delete", "move_vertices", "set_attribute"),

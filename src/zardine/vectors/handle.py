@@ -2,26 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Unpack
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
 
 from zardine.errors import DataError, ReadOnlyError
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.editing import delete
-from zardine.vectors.content.arguments import Attributes
+from zardine.tools.progress import Progress
+from zardine.tools.report import Repairs
+from zardine.vectors.changing.creating import rank_of
+from zardine.vectors.changing.editing import delete, move_vertices, set_attribute
+from zardine.vectors.content.arguments import Attributes, Box, checked_positions
 from zardine.vectors.findings import Report
-from zardine.vectors.graph import append_graph, read_graph
+from zardine.vectors.graph import append_graph
 from zardine.vectors.inspecting import describe_store
-from zardine.vectors.mesh import read_mesh
-from zardine.vectors.points import append_points, read_points
-from zardine.vectors.polylines import append_polylines, read_polylines
+from zardine.vectors.members import Groups, Objects
+from zardine.vectors.mesh import append_mesh
+from zardine.vectors.points import append_points
+from zardine.vectors.polylines import append_polylines
 from zardine.vectors.pyramid import build_pyramid
-from zardine.vectors.reading.query import QueryOptions
-from zardine.vectors.results import Mesh, Points, Polylines, Skeleton
-from zardine.vectors.skeleton import append_skeleton, read_skeleton
+from zardine.vectors.reading.query import QueryOptions, Where
+from zardine.vectors.repairing import repair
+from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
+from zardine.vectors.selecting import Geometry, Selection
+from zardine.vectors.skeleton import append_skeleton
 from zardine.vectors.validation.validate import validate
-from zardine.vectors.writing import Geometry
+from zardine.vectors.writing import Layout, Space, kind_named, write
+
+_LINES = ("line", "polyline", "streamline")
+_VALUES = {"point_cloud": "Points", "graph": "a Graph", "skeleton": "a Skeleton", "mesh": "a Mesh"}
+
+
+class Conditions(TypedDict, total=False):
+    """What :meth:`Vectors.delete` takes; see :func:`zardine.vectors.delete`."""
+
+    bbox: Box
+    object_ids: Collection[int] | None
+    group_ids: Collection[int] | None
+    where: Where
+
+
+class PyramidOptions(TypedDict, total=False):
+    """What :meth:`Vectors.build_pyramid` takes; see :func:`zardine.vectors.build_pyramid`."""
+
+    factors: Sequence[tuple[float, float]]
+    chunk_scale_factors: Sequence[int] | None
+    sparsity_seed: int
+    cross_level_links: bool
+    progress: Progress | None
 
 
 @public("zardine.vectors")
@@ -30,7 +62,7 @@ class Vectors:
 
     def __init__(self, path: StoreLike, mode: Literal["r", "r+"] = "r") -> None:
         if mode not in ("r", "r+"):
-            raise DataError(f"mode is 'r' or 'r+', not {mode!r}: write makes a new store")
+            raise DataError(f"mode is 'r' or 'r+', not {mode!r}: write and create make a new store")
         self.path = path
         self.mode = mode
         self.info()
@@ -42,8 +74,7 @@ class Vectors:
     @property
     def kind(self) -> str:
         """The geometry, as the format calls it: ``"point_cloud"``, ``"streamline"``, …."""
-        kinds = self.info()["geometry_types"]
-        return str(kinds[0]) if kinds else "point_cloud"
+        return _kind_of(self.info())
 
     @property
     def bounds(self) -> list[list[float]]:
@@ -68,6 +99,26 @@ class Vectors:
         """The numbers of the levels; 0 is full resolution."""
         return [each["level"] for each in self.info()["levels"]]
 
+    @property
+    def attributes(self) -> dict[str, list[str]]:
+        """The names of the attributes of level 0, for ``"vertex"``, ``"link"``, ``"object"``, ``"group"``, ….
+
+        Of kinds of things that have none there is no entry.
+        """
+        first = self.info()["levels"][0]
+        kinds = ("vertex", "fragment", "link", "object", "group")
+        return {kind: list(first[f"{kind}_attributes"]) for kind in kinds if first[f"{kind}_attributes"]}
+
+    @property
+    def objects(self) -> Objects:
+        """The objects, by id: ``objects[7]``."""
+        return Objects(self.path, self.kind)
+
+    @property
+    def groups(self) -> Groups:
+        """The groups, by number and name: ``groups["left"]``."""
+        return Groups(self.path, self.kind)
+
     def __len__(self) -> int:
         """How many vertices level 0 has."""
         return int(self.info()["levels"][0]["vertex_count"])
@@ -76,81 +127,100 @@ class Vectors:
         facts = self.info()
         first = facts["levels"][0]
         low, high = facts["bounds"]
-        parts = [self.kind, f"{first['vertex_count']} vertices"]
+        parts = [_kind_of(facts), f"{first['vertex_count']} vertices"]
         parts += [f"{first['objects']} objects"] if first["objects"] is not None else []
         parts += [f"bounds {low} to {high}", f"levels {[each['level'] for each in facts['levels']]}"]
         parts += [f"shards {first['shard_shape']}"] if first["shard_shape"] is not None else []
         return f"<Vectors {', '.join(parts)}>"
+
+    def select(self, **query: Unpack[QueryOptions]) -> Selection:
+        """Return a part of the store, of which nothing is read yet: it can be counted, explained and read in batches.
+
+        ``query`` as in :func:`zardine.vectors.read_points`. Raises :class:`~zardine.errors.SelectionError` for what can
+        be no query; what the store does not have is told when it is read.
+        """
+        return Selection(self.path, self.kind, **query)
 
     def read(self, **query: Unpack[QueryOptions]) -> Geometry:
         """Read what the geometry is: :class:`Points`, :class:`Polylines`, a :class:`Graph`, :class:`Skeleton`, ….
 
         ``query`` as in :func:`zardine.vectors.read_points`; so are errors.
         """
-        match self.kind:
-            case "graph":
-                return read_graph(self.path, **query)
-            case "skeleton":
-                return read_skeleton(self.path, **query)
-            case "mesh":
-                return read_mesh(self.path, **query)
-            case "line" | "polyline" | "streamline":
-                return read_polylines(self.path, **query)
-        return read_points(self.path, **query)
+        return self.select(**query).read()
 
-    def append(self, geometry: Geometry) -> None:
+    def append(self, geometry: Geometry | Any, *, object_attributes: Attributes = None) -> None:
         """Add a value of the geometry that the store holds, as :func:`zardine.vectors.append_points` and its kin do.
 
-        Raises :class:`~zardine.errors.ReadOnlyError` unless the mode is ``"r+"``.
+        Points may also be an array ``(N, D)``, and lines a list of such arrays, which get new ids.
+        ``object_attributes`` are of the new objects of points, a row for each distinct new id, ascending; those of
+        :class:`Polylines` are part of the value.
+
+        Raises :class:`~zardine.errors.ReadOnlyError` unless the mode is ``"r+"``, :class:`~zardine.errors.DataError`
+        for what does not fit.
         """
         self._check_mode()
         if not isinstance(geometry, Geometry):
-            raise DataError(f"Points, Polylines, a Graph, Skeleton or Mesh can be added, not {type(geometry).__name__}")
+            self._append_arrays(geometry, object_attributes)
+            return
         value = geometry.checked()
+        if object_attributes and not isinstance(value, Points):
+            known = "are part of the Polylines" if isinstance(value, Polylines) else "can be given for points alone"
+            raise DataError(f"object_attributes {known}; set_attribute(..., kind='object') gives them to all objects")
+        ids, attributes = value.object_ids, value.attributes
         if isinstance(value, Points):
-            append_points(self.path, value.positions, vertex_attributes=value.attributes, object_ids=value.object_ids)
+            more: Any = {"object_ids": ids, "object_attributes": object_attributes}
+            append_points(self.path, value.positions, vertex_attributes=attributes, **more)
         elif isinstance(value, Polylines):
-            of_lines: Attributes = value.object_attributes
-            append_polylines(
-                self.path,
-                value.lines,
-                vertex_attributes=value.attributes,
-                object_ids=value.object_ids,
-                object_attributes=of_lines,
-            )
+            more = {"object_ids": ids, "object_attributes": value.object_attributes}
+            append_polylines(self.path, value.lines, vertex_attributes=attributes, **more)
         elif isinstance(value, Skeleton):
-            append_skeleton(
-                self.path,
-                value.positions,
-                value.parents,
-                vertex_attributes=value.attributes,
-                object_ids=value.object_ids,
-            )
+            append_skeleton(self.path, value.positions, value.parents, vertex_attributes=attributes, object_ids=ids)
+        elif isinstance(value, Mesh):
+            more = {"face_attributes": value.face_attributes, "object_ids": ids}
+            append_mesh(self.path, value.positions, value.faces, vertex_attributes=attributes, **more)
         else:
-            links = value.faces if isinstance(value, Mesh) else value.edges
-            columns = value.face_attributes if isinstance(value, Mesh) else value.edge_attributes
-            append_graph(
-                self.path,
-                value.positions,
-                links,
-                vertex_attributes=value.attributes,
-                link_attributes=columns,
-                object_ids=value.object_ids,
-            )
+            more = {"edge_attributes": value.edge_attributes, "object_ids": ids}
+            append_graph(self.path, value.positions, value.edges, vertex_attributes=attributes, **more)
 
-    def delete(self, **conditions: Any) -> int:
+    def delete(self, **conditions: Unpack[Conditions]) -> int:
         """Remove vertices, as :func:`zardine.vectors.delete`; gives how many."""
         self._check_mode()
         return delete(self.path, **conditions)
 
-    def build_pyramid(self, **options: Any) -> list[int]:
+    def move(self, rows: npt.ArrayLike, positions: npt.ArrayLike) -> None:
+        """Put vertices elsewhere, as :func:`zardine.vectors.move_vertices`."""
+        self._check_mode()
+        move_vertices(self.path, rows, positions)
+
+    def set_attribute(self, name: str, values: Sequence[Any] | npt.ArrayLike | None, *, kind: str = "vertex") -> None:
+        """Give the things of one ``kind`` an attribute, as :func:`zardine.vectors.set_attribute`."""
+        self._check_mode()
+        set_attribute(self.path, name, values, kind=kind)
+
+    def build_pyramid(self, **options: Unpack[PyramidOptions]) -> list[int]:
         """Make coarser levels, as :func:`zardine.vectors.build_pyramid`; gives their numbers."""
         self._check_mode()
         return build_pyramid(self.path, **options)
 
-    def validate(self) -> Report:
+    def validate(self, *, progress: Progress | None = None) -> Report:
         """Check the whole store, as :func:`zardine.vectors.validate`."""
-        return validate(self.path)
+        return validate(self.path, progress=progress)
+
+    def repair(self, *, drop_lost: bool = False, dry_run: bool = False, progress: Progress | None = None) -> Repairs:
+        """Put right what can be put right, as :func:`zardine.vectors.repair`; with ``dry_run`` in any mode."""
+        if not dry_run:
+            self._check_mode()
+        return repair(self.path, drop_lost=drop_lost, dry_run=dry_run, progress=progress)
+
+    def _append_arrays(self, arrays: Any, object_attributes: Attributes) -> None:
+        kind = self.kind
+        if kind == "point_cloud" and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
+            append_points(self.path, arrays, object_attributes=object_attributes)
+        elif kind in _LINES and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
+            append_polylines(self.path, list(arrays), object_attributes=object_attributes)
+        else:
+            wanted = _VALUES.get(kind, "Polylines, or a list of arrays,").replace("Points", "Points, or an array,")
+            raise DataError(f"{wanted} can be added to a store of the geometry {kind}, not {type(arrays).__name__}")
 
     def _check_mode(self) -> None:
         if self.mode != "r+":
@@ -162,4 +232,69 @@ def open(path: StoreLike, mode: Literal["r", "r+"] = "r") -> Vectors:
     return Vectors(path, mode)
 
 
-__all__ = ["Vectors", "open"]
+def create(
+    path: StoreLike,
+    kind: str,
+    *,
+    bounds: Box = None,
+    layout: Layout,
+    space: Space | None = None,
+    dtype: npt.DTypeLike = "float32",
+    objects: bool = False,
+    corners: int = 3,
+    overwrite: bool = False,
+) -> Vectors:
+    """Make a new, empty store, to be filled by :meth:`Vectors.append`; gives it opened with ``mode="r+"``.
+
+    - ``kind``: ``"points"``, ``"lines"``, ``"polylines"``, ``"streamlines"``, ``"graphs"``, ``"skeletons"`` or
+      ``"meshes"``, or the name that the format has (``"point_cloud"``, …).
+    - ``bounds``: lowest and highest corner, both included, of what is expected; the same as those of ``space``. They
+      grow where something is added outside.
+    - ``layout``: its ``chunk_shape`` is needed, since nothing tells how densely the store will be filled.
+    - ``dtype``: of positions, ``"float32"`` or ``"float64"``; what is added is rounded to it.
+    - ``objects``: whether points will be part of objects; all other geometries are.
+    - ``corners``: of the faces of meshes, from 3 to 12.
+
+    Raises :class:`~zardine.errors.DataError` for unusable arguments before anything is written,
+    :class:`~zardine.errors.NodeExistsError` where something is stored and ``overwrite`` is false.
+    """
+    named = kind_named(kind)
+    where = space or Space()
+    if bounds is not None and where.bounds is not None:
+        raise DataError("bounds are given twice: as an argument, and in space")
+    corner_pair = where.bounds if bounds is None else bounds
+    if corner_pair is None:
+        raise DataError("give bounds=(lowest, highest corner): where things are to be cannot be told of an empty store")
+    if not isinstance(layout, Layout) or layout.chunk_shape is None:
+        raise DataError("give layout=Layout(chunk_shape=...): an empty store does not tell how large chunks should be")
+    where = replace(where, bounds=corner_pair)
+    rank = rank_of({"bounds": corner_pair})
+    value = _nothing(named, np.zeros((0, rank or 0)), dtype, objects=objects, corners=corners)
+    write(path, value, layout=layout, space=where, kind=named, overwrite=overwrite)
+    return Vectors(path, "r+")
+
+
+def _nothing(kind: str, places: npt.NDArray[Any], dtype: Any, *, objects: bool, corners: Any) -> Geometry:
+    """An empty value of a geometry."""
+    none = np.zeros(0, np.int64)
+    positions = checked_positions(places, dtype)
+    match kind:
+        case "point_cloud":
+            return Points(positions, {}, none if objects else None)
+        case "graph":
+            return Graph(positions, none.reshape(0, 2), object_ids=none)
+        case "skeleton":
+            return Skeleton(positions, none, object_ids=none)
+        case "mesh":
+            if isinstance(corners, bool) or not isinstance(corners, int) or not 3 <= corners <= 12:
+                raise DataError(f"faces have from 3 to 12 corners, not {corners!r}")
+            return Mesh(positions, none.reshape(0, corners), object_ids=none)
+    return Polylines(positions, np.zeros(1, np.int64), none)
+
+
+def _kind_of(facts: Mapping[str, Any]) -> str:
+    kinds = facts["geometry_types"]
+    return str(kinds[0]) if kinds else "point_cloud"
+
+
+__all__ = ["Vectors", "create", "open"]

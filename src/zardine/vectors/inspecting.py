@@ -113,6 +113,7 @@ def _facts_of(level: Level) -> dict[str, Any]:
         "object_attributes": level.names("object_attributes"),
         "link_attributes": level.names("link_attributes"),
         "fragment_attributes": level.names("fragment_attributes"),
+        "group_attributes": level.names("group_attributes"),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from zardine.errors import DataError
 from zardine.public_names import public
@@ -18,9 +18,8 @@ from zardine.vectors.mesh import write_mesh
 from zardine.vectors.points import write_points
 from zardine.vectors.polylines import write_polylines
 from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
+from zardine.vectors.selecting import Geometry
 from zardine.vectors.skeleton import write_skeleton
-
-Geometry: TypeAlias = Points | Polylines | Graph | Skeleton | Mesh
 
 _PLURALS = {
     "points": "point_cloud",
@@ -99,6 +98,7 @@ def write(
         columns: dict[str, Any] = {"vertex_attributes": value.attributes, "object_attributes": value.object_attributes}
         if len(value) == 0 and (space is None or space.bounds is None):
             raise DataError("there are no lines: give space=Space(bounds=(lowest, highest corner)) for an empty store")
+        columns["dtype"] = value.positions.dtype
         write_polylines(path, value.lines, geometry_type=lines, object_ids=value.object_ids, **columns, **more)
         return
     more |= {"vertex_attributes": value.attributes, "object_ids": value.object_ids}
