@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.appending import new_points, open_to_add
+from zardine.vectors.changing.appending import add, new_points, open_to_add
 from zardine.vectors.changing.creating import GivenObjects, NewStore, checked_bounds, new_objects, write_store
-from zardine.vectors.changing.levels import load_whole, replace_level
 from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.changing.patching import rows_of_ids
 from zardine.vectors.content.arguments import (
     Attributes,
     Box,
@@ -24,8 +24,8 @@ from zardine.vectors.content.arguments import (
     checked_positions,
     checked_shapes,
 )
-from zardine.vectors.content.changes import merge, plain_points
-from zardine.vectors.content.columns import checked_mapping, columns_of, join_columns
+from zardine.vectors.content.changes import plain_points
+from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Content
 from zardine.vectors.content.plan import grid_of
 from zardine.vectors.content.point_content import binned_points, by_object, groups_of, object_points
@@ -34,6 +34,7 @@ from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.layouts import CodecsLike, Shards, layout_from
 from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.reading.answer import ids_of_rows, run_query, values_of
+from zardine.vectors.reading.loading_objects import load_ids
 from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Points
@@ -133,48 +134,36 @@ def append_points(
     :class:`~zardine.errors.DataError` for a store of another geometry, before anything is written.
     """
     level = open_to_add(path, "append_points", "point_cloud")
-    old = load_whole(level)
-    points = new_points(positions, level, old)
+    points = new_points(positions, level)
     columns = columns_of(vertex_attributes, len(points), "points")
-    if (object_ids is not None) != (old.objects is not None):
-        reason = "has objects: give object_ids" if old.objects is not None else "has no objects: leave object_ids out"
+    known = load_ids(level)
+    if (object_ids is not None) != (known is not None):
+        reason = "has objects: give object_ids" if known is not None else "has no objects: leave object_ids out"
         raise DataError(f"{level.owner.name} {reason}")
-    if old.objects is None:
-        if old.fragment_attributes or old.links:
-            what = "fragments have attributes" if old.fragment_attributes else "points have links"
+    if known is None:
+        if level.names("fragment_attributes") or level.attributes("links/0") is not None:
+            what = "fragments have attributes" if level.names("fragment_attributes") else "points have links"
             raise UnsupportedError(f"nothing can be added to {level.owner.name}: its {what}, and it has no objects")
         if checked_mapping(object_attributes):
             raise DataError(f"{level.owner.name} has no objects: leave object_attributes out")
         if len(points) == 0:
             return
         shapes = level.document.chunk_shape, level.owner.root.bin_shape
-        both = merge(old, plain_points(points, columns, None, *shapes))
-        joined = plain_points(both.positions, both.vertex_attributes, both.visible(), *shapes)
-        replace_level(level, replace(joined, groups=old.groups))
+
+        def in_bins(both: Content) -> Content:
+            return plain_points(both.positions, both.vertex_attributes, both.visible(), *shapes)
+
+        add(level, plain_points(points, columns, None, *shapes), remake=in_bins)
         return
     ids = checked_ids(object_ids, len(points), "object_ids")
     distinct, row = np.unique(ids, return_inverse=True)
-    fresh = distinct[~np.isin(distinct, old.objects.ids)]
+    fresh = distinct[rows_of_ids(known, distinct) < 0]
     keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
     objects, _ = new_objects(GivenObjects(distinct), len(distinct))
     content, _ = by_object(points, columns, keys, cell, row.reshape(-1), objects)
     given = columns_of(object_attributes, len(fresh), "new objects (one for each distinct new id)")
     if len(points):
-        replace_level(level, _with_new_attributes(merge(old, content), old, given))
-
-
-def _with_new_attributes(joined: Content, old: Content, given: Mapping[str, Any]) -> Content:
-    """Attributes of the objects that ``joined`` has after those of ``old``."""
-    assert joined.objects is not None
-    assert old.objects is not None
-    count, total = len(old.objects.ids), len(joined.objects.ids)
-    columns = dict(joined.objects.attributes)
-    for name, column in given.items():
-        before = old.objects.attributes.get(name)
-        if before is None:
-            before = join_columns(name, column.take(np.zeros(0, np.int64)), None, count, of_objects=True)
-        columns[name] = join_columns(name, before, column.decoded(), total - count, of_objects=True)
-    return replace(joined, objects=replace(joined.objects, attributes=columns))
+        add(level, content, known, given)
 
 
 def read_points(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.appending import new_ids, new_points, open_to_add
+from zardine.vectors.changing.appending import add, new_ids, new_points, open_to_add
 from zardine.vectors.changing.creating import (
     GivenObjects,
     StoreOptions,
@@ -21,15 +21,15 @@ from zardine.vectors.changing.creating import (
     rank_of,
     store_content,
 )
-from zardine.vectors.changing.levels import kind_of, load_whole, replace_level
+from zardine.vectors.changing.levels import kind_of
 from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_positions, plain_array
-from zardine.vectors.content.changes import LINES, merge
+from zardine.vectors.content.changes import LINES
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
 from zardine.vectors.format.ragged import ranges, starts_of
 from zardine.vectors.reading.answer import check_geometry, run_query, values_of
-from zardine.vectors.reading.loading_objects import load_tables, no_objects
+from zardine.vectors.reading.loading_objects import load_ids, load_tables, no_objects
 from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Polylines
@@ -88,20 +88,20 @@ def append_polylines(
     A store of straight lines takes lines of two vertices. Everything else as in :func:`append_points`.
     """
     level = open_to_add(path, "append_polylines", *LINES)
-    old = load_whole(level)
-    if old.objects is None:
+    known = load_ids(level)
+    if known is None:
         raise DataError(f"{level.owner.name} has no object index, which says what its lines are")
     whole, lengths = joined_lines(polylines, level.owner.root.ndim)
-    points = new_points(whole, level, old)
+    points = new_points(whole, level)
     if kind_of(level) == "line" and (lengths != 2).any():
         which = int(np.flatnonzero(lengths != 2)[0])
         raise DataError(f"{level.owner.name} holds straight lines; line {which} has {lengths[which]} vertices, not 2")
     columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
-    ids = new_ids(object_ids, len(lengths), old.objects.ids)
+    ids = new_ids(object_ids, len(lengths), known)
     objects, _ = new_objects(GivenObjects(ids, object_attributes), len(ids))
     if len(lengths):
         content = polyline_content(points, columns, lengths, level.document.chunk_shape, objects)
-        replace_level(level, merge(old, content))
+        add(level, content, known, objects.attributes)
 
 
 class LineOptions(StoreOptions, total=False):

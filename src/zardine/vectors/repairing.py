@@ -84,7 +84,7 @@ def _repair(path: StoreLike, drop_lost: bool, progress: Progress | None) -> list
         level = _tried(done, str(number), partial(owner.level, number))
         if level is None:
             continue
-        if level.pending:
+        if not level.is_settled:
             finish(level)
             done.append(action(str(number), kind="repaired", message="carried out a change that was agreed on"))
         _note(done, str(number), forget_lost_levels(owner.level(number)))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.appending import new_points, objects_for, open_to_add
+from zardine.vectors.changing.appending import add, known_ids, new_points, objects_for, open_to_add
 from zardine.vectors.changing.creating import (
     GivenObjects,
     StoreOptions,
@@ -20,10 +20,8 @@ from zardine.vectors.changing.creating import (
     prepare,
     store_content,
 )
-from zardine.vectors.changing.levels import load_whole, replace_level
 from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_ids, checked_positions, plain_array
-from zardine.vectors.content.changes import merge
 from zardine.vectors.content.columns import columns_of
 from zardine.vectors.content.run_content import parents_of, skeleton_content
 from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, run_query, values_of
@@ -87,18 +85,18 @@ def append_skeleton(
     Everything else as in :func:`append_graph`.
     """
     level = open_to_add(path, "append_skeleton", "skeleton")
-    old = load_whole(level)
-    points = new_points(positions, level, old)
+    points = new_points(positions, level)
     above = checked_ids(parents, len(points), "parents")
     if ((above < -1) | (above >= len(points))).any():
         raise DataError(f"parents are rows of the {len(points)} new vertices, or -1")
-    objects, row = objects_for(object_ids, points, old, level)
+    known = known_ids(level)
+    objects, row = objects_for(object_ids, points, known)
     if (row[above[above >= 0]] != row[above >= 0]).any():
         raise DataError("a vertex and its parent belong to different objects")
     columns = columns_of(vertex_attributes, len(points), "vertices")
     if len(points):
         content = skeleton_content(points, columns, above, row, level.document.chunk_shape, objects)
-        replace_level(level, merge(old, content))
+        add(level, content, known)
 
 
 def read_skeleton(

@@ -1,11 +1,13 @@
-"""Adding to a store: level 0 is worked out anew and replaced at one moment.
+"""Adding to a store: the cells that are touched, and rows that tables gain, count from one moment on.
 
+What cannot be added so, such as attributes that are new, is added to the whole of level 0, which is stored anew.
 Coarser levels would no longer agree and are removed; :func:`zardine.vectors.build_pyramid` makes them again.
 Where there is nothing to add, nothing changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,18 +15,23 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import DataError
+from zardine.errors import CorruptionError, DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import GivenObjects, object_rows
-from zardine.vectors.changing.levels import kind_of, load_whole, open_to_change, replace_level
+from zardine.vectors.changing.levels import change_cells, kind_of, load_whole, open_to_change, replace_level
+from zardine.vectors.changing.patching import UnfitError, addition, rows_of_ids
 from zardine.vectors.content.arguments import Attributes, checked_ids, checked_links, checked_positions
 from zardine.vectors.content.changes import LINES, merge
-from zardine.vectors.content.columns import columns_of
-from zardine.vectors.content.content import Content, Links, Objects
+from zardine.vectors.content.columns import columns_of, join_columns, native
+from zardine.vectors.content.content import Columns, Content, Links, Objects
 from zardine.vectors.content.point_content import by_object
 from zardine.vectors.content.run_content import inverse
 from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.ragged import unique_rows
+from zardine.vectors.reading.loading import dtype_of
+from zardine.vectors.reading.loading_links import width_of
+from zardine.vectors.reading.loading_objects import load_ids
+from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.store import Level
 
 _APPENDS = {
@@ -46,22 +53,66 @@ def open_to_add(path: StoreLike, name: str, *kinds: str) -> Level:
     return level
 
 
-def new_points(positions: Any, level: Level, old: Content) -> npt.NDArray[Any]:
+def add(
+    level: Level,
+    new: Content,
+    ids: Ints | None = None,
+    of_objects: Columns | None = None,
+    remake: Callable[[Content], Content] = lambda joined: joined,
+) -> None:
+    """Add ``new`` to what a level holds: in each cell its rows and fragments follow those that are there.
+
+    ``ids``: those of all objects of the level, if it has any. ``of_objects`` has a row for each object of ``new`` that
+    is not among them. ``remake`` makes of old and new cells what they are to be; cells by themselves, or all.
+    """
+    columns = {} if of_objects is None else of_objects
+    try:
+        patch = addition(level, new, ids, columns, remake)
+    except UnfitError:
+        old = load_whole(level)
+        joined = replace(remake(merge(old, new)), groups=old.groups)
+        replace_level(level, with_new_attributes(joined, old, columns))
+    else:
+        change_cells(level, patch)
+
+
+def with_new_attributes(joined: Content, old: Content, given: Columns) -> Content:
+    """Attributes of the objects that ``joined`` has after those of ``old``."""
+    if joined.objects is None or old.objects is None:
+        return joined
+    count, total = len(old.objects.ids), len(joined.objects.ids)
+    columns = dict(joined.objects.attributes)
+    for name, column in given.items():
+        before = old.objects.attributes.get(name)
+        if before is None:
+            before = join_columns(name, column.take(np.zeros(0, np.int64)), None, count, of_objects=True)
+        columns[name] = join_columns(name, before, column.decoded(), total - count, of_objects=True)
+    return replace(joined, objects=replace(joined.objects, attributes=columns))
+
+
+def new_points(positions: Any, level: Level) -> npt.NDArray[Any]:
     """Check positions ``(N, D)`` of new vertices; they get the data type of those that are there."""
-    points = checked_positions(positions, old.positions.dtype)
+    vertices = level.cells("vertices")
+    if vertices is None:
+        raise CorruptionError("the level has no vertices", array=child(level.path, "vertices"))
+    points = checked_positions(positions, native(dtype_of(vertices, "float32")))
     if points.shape[1] != level.owner.root.ndim:
         raise DataError(f"positions have {points.shape[1]} coordinates, the store has {level.owner.root.ndim} axes")
     return points
 
 
-def objects_for(
-    ids: npt.ArrayLike | None, points: npt.NDArray[Any], old: Content, level: Level
-) -> tuple[Objects, Ints]:
-    """Return the objects that new vertices are part of, and the row among these of each vertex."""
-    if old.objects is None:
+def known_ids(level: Level) -> Ints:
+    """Return the ids of all objects. Raises :class:`~zardine.errors.DataError` where the level has no object index."""
+    known = load_ids(level)
+    if known is None:
         raise DataError(f"{level.owner.name} has no object index: nothing can be added to its objects")
+    return known
+
+
+def objects_for(ids: npt.ArrayLike | None, points: npt.NDArray[Any], known: Ints) -> tuple[Objects, Ints]:
+    """Return the objects that new vertices are part of, and the row among these of each vertex."""
     if ids is None:
-        ids = np.full(len(points), new_ids(None, 1, old.objects.ids)[0])
+        ids = np.full(len(points), new_ids(None, 1, known)[0])
     objects, row, _ = object_rows(GivenObjects(ids), len(points))
     return objects, row
 
@@ -74,8 +125,9 @@ def new_ids(ids: npt.ArrayLike | None, count: int, known: Ints) -> Ints:
             raise DataError("no ids are left above the highest: give object_ids")
         return np.arange(count) + np.int64(first if count else 0)  # arange(first, 2**63) would be floats
     found = checked_ids(ids, count, "object_ids")
-    if np.isin(found, known).any():
-        raise DataError(f"object_ids: {int(found[np.isin(found, known)][0])} is there already")
+    there = rows_of_ids(known, found) >= 0
+    if there.any():
+        raise DataError(f"object_ids: {int(found[there][0])} is there already")
     return found
 
 
@@ -94,17 +146,18 @@ def append_links(
     ``object_ids`` ``(N,)``: the object of each vertex; ``None``: all are a new one.
     """
     level = open_to_add(path, name, *kinds)
-    old = load_whole(level)
-    if 0 not in old.links:
+    about = level.attributes("links/0")
+    if about is None:
         raise DataError(f"{level.owner.name} has no links to add to")
-    width = old.links[0].endpoints.shape[1]
+    width = width_of(about, level, 0)
     array = checked_links(links, "links", 2 if width == 2 else 3)
     if len(array) == 0:
         array = np.zeros((0, width), np.int64)
-    points = new_points(positions, level, old)
+    points = new_points(positions, level)
     if array.shape[1] != width or (len(array) and (array.min() < 0 or array.max() >= len(points))):
         raise DataError(f"links are {width} rows of the {len(points)} new vertices each")
-    objects, row = objects_for(object_ids, points, old, level)
+    known = known_ids(level)
+    objects, row = objects_for(object_ids, points, known)
     keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
     columns = columns_of(vertex_attributes, len(points), "vertices")
     content, order = by_object(points, columns, keys, cell, row, objects)
@@ -112,4 +165,4 @@ def append_links(
     of_links = columns_of(link_attributes, len(array), "links")
     content = replace(content, links={0: Links(stored[array] if len(array) else array, of_links)})
     if len(points):
-        replace_level(level, merge(old, content))
+        add(level, content, known)

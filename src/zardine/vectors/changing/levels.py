@@ -19,6 +19,7 @@ from zardine.hierarchy.find import child_names, load_group
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import GroupMetadata
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.patching import Patch
 from zardine.vectors.content.content import Content
 from zardine.vectors.content.plan import FAMILIES, Node, grid_of, group, level_attributes, plan_level
 from zardine.vectors.format.documents import KINDS, LEVEL, ROOT, LevelBlock, dataset, new_level, ome
@@ -29,7 +30,13 @@ from zardine.vectors.reading.loading_links import load_links
 from zardine.vectors.reading.loading_objects import load_groups, load_manifests, with_objects
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.level_nodes import links_between, nodes_below, replaced_nodes, with_empty_groups
+from zardine.vectors.storing.level_nodes import (
+    links_between,
+    links_to_levels,
+    nodes_below,
+    replaced_nodes,
+    with_empty_groups,
+)
 from zardine.vectors.storing.node_writing import write_document
 from zardine.vectors.storing.store import PENDING, UNFINISHED, Level, VectorStore, datasets_of, named_levels
 from zardine.vectors.storing.transactions import finish, replace_nodes
@@ -38,11 +45,13 @@ from zardine.vectors.storing.transactions import finish, replace_nodes
 def open_to_change(path: StoreLike) -> Level:
     """Level 0 of a store, without changes that are not carried out yet. Raises :class:`~zardine.errors.DataError`."""
     owner = VectorStore.open(path, writable=True)
-    finish(owner.level(0))
     level = owner.level(0)
+    if not level.is_settled:
+        finish(level)
+        level = owner.level(0)
     if level.document.block.get("chunk_attribute_name") is not None:
         raise DataError(f"{owner.name} is divided by an attribute: such stores can be read, not changed")
-    return level
+    return level.remembering()
 
 
 def kind_of(level: Level) -> str:
@@ -76,11 +85,7 @@ def replace_level(level: Level, content: Content) -> None:
     An error while the new is stored leaves everything as it was.
     """
     owner, root = level.owner, level.owner.root
-    low, high = np.asarray(root.bounds[0]), np.asarray(root.bounds[1])
-    if len(content.positions):
-        lowest, highest = bounds_of(content.positions)
-        low, high = np.minimum(low, lowest), np.maximum(high, highest)
-    bounds = (tuple(low.tolist()), tuple(high.tolist()))
+    bounds = wider_bounds(owner, content)
     nodes = plan_whole(level, content, bounds)
     coarser = [number for number in owner.level_numbers() if number > 0]
 
@@ -91,6 +96,40 @@ def replace_level(level: Level, content: Content) -> None:
 
     removed = replaced_nodes(level, {node.path for node in nodes}, other_levels=True)
     replace_nodes(level, nodes, removed, attributes_for(level, content, nodes), before=before)
+
+
+def change_cells(level: Level, patch: Patch) -> None:
+    """Let what ``patch`` holds take its places. Coarser levels go.
+
+    An error while that is prepared leaves everything as it was.
+    """
+    owner = level.owner
+    bounds = wider_bounds(owner, patch.content)
+    coarser = [number for number in owner.level_numbers() if number > 0]
+    removed: list[str] = []
+    if coarser:
+        gone = [path for path in nodes_below(level) if links_to_levels(path)]
+        removed = with_empty_groups(level, gone, {node.path for node in patch.nodes})
+
+    def before() -> None:
+        erase_levels(owner, coarser, links=False)
+        if bounds != owner.root.bounds:
+            _set_bounds(owner, bounds)
+
+    block = {**level.document.block, "vertex_count": level.document.vertex_count + patch.more}
+    if not patch.content.fragments.tile:
+        block.pop("fragments_tile", None)
+    attributes = {**level.document.attributes, LEVEL: block}
+    replace_nodes(level, patch.nodes, removed, attributes, before=before, log=patch.log(), known=patch.known)
+
+
+def wider_bounds(owner: VectorStore, content: Content) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The bounds of a store that hold ``content`` too."""
+    low, high = np.asarray(owner.root.bounds[0]), np.asarray(owner.root.bounds[1])
+    if len(content.positions):
+        lowest, highest = bounds_of(content.positions)
+        low, high = np.minimum(low, lowest), np.maximum(high, highest)
+    return tuple(low.tolist()), tuple(high.tolist())
 
 
 def attributes_for(level: Level, content: Content, nodes: Sequence[Node]) -> dict[str, Any]:

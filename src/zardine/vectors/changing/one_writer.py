@@ -6,13 +6,16 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
+from zardine.hierarchy.find import document_key, find_node
+from zardine.hierarchy.place import find_place
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import complete
 from zardine.vectors.changing.levels import erase_unfinished
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.consolidation import forget_consolidated
-from zardine.vectors.storing.store import VectorStore
+from zardine.vectors.storing.logs import erase_dead_logs
+from zardine.vectors.storing.store import NEXT, VectorStore
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,28 +26,36 @@ def alone(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenat
 
     As :func:`locked`; and consolidated metadata, which would no longer be true, goes first.
     """
-
-    @locked
-    def run(path: StoreLike, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        forget_consolidated(VectorStore.open(path, writable=True))
-        return change(path, *args, **kwargs)
-
-    return wraps(change)(run)
+    return _locked(change, forget_consolidated)
 
 
 def locked(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:
     """Let a function hold the lock of level 0 of the store at its first argument.
 
     Other threads, and where the store can do that (local files) other processes, wait for their turn. What a writer was
-    killed over that replaced the store is brought to an end first, and levels that are unfinished go.
+    killed over that replaced the store is brought to an end first; levels that are unfinished, and logs of changes that
+    came to nothing, go.
     """
+    return _locked(change, lambda owner: None)
 
+
+def _locked(
+    change: Callable[Concatenate[StoreLike, P], R], first: Callable[[VectorStore], object]
+) -> Callable[Concatenate[StoreLike, P], R]:
     @wraps(change)
     def run(path: StoreLike, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        owner = VectorStore.open(path, writable=True)
-        with owner.store.lock(child(owner.path, "0/zarr.json")):
-            complete(owner.store, owner.path)
-            erase_unfinished(VectorStore.open(path, writable=True))
-            return change(StorePath(owner.store, owner.path), *args, **kwargs)
+        store, inner = find_place(path, mode="r+")
+        level = child(inner, "0")
+        with store.lock(document_key(level)):
+            owner = VectorStore.open(StorePath(store, inner), writable=True)
+            node = find_node(store, level, 3)
+            if node is not None and NEXT in node.attributes:
+                complete(store, inner)
+                owner = VectorStore.open(StorePath(store, inner), writable=True)
+            erase_unfinished(owner)
+            first(owner)
+            if node is not None:
+                erase_dead_logs(store, level, node.attributes)
+            return change(StorePath(store, inner), *args, **kwargs)
 
     return run

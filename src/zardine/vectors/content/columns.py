@@ -48,14 +48,19 @@ class Column:
         """The values as users see them; see the module's text. Raises :class:`~zardine.errors.CorruptionError`."""
         if self.categories is None:
             return self.values.astype(native(self.values.dtype), copy=False)
-        codes = self.values.astype(np.int64)
-        absent = codes == self.missing if self.missing is not None else np.zeros(codes.shape, np.bool_)
-        if ((codes < 0) | (codes >= len(self.categories)))[~absent].any():
-            raise CorruptionError(f"codes outside the {len(self.categories)} categories of the attribute")
+        codes, absent = self._codes(self.categories)
         if not absent.any():
             return np.array(self.categories or ("",), TEXT)[codes] if len(codes) else np.zeros(codes.shape, TEXT)
         table = np.array([*self.categories, None], object)
         return table[np.where(absent, len(self.categories), codes)]
+
+    def _codes(self, categories: tuple[str, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """The codes, and which of them stand for nothing."""
+        codes = self.values.astype(np.int64)
+        absent = codes == self.missing if self.missing is not None else np.zeros(codes.shape, np.bool_)
+        if ((codes < 0) | (codes >= len(categories)))[~absent].any():
+            raise CorruptionError(f"codes outside the {len(categories)} categories of the attribute")
+        return codes, absent
 
 
 def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -169,13 +174,10 @@ def join_columns(
     if new is not None and new.shape != (rows, *old.row_shape):
         raise DataError(f"attribute {name!r} has rows of shape {old.row_shape}, the new values {new.shape[1:]}")
     if old.categories is not None or (new is not None and new.dtype.kind in "UTSO"):
-        before = old.decoded() if old.categories is not None else None
-        if before is None:
+        if old.categories is None:
             raise DataError(f"attribute {name!r} holds numbers; text cannot be added")
-        shape = (rows, *old.row_shape)
-        added = np.full(shape, None, object) if new is None else np.asarray(new, object)
-        joined = column_of(name, np.concatenate([before.astype(object), added]), len(before) + rows, "rows")
-        return replace(joined, details={**joined.details, **old.details})
+        added = np.full((rows, *old.row_shape), None, object) if new is None else np.asarray(new, object)
+        return _join_text(name, old, old.categories, added)
     if new is None:
         fill = absent_value(old.values.dtype) if of_objects or old.values.dtype.kind == "f" else None
         fill = 0 if fill is None else fill
@@ -219,6 +221,24 @@ def checked_mapping(given: Any) -> Mapping[str, Any] | None:
     if given is not None and not isinstance(given, Mapping):
         raise DataError(f"attributes are a mapping of names to values, not {type(given).__name__}")
     return given
+
+
+def _join_text(name: str, old: Column, categories: tuple[str, ...], added: npt.NDArray[Any]) -> Column:
+    """``old`` with text behind it. Categories that are new follow those that are there, so that codes stay."""
+    new = _text_column(name, added)
+    fresh = [each for each in new.categories or () if each not in set(categories)]
+    whole = (*categories, *fresh)
+    code = {text: number for number, text in enumerate(whole)}
+    codes, absent = old._codes(categories)
+    missing = old.missing
+    if missing is None or 0 <= missing < len(whole):
+        missing = -1 if new.missing is not None or absent.any() else None
+    table = np.array([*(code[text] for text in new.categories or ()), 0 if missing is None else missing], np.int64)
+    joined = np.concatenate([np.where(absent, 0 if missing is None else missing, codes), table[new.values]])
+    dtype, limits = old.values.dtype, np.iinfo(old.values.dtype)
+    if len(whole) - 1 > limits.max or (missing is not None and not limits.min <= missing <= limits.max):
+        dtype = np.min_scalar_type(len(whole) - 1 if missing is None else -max(1, len(whole))).newbyteorder("<")
+    return Column(joined.astype(dtype), whole, missing, {"ordered": False, **old.details})
 
 
 def _text_column(name: str, array: npt.NDArray[Any]) -> Column:

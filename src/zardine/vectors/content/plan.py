@@ -29,9 +29,11 @@ from zardine.vectors.format.links import SELF, encode_links, segment_of, signed
 from zardine.vectors.format.manifests import encode_manifests
 from zardine.vectors.format.ragged import starts_of
 
-_MANIFESTS_AT_ONCE = 16384
+MANIFESTS_AT_ONCE = 16384
+"""Rows of a chunk of a table of bytes."""
 
-_ROWS_AT_ONCE = 65536
+ROWS_AT_ONCE = 65536
+"""Rows of a chunk of another table."""
 
 _MOST_OBJECTS = 2**26
 
@@ -255,18 +257,22 @@ def _plan_tables(family: str, kind: str, columns: Columns, count: int, layout: L
     if columns:
         yield Node(family, group())
     for name, column in columns.items():
-        values = column.decoded() if column.categories is not None else column.values
-        dtype: Any = values.dtype
-        if values.dtype.kind in "TO":
-            values = np.where(np.equal(values, None), "", values).astype(np.dtypes.StringDType())  # type: ignore[call-overload]
-            dtype = "string"
+        values, dtype = table_values(column)
         about = {"zv_array": kind, "name": name, "dtype": str(dtype), "shape": list(values.shape)}
         fill = absent_value(values.dtype) if kind == "object_attribute" else None
         if fill is not None:
             about["fill_sentinel_meaning"] = "absent"
-        chunks = (min(_ROWS_AT_ONCE, max(1, count)), *values.shape[1:])
+        chunks = (min(ROWS_AT_ONCE, max(1, count)), *values.shape[1:])
         metadata = table_metadata(values.shape, dtype, chunks, about, fill, checksum=layout.has_checksum)
         yield Node(f"{family}/{name}", metadata, values=values)
+
+
+def table_values(column: Column) -> tuple[npt.NDArray[Any], Any]:
+    """The values of a column as a table holds them, and their data type; text that is missing is empty."""
+    values = column.decoded() if column.categories is not None else column.values
+    if values.dtype.kind not in "TO":
+        return values, values.dtype
+    return np.where(np.equal(values, None), "", values).astype(np.dtypes.StringDType()), "string"  # type: ignore[call-overload]
 
 
 def column_attributes(name: str, column: Column) -> dict[str, Any]:
@@ -303,7 +309,7 @@ def _cells(path: str, grid: Grid, chunks: Ints, cells: Sequence[bytes], about: M
 def _blob_table(
     count: int, layout: Layout, attributes: Mapping[str, Any] | None = None, fill_value: bytes | None = None
 ) -> ArrayMetadata:
-    chunks = (min(_MANIFESTS_AT_ONCE, max(1, count)),)
+    chunks = (min(MANIFESTS_AT_ONCE, max(1, count)),)
     checksum = layout.has_checksum
     return table_metadata((count,), "variable_length_bytes", chunks, attributes or {}, fill_value, checksum=checksum)
 

@@ -48,7 +48,7 @@ def load_links(level: Level, content: Content, delta: int = 0, *, attributes: Na
     about = level.attributes(f"links/{signed(delta)}")
     if about is None:
         return None
-    width = _width(about, level, delta)
+    width = width_of(about, level, delta)
     parts = _parts(level, content, delta, width, about, attributes)
     _check_count(level, delta, about, parts)
     endpoints = [_to_rows(level, content, part) for part in parts]
@@ -67,7 +67,7 @@ def load_links(level: Level, content: Content, delta: int = 0, *, attributes: Na
 def stored_links(level: Level, content: Content, delta: int) -> int:
     """How many links of a family are stored, copies included, whatever it says."""
     about = level.attributes(f"links/{signed(delta)}") or {}
-    width = _width(about, level, delta)
+    width = width_of(about, level, delta)
     root = np.ones(level.rank, np.int64)
     return sum(len(part.rows) for part in _parts(level, content, delta, width, about, None, (root, root)))
 
@@ -77,7 +77,7 @@ def load_cross_links(level: Level, content: Content, other: Content, other_level
     about = level.attributes(f"links/{signed(delta)}")
     if about is None:
         return None
-    width = _width(about, level, delta)
+    width = width_of(about, level, delta)
     root = np.asarray(level.owner.root.chunk_shape)
     own, its = (np.rint(np.asarray(each.document.chunk_shape) / root).astype(np.int64) for each in (level, other_level))
     pad = np.ones(level.rank - len(own), np.int64)
@@ -92,7 +92,8 @@ def load_cross_links(level: Level, content: Content, other: Content, other_level
     return Links(np.concatenate(found), {}, True)
 
 
-def _width(about: Mapping[str, Any], level: Level, delta: int) -> int:
+def width_of(about: Mapping[str, Any], level: Level, delta: int) -> int:
+    """How many endpoints the links of a family have. Raises :class:`~zardine.errors.CorruptionError`."""
     width = about.get("link_width")
     if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= 12:
         place = child(level.path, f"links/{signed(delta)}")

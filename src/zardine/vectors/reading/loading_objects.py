@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from zardine.vectors.format.ragged import find_rows, starts_of
 from zardine.vectors.reading.presence import check_objects
 from zardine.vectors.reading.query import ALL, Names
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.steady import read_table
 from zardine.vectors.storing.store import Level
 
 LAYOUTS = (None, "vlen_manifests_v1", "vlen_manifests_v2")
@@ -58,7 +56,7 @@ def load_manifests(level: Level, *, trust_count: bool = True) -> Manifests | Non
     if about is None:
         return None
     place = child(level.path, "object_index/manifests")
-    found = read_table(partial(level.table, "object_index/manifests"))
+    found = level.values("object_index/manifests")
     if found is None:
         raise CorruptionError("the object index has no manifests", array=place)
     rank = about.get("sid_ndim", level.rank)
@@ -79,10 +77,20 @@ def load_manifests(level: Level, *, trust_count: bool = True) -> Manifests | Non
     return manifests
 
 
+def load_ids(level: Level) -> Ints | None:
+    """The ids of all objects; ``None`` where the level has no objects. Raises as :func:`load_manifests`."""
+    about, table = level.attributes("object_index"), level.table("object_index/manifests")
+    if about is None:
+        return None
+    if table is None or table.ndim != 1:
+        raise CorruptionError("the object index has no manifests", array=child(level.path, "object_index/manifests"))
+    return _ids(level, about.get("layout") or "", len(table))
+
+
 def _ids(level: Level, layout: str, count: int) -> Ints:
     """The id of each object; in the first layout ids are numbers of rows."""
     place = child(level.path, "object_index/object_ids")
-    found = read_table(partial(level.table, "object_index/object_ids"))
+    found = level.values("object_index/object_ids")
     if found is None:
         if layout.endswith("v2"):
             raise CorruptionError("the object index has no ids", array=place)
@@ -137,7 +145,7 @@ def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> d
     names = level.names(family) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
     columns = {}
     for name in names:
-        found = read_table(partial(level.table, f"{family}/{name}"))
+        found = level.values(f"{family}/{name}")
         if found is None:
             raise SelectionError(f"{level.owner.name} has no attribute {family}/{name} at level {level.document.level}")
         table, values = found
@@ -156,7 +164,7 @@ def _table_column(name: str, values: npt.NDArray[Any]) -> Column:
 
 def load_groups(level: Level, *, attributes: Names = ALL) -> Groups | None:
     """The groups of a level; ``None`` where it has none."""
-    found = read_table(partial(level.table, "groups"))
+    found = level.values("groups")
     if found is None:
         return None
     table = found[0]

@@ -15,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import ArrayChangedError, DataError, NodeNotFoundError, ZardineError
+from zardine.errors import ArrayChangedError, CorruptionError, DataError, NodeNotFoundError, ZardineError
 from zardine.nodes.array import Array
 from zardine.stores.attempts import CHANGES, attempts
-from zardine.vectors.format.ragged import find_rows
+from zardine.vectors.format.change_log import Changed
+from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.table_rows import row_values
 
 T = TypeVar("T")
 
@@ -32,13 +34,30 @@ class SteadyCells(CellArray):
 
     reopen: Reopen
     """The array as its document is now."""
+    changed: Changed | None = None
+    """What counts in the place of what is stored."""
 
     def read(self, chunks: Ints) -> list[bytes]:
         """See :meth:`CellArray.read`; raises only for what is still wrong by the newest document."""
-        return steadily(self, self.reopen, lambda array: CellArray.read(array, chunks), self._whole(chunks))
+        if self.changed is None:
+            return self._stored(chunks)
+        place = find_rows(self.changed.places, chunks)
+        stored = iter(self._stored(chunks[place < 0]))
+        return [next(stored) if number < 0 else self.changed.values[number] for number in place.tolist()]
 
     def found(self) -> Ints:
         """See :meth:`CellArray.found`."""
+        stored = self._found()
+        if self.changed is None:
+            return stored
+        filled = np.fromiter(map(bool, self.changed.values), np.bool_, len(self.changed.values))
+        others = stored[find_rows(self.changed.places, stored) < 0]
+        return unique_rows(np.concatenate([others, self.changed.places[filled]]))[0]
+
+    def _stored(self, chunks: Ints) -> list[bytes]:
+        return steadily(self, self.reopen, lambda array: CellArray.read(array, chunks), self._whole(chunks))
+
+    def _found(self) -> Ints:
 
         def unchanged(array: CellArray, _: Ints) -> bool:
             newer = _reopened(self.reopen)
@@ -95,8 +114,24 @@ def _reopened(reopen: Reopen) -> CellArray | None:
 Table = tuple[Array, npt.NDArray[Any]]
 
 
-def read_table(open_table: Callable[[], Array | None]) -> Table | None:
-    """The array that ``open_table`` gives, and its values; anew while values are missing and its document changes."""
+def read_table(open_table: Callable[[], Array | None], changed: Changed | None = None) -> Table | None:
+    """The array that ``open_table`` gives, and its values; anew while values are missing and its document changes.
+
+    ``changed`` is what counts in the place of what is stored.
+    """
+    found = _read_table(open_table)
+    if found is None or changed is None:
+        return found
+    table, values = found
+    rows = changed.places[:, 0]
+    if changed.places.shape[1] != 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < len(values)):
+        raise CorruptionError("the log of a change has rows that the table does not have", array=table.path)
+    values = values.copy()
+    values[rows] = row_values(table, changed.values)
+    return table, values
+
+
+def _read_table(open_table: Callable[[], Array | None]) -> Table | None:
     table = open_table()
     for last in attempts(CHANGES):
         if table is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypeVar
 
 from zardine.engine.freshness import leave_to_owner
@@ -14,11 +14,14 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.nodes.array import Array
+from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.base import Reading, Store, Version
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.format.documents import LevelDocument, RootDocument, parse_level, parse_root
 from zardine.vectors.storing.cells import CellArray, child
-from zardine.vectors.storing.steady import SteadyCells
+from zardine.vectors.storing.logs import LOG, read_log
+from zardine.vectors.storing.steady import SteadyCells, Table, read_table
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -94,17 +97,30 @@ class VectorStore:
     def level(self, number: int, reading: Reading | None = None) -> Level:
         """A level; ``reading``: its document, if that was read. Raises :class:`MetadataError` for none, or damage."""
         path = child(self.path, str(number))
-        reading = self.store.read(document_key(path)) if reading is None else reading
-        node = (
-            None if reading is None else parse_found(DOCUMENT_NAME, {DOCUMENT_NAME: reading.parts[0]}, self.store, path)
-        )
-        if reading is None or not isinstance(node, GroupMetadata):
-            raise MetadataError(f"{self.name} has no level {number}; it has {self.level_numbers()}")
+        node, reading = self._level_node(number, reading)
+        log = read_log(self.store, path, node.attributes[LOG]) if LOG in node.attributes else None
+        for last in attempts(CHANGES):
+            if log is not None or LOG not in node.attributes:
+                break
+            before, (node, reading) = node, self._level_node(number, None)
+            if last or node == before:
+                reason = "the log of a change that was agreed on is lost: what it changed is neither old nor new"
+                raise CorruptionError(reason, array=path)
+            log = read_log(self.store, path, node.attributes[LOG]) if LOG in node.attributes else None
         document = _parsed(parse_level, node.attributes, number, self.root, self.name)
         pending = node.attributes.get(PENDING) or {}
         if not isinstance(pending, Mapping):
             raise MetadataError(f"{PENDING} of level {number} of {self.name} is no table of documents")
-        return Level(self, path, document, pending, reading.version)
+        return Level(self, path, document, pending, reading.version, log)
+
+    def _level_node(self, number: int, reading: Reading | None) -> tuple[GroupMetadata, Reading]:
+        path = child(self.path, str(number))
+        reading = self.store.read(document_key(path)) if reading is None else reading
+        data = None if reading is None else {DOCUMENT_NAME: reading.parts[0]}
+        node = None if data is None else parse_found(DOCUMENT_NAME, data, self.store, path)
+        if reading is None or not isinstance(node, GroupMetadata):
+            raise MetadataError(f"{self.name} has no level {number}; it has {self.level_numbers()}")
+        return node, reading
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,15 +133,33 @@ class Level:
     pending: Mapping[str, Any]
     version: Version | None = None
     """Of its document, as the store counts; ``None`` where it does not."""
+    log: ChangeLog | None = None
+    """What counts already, though it is not stored where it belongs yet: see :attr:`pending`."""
+
+    remembered: dict[str, Any] | None = None
+    """Documents and names that were looked up, by path; ``None``: each is looked up whenever it is asked for."""
+
+    def remembering(self) -> Level:
+        """The level for one who changes it: what was looked up once stays so."""
+        return replace(self, remembered={})
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no change is agreed on that is not carried out."""
+        return not self.pending and self.log is None
 
     def is_current(self) -> bool:
         """Whether nobody has changed the level since it was opened; conversions of its arrays are no such change."""
+        store = self.owner.store
         try:
-            if self.version is not None:
-                return self.owner.store.version(document_key(self.path)) == self.version
-            return self.owner.level(self.document.level).document.attributes == self.document.attributes
+            if self.version is not None and store.version(document_key(self.path)) == self.version:
+                return True
+            if self.version is not None and self.is_settled:
+                return False
+            newer = self.owner.level(self.document.level)
         except ZardineError:
             return False  # who opens it again is told
+        return newer.document.attributes == self.document.attributes or self._settled_as(newer)
 
     @property
     def rank(self) -> int:
@@ -137,10 +171,27 @@ class Level:
         if relative in self.pending:
             document = self.pending[relative]
             return None if document is None else parse_node_json(document, f"the pending document of {relative}")
-        return find_node(self.owner.store, child(self.path, relative), 3)
+        if self.log is not None and relative in self.log.documents:
+            return parse_node_json(dict(self.log.documents[relative]), f"the logged document of {relative}")
+        if self.remembered is None:
+            return find_node(self.owner.store, child(self.path, relative), 3)
+        if relative not in self.remembered:
+            self.remembered[relative] = find_node(self.owner.store, child(self.path, relative), 3)
+        found: NodeMetadata | None = self.remembered[relative]
+        return found
 
     def names(self, relative: str) -> list[str]:
         """Names of what is below a node (``""``: the level), sorted."""
+        if self.remembered is None:
+            return self._names(relative)
+        if relative and relative.partition("/")[0] not in self.names(""):
+            return []  # one look tells of every family that it is not there
+        key = f"{relative}/"
+        if key not in self.remembered:
+            self.remembered[key] = self._names(relative)
+        return list(self.remembered[key])
+
+    def _names(self, relative: str) -> list[str]:
         own = str(self.document.level)
         try:
             found = set(self.owner.names(f"{own}/{relative}" if relative else own))
@@ -167,7 +218,12 @@ class Level:
         if array.rank != self.rank:
             reason = f"an array of {array.rank} axes, where the level's chunks have {self.rank}"
             raise CorruptionError(reason, array=child(self.path, relative))
-        return SteadyCells(array.array, array.origin, lambda: self._again(relative))
+        changed = None if self.log is None else self.log.cells.get(relative)
+        if changed is not None and changed.places.shape[1] != array.rank:
+            raise CorruptionError(
+                "the log of a change has other chunks than the level", array=child(self.path, relative)
+            )
+        return SteadyCells(array.array, array.origin, lambda: self._again(relative), changed)
 
     def _again(self, relative: str) -> CellArray | None:
         """An array of cells by the newest documents; ``None`` where there is none, or only in another state of all."""
@@ -178,8 +234,8 @@ class Level:
 
     def _settled_as(self, newer: Level) -> bool:
         """Whether ``newer`` is this level, with the change carried out that was agreed on."""
-        own = {name: value for name, value in self.document.attributes.items() if name != PENDING}
-        return not newer.pending and own == dict(newer.document.attributes)
+        own = {name: value for name, value in self.document.attributes.items() if name not in (PENDING, LOG)}
+        return newer.is_settled and own == dict(newer.document.attributes)
 
     def table(self, relative: str) -> Array | None:
         """An array with one row for each object or group, or ``None``."""
@@ -189,6 +245,11 @@ class Level:
         array = Array(self.owner.store, child(self.path, relative), node)
         leave_to_owner(array._handle)
         return array
+
+    def values(self, relative: str) -> Table | None:
+        """What an array with one row for each object or group holds, and the array; ``None`` where there is none."""
+        level = replace(self, remembered=None) if self.remembered is not None and relative in self.remembered else self
+        return read_table(lambda: level.table(relative), None if self.log is None else self.log.rows.get(relative))
 
     def attributes(self, relative: str) -> Mapping[str, Any] | None:
         """The attributes of a node, or ``None`` where there is none."""

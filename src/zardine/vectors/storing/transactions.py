@@ -12,6 +12,10 @@ A group:
 An error before the third step undoes the first two. Who finds the entry after a writer was killed carries it out: that
 removes what was announced, or brings to an end what was agreed on.
 
+A level, of which only some cells, rows of tables and documents change: these go into a log
+(:mod:`~zardine.vectors.format.change_log`) in the second step, and the write that agrees on the change names it. From
+then on readers take them from the log, and the fourth step stores them where they belong (:mod:`.applying`).
+
 An array, so that it reads whole at every moment: its objects have keys such as ``c/0/1``; those of its new form are
 stored under ``c.0.1`` first. One write of the document then changes from one to the other. Then the old objects go, the
 new ones get the usual keys too (as second names of files, where that can be), the document changes again, and the
@@ -27,7 +31,7 @@ from dataclasses import replace
 from typing import Any
 
 from zardine.engine.workers import for_each, most_requests
-from zardine.errors import StoreError
+from zardine.errors import CorruptionError, StoreError
 from zardine.hierarchy.create import erase_node
 from zardine.hierarchy.find import child_names, describe, find_node
 from zardine.hierarchy.update import update_node
@@ -36,9 +40,12 @@ from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node
+from zardine.vectors.format.change_log import ChangeLog
+from zardine.vectors.storing.applying import apply_log
 from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.kept_attributes import with_kept
+from zardine.vectors.storing.logs import LOG, REVISION, erase_log, read_log, revision_of, write_log
 from zardine.vectors.storing.node_writing import (
     OTHER,
     USUAL,
@@ -52,6 +59,10 @@ from zardine.vectors.storing.node_writing import (
 from zardine.vectors.storing.store import PENDING, Level
 
 
+class OvertakenError(StoreError):
+    """Somebody else has changed a level since it was opened to be changed: nothing was stored."""
+
+
 def replace_nodes(
     level: Level,
     nodes: Sequence[Node],
@@ -59,18 +70,24 @@ def replace_nodes(
     attributes: Mapping[str, Any],
     *,
     before: Callable[[], None] | None = None,
+    log: ChangeLog | None = None,
+    known: Mapping[str, ArrayMetadata] | None = None,
 ) -> None:
     """Store ``nodes`` in the place of those of the same paths, remove others, and change the level's attributes.
 
     All at one moment for readers of zardine. Other readers may see some of the nodes changed and others not yet, for
     the time that it takes to write the documents. Before the change is agreed on, nothing of it can be seen; an error
     leaves the level as it was. Attributes of replaced nodes that are no matter of the layout stay. ``before`` is called
-    when all is stored, before the change is agreed on.
+    when all is stored, before the change is agreed on. ``log``: cells, rows and documents that change; ``known``: the
+    documents of arrays in it that stay as they are, to save looking at them.
 
-    Raises :class:`~zardine.errors.StoreError` if somebody else changes the level meanwhile.
+    Raises :class:`OvertakenError` if somebody else changes the level meanwhile.
     """
     expected = level.document.attributes
-    replace_below(level.owner.store, level.path, nodes, removed, attributes, expected, before=before)
+    attributes = {**attributes, REVISION: revision_of(expected) + 1}
+    replace_below(
+        level.owner.store, level.path, nodes, removed, attributes, expected, before=before, log=log, known=known
+    )
 
 
 def replace_below(
@@ -83,6 +100,8 @@ def replace_below(
     *,
     afresh: bool = False,
     before: Callable[[], None] | None = None,
+    log: ChangeLog | None = None,
+    known: Mapping[str, ArrayMetadata] | None = None,
 ) -> None:
     """:func:`replace_nodes` below any group, whose attributes are ``expected`` now.
 
@@ -99,21 +118,24 @@ def replace_below(
         pending: dict[str, Any] = dict.fromkeys(removed)
         for node in nodes:
             pending[node.path] = _stored(store, path, node, found[node.path], afresh=afresh).to_dict()
+        if log is not None:
+            write_log(store, path, log)
         if before is not None:
             before()
         agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
+        agreed = {**agreed, **({} if log is None else {LOG: log.token})}
         _change(store, path, expected, agreed)
     except BaseException:
         with suppress(Exception):
-            _undo(store, path, found, announced)
+            _undo(store, path, found, announced, log)
         raise
     if not callable(attributes):
-        carry_out(store, path)
+        _carry_out(store, path, pending, log, known or {})
 
 
 def finish(level: Level) -> None:
     """Carry out what was agreed on, bring every array to the usual form, and remove what was only announced."""
-    if level.pending:
+    if not level.is_settled:
         carry_out(level.owner.store, level.path)
 
 
@@ -122,8 +144,23 @@ def carry_out(store: Store, path: str) -> None:
     group = find_node(store, path, 3)
     if group is None or PENDING not in group.attributes:
         return
+    log = None
+    if LOG in group.attributes:
+        log = read_log(store, path, group.attributes[LOG])
+        if log is None:
+            if find_node(store, path, 3) == group:
+                raise CorruptionError("the log of a change that was agreed on is lost", array=path)
+            return  # another writer has just carried it out
+    _carry_out(store, path, group.attributes[PENDING], log, {})
+
+
+def _carry_out(
+    store: Store, path: str, pending: Mapping[str, Any], log: ChangeLog | None, known: Mapping[str, ArrayMetadata]
+) -> None:
+    if log is not None:
+        apply_log(store, path, log, known)
     arrays = []
-    for relative, document in dict(group.attributes[PENDING]).items():
+    for relative, document in dict(pending).items():
         where = child(path, relative)
         if document is None:
             erase_node(store, where)
@@ -132,7 +169,16 @@ def carry_out(store: Store, path: str) -> None:
         write_document(store, where, metadata)
         if isinstance(metadata, ArrayMetadata):
             arrays.append((where, metadata))
-    update_node(store, path, GroupMetadata(), _without_pending)
+    token = None if log is None else log.token
+
+    def settled(old: GroupMetadata) -> GroupMetadata:
+        if old.attributes.get(LOG) != token:
+            return old  # another writer has carried it out, and may have gone on
+        return old.with_attributes({name: each for name, each in old.attributes.items() if name not in (PENDING, LOG)})
+
+    update_node(store, path, GroupMetadata(), settled)
+    if token is not None:
+        erase_log(store, path, token)
     for where, metadata in arrays:
         settle(store, where, metadata)
 
@@ -154,30 +200,31 @@ def _stored(store: Store, path: str, node: Node, old: NodeMetadata | None, *, af
 def _change(store: Store, path: str, expected: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
     def change(old: GroupMetadata) -> GroupMetadata:
         if dict(old.attributes) != dict(expected):
-            raise StoreError(f"somebody else has changed {describe(store, path)} meanwhile: try again")
+            raise OvertakenError(f"somebody else has changed {describe(store, path)} meanwhile: try again")
         return old.with_attributes(attributes)
 
     update_node(store, path, GroupMetadata(), change)
 
 
-def _undo(store: Store, path: str, found: Mapping[str, NodeMetadata | None], announced: Mapping[str, Any]) -> None:
+def _undo(
+    store: Store,
+    path: str,
+    found: Mapping[str, NodeMetadata | None],
+    announced: Mapping[str, Any],
+    log: ChangeLog | None,
+) -> None:
     """Remove what was stored for a change, unless it was agreed on at the last moment."""
     group = find_node(store, path, 3)
     attributes = {} if group is None else dict(group.attributes)
-    if attributes.get(PENDING, {}) != announced:
+    if log is not None and attributes.get(LOG) != log.token:
+        erase_log(store, path, log.token)
+    if attributes.get(PENDING, {}) != announced or LOG in attributes:
         return
     for relative, old in found.items():
         if isinstance(old, ArrayMetadata):
             erase_objects(store, child(path, relative), OTHER if separator_of(old) == USUAL else USUAL)
     if announced:
         carry_out(store, path)
-
-
-def _without_pending(old: GroupMetadata) -> GroupMetadata:
-    return old.with_attributes({name: value for name, value in old.attributes.items() if name != PENDING})
-
-
-Step = Callable[[], object]
 
 
 def rebuild(store: Store, path: str, old: ArrayMetadata, node: Node) -> None:

@@ -111,7 +111,7 @@ def _is_being_changed(level: Level, findings: list[Finding]) -> bool:
 def _check_level(level: Level, findings: list[Finding]) -> Content | None:
     """Check all that a level holds; gives its content, if that can be read."""
     place = str(level.document.level)
-    if level.pending:
+    if not level.is_settled:
         findings.append(
             warning("change-unfinished", place, "a change was agreed on and not carried out; repair does that")
         )

@@ -1,0 +1,411 @@
+"""Adding to a level by the cells that it touches: a log of these, and of the rows that tables gain.
+
+What cannot be done so raises :class:`UnfitError`, and the caller stores the level anew: chunks before the first one of
+the grid, attributes that are new, more categories than their codes can tell, documents of others that contradict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import Ints
+from zardine.errors import DataError
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
+from zardine.nodes.array import Array
+from zardine.vectors.content.changes import merge
+from zardine.vectors.content.columns import Column, column_of, join_columns
+from zardine.vectors.content.content import Columns, Content, Links, Objects
+from zardine.vectors.content.plan import (
+    MANIFESTS_AT_ONCE,
+    ROWS_AT_ONCE,
+    Grid,
+    Node,
+    plan_level,
+    plan_links,
+    table_values,
+)
+from zardine.vectors.format.cell_documents import NONEMPTY
+from zardine.vectors.format.change_log import Changed, ChangeLog
+from zardine.vectors.format.fragment_index import encode_indexes
+from zardine.vectors.format.layouts import fitting_shards, table_metadata
+from zardine.vectors.format.links import decode_links, encode_links, segment_of
+from zardine.vectors.format.manifests import decode_manifests, encode_manifests
+from zardine.vectors.format.ragged import starts_of
+from zardine.vectors.reading.loading import load_cells, read_column
+from zardine.vectors.reading.presence import same_list
+from zardine.vectors.reading.query import ALL
+from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.logs import new_token, revision_of
+from zardine.vectors.storing.store import Level
+from zardine.vectors.storing.table_rows import row_bytes
+
+_MOST_CELLS = 2**40
+"""Of a grid."""
+
+
+class UnfitError(Exception):
+    """A change that cannot be made by its cells."""
+
+
+@dataclass(slots=True)
+class Patch:
+    """What a change of some cells of a level comes to."""
+
+    level: Level
+    content: Content
+    """The touched cells, as they are to be."""
+    more: int
+    """How many rows there are then, beside those that there were; negative for fewer."""
+    nodes: list[Node] = field(default_factory=list)
+    """Nodes that are new, or stored anew."""
+    documents: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    cells: dict[str, Changed] = field(default_factory=dict)
+    rows: dict[str, Changed] = field(default_factory=dict)
+    known: dict[str, ArrayMetadata] = field(default_factory=dict)
+    """Documents of arrays of which cells change, and they do not."""
+
+    def log(self) -> ChangeLog:
+        """What is to be agreed on."""
+        revision = revision_of(self.level.document.attributes) + 1
+        return ChangeLog(new_token(revision), self.documents, self.cells, self.rows)
+
+
+def addition(
+    level: Level, new: Content, ids: Ints | None, of_objects: Columns, remake: Callable[[Content], Content]
+) -> Patch:
+    """What adding ``new`` comes to: in each cell its rows and fragments follow those that are there.
+
+    ``ids``: those of all objects of the level. Objects of ``new`` that are among them go on; ``of_objects`` has a row
+    for each of the others. ``remake`` makes of the touched cells what they are to be.
+
+    Raises :class:`UnfitError`, and :class:`~zardine.errors.DataError` as
+    :func:`~zardine.vectors.content.changes.merge`.
+    """
+    old = touched_cells(level, new.keys)
+    _check_names(new.vertex_attributes, old.vertex_attributes)
+    some = 0 in new.links and len(new.links[0].endpoints)
+    links = _no_links_like(level, new.links[0]) if some else None
+    old = replace(old, links={} if links is None else {0: links})
+    if new.objects is not None:
+        none = np.zeros(0, np.int64)
+        new = replace(new, objects=replace(new.objects, attributes={}))
+        old = replace(old, objects=Objects(none, starts_of(none), none))
+    joined = remake(merge(old, new))
+    patch = Patch(level, joined, len(joined.positions) - len(old.positions))
+    put_cells(patch)
+    if joined.objects is not None and ids is not None:
+        _put_objects(patch, ids, joined.objects, of_objects)
+    return patch
+
+
+def touched_cells(level: Level, keys: Ints) -> Content:
+    """What the chunks ``keys`` hold, without links and objects. Raises :class:`UnfitError` where lists contradict."""
+    vertices, index = level.cells("vertices"), level.cells("vertex_fragments")
+    if vertices is None or index is None or not same_list(vertices, index):
+        raise UnfitError("nonempty_chunks")
+    there = keys[is_listed(vertices, keys)]
+    return load_cells(level, there, vertex_attributes=ALL, fragment_attributes=ALL, vertices=vertices)
+
+
+def is_listed(array: CellArray, keys: Ints) -> Any:
+    """Which of ``keys`` an array lists. Raises :class:`UnfitError` where it has no list."""
+    listed = array.attributes.get(NONEMPTY)
+    if not isinstance(listed, list | tuple):
+        raise UnfitError("nonempty_chunks")
+    texts = set(listed)
+    return np.fromiter((text in texts for text in _texts(keys)), np.bool_, len(keys))
+
+
+def put_cells(patch: Patch) -> None:
+    """Let the touched cells be what they are to be; links are added to those that are there."""
+    level, content = patch.level, patch.content
+    vertices = level.cells("vertices")
+    assert vertices is not None
+    last = np.maximum(np.asarray(vertices.array.shape), (content.keys - vertices.origin).max(axis=0, initial=0) + 1)
+    shape = tuple(last.tolist())
+    grid = Grid(vertices.origin, shape, vertices.layout_for(shape))
+    unlinked = replace(content, links={}, objects=None, groups=None)
+    for node in plan_level(unlinked, grid, always_links=False):
+        if node.chunks is not None:
+            _put(patch, node, _existing(patch, node.path))
+    links = content.links.get(0)
+    if links is not None and len(links.endpoints):
+        _put_links(patch, grid)
+
+
+def _existing(patch: Patch, path: str) -> CellArray:
+    array = patch.level.cells(path)
+    if array is None:
+        raise UnfitError(path)
+    return array
+
+
+def _put(patch: Patch, node: Node, array: CellArray) -> None:
+    """Let the cells of ``node`` take the places of those of ``array``."""
+    assert isinstance(node.metadata, ArrayMetadata)
+    assert node.chunks is not None
+    old, about = array.array.metadata, node.metadata.attributes
+    attributes: dict[str, Any] = dict(old.attributes)
+    same = ("dtype", "row_shape", "encoding", "offsets", "has_perm", "link_width")
+    if any(_plain(attributes.get(name, about.get(name))) != _plain(about.get(name)) for name in same):
+        raise UnfitError(f"{node.path} is stored otherwise")
+    for name in ("categories", "_FillValue"):
+        if name in about and _plain(about[name]) != _plain(attributes.get(name)):
+            attributes[name] = about[name]
+    missing = [text for text in _texts(node.chunks) if text not in set(attributes[NONEMPTY])]
+    if missing:
+        attributes[NONEMPTY] = sorted([*attributes[NONEMPTY], *missing])
+    local = node.chunks - np.asarray(array.origin)
+    shape = np.asarray(array.array.shape)
+    if len(local):
+        shape = np.maximum(shape, local.max(axis=0) + 1)
+    size = tuple(shape.tolist())
+    if (local < 0).any() or prod(size) > _MOST_CELLS:
+        raise UnfitError("chunks before the first one of the grid")
+    if size != array.array.shape and not _has_room(array, size):
+        raise UnfitError("larger shards")
+    if attributes != dict(old.attributes) or size != old.shape:
+        patch.documents[node.path] = replace(old, shape=size, attributes=attributes).to_dict()
+    else:
+        patch.known[node.path] = old
+    patch.cells[node.path] = Changed(node.chunks, [bytes(cell) for cell in node.cells])
+
+
+def _has_room(array: CellArray, grid: tuple[int, ...]) -> bool:
+    """Whether the shards are those that a grid of this shape would have."""
+    try:
+        return fitting_shards(array.layout.shard_shape, grid) == array.array.shards
+    except DataError:
+        return array.layout.shard_shape == array.array.shards
+
+
+def _put_links(patch: Patch, grid: Grid) -> None:
+    """Add the links of the content to those that the level has."""
+    level, links = patch.level, patch.content.links[0]
+    family = level.node("links/0")
+    if level.node("links") is None or not isinstance(family, GroupMetadata):
+        raise UnfitError("links")
+    count = len(links.endpoints)
+    patch.documents["links/0"] = _counted(family, count, "num_links", "num_physical_records")
+    there = set(level.names("links/0"))
+    for node in plan_links(0, links, patch.content, grid):
+        parts = node.path.split("/")
+        if isinstance(node.metadata, GroupMetadata):
+            if len(parts) == 3:
+                about = level.node(node.path)
+                if not isinstance(about, GroupMetadata):
+                    raise UnfitError(node.path)
+                patch.documents[node.path] = _counted(about, count, "num_links")
+        elif node.path != "link_fragments" and parts[-1] not in there:
+            patch.nodes.append(node)
+        elif parts[0] == "links":
+            _add_links(patch, node)
+        elif parts[0] == "link_attributes":
+            _put_behind(patch, node)
+    intra = patch.cells.get(f"links/0/{segment_of(((0,) * level.rank,) * (links.endpoints.shape[1] - 1))}")
+    if intra is not None:
+        _put_link_fragments(patch, intra, links.endpoints.shape[1], grid)
+    new_intra = [node for node in plan_links(0, links, patch.content, grid) if node.path == "link_fragments"]
+    if intra is None and new_intra:
+        if level.node("link_fragments") is not None:
+            raise UnfitError("link_fragments")
+        patch.nodes += new_intra
+
+
+def _counted(group: GroupMetadata, more: int, *names: str) -> Mapping[str, Any]:
+    """The document of a group with higher counts, where it has any."""
+    attributes = dict(group.attributes)
+    for name in names:
+        if type(attributes.get(name)) is int:
+            attributes[name] += more
+    return group.with_attributes(attributes).to_dict()
+
+
+def _add_links(patch: Patch, node: Node) -> None:
+    assert isinstance(node.metadata, ArrayMetadata)
+    assert node.chunks is not None
+    array = _existing(patch, node.path)
+    about = node.metadata.attributes
+    width, plain = about["link_width"] + about["has_perm"], not any(map(any, about["offsets"]))
+    if (
+        array.attributes.get("dtype") != "int64"
+        or array.attributes.get("has_perm", about["has_perm"]) != about["has_perm"]
+    ):
+        raise UnfitError(f"{node.path} is stored otherwise")
+    cells = []
+    for blob, cell in zip(_old_cells(array, node.chunks), node.cells, strict=True):
+        rows = [decode_links(bytes(each), np.dtype("<i8"), width, grouped=not plain) for each in (blob, cell) if each]
+        cells.append(encode_links(np.concatenate(rows).astype("<i8"), grouped=not plain))
+    _put(patch, replace(node, cells=cells), array)
+
+
+def _put_behind(patch: Patch, node: Node) -> None:
+    """Let the values of ``node`` follow those of the cells that are there."""
+    assert isinstance(node.metadata, ArrayMetadata)
+    assert node.chunks is not None
+    array = _existing(patch, node.path)
+    about = node.metadata.attributes
+    known = list(array.attributes.get("categories") or ())
+    if list(about.get("categories") or ())[: len(known)] != known:
+        raise UnfitError(f"{node.path} has other categories")
+    cells = [a + bytes(b) for a, b in zip(_old_cells(array, node.chunks), node.cells, strict=True)]
+    _put(patch, replace(node, cells=cells), array)
+
+
+def _put_link_fragments(patch: Patch, intra: Changed, width: int, grid: Grid) -> None:
+    """One fragment for all links within a chunk."""
+    counts = np.fromiter(map(len, intra.values), np.int64, len(intra.values)) // (8 * width)
+    rows = np.arange(int(counts.sum())) - np.repeat(starts_of(counts)[:-1], counts)
+    blobs = encode_indexes(np.arange(len(counts) + 1), counts, rows)
+    array = _existing(patch, "link_fragments")
+    _put(patch, Node("link_fragments", array.array.metadata, intra.places, blobs), array)
+
+
+def _old_cells(array: CellArray, chunks: Ints) -> list[bytes]:
+    cells = array.read(chunks)
+    named = is_listed(array, chunks)
+    if any(listed and not cell for listed, cell in zip(named.tolist(), cells, strict=True)):
+        raise UnfitError("a cell is lost")  # who reads all says which
+    return [cell if listed else b"" for listed, cell in zip(named.tolist(), cells, strict=True)]
+
+
+def _no_links_like(level: Level, links: Links) -> Links:
+    """No links, with the attributes that those of the level have."""
+    about = level.attributes("links/0")
+    if about is None:
+        raise UnfitError("links")
+    width = links.endpoints.shape[1]
+    if about.get("link_width") != width or about.get("store", "canonical") != "canonical":
+        raise UnfitError("links")
+    segments = level.names("links/0")
+    columns = {}
+    for name in level.names("link_attributes"):
+        if level.node(f"link_attributes/{name}/0") is None:
+            continue
+        first = next((segment for segment in segments), None)
+        array = None if first is None else level.cells(f"link_attributes/{name}/0/{first}")
+        if array is None:
+            raise UnfitError("link_attributes")
+        none = np.zeros(0, np.int64)
+        columns[name] = read_column(array, np.zeros((0, level.rank), np.int64), none, none)
+    _check_names(links.attributes, columns)
+    return Links(np.zeros((0, width), np.int64), columns, bool(about.get("directed")))
+
+
+def _check_names(new: Columns, old: Columns) -> None:
+    if set(new) - set(old):
+        raise UnfitError("new attributes")
+
+
+def _texts(chunks: Ints) -> list[str]:
+    return [".".join(map(str, chunk)) for chunk in chunks.tolist()]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _put_objects(patch: Patch, ids: Ints, objects: Objects, of_fresh: Columns) -> None:
+    """Add objects to the tables; those that are there already go on with the fragments that are new."""
+    level, content = patch.level, patch.content
+    about = level.node("object_index")
+    if not isinstance(about, GroupMetadata) or about.attributes.get("layout") != "vlen_manifests_v2":
+        raise UnfitError("object_index")
+    row = rows_of_ids(ids, objects.ids)
+    fresh = np.flatnonzero(row < 0)
+    row[fresh] = len(ids) + np.arange(len(fresh))
+    cell = np.searchsorted(content.fragments.before, objects.fragments, side="right") - 1
+    chunks = content.keys[cell] if len(cell) else np.zeros((0, level.rank), np.int64)
+    local = objects.fragments - content.fragments.before[cell] if len(cell) else objects.fragments
+    blobs = encode_manifests(objects.starts, chunks, local)
+    started = np.diff(objects.starts) > 0
+    present = int(started[fresh].sum())
+    manifests = _table(level, "object_index/manifests", len(ids))
+    for number in np.flatnonzero(row < len(ids)).tolist():
+        before = bytes(manifests[int(row[number])])
+        try:
+            _, old_chunks, old_fragments = decode_manifests([before], level.rank)
+        except DataError:
+            raise UnfitError("object_index/manifests") from None
+        a, b = objects.starts[number : number + 2].tolist()
+        both = np.concatenate([old_chunks, chunks[a:b]]), np.concatenate([old_fragments, local[a:b]])
+        blobs[number] = encode_manifests(np.array([0, len(both[1])]), *both)[0]
+        present += not len(old_fragments) and bool(started[number])
+    values = np.empty(len(blobs), object)
+    values[:] = blobs
+    _put_rows(patch, manifests, "object_index/manifests", row, values, MANIFESTS_AT_ONCE)
+    identifiers = _table(level, "object_index/object_ids", len(ids))
+    _put_rows(patch, identifiers, "object_index/object_ids", row[fresh], objects.ids[fresh], ROWS_AT_ONCE)
+    _check_names(of_fresh, dict.fromkeys(level.names("object_attributes"), Column(np.zeros(0))))
+    for name in level.names("object_attributes"):
+        path = f"object_attributes/{name}"
+        table = _table(level, path, len(ids))
+        shape = (0, *table.shape[1:])
+        none = column_of(name, np.zeros(shape, object), 0, "objects") if table.dtype.kind in "TOUS" else None
+        column = Column(np.zeros(shape, table.dtype)) if none is None else none
+        given = of_fresh.get(name)
+        column = join_columns(name, column, None if given is None else given.decoded(), len(fresh), of_objects=True)
+        _put_rows(patch, table, path, row[fresh], table_values(column)[0], ROWS_AT_ONCE)
+    ascending = bool((np.diff(np.concatenate([ids[-1:], objects.ids[fresh]])) > 0).all())
+    attributes = dict(about.attributes)
+    attributes["num_objects"] = len(ids) + len(fresh)
+    attributes["object_ids_sorted"] = bool(attributes.get("object_ids_sorted")) and ascending
+    if type(attributes.get("num_present")) is int:
+        attributes["num_present"] += present
+    patch.documents["object_index"] = about.with_attributes(attributes).to_dict()
+
+
+def rows_of_ids(ids: Ints, wanted: Ints) -> Ints:
+    """The row of each of a few ids among all; -1 for those that are not there."""
+    order = None if bool((np.diff(ids) > 0).all()) else np.argsort(ids, kind="stable")
+    place = np.searchsorted(ids, wanted, sorter=order)
+    inside = place < len(ids)
+    row = np.full(len(wanted), -1, np.int64)
+    row[inside] = place[inside] if order is None else order[place[inside]]
+    return np.where((row >= 0) & (ids[row] == wanted), row, -1) if len(ids) else row
+
+
+def _table(level: Level, path: str, count: int) -> Array:
+    table = level.table(path)
+    if table is None or table.ndim == 0 or len(table) != count:
+        raise UnfitError(path)
+    return table
+
+
+def _put_rows(patch: Patch, table: Array, path: str, rows: Ints, values: npt.NDArray[Any], at_once: int) -> None:
+    """Let some rows of a table be ``values``; those that are new follow those that are there.
+
+    A table whose chunks are small gets larger ones before it has many of them.
+    """
+    if len(rows) == 0:
+        return
+    before, old = len(table), table.metadata
+    count = max(before, int(rows.max()) + 1)
+    if values.shape[1:] != table.shape[1:]:
+        raise DataError(f"{path} has rows of shape {table.shape[1:]}, the new values {values.shape[1:]}")
+    values = values.astype(table.dtype)
+    attributes = dict(old.attributes)
+    if "shape" in attributes:
+        attributes["shape"] = [count, *table.shape[1:]]
+    new = replace(old, shape=(count, *old.shape[1:]), attributes=attributes)
+    if table.chunks[0] < min(count, at_once):
+        stored = patch.level.values(path)
+        assert stored is not None
+        whole = np.empty((count, *table.shape[1:]), stored[1].dtype)
+        whole[:before] = stored[1]
+        whole[rows] = values
+        chunks = (at_once, *table.chunks[1:])
+        larger = table_metadata(new.shape, "int64", chunks, {}, checksum=False).chunk_grid
+        patch.nodes.append(Node(path, replace(new, chunk_grid=larger), values=whole))
+        return
+    if count > before:
+        patch.documents[path] = new.to_dict()
+    else:
+        patch.known[path] = old
+    patch.rows[path] = Changed(rows.reshape(-1, 1), row_bytes(values))

@@ -1,0 +1,85 @@
+"""Where logs of changes are stored, and which of them can no longer count.
+
+A token is the number that a level has after the change, its revision, and what no other writer has. A log whose change
+was not agreed on before the level came to that revision, never will be.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from zardine.errors import CorruptionError, DataError
+from zardine.stores.base import Store
+from zardine.vectors.format.change_log import ChangeLog, decode_log, encode_log
+from zardine.vectors.storing.cells import child
+
+LOG = "zardine_log"
+"""Attribute of a level's group: the token of the log whose changes count already."""
+
+REVISION = "zardine_revision"
+"""Attribute of a level's group: how often cells were changed; with it a level can be told from the one before."""
+
+_TOKEN = re.compile(r"([0-9]{1,18})-[0-9a-f]{16}")
+
+
+def revision_of(attributes: Mapping[str, Any]) -> int:
+    """The revision that the attributes of a level tell; 0 where they do not."""
+    found = attributes.get(REVISION, 0)
+    return found if type(found) is int and 0 <= found < 10**17 else 0
+
+
+def new_token(revision: int) -> str:
+    """A token of a change that leads to this revision."""
+    return f"{revision}-{secrets.token_hex(8)}"
+
+
+def write_log(store: Store, path: str, log: ChangeLog) -> None:
+    """Store the log of a change of the level at ``path``."""
+    store.set(_key(path, log.token), encode_log(log))
+
+
+def read_log(store: Store, path: str, token: Any) -> ChangeLog | None:
+    """The log of ``token``, as a document has it; ``None`` where it is not stored.
+
+    Raises :class:`~zardine.errors.CorruptionError` for a damaged one.
+    """
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise CorruptionError(f"{LOG} is {token!r}, which no change is called", array=path)
+    data = store.get(_key(path, token))
+    if data is None:
+        return None
+    try:
+        return decode_log(data, token)
+    except DataError as error:
+        raise error.at(key=_key(path, token)) from None
+
+
+def erase_log(store: Store, path: str, token: str) -> None:
+    """Remove a log."""
+    store.erase(_key(path, token))
+
+
+def erase_dead_logs(store: Store, path: str, attributes: Mapping[str, Any]) -> None:
+    """Remove the logs of changes that no level with these ``attributes`` can come to.
+
+    Who holds the lock of a store where locks are exclusive is the only one who makes logs: then the one that the level
+    names is all that there is.
+    """
+    prefix = _key(path, "")
+    logs = [key for key in store.list_dir(f"{child(path, 'vertices')}/")[0] if key.startswith(prefix)]
+    named, revision = attributes.get(LOG), revision_of(attributes)
+    dead = [key for key in logs if _is_dead(key[len(prefix) :], named, revision, store.lock_is_exclusive)]
+    if dead:
+        store.erase_values(dead)
+
+
+def _is_dead(token: str, named: Any, revision: int, alone: bool) -> bool:
+    found = _TOKEN.fullmatch(token)
+    return found is not None and token != named and (alone or int(found[1]) <= revision)
+
+
+def _key(path: str, token: str) -> str:
+    return f"{child(path, 'vertices')}/{LOG}.{token}"
