@@ -21,6 +21,17 @@ pub struct Row {
     pub listed: Option<Range<usize>>,
 }
 
+impl Row {
+    /// The least and the largest index of an element; `None` if there are none, or they are not evenly spaced.
+    pub fn ends(&self) -> Option<(usize, usize)> {
+        if self.listed.is_some() {
+            return None;
+        }
+        let last = self.first.checked_add_signed(self.step * self.count.checked_sub(1)? as isize)?;
+        Some((self.first.min(last), self.first.max(last)))
+    }
+}
+
 /// Every index of a row is less than its extent, every place less than the length of the array that the axis is of:
 /// the functions that make this value have checked it, and nothing changes it. Copies without bounds checks rely on
 /// that.

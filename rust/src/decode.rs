@@ -97,7 +97,7 @@ impl<'a> Decode<'a> {
     pub fn run(&self, threads: usize) -> Vec<Failure> {
         let mut geometry = ChunkGeometry::default();
         let sizes = (0..self.jobs.len())
-            .map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| self.work(job, geometry.nbytes)));
+            .map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| self.work(job, &geometry)));
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
         let unread = self.pipeline.steps().worth_own_read();
@@ -108,7 +108,7 @@ impl<'a> Decode<'a> {
                 failures.watch(job, || self.job(job, fetched, chunk, geometry, transfer));
             });
         });
-        states.into_iter().take(1).for_each(|space| space.reading.keep());
+        states.into_iter().for_each(|space| space.reading.keep());
         failures.sorted()
     }
 
@@ -117,11 +117,19 @@ impl<'a> Decode<'a> {
         self.pipeline.shape(geometry, self.axes.iter().zip(rows).map(|(axis, &row)| axis.row(row as usize).extent))
     }
 
-    /// How much a job is to do, in bytes that are read or decoded: those of the chunk, unless parts can be read.
-    fn work(&self, job: usize, nbytes: usize) -> usize {
+    /// How much a job is to do, in bytes that are read or decoded: those of the chunk, unless a part of it is enough.
+    fn work(&self, job: usize, geometry: &ChunkGeometry) -> usize {
         let steps = self.pipeline.steps();
+        let nbytes = geometry.nbytes;
         if steps.compressor.is_some() || steps.outer_sums > 0 {
-            return nbytes;
+            let mut span = 0..self.pipeline.item();
+            for ((axis, &row), &stride) in self.axes.iter().zip(self.jobs.rows(job)).zip(&geometry.strides) {
+                let Some((first, last)) = axis.row(row as usize).ends() else { return nbytes };
+                // within the chunk, whose size fits
+                span.start += first * stride as usize;
+                span.end += last * stride as usize;
+            }
+            return steps.work(span, nbytes);
         }
         let mut counts = self.axes.iter().zip(self.jobs.rows(job)).map(|(axis, &row)| axis.row(row as usize).count);
         let elements = counts.clone().fold(self.pipeline.item(), usize::saturating_mul);

@@ -55,13 +55,21 @@ impl Parts {
         asked <= nbytes - nbytes / WORTH
     }
 
-    /// From the first to the last byte of `block` that is asked for, counted from where the block begins.
-    pub fn within(&self, block: Range<usize>) -> Option<Range<usize>> {
+    /// What is asked for of `block`, counted from where the block begins.
+    pub fn each_within(&self, block: Range<usize>) -> impl Iterator<Item = Range<usize>> + Clone {
         let first = self.0.partition_point(|part| part.end <= block.start);
         let stop = self.0.partition_point(|part| part.start < block.end);
-        let touching = self.0.get(first..stop)?;
-        let (start, end) = (touching.first()?.start.max(block.start), touching.last()?.end.min(block.end));
-        Some(start - block.start..end - block.start)
+        let touching = self.0.get(first..stop).unwrap_or_default();
+        touching
+            .iter()
+            .map(move |part| part.start.max(block.start) - block.start..part.end.min(block.end) - block.start)
+    }
+
+    /// From the first to the last byte of `block` that is asked for, counted from where the block begins.
+    pub fn within(&self, block: Range<usize>) -> Option<Range<usize>> {
+        let mut parts = self.each_within(block);
+        let first = parts.next()?;
+        Some(first.start..parts.last().unwrap_or(first).end)
     }
 }
 
@@ -84,6 +92,8 @@ mod tests {
         assert_eq!(parts.within(30..35), None);
         assert_eq!(parts.within(20..100), Some(0..20));
         assert_eq!(parts.within(40..50), None);
+        assert_eq!(parts.each_within(15..37).collect::<Vec<_>>(), [0..15, 20..22]);
+        assert_eq!(parts.each_within(31..34).count(), 0);
         parts.clear();
         assert_eq!((parts.within(0..10), parts.stop()), (None, 0));
     }

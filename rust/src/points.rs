@@ -155,7 +155,7 @@ impl<'a> DecodePoints<'a> {
                 failures.watch(job, || self.job(job, fetched, chunk, geometry));
             });
         });
-        states.into_iter().take(1).for_each(|space| space.reading.keep());
+        states.into_iter().for_each(|space| space.reading.keep());
         failures.sorted()
     }
 

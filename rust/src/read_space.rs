@@ -1,6 +1,7 @@
-//! What a thread keeps from job to job to read and decode chunks. The calling thread keeps it from call to call, too.
+//! What a thread keeps from job to job to read and decode chunks. For some threads it is kept from call to call, too.
 
-use std::cell::RefCell;
+use std::hint::spin_loop;
+use std::sync::{Mutex, MutexGuard};
 
 use crate::Outcome;
 use crate::parts::Parts;
@@ -26,22 +27,41 @@ pub struct ChunkSpace {
 /// Of each kind of memory, what is kept from call to call.
 const KEPT: usize = 1 << 20;
 
-thread_local! {
-    static OF_THREAD: RefCell<Option<ReadSpace>> = const { RefCell::new(None) };
+/// For so many threads: who asks for more pays for the system's making of memory, which is worth less the more they are.
+const MOST: usize = 8;
+/// Attempts to get hold of what is kept.
+const ATTEMPTS: usize = 100;
+
+static FREE: Mutex<Vec<ReadSpace>> = Mutex::new(Vec::new());
+
+/// What is kept, for a moment. `None` where others are at it for longer than a moment: a process that was forked while
+/// another thread was will never see the end of that.
+fn free() -> Option<MutexGuard<'static, Vec<ReadSpace>>> {
+    (0..ATTEMPTS).find_map(|_| {
+        let free = FREE.try_lock().ok();
+        if free.is_none() {
+            spin_loop();
+        }
+        free
+    })
 }
 
 impl ReadSpace {
-    /// What this thread has kept, or something new.
+    /// What was kept last, or something new.
     pub fn kept() -> Self {
-        OF_THREAD.with(|kept| kept.borrow_mut().take()).unwrap_or_default()
+        free().and_then(|mut free| free.pop()).unwrap_or_default()
     }
 
-    /// Keep this for the next call.
+    /// Keep this for a call to come.
     pub fn keep(mut self) {
         for memory in [&mut self.read, &mut self.chunk.content, &mut self.chunk.decoders.block] {
             memory.shrink(KEPT);
         }
-        OF_THREAD.with(|kept| *kept.borrow_mut() = Some(self));
+        if let Some(mut free) = free()
+            && free.len() < MOST
+        {
+            free.push(self);
+        }
     }
 }
 
@@ -101,5 +121,32 @@ impl ChunkSpace {
         let content = &mut content[..nbytes];
         pipeline.decode_elements(content);
         Ok(content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_little_and_comes_back() {
+        // other tests use what is kept, too
+        let spaces: Vec<ReadSpace> = (0..3 * MOST).map(|_| ReadSpace::kept()).collect();
+        for mut space in spaces {
+            space.read.take(2 * KEPT).unwrap();
+            space.chunk.content.take(100).unwrap().fill(7);
+            space.keep();
+        }
+        assert!(free().unwrap().len() <= MOST);
+        assert!(free().unwrap().iter().all(|space| !space.read.is_larger(KEPT)));
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_made() {
+        let held = FREE.lock().unwrap();
+        let mut space = ReadSpace::kept();
+        assert_eq!(space.read.take(5).unwrap(), [0; 5]);
+        space.keep();
+        drop(held);
     }
 }

@@ -23,7 +23,7 @@ pub fn block_of_elements<'py>(
     }
     let (mut starts, mut counts) = (Vec::with_capacity(ndim), Vec::with_capacity(ndim));
     let mut dropped = vec![false; ndim];
-    for axis in 0..ndim {
+    for (axis, is_integer) in dropped.iter_mut().enumerate() {
         let item = items.map_or_else(|| Ok(selection.clone()), |items| items.get_item(axis))?;
         let Ok(length) = shape.get_item(axis)?.extract::<isize>() else { return Ok(None) };
         let (start, count) = if let Ok(slice) = item.cast_exact::<PySlice>() {
@@ -38,7 +38,7 @@ pub fn block_of_elements<'py>(
             (found.start, found.stop - found.start)
         } else if let Ok(number) = item.cast_exact::<PyInt>() {
             let Ok(number) = number.extract::<isize>() else { return Ok(None) };
-            dropped[axis] = true;
+            *is_integer = true;
             (if number < 0 { number.saturating_add(length) } else { number }, 1)
         } else {
             return Ok(None);

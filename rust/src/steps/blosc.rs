@@ -103,23 +103,24 @@ pub fn decompress(data: &[u8], target: &mut [u8], parts: Option<&Parts>, decoder
     let format = Format::of_flags(header.flags).ok_or("the blosc header names an unknown compressor")?;
     for (i, block) in target.chunks_mut(header.blocksize).enumerate() {
         let begin = i * header.blocksize;
-        let Some(needed) = parts.map_or(Some(0..block.len()), |parts| parts.within(begin..begin + block.len())) else {
-            continue;
-        };
+        let range = begin..begin + block.len();
+        let Some(needed) = parts.map_or(Some(0..block.len()), |parts| parts.within(range.clone())) else { continue };
         let start = word(data, OVERHEAD + 4 * i).ok_or("a blosc table ends too early")?;
-        decompress_block(data, start, format, &header, block, needed, decoders)?;
+        let parts = parts.map(|parts| (parts, range));
+        decompress_block(data, start, format, &header, block, (needed, parts), decoders)?;
     }
     Ok(())
 }
 
-/// Decompress the block whose streams begin at `position` of `data`: the bytes `needed` of it at least.
+/// Decompress the block whose streams begin at `position` of `data`: the bytes `needed` of it at least, or, of these,
+/// what the parts ask for of the range that it is of the chunk.
 fn decompress_block(
     data: &[u8],
     mut position: usize,
     format: Format,
     header: &Header,
     block: &mut [u8],
-    needed: Range<usize>,
+    (needed, parts): (Range<usize>, Option<(&Parts, Range<usize>)>),
     decoders: &mut Decoders,
 ) -> Outcome {
     let size = block.len();
@@ -168,10 +169,12 @@ fn decompress_block(
     let outcome = if by_bytes || by_bits {
         scratch.take(size).and_then(|shuffled| {
             decode(shuffled)?;
-            if by_bytes {
-                shuffle::unshuffle_bytes(shuffled, block, typesize, needed.clone());
-            } else {
-                shuffle::unshuffle_bits(shuffled, block, typesize, needed.clone());
+            let unshuffle = if by_bytes { shuffle::unshuffle_bytes } else { shuffle::unshuffle_bits };
+            match parts {
+                None => unshuffle(shuffled, block, typesize, needed.clone()),
+                Some((parts, range)) => {
+                    parts.each_within(range).for_each(|part| unshuffle(shuffled, block, typesize, part));
+                }
             }
             Ok(())
         })
@@ -275,6 +278,12 @@ mod tests {
                                 "{start} {stop}"
                             );
                         }
+                        let mut parts = Parts::default();
+                        let places: Vec<usize> = (0..nbytes).step_by(777).collect();
+                        places.iter().for_each(|&at| parts.push(at..at + 1, 0));
+                        let mut target = vec![0; nbytes];
+                        decompress(&data, &mut target, Some(&parts), &mut decoders).unwrap();
+                        assert!(places.iter().all(|&at| target[at] == content[at]));
                         assert!(decompress(&data[..data.len() - 1], &mut target, None, &mut decoders).is_err());
                         assert!(decompress(&data, &mut vec![0; nbytes + 1], None, &mut decoders).is_err());
                     }

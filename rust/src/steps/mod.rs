@@ -9,6 +9,8 @@ pub mod sum;
 pub mod zstd;
 pub mod zstd_frames;
 
+use std::ops::Range;
+
 use crate::Outcome;
 use crate::parts::Parts;
 use crate::scratch::Scratch;
@@ -20,6 +22,11 @@ pub enum Compressor {
     Zstd { level: i32, checksum: bool },
     Blosc(blosc::Parameters),
 }
+
+/// Of the blocks that blosc makes unless it is told otherwise: so much of one is decoded to get at any element in it.
+const HALF_A_BLOCK: usize = 64 * 1024;
+/// So many bytes of a chunk are read, in their compressed form, while one is decoded.
+const READ_IN_THE_TIME_OF_ONE: usize = 8;
 
 #[derive(Default)]
 pub struct Steps {
@@ -95,6 +102,18 @@ impl Steps {
             None if self.outer_sums > 0 => Some(sources::WORTH_OWN_READ),
             None => Some(sources::WORTH_PARTS_READ),
         }
+    }
+
+    /// How much is to do, about, in bytes that are decoded, where those of `span` are asked for of a chunk of `nbytes`.
+    pub fn work(&self, span: Range<usize>, nbytes: usize) -> usize {
+        let decoded = match &self.compressor {
+            _ if self.inner_sums > 0 => nbytes,
+            None => nbytes,
+            Some(Compressor::Gzip { .. }) if self.outer_sums == 0 => nbytes,
+            Some(Compressor::Gzip { .. } | Compressor::Zstd { .. }) => span.end,
+            Some(Compressor::Blosc(_)) => span.len().saturating_add(HALF_A_BLOCK),
+        };
+        decoded.saturating_add(nbytes / READ_IN_THE_TIME_OF_ONE).min(nbytes)
     }
 
     /// Whether checks that are to be made stand in the way of decompressing a part of a chunk only: those of the content,
