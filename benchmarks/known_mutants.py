@@ -157,9 +157,30 @@ FAULTS = (
     Fault(
         "who has looked while an array was about to change is not refused later",
         "engine/freshness.py",
-        "    if is_closing(current):\n        watch.version, watch.seen",
-        "    if False:\n        watch.version, watch.seen",
+        "    if is_closing(current):\n        watch.forget()",
+        "    if False:\n        watch.forget()",
         "engine/test_generations.py",
+    ),
+    Fault(
+        "a look that found another array counts for who writes at the same time",
+        "engine/freshness.py",
+        "        if self._error is not None:\n            raise self._error",
+        "        if False:\n            raise self._error",
+        "engine/test_far_requests.py",
+    ),
+    Fault(
+        "a put waits for no look that is under way",
+        "engine/freshness.py",
+        "    if pending is not None and writing:",
+        "    if False:",
+        "engine/test_far_requests.py",
+    ),
+    Fault(
+        "who replaces an array far away does not wait for the leases of others",
+        "engine/freshness.py",
+        "    if not all(store.wait_for_writers(prefix) for prefix in prefixes):",
+        "    if False:",
+        "engine/test_far_requests.py",
     ),
     Fault(
         "who has opened an array that is about to change is not refused",

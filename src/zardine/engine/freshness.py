@@ -8,8 +8,16 @@ Before a handle uses what it found, and before it writes, it looks whether the d
 
 - Where looking costs microseconds (local files, memory) at every operation. Writers are known to the store meanwhile
   (:meth:`Store.writer`), and who changes the document waits for them: nothing is ever written by an old layout.
-- Elsewhere a look counts for :data:`LEASE` seconds when reading; writing looks before and after. Resharding gives
-  others more than that time between two steps.
+- Elsewhere a look is a request, and counts for :data:`LEASE` seconds. Who changes the document gives others more than
+  that (:data:`GRACE`) between saying so and the change: resharding marks the document first, and who replaces, erases
+  or moves an array takes the document away first (:func:`let_writers_end`).
+- Writing there needs a look within a lease before each put, and one that is made after opening: a handle is often old
+  when it is first written through. It is under way beside what is read and encoded (:class:`Writing`). A second one,
+  when all is written, is not needed as long as the first one counts: whatever was put till then was there before
+  anybody changed the layout, who took it along, or erased it. What took longer looks again, and says what may be lost.
+- Where such a request is fast (a file system by way of fsspec) nobody waits, and writing looks before and after.
+
+Programs other than zardine give no time: what they do to an array may be noticed a lease later, by reads and by writes.
 """
 
 from __future__ import annotations
@@ -17,9 +25,11 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -29,18 +39,25 @@ from zardine.codecs.sharding_indexed import ShardingCodec
 from zardine.codecs.transpose import TransposeCodec
 from zardine.engine.documents import read_document
 from zardine.engine.layout import ArrayLayout, prepare_layout
+from zardine.engine.workers import in_background
 from zardine.errors import ArrayChangedError, ArrayNotFoundError, DataError, MetadataError
 from zardine.json_document import JSON, Extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import document_names, parse_documents
 from zardine.metadata.node_names import join_path
-from zardine.stores.base import Version
+from zardine.stores.base import Store, Version
 
 if TYPE_CHECKING:
     from zardine.engine.handle import ArrayHandle
 
 LEASE: Final = 2.0
 """Seconds for which a look at the document counts, where looking is a request."""
+
+GRACE: Final = LEASE + 0.5
+"""Seconds that others get to notice what is about to happen, where nobody can tell who they are."""
+
+_SLOW: Final = 0.005
+"""Seconds of a request from which on writers go by leases, too."""
 
 CLOSING: Final = "zardine_resharding"
 """Member of the document that is there while nobody may write, since the array is about to change."""
@@ -56,7 +73,9 @@ _changed = 0
 class Watch:
     """What is known of the document of a handle: when it was last seen to be of the handle's generation."""
 
-    __slots__ = ("changed", "is_hearsay", "is_owned", "is_stored", "key", "seen", "shape", "version")
+    __slots__ = (
+        *("changed", "is_hearsay", "is_owned", "is_stored", "key", "looked", "pending", "seen", "shape", "version"),
+    )
 
     def __init__(self, path: str, metadata: ArrayMetadata) -> None:
         self.key = join_path(path, document_names(metadata.zarr_format, "array")[0])
@@ -68,6 +87,10 @@ class Watch:
         self.is_owned = False
         """Whether somebody else looks after the documents, as vectors do: a look counts for a lease everywhere."""
         self.seen = -LEASE
+        self.looked = -LEASE
+        """When the document was last looked at since it was opened."""
+        self.pending: _Look | None = None
+        """A look that is under way, for which every put waits."""
         self.changed = -1
         self.shape: tuple[Version | None, tuple[int, ...]] = None, ()
         """A version of the document, and the shape that it gives the array."""
@@ -83,6 +106,21 @@ class Watch:
     def is_recent(self) -> bool:
         """Whether the last look counts still."""
         return time.monotonic() - self.seen < LEASE and self.changed == _changed
+
+    def forget(self) -> None:
+        """No earlier look counts any more."""
+        self.version, self.seen, self.looked = None, -LEASE, -LEASE
+
+
+def is_far(store: Store) -> bool:
+    """Whether a look at a document is a request that takes so long that one of them serves all writes of a lease."""
+    return not store.has_cheap_looks and store.cost.latency >= _SLOW
+
+
+def let_writers_end(store: Store, prefixes: Sequence[str]) -> None:
+    """Wait, far away, until no writer below ``prefixes`` can go on that has not noticed that the documents are gone."""
+    if not all(store.wait_for_writers(prefix) for prefix in prefixes):
+        time.sleep(GRACE)
 
 
 def note_change() -> None:
@@ -129,10 +167,11 @@ def note_seen(handle: ArrayHandle, version: Version | None, current: ArrayMetada
     watch = handle.watch
     watch.shape = version, current.shape
     if is_closing(current):
-        watch.version, watch.seen, watch.is_stored = None, -LEASE, True
+        watch.forget()
+        watch.is_stored = True
     else:
         watch.note(version, when[0])
-        watch.changed = when[1]
+        watch.looked, watch.changed = when
 
 
 def note_opened(handle: ArrayHandle, seen: Mapping[str, Version | None]) -> None:
@@ -157,12 +196,24 @@ def check_fresh(handle: ArrayHandle, *, writing: bool = False, written: bool = F
     if not handle.watched:
         return
     watch, store = handle.watch, handle.store
+    pending = watch.pending
+    if pending is not None and writing:
+        pending.finish()
     if store.has_cheap_looks and not watch.is_owned:
         if watch.version is not None and store.is_unchanged(watch.key, watch.version):
             return
     elif watch.is_recent and not surely:
         return
     _look(handle, writing=writing, written=written)
+
+
+def check_before_put(handle: ArrayHandle) -> None:
+    """Raise as :func:`check_fresh` for who is about to put something within :class:`Writing`: if that is due again.
+
+    Where a look costs microseconds, that was done for all of the call, and who changes the layout waits for it.
+    """
+    if not handle.store.has_cheap_looks:
+        check_fresh(handle, writing=True)
 
 
 def has_shape(handle: ArrayHandle) -> bool:
@@ -174,32 +225,68 @@ def has_shape(handle: ArrayHandle) -> bool:
     return _look(handle, writing=True, written=False) == shape
 
 
+class _Look:
+    """A look at the document of ``handle``, made by who needs it first, or by a thread that is free before that."""
+
+    __slots__ = ("_error", "_handle", "_lock", "is_done")
+
+    def __init__(self, handle: ArrayHandle) -> None:
+        self._handle = handle
+        self._lock = Lock()
+        self.is_done = False
+        self._error: BaseException | None = None
+
+    def finish(self) -> None:
+        """Return when it is made. Raises, each time, as :func:`check_fresh` for who is about to write."""
+        with self._lock:
+            if not self.is_done:
+                self.is_done = True
+                try:
+                    _look(self._handle, writing=True, written=False)
+                except BaseException as error:
+                    self._error = error
+                    self._handle.watch.forget()
+        if self._error is not None:
+            raise self._error
+
+    def begin(self) -> None:
+        """Let a thread that is free make it. Raises nothing."""
+        with suppress(BaseException):
+            self.finish()
+
+
 class Writing:
     """A context in which chunks of an array may be written: the document is looked at before, and after.
 
     Raises as :func:`check_fresh`. The store knows of it meanwhile, if it can, so that nobody changes the layout. With
-    ``looked``, the document was looked at just now: where that is a request, it is not done again.
+    ``looked``, the document was looked at just now: where that is a request, it is not done again. With ``beside``, a
+    look that is due goes on when the context is entered, and :func:`check_before_put` waits for it.
     """
 
-    __slots__ = ("_handle", "_known", "_looked", "_writer")
+    __slots__ = ("_beside", "_handle", "_known", "_looked", "_pending", "_writer")
 
-    def __init__(self, handle: ArrayHandle, *, looked: bool = False) -> None:
+    def __init__(self, handle: ArrayHandle, *, looked: bool = False, beside: bool = False) -> None:
         self._handle = handle
         self._looked = looked
+        self._beside = beside
+        self._pending: _Look | None = None
 
     def __enter__(self) -> None:
         handle = self._handle
         if not handle.watched:
             return
-        store, path, watch = handle.store, handle.path, handle.watch
-        surely = False
-        if not (store.has_cheap_looks or watch.is_owned):
-            just_now = time.monotonic() - watch.seen < store.cost.latency and watch.is_recent
-            surely = not (just_now or self._looked)
-        self._writer = store.writer(f"{path}/" if path else "")
+        path = handle.path
+        due = self._is_due()
+        self._writer = handle.store.writer(f"{path}/" if path else "")
         self._known = self._writer.__enter__()
         try:
-            check_fresh(handle, writing=True, surely=surely)
+            if due and self._beside and is_far(handle.store):
+                pending = handle.watch.pending
+                self._pending = pending if pending is not None and not pending.is_done else _Look(handle)
+                handle.watch.pending = self._pending
+                in_background(_Look.begin, self._pending)
+            else:
+                check_fresh(handle, writing=True, surely=due)
         except BaseException:
             self._writer.__exit__(None, None, None)
             raise
@@ -211,12 +298,27 @@ class Writing:
         if not handle.watched:
             return
         try:
+            if self._pending is not None:
+                (self._pending.finish if error is None else self._pending.begin)()
             if isinstance(error, DataError):
                 check_fresh(handle, surely=True)  # perhaps it is no damage but another layout
             elif error is None and not self._known:  # else whoever changes the array waits for us
-                check_fresh(handle, writing=True, written=True, surely=not handle.watch.is_owned)
+                surely = not (handle.watch.is_owned or is_far(handle.store))
+                check_fresh(handle, writing=True, written=True, surely=surely)
         finally:
+            if handle.watch.pending is self._pending:
+                handle.watch.pending = None
             self._writer.__exit__(None, None, None)
+
+    def _is_due(self) -> bool:
+        """Whether to look, though an earlier look may count still for who reads."""
+        store, watch = self._handle.store, self._handle.watch
+        if store.has_cheap_looks or watch.is_owned or self._looked:
+            return False
+        if not watch.is_recent:
+            return True
+        seen, counts = (watch.looked, LEASE) if is_far(store) else (watch.seen, store.cost.latency)
+        return time.monotonic() - seen >= counts
 
 
 def refuse_closing(handle: ArrayHandle, current: ArrayMetadata, lost: str = "") -> None:
@@ -334,15 +436,19 @@ def _raise(handle: ArrayHandle, what: str) -> NoReturn:
 __all__ = [
     "CLOSING",
     "GENERATION",
+    "GRACE",
     "LEASE",
     "Watch",
     "Writing",
+    "check_before_put",
     "check_fresh",
     "generation_of",
     "has_shape",
     "is_closing",
+    "is_far",
     "is_same_generation",
     "leave_to_owner",
+    "let_writers_end",
     "moment",
     "note_change",
     "note_fresh",

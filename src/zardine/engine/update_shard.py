@@ -27,6 +27,7 @@ import numpy as np
 from zardine.buffers import BytesLike, Ints
 from zardine.codecs.chain import CodecChain
 from zardine.engine.change import Change, OldChunks, PendingChange, Settled, StoredRows
+from zardine.engine.freshness import check_before_put
 from zardine.engine.locate import (
     INDEXES,
     NOTHING_WRITTEN,
@@ -66,9 +67,9 @@ def update_shard(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: 
             if file is not None:
                 _update_file(change, layout, rows, file)
                 return
+    INDEXES.drop(change.handle.cache_space, key)  # of what is replaced
     with store.lock(key):
         _update_value(change, layout, rows, merged=merged)
-    INDEXES.drop(change.handle.cache_space, key)
 
 
 def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged: bool) -> None:
@@ -84,11 +85,13 @@ def _update_value(change: AnyChange, layout: ShardLayout, rows: Ints, *, merged:
     condition = condition_of(reading, merged=merged)
     if _is_empty(old.index, new) and reading is None:
         return
+    check_before_put(change.handle)
     if _is_empty(old.index, new) and reading is not None and store.lock_is_exclusive:
         store.erase_version(key, reading.version)
         return  # elsewhere to erase cannot be made conditional: another writer's chunks could go with it
     shard = layout.merged(old.index, new, _order(change, layout, old.index))
-    store.set(key, shard.joined(old.shard), condition=condition)
+    version = store.set(key, shard.joined(old.shard), condition=condition)
+    INDEXES.put(change.handle.cache_space, key, KnownIndex(shard.index, version))
 
 
 def _if_still_settled(change: AnyChange, version: Version | None) -> AnyChange:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.engine.border import settle
 from zardine.engine.change import Change, PendingChange, PendingPart, Settled, whole_chunk
-from zardine.engine.freshness import Writing, check_fresh
+from zardine.engine.freshness import Writing, check_before_put
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
 from zardine.engine.read import row_batches
@@ -63,7 +63,7 @@ def write_plan(
         _write(replace(change, settled=settled.get(change.key)) if settled else change)
 
     parts: Iterator[ObjectPart] = plan.parts()
-    with Writing(handle, looked=bool(settled)):
+    with Writing(handle, looked=bool(settled), beside=True):
         if plan.object_count == 1:
             write(next(parts))  # here and now
         else:
@@ -93,7 +93,7 @@ def flush(handle: ArrayHandle, buffer: WriteBuffer) -> None:
     changes = list(map(change_of, buffer.objects.items()))
     settled = settle(handle, changes)
     try:
-        with Writing(handle, looked=bool(settled)):
+        with Writing(handle, looked=bool(settled), beside=True):
             for_each(write, changes, count, at_once)
     finally:
         buffer.recount()
@@ -128,10 +128,7 @@ def _share_threads(handle: ArrayHandle, objects: int, chunks: int) -> tuple[int,
 def _write(change: AnyChange) -> None:
     handle, key = change.handle, change.key
     write = _write_chunk if change.layout is None else _write_shard
-    looks = not handle.store.has_cheap_looks
     for last in attempts():
-        if looks:
-            check_fresh(handle, writing=True)  # if those before took long
         try:
             write(change)
             return
@@ -163,6 +160,7 @@ def _write_chunk(change: AnyChange) -> None:
         if settled is not None:
             there = settled if settled.version is not None else None
             condition = Condition(settled.version)
+        check_before_put(change.handle)
         if encoded is not None:
             store.set(key, encoded, condition=condition)
         elif covered and settled is None:
@@ -241,6 +239,7 @@ def _replace_shard(change: AnyChange, layout: ShardLayout, rows: npt.NDArray[np.
         places = None if ranks is None else np.argsort(ranks)
         shard = b"" if empty else layout.merged(empty_index(layout.count), chunks, places).joined(b"")
     with store.lock(key):
+        check_before_put(change.handle)
         if not empty:
             store.set(key, shard, condition=None if settled is None else Condition(settled.version))
         elif settled is None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from zardine.buffers import BytesLike
-from zardine.engine.freshness import note_change, with_generation
+from zardine.engine.freshness import is_far, let_writers_end, note_change, with_generation
 from zardine.errors import (
     ConditionFailedError,
     ContainsArrayError,
@@ -162,25 +162,36 @@ def _clear(store: Store, path: str) -> bool:
     if next(iter(store.list_prefix(prefix)), None) is None:
         store.erase_prefix(prefix)  # what is no key may be in the way, as a file that is no archive
         return False
-    if store.has_cheap_looks:
-        erase_node(store, path)
-    else:
-        store.erase_prefix(prefix)
-        note_change()
+    erase_nodes(store, [path])
     return True
 
 
-def erase_node(store: Store, path: str) -> None:
-    """Remove a node and everything below it; its document goes first, so that no half-erased node is found.
+def erase_node(store: Store, path: str, *, is_owned: bool = False) -> None:
+    """Remove a node and everything below it, as :func:`erase_nodes` does."""
+    erase_nodes(store, [path], is_owned=is_owned)
 
-    Those who are just writing into it are waited for, where the store knows them.
+
+def erase_nodes(store: Store, paths: Sequence[str], *, is_owned: bool = False) -> None:
+    """Remove nodes and everything below them; documents go first, so that no half-erased node is found.
+
+    Those who are just writing into them are waited for: where the store knows them until they are done, and far away
+    until they have to look at the documents again. With ``is_owned``, a document above these nodes tells who writes of
+    the change, and only those are waited for that the store knows.
     """
-    prefix = f"{path}/" if path else ""
-    for version in FORMATS:
-        for name in main_names(version):
-            store.erase(join_path(path, name))
-    store.wait_for_writers(prefix)
-    store.erase_prefix(prefix)
+    prefixes = [f"{path}/" if path else "" for path in paths]
+    names = [name for version in FORMATS for name in main_names(version)]
+    if is_far(store) and not is_owned:
+        documents = [key for prefix in prefixes for key in store.list_prefix(prefix) if key.rpartition("/")[2] in names]
+        store.erase_values(documents)
+        if documents:
+            let_writers_end(store, prefixes)
+    else:
+        for prefix in prefixes:
+            for name in names:
+                store.erase(prefix + name)
+            store.wait_for_writers(prefix)
+    for prefix in prefixes:
+        store.erase_prefix(prefix)
     note_change()
 
 

@@ -18,7 +18,7 @@ from zardine.engine.freshness import note_change
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import UnfinishedError
 from zardine.hierarchy.consolidated import Consolidated
-from zardine.hierarchy.create import create_ancestors, create_node, erase_node
+from zardine.hierarchy.create import create_ancestors, create_node, erase_nodes
 from zardine.hierarchy.find import UNFINISHED_NODE, describe, find_node, names_of
 from zardine.hierarchy.update import M, update_node
 from zardine.json_document import JSON
@@ -63,9 +63,7 @@ def begin_group(
     keys, prefixes = store.list_dir(prefix)
     covering = {prefix + name for name in names_of(cover)}
     store.erase_values([key for key in keys if key not in covering])
-    for each in prefixes:
-        if each[len(prefix) : -1] not in kept:
-            erase_node(store, each[:-1])
+    erase_nodes(store, [each[:-1] for each in prefixes if each[len(prefix) : -1] not in kept])
     if hidden:
         _store(store, path, new)
         store.erase(newer)

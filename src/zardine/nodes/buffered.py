@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from zardine.engine.freshness import is_same_generation
+from zardine.engine.freshness import is_same_generation, moment, note_seen
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.read import read_plan
@@ -229,11 +229,15 @@ def _store_others(handle: ArrayHandle, buffer: WriteBuffer) -> None:
 def _stored_layout(handle: ArrayHandle, buffer: WriteBuffer) -> ArrayLayout:
     """Return the layout of the array as it is stored now; the one that is known where that does not tell."""
     known = buffer.layout.metadata
+    when = moment()
     try:
-        now = stored_node(handle.store, handle.path, known).metadata
+        node = stored_node(handle.store, handle.path, known)
     except (MetadataError, NodeNotFoundError, NodeExistsError):
         return buffer.layout
+    now = node.metadata
     if now.document is not None and now.document == known.document:
+        reading = node.readings[handle.watch.key.rpartition("/")[2]]
+        note_seen(handle, None if reading is None else reading.version, now, when)  # storing it needs no other look
         return buffer.layout
     layout = None
     with suppress(MetadataError):

@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from zardine.engine.freshness import (
     CLOSING,
-    LEASE,
+    GRACE,
     generation_of,
     is_closing,
     note_change,
@@ -40,9 +40,6 @@ from zardine.tools.resharding.state import (
     load_journal,
     members,
 )
-
-GRACE: Final = LEASE + 0.5
-"""Seconds that others get to notice what is about to happen, where nobody can tell who they are."""
 
 
 class InPlace(Run):

@@ -338,7 +338,7 @@ def complete(store: Store, path: str) -> None:
     to_come: Mapping[str, Any] = level.attributes[NEXT]
     for name in list(child_names(store, path)):
         if name != "0":
-            erase_node(store, child(path, name))
+            erase_node(store, child(path, name), is_owned=True)
     write_document(store, path, parse_node_json(to_come["root"], "the next root document"))
     write_document(store, place, group({**to_come["attributes"], PENDING: to_come["pending"]}))
     carry_out(store, place)

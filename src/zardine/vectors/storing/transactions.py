@@ -163,7 +163,7 @@ def _carry_out(
     for relative, document in dict(pending).items():
         where = child(path, relative)
         if document is None:
-            erase_node(store, where)
+            erase_node(store, where, is_owned=True)
             continue
         metadata = parse_node_json(document, f"the pending document of {where}")
         write_document(store, where, metadata)

@@ -1,0 +1,231 @@
+"""The requests of operations on a store far away, one by one, and what each of them is for."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zardine
+from zardine.engine import freshness
+from zardine.errors import ArrayChangedError
+from zardine.storage import MemoryStore, WrapperStore
+from zardine.stores.base import FAR, ReadCost
+
+VALUES = np.arange(1, 65, dtype="i4").reshape(8, 8)
+SHARDED: dict[str, Any] = {"chunks": (2, 2), "shards": (4, 4)}
+PLAIN: dict[str, Any] = {"chunks": (4, 4)}
+LOOK = "read zarr.json"
+
+
+class Far(WrapperStore):
+    """A store that is asked by requests, which it writes down."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.asked: list[str] = []
+
+    @property
+    def cost(self) -> ReadCost:
+        return FAR
+
+    @property
+    def has_cheap_looks(self) -> bool:
+        return False
+
+    @property
+    def lock_is_exclusive(self) -> bool:
+        return False
+
+    def writer(self, prefix: str) -> Any:
+        return nullcontext(False)
+
+    def wait_for_writers(self, prefix: str) -> bool:
+        return False
+
+    def note(self, what: str, key: str) -> None:
+        self.asked.append(f"{what} {key}")
+
+    def read(self, key: str, ranges: Any = ((0, None),)) -> Any:
+        self.note("read", key)
+        return self.store.read(key, ranges)
+
+    def read_up_to(self, key: str, most: int) -> Any:
+        self.note("read", key)
+        return self.store.read_up_to(key, most)
+
+    def version(self, key: str) -> Any:
+        self.note("look at", key)
+        return self.store.version(key)
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        self.note("put" if condition is None else "put on condition", key)
+        return super().set(key, value, condition=condition)
+
+    def erase(self, key: str) -> None:
+        self.note("erase", key)
+        super().erase(key)
+
+    def taken(self) -> list[str]:
+        """What was asked since the last call."""
+        found, self.asked = self.asked, []
+        return found
+
+
+@pytest.fixture(autouse=True)
+def long_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freshness, "LEASE", 600.0)  # however slow this machine is
+    monkeypatch.setattr(freshness, "GRACE", 0.0)
+
+
+def opened(kind: type[Far] = Far, **how: Any) -> tuple[Far, zardine.Array]:
+    inner = MemoryStore()
+    zardine.create_array(inner, shape=(8, 8), dtype="i4", **how)[...] = VALUES
+    store = kind(inner)
+    array = zardine.open_array(store, mode="r+", zarr_format=3)
+    assert store.taken() == [LOOK]
+    return store, array
+
+
+@pytest.mark.parametrize("how", [PLAIN, SHARDED])
+def test_writing_a_part_reads_and_puts_and_looks_once_a_lease(how: dict[str, Any]) -> None:
+    store, array = opened(**how)
+    array[0, 0] = -1
+    first = store.taken()
+    assert sorted(first) == sorted([LOOK, "read c/0/0", "put on condition c/0/0"])
+    assert first[-1] == "put on condition c/0/0"
+    array[1, 1] = -2
+    array[5, 5] = -3
+    assert store.taken() == ["read c/0/0", "put on condition c/0/0", "read c/1/1", "put on condition c/1/1"]
+    assert (array[0, 0], array[1, 1], array[5, 5]) == (-1, -2, -3)
+
+
+@pytest.mark.parametrize("how", [PLAIN, SHARDED])
+def test_writing_what_is_whole_is_a_put(how: dict[str, Any]) -> None:
+    store, array = opened(**how)
+    array[:4, :4] = -1
+    assert store.taken() == [LOOK, "put c/0/0"]
+    array[:4, 4:] = -2
+    assert store.taken() == ["put c/0/1"]
+    array[...] = VALUES
+    assert sorted(store.taken()) == ["put c/0/0", "put c/0/1", "put c/1/0", "put c/1/1"]
+    with array.buffered():
+        array[:4, :2] = 7
+        array[:4, 2:4] = 8
+    assert store.taken() == [LOOK, "put c/0/0"]  # whether the array has grown while they waited
+
+
+def test_a_shard_that_was_changed_is_known() -> None:
+    store, array = opened(**SHARDED)
+    array[0, 0] = -1
+    store.taken()
+    assert array[2, 2] == VALUES[2, 2]
+    assert store.taken() == ["read c/0/0"]
+
+
+def test_what_is_read_after_a_look_takes_no_other() -> None:
+    store, array = opened(**PLAIN)
+    array._handle.watch.forget()
+    assert array[0, 0] == 1
+    assert sorted(store.taken()) == ["read c/0/0", LOOK]
+    array[0, 0] = 5
+    assert store.taken() == ["read c/0/0", "put on condition c/0/0"]
+
+
+@pytest.mark.parametrize("how", [PLAIN, SHARDED])
+def test_without_a_lease_every_put_has_a_look_before_and_one_after(
+    how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, array = opened(**how)
+    monkeypatch.setattr(freshness, "LEASE", 0.0)
+    array[:4, :4] = -1
+    asked = store.taken()
+    assert (asked[0], asked[-1]) == (LOOK, LOOK)
+    assert asked.count("put c/0/0") == 1
+
+
+@pytest.mark.parametrize("how", [PLAIN, SHARDED])
+def test_the_look_is_under_way_beside_the_read(how: dict[str, Any]) -> None:
+    meeting = threading.Barrier(2)
+
+    class Meeting(Far):
+        def note(self, what: str, key: str) -> None:
+            super().note(what, key)
+            if "c/0/0" in self.waits_for and (what, key) in (("read", "zarr.json"), ("read", "c/0/0")):
+                meeting.wait(60)  # neither is answered before both are asked
+
+        waits_for: tuple[str, ...] = ()
+
+    store, array = opened(Meeting, **how)
+    store.waits_for = ("c/0/0",)
+    with zardine.config.set({"threads": 2}):
+        array[0, 0] = -1
+    assert store.taken()[-1] == "put on condition c/0/0"
+
+
+@pytest.mark.parametrize("how", [PLAIN, SHARDED])
+@pytest.mark.parametrize("chosen", [(0, 0), (slice(0, 4), slice(0, 4)), (slice(None), slice(None))], ids=str)
+def test_nothing_is_put_before_the_look_is_answered(how: dict[str, Any], chosen: Any) -> None:
+    """By many threads through one handle, either: the array was replaced by a program that gives nobody time."""
+    store, array = opened(**how)
+    other = zardine.create_array(MemoryStore(), shape=(8, 8), chunks=(8, 8), dtype="f8")
+    store.store.set("zarr.json", other.store.get("zarr.json"))
+    failures: list[BaseException] = []
+    begin = threading.Barrier(3)
+
+    def write() -> None:
+        begin.wait(60)
+        try:
+            array[chosen] = -1
+        except ArrayChangedError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(failures) == 3
+    assert not [each for each in store.taken() if each.startswith(("put", "erase"))]
+    assert array._handle.watch.pending is None
+
+
+@pytest.mark.parametrize("change", ["overwrite", "erase", "move"])
+def test_who_replaces_an_array_waits_for_the_leases_of_others(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a writer puts within its lease is there before the array is erased, and goes with it."""
+    inner = MemoryStore()
+    store = Far(inner)
+    zardine.create_array(inner, name="a", shape=(8, 8), dtype="i4", **PLAIN)[...] = VALUES
+    writer = zardine.open_array(store, path="a")
+    writer[0, 0] = -1
+    waited: list[bool] = []
+
+    def sleep(seconds: float) -> None:
+        assert inner.get("a/zarr.json") is None
+        waited.append(True)
+        handle = writer._handle.watch
+        handle.changed = freshness._changed  # as another process, which does not know of the change
+        writer[:4, :4] = -2
+        assert inner.get("a/c/0/0") is not None
+
+    monkeypatch.setattr(freshness.time, "sleep", sleep)
+    if change == "overwrite":
+        zardine.create_array(store, name="a", shape=(8, 8), chunks=(8, 8), dtype="i4", overwrite=True)
+    elif change == "erase":
+        del zardine.open_group(store)["a"]
+    else:
+        zardine.open_group(store).move("a", "b")
+    assert waited == [True]
+    assert not [key for key in inner.list() if key.startswith("a/c/")]
+    with pytest.raises(ArrayChangedError):
+        writer[0, 0] = 9
+
+
+def test_nobody_waits_where_nothing_was() -> None:
+    store = Far(MemoryStore())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(freshness.time, "sleep", lambda _: pytest.fail("waited"))
+        zardine.create_array(store, name="a", shape=(8, 8), dtype="i4", overwrite=True, **PLAIN)
