@@ -20,13 +20,16 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
+from mmap import mmap
 
 import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.cache import Cache
 from zardine.codecs.chain import CodecChain
+from zardine.engine.freshness import is_far
 from zardine.engine.handle import ArrayHandle
+from zardine.engine.raw_ranges import raw_ranges
 from zardine.errors import (
     ConditionFailedError,
     CorruptionError,
@@ -206,9 +209,25 @@ def find_chunks(handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool,
             file.close()
             raise
     if layout is None:
-        reading = read_chunk_object(handle, part.object, key)
-        return _none(part) if reading is None else _whole_object(reading.parts[0], reading.size, reading.version)
+        return _in_chunk_object(handle, part, key)
     return _in_shard(handle, part, layout, key)
+
+
+def _in_chunk_object(handle: ArrayHandle, part: ObjectPart, key: str) -> FoundChunks:
+    """Find the chunk that is an object: of one far away that is stored as it lies in memory only what is wanted."""
+    chain, store = handle.layout.chain_of(part.object), handle.store
+    if is_far(store) and handle.layout.pipeline is not None and chain.encoded.nbytes <= chain.most_for_kernel():
+        wanted = raw_ranges(chain, part.inner(0), store.cost.gap)
+        reading = None if wanted is None else store.read(key, wanted)
+        if wanted is not None and reading is None:
+            return _none(part)
+        if wanted is not None and reading is not None and reading.size == chain.encoded.nbytes:
+            whole = memoryview(mmap(-1, reading.size))  # takes no memory where nothing is put
+            for (start, size), data in zip(wanted, reading.parts, strict=True):
+                whole[start : start + size] = data
+            return _whole_object(whole, reading.size, reading.version)
+    reading = read_chunk_object(handle, part.object, key)
+    return _none(part) if reading is None else _whole_object(reading.parts[0], reading.size, reading.version)
 
 
 def read_chunk_object(handle: ArrayHandle, coordinates: tuple[int, ...], key: str) -> Reading | None:
