@@ -7,7 +7,12 @@ program can write them. Every program gets two workers of one thread; zardine ge
 others twice that. All run in turns, each in processes of its own. The table has, for each: seconds (the least of the
 rounds), the peak memory of the largest worker beside what an idle one takes, bytes read and written by all processes
 (``/proc/PID/io``, in times of the raw array), and the most files that were in the working folder at a time.
-``python benchmarks/jobs.py two`` measures two workers that are bound to a core each, beside one of them.
+
+    python benchmarks/jobs.py two [--rounds 3] [--folder FOLDER]
+
+converts an array of Zarr v2 of 2 GB in 2,500 objects to shards: two workers of one thread, bound to a core each, beside
+one of them, in turns. The table has seconds, and the peak memory of the largest worker beside an idle one. Below it
+stands how much faster two processes are that only count: what the machine allows.
 
 The others are installed into ``.bench-venv-jobs`` and, since it takes an older zarr-python, ``.bench-venv-rechunker``.
 """
@@ -30,6 +35,8 @@ ROOT = Path(__file__).resolve().parent.parent
 JOBS = ("cubed", "xarray", "dask[array,distributed]", "zarr>=3.1", "psutil")
 RECHUNKER = ("rechunker", "dask[array,distributed]", "zarr<3", "numcodecs<0.16", "psutil")
 SIDE, COLUMN, SHARD = 1024, 32, 128
+OBJECTS, ROWS, COLUMNS = 2500, 512, 400
+"""Of the array that is converted: 2,048,000,000 bytes."""
 WORKERS = 2
 PROGRAMS = {
     "zardine": ("zardine", True),
@@ -44,8 +51,8 @@ PROGRAMS = {
 # what each program does, in a process of its own
 
 
-def make_source(path: str, steps: int) -> None:
-    """Store the source: a field that changes slowly, with noise in the last bits."""
+def make_source(path: str, steps: int, rows: int = SIDE, columns: int = SIDE) -> None:
+    """Store the source: a field that changes slowly, with noise in the last bits; an object for each step."""
     import numpy as np
 
     import zardine
@@ -53,21 +60,70 @@ def make_source(path: str, steps: int) -> None:
     root = zardine.create_group(path, zarr_format=2)
     array = root.create_array(
         "a",
-        shape=(steps, SIDE, SIDE),
-        chunks=(1, SIDE, SIDE),
+        shape=(steps, rows, columns),
+        chunks=(1, rows, columns),
         dtype="f4",
         compressors={"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0},
         attributes={"_ARRAY_DIMENSIONS": ["time", "y", "x"]},
     )
     rng = np.random.default_rng(0)
-    y, x = np.mgrid[:SIDE, :SIDE].astype("f4") / 100
+    y, x = np.mgrid[:rows, :columns].astype("f4") / 100
     for step in range(steps):
-        noise = rng.integers(0, 64, (SIDE, SIDE)).astype("f4") / 64
+        noise = rng.integers(0, 64, (rows, columns)).astype("f4") / 64
         array[step] = np.round(280 + 20 * np.sin(y + step / 50) * np.cos(x), 1) + noise
     zardine.consolidate_metadata(root.store)
 
 
-def zardine_runs(source: str, target: str, work: str, memory: int, shards: bool, workers: int = WORKERS) -> None:
+def convert_bound(source: str, target: str, workers: int) -> None:
+    """Convert the source to shards, each worker bound to a core, with one thread; print what was seen as JSON."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    import zardine
+
+    cores = sorted(os.sched_getaffinity(0))[:workers]
+    context = multiprocessing.get_context("spawn")
+    places: Any = context.Queue()
+    for core in cores:
+        places.put(core)
+    start = time.perf_counter()
+    plan = zardine.plan_convert(source, target, source_path="a")
+    with ProcessPoolExecutor(workers, context, initializer=bind, initargs=(places,)) as executor:
+        status = plan.run(executor)
+        seconds = time.perf_counter() - start
+        peaks = dict(executor.map(peak_here, range(8 * workers)))
+    assert status, str(status)
+    print(json.dumps({"seconds": seconds, "peak": max(peaks.values()), "memory": plan.memory, "jobs": len(plan)}))
+
+
+def bind(places: Any) -> None:
+    """Let this process have one core, and one thread for work."""
+    os.sched_setaffinity(0, {places.get()})
+    import zardine
+
+    zardine.config.set({"threads": 1})
+
+
+def peak_here(_: int) -> tuple[int, int]:
+    """Return the id of this process and its peak memory."""
+    return os.getpid(), peak_of("self")
+
+
+def peak_of(process: object) -> int:
+    """Return the peak memory of a process in bytes."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0) * 1024
+
+
+def count_up(core: int) -> float:
+    """Do nothing but count, on one core, and return the seconds."""
+    os.sched_setaffinity(0, {core})
+    start = time.perf_counter()
+    sum(range(100_000_000))
+    return time.perf_counter() - start
+
+
+def zardine_runs(source: str, target: str, work: str, memory: int, shards: bool) -> None:
     """Rechunk with zardine."""
     import zardine
 
@@ -82,7 +138,7 @@ def zardine_runs(source: str, target: str, work: str, memory: int, shards: bool,
         between=work,
     )
     print(json.dumps({"plan": str(plan), "memory": plan.memory, "read": plan.bytes_read}), file=sys.stderr)
-    plan.run(workers=workers)
+    plan.run(workers=WORKERS)
 
 
 def rechunker_runs(source: str, target: str, work: str, memory: int, shards: bool) -> None:
@@ -132,11 +188,11 @@ def xarray_runs(source: str, target: str, work: str, memory: int, shards: bool, 
         data.to_zarr(target, zarr_format=3, encoding={"a": encoding}, consolidated=False)
 
 
-def one(program: str, source: str, target: str, work: str, memory: int, shards: bool, workers: int) -> None:
+def one(program: str, source: str, target: str, work: str, memory: int, shards: bool) -> None:
     """Run one program and print its seconds."""
     start = time.perf_counter()
     if program == "zardine":
-        zardine_runs(source, target, work, memory, shards, workers)
+        zardine_runs(source, target, work, memory, shards)
     elif program == "rechunker":
         rechunker_runs(source, target, work, memory, shards)
     elif program == "cubed":
@@ -173,12 +229,11 @@ class Watch:
         while not self._ended.wait(0.1):
             for process in _below(self._process):
                 try:
-                    status = Path(f"/proc/{process}/status").read_text()
+                    peak = peak_of(process)
                     counts = dict(line.split(": ") for line in Path(f"/proc/{process}/io").read_text().splitlines())
                 except (OSError, ValueError):
                     continue
-                peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), "0")
-                self.peaks[process] = int(peak) * 1024
+                self.peaks[process] = peak
                 self.io[process] = int(counts["rchar"]), int(counts["wchar"])
             looks += 1
             if looks % 10 == 0:
@@ -223,23 +278,15 @@ def environments() -> dict[str, str]:
     return found
 
 
-def measure(
-    python: str, program: str, source: Path, folder: Path, memory: int, shards: bool, cores: str = "", workers: int = 2
-) -> dict[str, float]:
+def measure(python: str, program: str, source: Path, folder: Path, memory: int, shards: bool) -> dict[str, float]:
     """Run one program once, check what it has written, and return what was seen."""
     work, target = folder / "work", folder / "target"
     for each in (work, target):
         shutil.rmtree(each, ignore_errors=True)
     work.mkdir()
     command = [python, __file__, "--one", program, str(source), str(target), str(work), str(memory), str(int(shards))]
-    if cores:
-        command = ["taskset", "-c", cores, *command]
-    environ = os.environ | {
-        **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLOSC")},
-        "PYTHONPATH": str(ROOT / "src") if program == "zardine" else "",
-    }
     process = subprocess.Popen(
-        [*command, str(workers)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, cwd=folder
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ_of(program), cwd=folder
     )
     with Watch(process.pid, work) as watch:
         out, errors = process.communicate()
@@ -258,6 +305,14 @@ def measure(
         "read": sum(each[0] for each in moved),
         "written": sum(each[1] for each in moved),
         "files": watch.files,
+    }
+
+
+def environ_of(program: str) -> dict[str, str]:
+    """Return the environment in which a program runs: a thread in each process, and zardine from this folder."""
+    return os.environ | {
+        **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLOSC")},
+        "PYTHONPATH": str(ROOT / "src") if program == "zardine" else "",
     }
 
 
@@ -288,10 +343,37 @@ def idle(python: str, program: str) -> int:
         "cubed": "import cubed, zarr",
     }.get(program, "import xarray, zarr, distributed")
     code = f"{imports}\nprint(next(l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')))"
-    environ = os.environ | {"PYTHONPATH": str(ROOT / "src") if program == "zardine" else ""}
-    return 1024 * int(
-        subprocess.run([python, "-c", code], check=True, capture_output=True, text=True, env=environ).stdout
-    )
+    run = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True, env=environ_of(program))
+    return 1024 * int(run.stdout)
+
+
+def two(place: Path, rounds: int) -> None:
+    """Measure two bound workers beside one, and print a table."""
+    from concurrent.futures import ProcessPoolExecutor
+
+    source, target = place / "source.zarr", place / "target"
+    make_source(str(source), OBJECTS, ROWS, COLUMNS)
+    nothing = idle(sys.executable, "zardine")
+    runs: dict[int, list[dict[str, float]]] = {1: [], 2: []}
+    counting: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(rounds):
+        for workers, found in runs.items():
+            shutil.rmtree(target, ignore_errors=True)
+            command = [sys.executable, __file__, "--convert", str(source), str(target), str(workers)]
+            run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environ_of("zardine"))
+            found.append(json.loads(run.stdout.splitlines()[-1]))
+            with ProcessPoolExecutor(workers) as executor:
+                cores = sorted(os.sched_getaffinity(0))[:workers]
+                counting[workers].append(max(executor.map(count_up, cores)))
+    planned = runs[1][0]["memory"] / 2**20
+    print(f"\n| {OBJECTS:,} objects to shards | s | peak MiB, of {planned:.0f} planned |\n|---|---|---|")
+    for workers, found in runs.items():
+        peak = max(each["peak"] for each in found) - nothing
+        seconds = min(each["seconds"] for each in found)
+        print(f"| {workers} worker{'s' if workers > 1 else ''} | {seconds:.1f} | {peak / 2**20:.0f} |")
+    first, second = (min(each["seconds"] for each in found) for found in runs.values())
+    allowed = 2 * min(counting[1]) / min(counting[2])
+    print(f"\ntwo workers are {first / second:.2f} times as fast as one; two that only count {allowed:.2f} times")
 
 
 def main() -> None:
@@ -309,23 +391,16 @@ def main() -> None:
 
     memory, steps = parse_bytes(options.memory), round(options.gib * 2**30 / (SIDE * SIDE * 4))
     raw = steps * SIDE * SIDE * 4
+    if options.what == "two":
+        with tempfile.TemporaryDirectory(dir=options.folder) as place:
+            two(Path(place), options.rounds)
+        return
     pythons = environments()
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
         folder, source = Path(place), Path(place) / "source.zarr"
         make_source(str(source), steps)
         stored = sum(file.stat().st_size for file in source.rglob("*") if file.is_file())
         print(f"{raw / 2**30:g} GiB, {stored / raw:.2f} of it stored; {options.memory} a worker of zardine", flush=True)
-        if options.what == "two":
-            one_core = [
-                measure(sys.executable, "zardine", source, folder, memory, True, "0", 1)["seconds"]
-                for _ in range(options.rounds)
-            ]
-            two_cores = [
-                measure(sys.executable, "zardine", source, folder, memory, True, "0,1", 2)["seconds"]
-                for _ in range(options.rounds)
-            ]
-            print(f"one worker {min(one_core):.1f} s, two {min(two_cores):.1f} s: {min(one_core) / min(two_cores):.2f}")
-            return
         for shards in (False, True):
             print(f"\n| {'sharded' if shards else 'unsharded'} | s | peak MiB | read | written | files between |")
             print("|---|---|---|---|---|---|", flush=True)
@@ -350,8 +425,10 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        program, source, target, work, memory, shards, workers = sys.argv[2:]
-        one(program, source, target, work, int(memory), shards == "1", int(workers))
+        program, source, target, work, memory, shards = sys.argv[2:]
+        one(program, source, target, work, int(memory), shards == "1")
+    elif sys.argv[1:2] == ["--convert"]:
+        convert_bound(sys.argv[2], sys.argv[3], int(sys.argv[4]))
     elif sys.argv[1:2] == ["--check"]:
         check(sys.argv[2], sys.argv[3])
     else:
