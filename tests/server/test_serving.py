@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import signal
@@ -238,6 +239,54 @@ def test_plain_v3_of_texts_and_structs() -> None:
         assert back["any"][:].tolist() == texts.tolist()
         assert back["bytes"][:].tolist() == ["ab", "c\\xff"]
         assert back["struct"][:].tobytes() == pairs.tobytes()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_plain_v3_of_a_group_tells_of_all_below(tmp_path: Path, zarr_format: int) -> None:
+    """So programs that cannot list find everything; where that is not known for sure, nothing is claimed."""
+    root = zardine.create_group(tmp_path / "g", zarr_format=zarr_format, attributes={"title": "t"})
+    root.create_group("a").create_array("b/x", data=np.arange(6.0), chunks=(4,))
+    root.create_array("y", data=np.arange("2026-01-01", 3, dtype="M8[s]"))
+    root["a"].attrs["inner"] = 1
+    with zardine.serve({"g": tmp_path / "g"}) as server:
+        found = zardine.open_group(f"{server.url}v3/g", mode="r")
+        assert found.attrs.asdict() == {"title": "t"}
+        assert sorted(found.metadata.consolidated_metadata) == ["a", "a/b", "a/b/x", "y"]
+        assert found["a"].attrs.asdict() == {"inner": 1}
+        np.testing.assert_array_equal(found["a/b/x"][:], np.arange(6.0))
+        assert found["y"].attrs["units"] == "seconds since 1970-01-01"
+        before = json.loads(ask(server, "v3/g/a/zarr.json")[2])
+        assert sorted(before["consolidated_metadata"]["metadata"]) == ["b", "b/x"]
+        broken = next(path for path in (tmp_path / "g/a/b/x").iterdir() if path.name in ("zarr.json", ".zarray"))
+        broken.write_text("{}")
+    with zardine.serve({"g": tmp_path / "g"}) as server:
+        document = json.loads(ask(server, "v3/g/zarr.json")[2])
+        assert "consolidated_metadata" not in document
+        assert ask(server, "v3/g/a/b/x/zarr.json")[0] == 500
+        assert ask(server, "v3/g/y/zarr.json")[0] == 200
+
+
+def test_plain_v3_of_a_group_with_too_much_below(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zardine.server.plain_v3._MOST_BELOW", 1)
+    with zardine.serve(folder) as server:
+        assert "consolidated_metadata" not in json.loads(ask(server, "v3/a.zarr/zarr.json")[2])
+        assert "consolidated_metadata" in json.loads(ask(server, "v3/a.zarr/x/zarr.json")[2])
+
+
+def test_xarray_opens_what_is_served(tmp_path: Path) -> None:
+    """Out of an archive, by the addresses alone: names of variables come with the group."""
+    import xarray
+
+    with ZipStore(tmp_path / "a.zip", mode="w") as archive:
+        root = zardine.create_group(archive)
+        root.create_array("t2m", data=np.arange(12.0).reshape(3, 4), chunks=(2, 2), dimension_names=("time", "x"))
+        days = root.create_array("time", data=np.arange(3), dimension_names=("time",))
+        days.attrs["units"] = "days since 2026-01-01"
+    with zardine.serve({"a": tmp_path / "a.zip"}) as server:
+        found = xarray.open_zarr(f"{server.url}v3/a").load()
+    assert found.t2m.dims == ("time", "x")
+    assert found.time.values[2] == np.datetime64("2026-01-03")
+    np.testing.assert_array_equal(found.t2m, np.arange(12.0).reshape(3, 4))
 
 
 def test_plain_v3_compressed(folder: Path) -> None:

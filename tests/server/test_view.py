@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -462,27 +464,53 @@ def test_the_command_and_a_frame_in_a_notebook(chromium: Any, tmp_path: Path) ->
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="there is always a display")
-@pytest.mark.parametrize("name", ["w3m", "window"])
-def test_no_browser_of_text_is_opened(tmp_path: Path, name: str) -> None:
-    """In a session without a display; what ``BROWSER`` names is opened, unless that is such a one."""
+@pytest.mark.parametrize(
+    ("name", "variable", "words"),
+    [
+        (None, None, "this session has no display"),
+        ("w3m", None, "this session has none but one of text"),
+        ("xdg-open", "{program}", "this session has no display"),
+        ("xdg-open", "{program} %s", "this session has no display"),
+        ("firefox", "firefox", "this session has no display"),
+        ("helper-of-an-editor", "{program}", None),
+    ],
+)
+def test_without_a_display(tmp_path: Path, name: str | None, variable: str | None, words: str | None) -> None:
+    """One sentence says why no browser is opened; what ``BROWSER`` names is, where it needs no display."""
     zardine.create_array(tmp_path / "a.zarr", data=np.arange(4))
-    program = tmp_path / "bin" / name
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
-    program.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "runs").touch()
+    if name is not None:
+        program = tmp_path / "bin" / name
+        program.write_text(
+            f'#!/bin/sh\necho "$1" > {tmp_path}/opening\nmv {tmp_path}/opening {tmp_path}/opened\n'
+            f"while [ -e {tmp_path}/runs ]; do sleep 0.1; done\n"
+        )
+        program.chmod(0o755)
     clean = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
-    environment = {**clean, "PATH": str(program.parent), "TERM": "xterm"}
-    if name == "window":
-        environment["BROWSER"] = str(program)
+    # the program needs sleep, and mv; whatever browsers there are beside these are none of this test's
+    for tool in ("mv", "sleep"):
+        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or tool)
+    environment = {**clean, "PATH": str(tmp_path / "bin"), "TERM": "xterm"}
+    if variable is not None:
+        environment["BROWSER"] = variable.format(program=tmp_path / "bin" / str(name))
     command = [sys.executable, "-m", "zardine", "view", str(tmp_path / "a.zarr")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
-        url = process.stdout.readline().split()[-1]  # what is opened was opened before
+        lines = list(iter(process.stdout.readline, "Ctrl-C ends it.\n"))
+        url = lines[0].split()[-1]
+        opened = tmp_path / "opened"
+        while words is None and not opened.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        process.wait(60)
+        process.wait()
+        (tmp_path / "runs").unlink()
     assert url.endswith("/view/")
-    opened = tmp_path / "opened"
-    assert (opened.read_text().strip() if opened.exists() else None) == (url if name == "window" else None)
+    said = [line for line in lines if line.startswith("No browser")]
+    assert len(said) == (words is not None)
+    assert words is None or words in said[0]
+    assert (opened.read_text().strip() if opened.exists() else None) == (url if words is None else None)
 
 
 class Notebook(BaseHTTPRequestHandler):

@@ -32,17 +32,22 @@ def no_token_option() -> Callable[[Any], Any]:
     return click.option("--no-token", is_flag=True, help="Let in everyone on this machine who knows the port.")
 
 
+def cors_option() -> Callable[[Any], Any]:
+    """Return the option for pages of other origins that may read."""
+    return click.option(
+        "--cors",
+        multiple=True,
+        metavar="ORIGIN",
+        help="Let pages of ORIGIN (https://example.org, or *) read. May be repeated.",
+    )
+
+
 @click.command(cls=Command)
 @click.argument("paths", nargs=-1, required=True, type=StorePathType())
 @port_option()
 @host_option()
 @no_token_option()
-@click.option(
-    "--cors",
-    multiple=True,
-    metavar="ORIGIN",
-    help="Let pages of ORIGIN (https://example.org, or *) read. May be repeated.",
-)
+@cors_option()
 @click.option(
     "--list", "listing", is_flag=True, help="Let clients list what is stored, and look at it, as zardine view does."
 )

@@ -9,7 +9,7 @@ import click
 from zardine.cli.base import Command
 from zardine.cli.errors import FINE, arguments
 from zardine.cli.options import StorePathType, json_option, quiet_option, storage_option
-from zardine.cli.serve import host_option, must_exist, no_token_option, port_option, print_way_here
+from zardine.cli.serve import cors_option, host_option, must_exist, no_token_option, port_option, print_way_here
 
 
 @click.command(cls=Command)
@@ -18,6 +18,7 @@ from zardine.cli.serve import host_option, must_exist, no_token_option, port_opt
 @port_option()
 @host_option()
 @no_token_option()
+@cors_option()
 @storage_option()
 @quiet_option()
 @json_option()
@@ -27,6 +28,7 @@ def view(
     port: int,
     host: str,
     no_token: bool,
+    cors: tuple[str, ...],
     storage_options: dict[str, Any],
     quiet: bool,
     as_json: bool,
@@ -46,6 +48,7 @@ def view(
             port=port,
             host=host,
             token=not no_token,
+            cors=cors,
             browser=not no_browser,
             storage_options=storage_options or None,
         )
@@ -57,6 +60,8 @@ def view(
                 print_json({"url": shown.url, "port": shown.server.port, "token": shown.server.token})
             elif not quiet:
                 print(f"zardine {zardine.__version__} shows {', '.join(shown.server.names)}: {shown.url}")
+                if shown.no_browser is not None:
+                    print(f"No browser is opened, since {shown.no_browser}: open the address in one.")
                 print_way_here(shown.server)
             shown.server.wait()
         except KeyboardInterrupt:

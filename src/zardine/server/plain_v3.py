@@ -17,9 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import zardine
-from zardine.errors import ArrayChangedError
+from zardine.errors import ArrayChangedError, ZardineError
+from zardine.hierarchy.find import child_names
 from zardine.json_document import JSON
 from zardine.metadata.documents import GroupMetadata
+from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.server.data import held_value, not_found, send_value
 from zardine.server.served import Served
@@ -29,7 +31,11 @@ from zardine.stores.base import is_key
 
 _MOST_OF_A_CHUNK: Final = 2**26
 """Bytes of a decoded chunk that is given as it is; larger ones are given in parts."""
-_PART: Final = 2**22
+
+_MOST_BELOW: Final = 1000
+"""Nodes below a group whose documents are put into its own."""
+_MOST_ASKED: Final = 50
+"""The same where each is a request."""
 
 _UNITS = {"D": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds"}
 _UNITS |= {"ns": "nanoseconds"}
@@ -123,7 +129,7 @@ def _value(served: Served, key: str, gzip: bool) -> bytes | None:
         node = served.node(path)
         if isinstance(node, Array):
             return _known(served, path, node, gzip).document
-        return None if node is None else _group_document(node)
+        return None if node is None else _group_document(served, path, node, gzip)
     for place in range(len(parts) - 1, -1, -1):
         numbers = parts[place + 1 :]
         if parts[place] != "c" or not all(each.isascii() and each.isdigit() and len(each) < 19 for each in numbers):
@@ -136,10 +142,48 @@ def _value(served: Served, key: str, gzip: bool) -> bytes | None:
     return None
 
 
-def _group_document(group: GroupMetadata) -> bytes:
+def _group_document(served: Served, path: str, group: GroupMetadata, gzip: bool) -> bytes:
+    """Return the document of a group: with those of all nodes below, if they are few, since clients cannot list."""
     store = MemoryStore()
     zardine.create_group(store, attributes=dict(group.attributes))
+    try:
+        below = _below(served, path, group)
+        for name, node in sorted(below, key=lambda each: each[0]):
+            if isinstance(node, Array):
+                store.set(f"{name}/zarr.json", _known(served, join_path(path, name), node, gzip).document)
+            else:
+                zardine.create_group(store, path=name, attributes=dict(node.attributes))
+    except ArrayChangedError:
+        raise
+    except ZardineError:  # of a node below: who asks for that is told
+        below = []
+    if below:
+        zardine.consolidate_metadata(store)
     return bytes(store.get("zarr.json") or b"")
+
+
+def _below(served: Served, path: str, group: GroupMetadata) -> list[tuple[str, Array | GroupMetadata]]:
+    """Return the nodes below a group by their paths relative to it; none where they are many, or cannot be listed."""
+    most = _MOST_BELOW if served.store.has_cheap_looks else _MOST_ASKED
+    found: list[tuple[str, Array | GroupMetadata]] = []
+    waiting = [("", group)]
+    for above, each in waiting:
+        if each.consolidated_metadata is not None:
+            names = [join_path(above, name) for name in each.consolidated_metadata]
+        elif served.store.supports_listing:
+            place = served.key(join_path(path, above))
+            names = [join_path(above, name) for name in child_names(served.store, place, each.zarr_format)]
+        else:
+            return []
+        if len(found) + len(names) > most:
+            return []
+        for name in names:
+            node = served.node(join_path(path, name))
+            if node is not None:
+                found.append((name, node))
+            if isinstance(node, GroupMetadata) and each.consolidated_metadata is None:
+                waiting.append((name, node))
+    return found
 
 
 def _chunk_shape(source: Array) -> tuple[int, ...]:

@@ -25,7 +25,23 @@ _HEAD_PATIENCE: Final = 15.0
 """Seconds that a client may take to send them."""
 
 
-class Server:
+class Running:
+    """What goes on until ``stop()``, or until the end of a ``with`` block."""
+
+    def stop(self) -> None:
+        """End it."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class Server(Running):
     """A running server; ``stop()``, or the end of a ``with`` block, ends it."""
 
     def __init__(self, served: Mapping[str, object], application: App, host: str, port: int, token: str | None) -> None:
@@ -93,14 +109,6 @@ class Server:
         """Wait until the server ends."""
         while self._thread.is_alive():
             self._thread.join(0.5)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def __repr__(self) -> str:
         return f"<zardine server at {self.url}{'' if self.is_running else ', stopped'}>"
@@ -245,4 +253,4 @@ def _protocol() -> type[asyncio.Protocol]:
     return Protocol
 
 
-__all__ = ["Serve", "Server", "serve", "start"]
+__all__ = ["Running", "Serve", "Server", "serve", "start"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from html import escape
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final
 
 from zardine.server.options import Options, origins
-from zardine.server.running import Server, start
+from zardine.server.running import Running, Server, start
 
 if TYPE_CHECKING:
     from zardine.server.served import NodeLike
@@ -18,9 +19,14 @@ _HEIGHT: Final = 700
 """Pixels of the frame in a notebook."""
 _IN_THE_TERMINAL: Final = {"www-browser", "links", "links2", "elinks", "lynx", "w3m"}
 """Browsers of text, which would take the terminal, and cannot show the page."""
+_NEED_A_DISPLAY: Final = {
+    *("xdg-open", "x-www-browser", "sensible-browser", "gio", "gnome-open", "gvfs-open", "exo-open"),
+    *("firefox", "chromium", "chromium-browser", "google-chrome", "chrome", "opera", "epiphany", "konqueror"),
+}
+"""Browsers, and programs that look for one themselves: without a display these take one of text."""
 
 
-class View:
+class View(Running):
     """A page that shows arrays and groups. In a notebook it is a frame; ``url`` is its address, ``stop()`` ends it.
 
     It is a context manager, too: the end of a ``with`` block ends its server.
@@ -28,6 +34,8 @@ class View:
 
     def __init__(self, server: Server, height: int) -> None:
         self.server, self.height = server, height
+        self.no_browser: str | None = None
+        """Why no browser was opened, in words; ``None`` where one was, or none was asked for."""
 
     @property
     def url(self) -> str:
@@ -37,14 +45,6 @@ class View:
     def stop(self) -> None:
         """End the server."""
         self.server.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def __repr__(self) -> str:
         return f"<zardine view at {self.url}{'' if self.server.is_running else ', stopped'}>"
@@ -70,7 +70,8 @@ def view(
 
     ``nodes``, ``port``, ``host``, ``token`` and ``cors`` are those of :func:`zardine.serve`; nothing is ever written.
     In a notebook the result is a frame of ``height`` pixels. With ``browser`` the browser of this machine is opened, if
-    it has one that shows more than text: in a session without a display it has none.
+    it has one that shows more than text (``no_browser`` of the result says why it has none): in a session without a
+    display only what ``BROWSER`` names is, which may be a helper of an editor.
 
     Raises as :func:`zardine.serve`.
     """
@@ -78,19 +79,29 @@ def view(
     server = start(nodes, options, port=port, host=host, token=token, storage_options=storage_options)
     shown = View(server, height)
     if browser:
-        _open_browser(shown.url)
+        shown.no_browser = _open_browser(shown.url)
     return shown
 
 
-def _open_browser(url: str) -> None:
+def _open_browser(url: str) -> str | None:
+    """Open the browser of this machine, and do not wait for it; return why none is opened, or ``None``."""
     import webbrowser
 
     try:
         found = webbrowser.get()
     except webbrowser.Error:
-        return
-    if os.path.basename(getattr(found, "name", "")) not in _IN_THE_TERMINAL:
-        found.open(url)
+        return "this session has no display" if not _has_display() else "there is none on this machine"
+    name = os.path.basename(getattr(found, "name", ""))
+    if name in _IN_THE_TERMINAL:
+        return "this session has none but one of text, which cannot show the page"
+    if not _has_display() and (name in _NEED_A_DISPLAY or isinstance(found, webbrowser.UnixBrowser)):
+        return "this session has no display"
+    Thread(target=found.open, args=(url,), name="zardine.view", daemon=True).start()
+    return None
+
+
+def _has_display() -> bool:
+    return sys.platform in ("win32", "darwin") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
 
 
 __all__ = ["View", "view"]
