@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import struct
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from vectors.geometry_samples import Killed, MortalStore, copy_of, rows
+from vectors.stores_of_all_kinds import at_once
 from zardine import vectors
 from zardine.codecs.crc32c import crc32c
-from zardine.errors import CorruptionError
+from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.storage import CountingStore, MemoryStore, Store
 from zardine.vectors.content.columns import Column, column_of, join_columns
 from zardine.vectors.format.change_log import Changed, ChangeLog, decode_log, encode_log
@@ -183,3 +187,93 @@ def test_appended_text_keeps_the_codes_of_what_is_there() -> None:
     found = vectors.read_points(store)
     assert sorted(found.attributes["t"].tolist()) == ["a", *["m"] * 25, *["n"] * 25]
     assert vectors.validate(store).findings == ()
+
+
+def test_some_values_of_some_objects() -> None:
+    store = CountingStore(MemoryStore())
+    columns = {"q": np.arange(150.0), "t": [["m"] * 3] * 50}
+    vectors.write_polylines(
+        store, lines_in(10, 50), vertex_attributes=columns, object_attributes={"w": np.arange(50)}, **OPTIONS
+    )
+    store.reset()
+    vectors.set_attribute(store, "q", [7.0] * 6, object_ids=[41, 3])
+    written = {key for key, count in store.counts.keys.items() if "/c/" in key and key.startswith("0/vertex_attr")}
+    assert written == {"0/vertex_attributes/q/c/1/0/0", "0/vertex_attributes/q/c/3/0/0"}
+    vectors.set_attribute(store, "t", ["z", "m", None], object_ids=[5])
+    vectors.set_attribute(store, "w", [-1, -2], kind="object", object_ids=[9, 2])
+    found = vectors.read_polylines(store)
+    q, w = np.arange(150.0).reshape(50, 3), np.arange(50)
+    q[[41, 3]], w[[9, 2]] = 7, [-1, -2]
+    assert found.attributes["q"].reshape(50, 3).tolist() == q.tolist()
+    assert found.attributes["t"].reshape(50, 3)[4:7].tolist() == [["m"] * 3, ["z", "m", None], ["m"] * 3]
+    assert found.object_attributes["w"].tolist() == w.tolist()
+    assert vectors.validate(store).findings == ()
+    for values, more, error, match in (
+        ([1.0] * 3, {"object_ids": [99]}, SelectionError, "no object with the id 99"),
+        ([1.0] * 2, {"object_ids": [9]}, DataError, "each of the 3 vertices"),
+        ([1.0] * 6, {"object_ids": [9, 9]}, DataError, "once"),
+        (["a"] * 3, {"object_ids": [9]}, DataError, "text cannot be added"),
+        (None, {"object_ids": [9]}, DataError, "leave object_ids out"),
+        ([1.0], {"object_ids": [9], "kind": "group"}, DataError, "'group'"),
+        ([1.0], {"object_ids": [9], "kind": "object"}, SelectionError, "no object attribute 'q'"),
+    ):
+        with pytest.raises(error, match=match):
+            vectors.set_attribute(store, "q", values, **more)  # type: ignore[arg-type]
+    assert vectors.read_polylines(store).attributes["q"].tolist() == found.attributes["q"].tolist()
+
+
+def _append_lines(path: str, who: int) -> None:
+    for number in range(4):
+        vectors.append_polylines(
+            path, lines_in(5, 2, who), object_ids=[100 + 10 * who + 2 * number + k for k in (0, 1)]
+        )
+
+
+@pytest.mark.parametrize("shard", [None, 4])
+def test_several_writers_that_append_lose_nothing(shard: int | None, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.zv")
+    vectors.write_polylines(path, lines_in(10, 20), shard_shape=shard, **OPTIONS)
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_append_lines, args=(path, who)) for who in range(3)]
+    for writer in writers:
+        writer.start()
+    seen = 20
+    while any(writer.is_alive() for writer in writers):
+        found = vectors.read_polylines(path)
+        assert len(found.lines) >= seen
+        assert {len(line) for line in found.lines} == {3}
+        seen = len(found.lines)
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    found = vectors.read_polylines(path)
+    wanted = [100 + 10 * who + n for who in range(3) for n in range(8)]
+    assert sorted(found.object_ids.tolist()) == [*range(20), *wanted]
+    assert vectors.validate(path).findings == ()
+
+
+class Busy(MemoryStore):
+    """A store to which something is appended while a reader reads, whenever the writers' lock is free."""
+
+    appends = -1
+
+    def read(self, key: str, *more: Any) -> Any:
+        if self.appends >= 0 and key.startswith("0/vertices/c/"):
+            before, self.appends = self.appends, -1
+            with ThreadPoolExecutor(1) as thread:
+                if not thread.submit(self.is_locked, "0/zarr.json").result():
+                    thread.submit(vectors.append_points, self, [[3.0, 3, 3]]).result()
+                    before += 1
+            self.appends = before
+        return super().read(key, *more)
+
+
+def test_readers_come_to_an_end_beside_writers_that_are_always_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once(monkeypatch)
+    store = Busy()
+    vectors.write_points(store, lines_in(1, 1)[0], **OPTIONS)
+    store.appends = 0
+    found = vectors.read_points(store)
+    count, store.appends = store.appends, -1
+    assert count > 1
+    assert len(found) == 3 + count

@@ -48,6 +48,11 @@ def skeleton(store: Store) -> None:
     vectors.write_skeleton(store, P, TREE, chunk_shape=50)
 
 
+def valued(store: Store) -> None:
+    values = {"vertex_attributes": {"n": np.arange(12)}, "object_attributes": {"w": [1.0, 2, 3]}}
+    vectors.write_points(store, P, chunk_shape=50, shard_shape=2, object_ids=np.arange(12) % 3, **values)
+
+
 def pyramid(store: Store) -> None:
     points(store)
     vectors.build_pyramid(store, factors=[(2, 1)])
@@ -66,6 +71,11 @@ EDITS: dict[str, tuple[Write, Write]] = {
         lambda s: vectors.append_points(s, MORE, object_ids=np.arange(4), object_attributes={"w": np.arange(1)}),
     ),
     "attribute of objects": (objects, lambda s: vectors.set_attribute(s, "w", [1, 2, 3], kind="object")),
+    "some values": (valued, lambda s: vectors.set_attribute(s, "n", [7] * 8, object_ids=[0, 2])),
+    "values of some objects": (
+        valued,
+        lambda s: vectors.set_attribute(s, "w", [7, 8], kind="object", object_ids=[2, 0]),
+    ),
     "attribute of groups": (objects, lambda s: vectors.set_attribute(s, "w", [1, 2], kind="group")),
     "fewer objects": (objects, lambda s: vectors.delete(s, object_ids=[1])),
     "lines": (lines, lambda s: vectors.append_polylines(s, [MORE])),

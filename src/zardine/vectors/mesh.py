@@ -10,7 +10,7 @@ import numpy.typing as npt
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import append_links
 from zardine.vectors.changing.creating import GivenObjects, StoreOptions, write_linked
-from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.changing.one_writer import alone, repeated
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_links, one_of
 from zardine.vectors.reading.answer import check_geometry, ids_of_rows, links_between_rows, run_query, values_of
 from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
@@ -45,6 +45,7 @@ def write_mesh(
     write_linked(path, "mesh", positions, links, given, vertex_attributes, of_links, dtype, options)
 
 
+@repeated
 @alone
 def append_mesh(
     path: StoreLike,

@@ -13,7 +13,7 @@ from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, new_points, open_to_add
 from zardine.vectors.changing.creating import GivenObjects, NewStore, checked_bounds, new_objects, write_store
-from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.changing.one_writer import alone, repeated
 from zardine.vectors.changing.patching import rows_of_ids
 from zardine.vectors.content.arguments import (
     Attributes,
@@ -116,6 +116,7 @@ def write_points(
     write_store(path, content, new, overwrite=overwrite)
 
 
+@repeated
 @alone
 def append_points(
     path: StoreLike,

@@ -22,7 +22,7 @@ from zardine.vectors.changing.creating import (
     store_content,
 )
 from zardine.vectors.changing.levels import kind_of
-from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.changing.one_writer import alone, repeated
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_positions, plain_array
 from zardine.vectors.content.changes import LINES
 from zardine.vectors.content.columns import checked_mapping, columns_of
@@ -74,6 +74,7 @@ def write_polylines(
     store_content(path, replace(content, groups=found_groups), geometry_type, chosen, options)
 
 
+@repeated
 @alone
 def append_polylines(
     path: StoreLike,

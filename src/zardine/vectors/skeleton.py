@@ -20,7 +20,7 @@ from zardine.vectors.changing.creating import (
     prepare,
     store_content,
 )
-from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.changing.one_writer import alone, repeated
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_ids, checked_positions, plain_array
 from zardine.vectors.content.columns import columns_of
 from zardine.vectors.content.run_content import parents_of, skeleton_content
@@ -71,6 +71,7 @@ def write_skeleton(
     store_content(path, replace(content, groups=found_groups), "skeleton", chosen, options)
 
 
+@repeated
 @alone
 def append_skeleton(
     path: StoreLike,

@@ -23,7 +23,8 @@ from zardine.vectors.changing.levels import (
     plan_whole,
     replace_level,
 )
-from zardine.vectors.changing.one_writer import alone
+from zardine.vectors.changing.one_writer import alone, repeated
+from zardine.vectors.changing.setting import set_of_objects
 from zardine.vectors.content.arguments import Box, checked_ids, checked_positions
 from zardine.vectors.content.changes import changed_vertices
 from zardine.vectors.content.columns import Column, check_name, column_of
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 
+@repeated
 @alone
 def delete(
     path: StoreLike,
@@ -102,7 +104,12 @@ def move_vertices(path: StoreLike, rows: npt.ArrayLike, positions: npt.ArrayLike
 
 @alone
 def set_attribute(
-    path: StoreLike, name: str, values: Sequence[Any] | npt.ArrayLike | None, *, kind: str = "vertex"
+    path: StoreLike,
+    name: str,
+    values: Sequence[Any] | npt.ArrayLike | None,
+    *,
+    kind: str = "vertex",
+    object_ids: Collection[int] | None = None,
 ) -> None:
     """Give the things of one ``kind`` an attribute, or other values of one; ``None`` removes it.
 
@@ -110,11 +117,17 @@ def set_attribute(
     :func:`read_points`, ``"link"`` by :func:`read_graph` or :func:`read_mesh`, ``"object"``, ``"group"`` and
     ``"fragment"`` by :func:`read_objects`, :func:`read_groups` and :func:`read_fragments`.
 
+    ``object_ids``: only these objects, or their vertices, get other values of an attribute that there is, in the order
+    in which :func:`read_points` gives their vertices; of ``"object"`` in that of the ids. That costs what it changes.
+
     Nothing else is changed. Coarser levels stay, but not for ``"object"`` and ``"group"``, of whose attributes they
     have copies.
     """
     check_name(name)
     level = open_to_change(path)
+    if object_ids is not None:
+        set_of_objects(level, name, values, kind, object_ids)
+        return
     content = load_whole(level)
     if kind == "vertex":
         visible = np.flatnonzero(content.visible())

@@ -98,14 +98,14 @@ def replace_level(level: Level, content: Content) -> None:
     replace_nodes(level, nodes, removed, attributes_for(level, content, nodes), before=before)
 
 
-def change_cells(level: Level, patch: Patch) -> None:
-    """Let what ``patch`` holds take its places. Coarser levels go.
+def change_cells(level: Level, patch: Patch, *, levels_stay: bool = False) -> None:
+    """Let what ``patch`` holds take its places. Coarser levels go, unless ``levels_stay``.
 
     An error while that is prepared leaves everything as it was.
     """
     owner = level.owner
     bounds = wider_bounds(owner, patch.content)
-    coarser = [number for number in owner.level_numbers() if number > 0]
+    coarser = [] if levels_stay else [number for number in owner.level_numbers() if number > 0]
     removed: list[str] = []
     if coarser:
         gone = [path for path in nodes_below(level) if links_to_levels(path)]

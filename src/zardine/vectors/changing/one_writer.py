@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from zardine.hierarchy.find import document_key, find_node
 from zardine.hierarchy.place import find_place
+from zardine.stores.attempts import attempts
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import complete
@@ -16,9 +17,36 @@ from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.consolidation import forget_consolidated
 from zardine.vectors.storing.logs import erase_dead_logs
 from zardine.vectors.storing.store import NEXT, VectorStore
+from zardine.vectors.storing.transactions import OvertakenError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def repeated(change: Callable[P, R]) -> Callable[P, R]:
+    """Let a function be called again where somebody else came first, who holds no lock.
+
+    For those to whom it makes no difference what was changed: they name no rows of what was there.
+    """
+
+    @wraps(change)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        given: Any = [_lasting(each) for each in args]
+        named: Any = {name: _lasting(each) for name, each in kwargs.items()}
+        for last in attempts():
+            try:
+                return change(*given, **named)
+            except OvertakenError:
+                if last:
+                    raise
+        raise AssertionError("unreachable")
+
+    return run
+
+
+def _lasting(value: Any) -> Any:
+    """What can be gone through more than once."""
+    return list(value) if isinstance(value, Iterator) else value
 
 
 def alone(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatenate[StoreLike, P], R]:

@@ -26,6 +26,7 @@ from zardine.vectors.content.plan import (
     ROWS_AT_ONCE,
     Grid,
     Node,
+    plan_columns,
     plan_level,
     plan_links,
     table_values,
@@ -36,7 +37,7 @@ from zardine.vectors.format.fragment_index import encode_indexes
 from zardine.vectors.format.layouts import fitting_shards, table_metadata
 from zardine.vectors.format.links import decode_links, encode_links, segment_of
 from zardine.vectors.format.manifests import decode_manifests, encode_manifests
-from zardine.vectors.format.ragged import starts_of
+from zardine.vectors.format.ragged import find_rows, starts_of
 from zardine.vectors.reading.loading import load_cells, read_column
 from zardine.vectors.reading.presence import same_list
 from zardine.vectors.reading.query import ALL
@@ -137,6 +138,28 @@ def put_cells(patch: Patch) -> None:
     links = content.links.get(0)
     if links is not None and len(links.endpoints):
         _put_links(patch, grid)
+
+
+def put_column(patch: Patch, name: str, old: Column, new: Column) -> None:
+    """Let an attribute of vertices have the values ``new`` in the cells where they are not the ``old`` ones."""
+    content, array = patch.content, _existing(patch, f"vertex_attributes/{name}")
+    differs = (new.values != old.values).reshape(len(new.values), prod(new.row_shape)).any(axis=1)
+    cells = np.unique(content.cell_of_rows()[differs])
+    grid = Grid(array.origin, array.array.shape, array.layout)
+    for node in plan_columns("vertex_attributes", {name: new}, content.row_starts, content, grid):
+        if node.chunks is not None:
+            kept = find_rows(content.keys[cells], node.chunks) >= 0
+            some = [cell for cell, wanted in zip(node.cells, kept.tolist(), strict=True) if wanted]
+            if some:
+                _put(patch, replace(node, chunks=node.chunks[kept], cells=some), array)
+
+
+def put_column_anew(patch: Patch, name: str, new: Column) -> None:
+    """Let an attribute of vertices be stored anew; the content is that of the whole level."""
+    content, array = patch.content, _existing(patch, f"vertex_attributes/{name}")
+    grid = Grid(array.origin, array.array.shape, array.layout_for(array.array.shape))
+    planned = plan_columns("vertex_attributes", {name: new}, content.row_starts, content, grid)
+    patch.nodes += [node for node in planned if node.chunks is not None]
 
 
 def _existing(patch: Patch, path: str) -> CellArray:
@@ -344,14 +367,7 @@ def _put_objects(patch: Patch, ids: Ints, objects: Objects, of_fresh: Columns) -
     _put_rows(patch, identifiers, "object_index/object_ids", row[fresh], objects.ids[fresh], ROWS_AT_ONCE)
     _check_names(of_fresh, dict.fromkeys(level.names("object_attributes"), Column(np.zeros(0))))
     for name in level.names("object_attributes"):
-        path = f"object_attributes/{name}"
-        table = _table(level, path, len(ids))
-        shape = (0, *table.shape[1:])
-        none = column_of(name, np.zeros(shape, object), 0, "objects") if table.dtype.kind in "TOUS" else None
-        column = Column(np.zeros(shape, table.dtype)) if none is None else none
-        given = of_fresh.get(name)
-        column = join_columns(name, column, None if given is None else given.decoded(), len(fresh), of_objects=True)
-        _put_rows(patch, table, path, row[fresh], table_values(column)[0], ROWS_AT_ONCE)
+        put_table(patch, f"object_attributes/{name}", len(ids), row[fresh], of_fresh.get(name))
     ascending = bool((np.diff(np.concatenate([ids[-1:], objects.ids[fresh]])) > 0).all())
     attributes = dict(about.attributes)
     attributes["num_objects"] = len(ids) + len(fresh)
@@ -359,6 +375,16 @@ def _put_objects(patch: Patch, ids: Ints, objects: Objects, of_fresh: Columns) -
     if type(attributes.get("num_present")) is int:
         attributes["num_present"] += present
     patch.documents["object_index"] = about.with_attributes(attributes).to_dict()
+
+
+def put_table(patch: Patch, path: str, count: int, rows: Ints, given: Column | None) -> None:
+    """Let some rows of an attribute of ``count`` objects be those of ``given``; without: let them have no value."""
+    table, name = _table(patch.level, path, count), path.rpartition("/")[2]
+    shape = (0, *table.shape[1:])
+    none = column_of(name, np.zeros(shape, object), 0, "objects") if table.dtype.kind in "TOUS" else None
+    column = Column(np.zeros(shape, table.dtype)) if none is None else none
+    column = join_columns(name, column, None if given is None else given.decoded(), len(rows), of_objects=True)
+    _put_rows(patch, table, path, rows, table_values(column)[0], ROWS_AT_ONCE)
 
 
 def rows_of_ids(ids: Ints, wanted: Ints) -> Ints:
@@ -394,7 +420,7 @@ def _put_rows(patch: Patch, table: Array, path: str, rows: Ints, values: npt.NDA
     if "shape" in attributes:
         attributes["shape"] = [count, *table.shape[1:]]
     new = replace(old, shape=(count, *old.shape[1:]), attributes=attributes)
-    if table.chunks[0] < min(count, at_once):
+    if count > before and table.chunks[0] < min(count, at_once):
         stored = patch.level.values(path)
         assert stored is not None
         whole = np.empty((count, *table.shape[1:]), stored[1].dtype)

@@ -87,6 +87,23 @@ def load_ids(level: Level) -> Ints | None:
     return _ids(level, about.get("layout") or "", len(table))
 
 
+def manifests_of(level: Level, ids: Ints, rows: Ints) -> Manifests | None:
+    """Those of some objects; ``None`` where one is not stored, of which :func:`load_manifests` says what it is.
+
+    Raises as that.
+    """
+    table = level.table("object_index/manifests")
+    if table is None or table.ndim != 1:
+        return None
+    blobs = _blobs(table, np.asarray(table.get_orthogonal_selection((rows,))))
+    if not all(blobs):
+        return None
+    try:
+        return Manifests(ids[rows], *decode_manifests(blobs, level.rank))
+    except DataError as error:
+        raise error.at(array=table.path) from None
+
+
 def _ids(level: Level, layout: str, count: int) -> Ints:
     """The id of each object; in the first layout ids are numbers of rows."""
     place = child(level.path, "object_index/object_ids")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import numpy as np
 
-from zardine.errors import ArrayChangedError, CorruptionError, SelectionError, StoreError, ZardineError
+from zardine.errors import ArrayChangedError, CorruptionError, ReadOnlyError, SelectionError, StoreError, ZardineError
 from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place
 from zardine.stores.attempts import CHANGES, attempts
@@ -40,7 +41,7 @@ def open_level(path: StoreLike, number: int) -> Level:
 
 
 def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T:
-    """What ``read`` makes of a level; anew, a few times, where that was changed before it was done.
+    """What ``read`` makes of a level; anew, a few times, where that was changed before it was done; then others wait.
 
     Raises :class:`~zardine.errors.StoreError` where that happens again and again, and what :func:`open_level` and
     ``read`` raise.
@@ -57,6 +58,11 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
             if level.is_current() and NEXT not in level.document.attributes:
                 raise
         level = open_level(path, number)
+    with suppress(ReadOnlyError, OSError):
+        store, inner = find_place(path)
+        if store.lock_is_exclusive and NEXT not in level.document.attributes:
+            with store.lock(document_key(child(inner, "0"))):  # writers that are faster than we read wait
+                return read(open_level(path, number))
     if NEXT in level.document.attributes:
         reason = "another store was to take the place of this one, which did not end: repair does that"
         raise CorruptionError(reason, array=level.path)

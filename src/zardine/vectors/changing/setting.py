@@ -1,0 +1,87 @@
+"""Giving some objects, or their vertices, other values of an attribute: only the cells and rows of these are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zardine.buffers import Ints
+from zardine.errors import DataError, SelectionError
+from zardine.vectors.changing.levels import change_cells
+from zardine.vectors.changing.patching import Patch, UnfitError, put_column, put_column_anew, put_table, rows_of_ids
+from zardine.vectors.content.arguments import checked_ids
+from zardine.vectors.content.columns import Column, column_of, join_columns
+from zardine.vectors.content.content import Content
+from zardine.vectors.format.ragged import unique_rows
+from zardine.vectors.reading.loading import load_cells
+from zardine.vectors.reading.loading_objects import load_ids, load_manifests, manifests_of, with_objects
+from zardine.vectors.storing.store import Level
+
+
+def set_of_objects(level: Level, name: str, values: Any, kind: str, object_ids: Collection[int]) -> None:
+    """Let ``values`` be those of an attribute of these objects (``kind`` ``"object"``), or of their vertices.
+
+    Raises :class:`~zardine.errors.SelectionError` for unknown ids and attributes, and
+    :class:`~zardine.errors.DataError` for values that the attribute cannot hold.
+    """
+    if kind not in ("vertex", "object"):
+        raise DataError(f"object_ids choose vertices or objects, nothing of the kind {kind!r}")
+    if values is None:
+        raise DataError("an attribute is removed from all objects: leave object_ids out")
+    known = load_ids(level)
+    if known is None:
+        raise SelectionError(f"{level.owner.name} has no objects")
+    ids = checked_ids(list(object_ids), None, "object_ids")
+    rows = rows_of_ids(known, ids)
+    if (rows < 0).any():
+        raise SelectionError(f"there is no object with the id {int(ids[rows < 0][0])}")
+    if len(np.unique(rows)) != len(rows):
+        raise DataError("object_ids: each id can be there once")
+    if name not in level.names(f"{kind}_attributes"):
+        reason = f"{level.owner.name} has no {kind} attribute {name!r}: give values for all, without object_ids"
+        raise SelectionError(reason)
+    if kind == "object":
+        patch = Patch(level, load_cells(level, np.zeros((0, level.rank), np.int64)), 0)
+        put_table(patch, f"object_attributes/{name}", len(known), rows, column_of(name, values, len(ids), "objects"))
+    else:
+        try:
+            patch = _of_vertices(level, name, values, known, rows)
+        except UnfitError:
+            patch = _of_all_vertices(level, name, values, rows)
+    if patch.cells or patch.rows or patch.nodes:
+        change_cells(level, patch, levels_stay=kind == "vertex")
+
+
+def _of_vertices(level: Level, name: str, values: Any, known: Ints, rows: Ints) -> Patch:
+    manifests = manifests_of(level, known, rows)
+    if manifests is None:
+        whole = load_manifests(level)
+        assert whole is not None
+        manifests = whole.take(rows)
+    chunks = unique_rows(manifests.chunks)[0]
+    content = with_objects(level, load_cells(level, chunks, vertex_attributes=[name]), manifests, asked=chunks)
+    patch = Patch(level, content, 0)
+    put_column(patch, name, content.vertex_attributes[name], _changed(content, name, values, np.arange(len(rows))))
+    return patch
+
+
+def _of_all_vertices(level: Level, name: str, values: Any, rows: Ints) -> Patch:
+    """The whole attribute stored anew: other codes for the text that it can be."""
+    content = with_objects(level, load_cells(level, vertex_attributes=[name]), load_manifests(level))
+    patch = Patch(level, content, 0)
+    put_column_anew(patch, name, _changed(content, name, values, rows))
+    return patch
+
+
+def _changed(content: Content, name: str, values: Any, objects: Ints) -> Column:
+    """An attribute of vertices with other values for those of some objects, by row."""
+    mine = np.flatnonzero(content.rows_in(objects))
+    old = content.vertex_attributes[name]
+    given = column_of(name, values, len(mine), "vertices of these objects")
+    joined = join_columns(name, old, given.decoded(), len(mine))
+    new = joined.values[: len(old.values)].copy()
+    new[mine] = joined.values[len(old.values) :]
+    return replace(joined, values=new)
