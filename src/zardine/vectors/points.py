@@ -14,7 +14,6 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, new_points, open_to_add
 from zardine.vectors.changing.creating import GivenObjects, NewStore, checked_bounds, new_objects, write_store
 from zardine.vectors.changing.one_writer import alone, repeated
-from zardine.vectors.changing.patching import rows_of_ids
 from zardine.vectors.content.arguments import (
     Attributes,
     Box,
@@ -34,7 +33,7 @@ from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.layouts import CodecsLike, Shards, layout_from
 from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.reading.answer import ids_of_rows, run_query, values_of
-from zardine.vectors.reading.loading_objects import load_ids
+from zardine.vectors.reading.loading_objects import known_ids
 from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Points
@@ -137,7 +136,7 @@ def append_points(
     level = open_to_add(path, "append_points", "point_cloud")
     points = new_points(positions, level)
     columns = columns_of(vertex_attributes, len(points), "points")
-    known = load_ids(level)
+    known = known_ids(level)
     if (object_ids is not None) != (known is not None):
         reason = "has objects: give object_ids" if known is not None else "has no objects: leave object_ids out"
         raise DataError(f"{level.owner.name} {reason}")
@@ -158,7 +157,7 @@ def append_points(
         return
     ids = checked_ids(object_ids, len(points), "object_ids")
     distinct, row = np.unique(ids, return_inverse=True)
-    fresh = distinct[rows_of_ids(known, distinct) < 0]
+    fresh = distinct[known.rows_of(distinct) < 0]
     keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
     objects, _ = new_objects(GivenObjects(distinct), len(distinct))
     content, _ = by_object(points, columns, keys, cell, row.reshape(-1), objects)

@@ -29,7 +29,7 @@ from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
 from zardine.vectors.format.ragged import ranges, starts_of
 from zardine.vectors.reading.answer import check_geometry, run_query, values_of
-from zardine.vectors.reading.loading_objects import load_ids, load_tables, no_objects
+from zardine.vectors.reading.loading_objects import known_ids, load_tables, no_objects
 from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Polylines
@@ -89,7 +89,7 @@ def append_polylines(
     A store of straight lines takes lines of two vertices. Everything else as in :func:`append_points`.
     """
     level = open_to_add(path, "append_polylines", *LINES)
-    known = load_ids(level)
+    known = known_ids(level)
     if known is None:
         raise DataError(f"{level.owner.name} has no object index, which says what its lines are")
     whole, lengths = joined_lines(polylines, level.owner.root.ndim)

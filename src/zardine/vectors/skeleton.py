@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.appending import add, known_ids, new_points, objects_for, open_to_add
+from zardine.vectors.changing.appending import add, ids_to_add_to, new_points, objects_for, open_to_add
 from zardine.vectors.changing.creating import (
     GivenObjects,
     StoreOptions,
@@ -90,7 +90,7 @@ def append_skeleton(
     above = checked_ids(parents, len(points), "parents")
     if ((above < -1) | (above >= len(points))).any():
         raise DataError(f"parents are rows of the {len(points)} new vertices, or -1")
-    known = known_ids(level)
+    known = ids_to_add_to(level)
     objects, row = objects_for(object_ids, points, known)
     if (row[above[above >= 0]] != row[above >= 0]).any():
         raise DataError("a vertex and its parent belong to different objects")

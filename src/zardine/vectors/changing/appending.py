@@ -19,7 +19,7 @@ from zardine.errors import CorruptionError, DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import GivenObjects, object_rows
 from zardine.vectors.changing.levels import change_cells, kind_of, load_whole, open_to_change, replace_level
-from zardine.vectors.changing.patching import UnfitError, addition, rows_of_ids
+from zardine.vectors.changing.patching import UnfitError, addition
 from zardine.vectors.content.arguments import Attributes, checked_ids, checked_links, checked_positions
 from zardine.vectors.content.changes import LINES, merge
 from zardine.vectors.content.columns import columns_of, join_columns, native
@@ -30,7 +30,7 @@ from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.reading.loading import dtype_of
 from zardine.vectors.reading.loading_links import width_of
-from zardine.vectors.reading.loading_objects import load_ids
+from zardine.vectors.reading.loading_objects import KnownIds, known_ids
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.store import Level
 
@@ -56,7 +56,7 @@ def open_to_add(path: StoreLike, name: str, *kinds: str) -> Level:
 def add(
     level: Level,
     new: Content,
-    ids: Ints | None = None,
+    ids: KnownIds | None = None,
     of_objects: Columns | None = None,
     remake: Callable[[Content], Content] = lambda joined: joined,
 ) -> None:
@@ -101,15 +101,15 @@ def new_points(positions: Any, level: Level) -> npt.NDArray[Any]:
     return points
 
 
-def known_ids(level: Level) -> Ints:
+def ids_to_add_to(level: Level) -> KnownIds:
     """Return the ids of all objects. Raises :class:`~zardine.errors.DataError` where the level has no object index."""
-    known = load_ids(level)
+    known = known_ids(level)
     if known is None:
         raise DataError(f"{level.owner.name} has no object index: nothing can be added to its objects")
     return known
 
 
-def objects_for(ids: npt.ArrayLike | None, points: npt.NDArray[Any], known: Ints) -> tuple[Objects, Ints]:
+def objects_for(ids: npt.ArrayLike | None, points: npt.NDArray[Any], known: KnownIds) -> tuple[Objects, Ints]:
     """Return the objects that new vertices are part of, and the row among these of each vertex."""
     if ids is None:
         ids = np.full(len(points), new_ids(None, 1, known)[0])
@@ -117,15 +117,15 @@ def objects_for(ids: npt.ArrayLike | None, points: npt.NDArray[Any], known: Ints
     return objects, row
 
 
-def new_ids(ids: npt.ArrayLike | None, count: int, known: Ints) -> Ints:
+def new_ids(ids: npt.ArrayLike | None, count: int, known: KnownIds) -> Ints:
     """Check ``count`` ids of new objects, or give them some above the ``known``. Raises :class:`DataError`."""
     if ids is None:
-        first = int(known.max()) + 1 if len(known) else 0
+        first = known.highest() + 1
         if first + count > 2**63:
             raise DataError("no ids are left above the highest: give object_ids")
         return np.arange(count) + np.int64(first if count else 0)  # arange(first, 2**63) would be floats
     found = checked_ids(ids, count, "object_ids")
-    there = rows_of_ids(known, found) >= 0
+    there = known.rows_of(found) >= 0
     if there.any():
         raise DataError(f"object_ids: {int(found[there][0])} is there already")
     return found
@@ -156,7 +156,7 @@ def append_links(
     points = new_points(positions, level)
     if array.shape[1] != width or (len(array) and (array.min() < 0 or array.max() >= len(points))):
         raise DataError(f"links are {width} rows of the {len(points)} new vertices each")
-    known = known_ids(level)
+    known = ids_to_add_to(level)
     objects, row = objects_for(object_ids, points, known)
     keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
     columns = columns_of(vertex_attributes, len(points), "vertices")

@@ -39,6 +39,7 @@ from zardine.vectors.format.links import decode_links, encode_links, segment_of
 from zardine.vectors.format.manifests import decode_manifests, encode_manifests
 from zardine.vectors.format.ragged import find_rows, starts_of
 from zardine.vectors.reading.loading import load_cells, read_column
+from zardine.vectors.reading.loading_objects import KnownIds
 from zardine.vectors.reading.presence import same_list
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray
@@ -78,7 +79,7 @@ class Patch:
 
 
 def addition(
-    level: Level, new: Content, ids: Ints | None, of_objects: Columns, remake: Callable[[Content], Content]
+    level: Level, new: Content, ids: KnownIds | None, of_objects: Columns, remake: Callable[[Content], Content]
 ) -> Patch:
     """What adding ``new`` comes to: in each cell its rows and fragments follow those that are there.
 
@@ -334,23 +335,23 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _put_objects(patch: Patch, ids: Ints, objects: Objects, of_fresh: Columns) -> None:
+def _put_objects(patch: Patch, ids: KnownIds, objects: Objects, of_fresh: Columns) -> None:
     """Add objects to the tables; those that are there already go on with the fragments that are new."""
     level, content = patch.level, patch.content
     about = level.node("object_index")
     if not isinstance(about, GroupMetadata) or about.attributes.get("layout") != "vlen_manifests_v2":
         raise UnfitError("object_index")
-    row = rows_of_ids(ids, objects.ids)
+    row = ids.rows_of(objects.ids)
     fresh = np.flatnonzero(row < 0)
-    row[fresh] = len(ids) + np.arange(len(fresh))
+    row[fresh] = ids.count + np.arange(len(fresh))
     cell = np.searchsorted(content.fragments.before, objects.fragments, side="right") - 1
     chunks = content.keys[cell] if len(cell) else np.zeros((0, level.rank), np.int64)
     local = objects.fragments - content.fragments.before[cell] if len(cell) else objects.fragments
     blobs = encode_manifests(objects.starts, chunks, local)
     started = np.diff(objects.starts) > 0
     present = int(started[fresh].sum())
-    manifests = _table(level, "object_index/manifests", len(ids))
-    for number in np.flatnonzero(row < len(ids)).tolist():
+    manifests = _table(level, "object_index/manifests", ids.count)
+    for number in np.flatnonzero(row < ids.count).tolist():
         before = bytes(manifests[int(row[number])])
         try:
             _, old_chunks, old_fragments = decode_manifests([before], level.rank)
@@ -363,15 +364,16 @@ def _put_objects(patch: Patch, ids: Ints, objects: Objects, of_fresh: Columns) -
     values = np.empty(len(blobs), object)
     values[:] = blobs
     _put_rows(patch, manifests, "object_index/manifests", row, values, MANIFESTS_AT_ONCE)
-    identifiers = _table(level, "object_index/object_ids", len(ids))
+    identifiers = _table(level, "object_index/object_ids", ids.count)
     _put_rows(patch, identifiers, "object_index/object_ids", row[fresh], objects.ids[fresh], ROWS_AT_ONCE)
     _check_names(of_fresh, dict.fromkeys(level.names("object_attributes"), Column(np.zeros(0))))
     for name in level.names("object_attributes"):
-        put_table(patch, f"object_attributes/{name}", len(ids), row[fresh], of_fresh.get(name))
-    ascending = bool((np.diff(np.concatenate([ids[-1:], objects.ids[fresh]])) > 0).all())
+        put_table(patch, f"object_attributes/{name}", ids.count, row[fresh], of_fresh.get(name))
     attributes = dict(about.attributes)
-    attributes["num_objects"] = len(ids) + len(fresh)
-    attributes["object_ids_sorted"] = bool(attributes.get("object_ids_sorted")) and ascending
+    attributes["num_objects"] = ids.count + len(fresh)
+    if len(fresh):
+        new = objects.ids[fresh]
+        attributes["object_ids_sorted"] = ids.ascending and bool(new[0] > ids.highest() and (np.diff(new) > 0).all())
     if type(attributes.get("num_present")) is int:
         attributes["num_present"] += present
     patch.documents["object_index"] = about.with_attributes(attributes).to_dict()
@@ -385,16 +387,6 @@ def put_table(patch: Patch, path: str, count: int, rows: Ints, given: Column | N
     column = Column(np.zeros(shape, table.dtype)) if none is None else none
     column = join_columns(name, column, None if given is None else given.decoded(), len(rows), of_objects=True)
     _put_rows(patch, table, path, rows, table_values(column)[0], ROWS_AT_ONCE)
-
-
-def rows_of_ids(ids: Ints, wanted: Ints) -> Ints:
-    """The row of each of a few ids among all; -1 for those that are not there."""
-    order = None if bool((np.diff(ids) > 0).all()) else np.argsort(ids, kind="stable")
-    place = np.searchsorted(ids, wanted, sorter=order)
-    inside = place < len(ids)
-    row = np.full(len(wanted), -1, np.int64)
-    row[inside] = place[inside] if order is None else order[place[inside]]
-    return np.where((row >= 0) & (ids[row] == wanted), row, -1) if len(ids) else row
 
 
 def _table(level: Level, path: str, count: int) -> Array:

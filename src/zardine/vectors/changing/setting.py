@@ -11,13 +11,13 @@ import numpy as np
 from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.vectors.changing.levels import change_cells
-from zardine.vectors.changing.patching import Patch, UnfitError, put_column, put_column_anew, put_table, rows_of_ids
+from zardine.vectors.changing.patching import Patch, UnfitError, put_column, put_column_anew, put_table
 from zardine.vectors.content.arguments import checked_ids
 from zardine.vectors.content.columns import Column, column_of, join_columns
 from zardine.vectors.content.content import Content
 from zardine.vectors.format.ragged import unique_rows
 from zardine.vectors.reading.loading import load_cells
-from zardine.vectors.reading.loading_objects import load_ids, load_manifests, manifests_of, with_objects
+from zardine.vectors.reading.loading_objects import known_ids, load_manifests, manifests_of, with_objects
 from zardine.vectors.storing.store import Level
 
 
@@ -31,11 +31,11 @@ def set_of_objects(level: Level, name: str, values: Any, kind: str, object_ids: 
         raise DataError(f"object_ids choose vertices or objects, nothing of the kind {kind!r}")
     if values is None:
         raise DataError("an attribute is removed from all objects: leave object_ids out")
-    known = load_ids(level)
+    known = known_ids(level)
     if known is None:
         raise SelectionError(f"{level.owner.name} has no objects")
     ids = checked_ids(list(object_ids), None, "object_ids")
-    rows = rows_of_ids(known, ids)
+    rows = known.rows_of(ids)
     if (rows < 0).any():
         raise SelectionError(f"there is no object with the id {int(ids[rows < 0][0])}")
     if len(np.unique(rows)) != len(rows):
@@ -45,18 +45,18 @@ def set_of_objects(level: Level, name: str, values: Any, kind: str, object_ids: 
         raise SelectionError(reason)
     if kind == "object":
         patch = Patch(level, load_cells(level, np.zeros((0, level.rank), np.int64)), 0)
-        put_table(patch, f"object_attributes/{name}", len(known), rows, column_of(name, values, len(ids), "objects"))
+        put_table(patch, f"object_attributes/{name}", known.count, rows, column_of(name, values, len(ids), "objects"))
     else:
         try:
-            patch = _of_vertices(level, name, values, known, rows)
+            patch = _of_vertices(level, name, values, ids, rows)
         except UnfitError:
             patch = _of_all_vertices(level, name, values, rows)
     if patch.cells or patch.rows or patch.nodes:
         change_cells(level, patch, levels_stay=kind == "vertex")
 
 
-def _of_vertices(level: Level, name: str, values: Any, known: Ints, rows: Ints) -> Patch:
-    manifests = manifests_of(level, known, rows)
+def _of_vertices(level: Level, name: str, values: Any, ids: Ints, rows: Ints) -> Patch:
+    manifests = manifests_of(level, ids, rows)
     if manifests is None:
         whole = load_manifests(level)
         assert whole is not None

@@ -237,7 +237,7 @@ def _plan_objects(content: Content, layout: Layout) -> Iterator[Node]:
     yield Node("object_index/manifests", _blob_table(count, layout), values=_objects(blobs))
     ids = objects.ids.astype(np.int64)
     no_id = 0 if (ids == NO_ID).any() else NO_ID
-    metadata = table_metadata((count,), "int64", (count,), {}, no_id, checksum=layout.has_checksum)
+    metadata = table_metadata((count,), "int64", (min(ROWS_AT_ONCE, count),), {}, no_id, checksum=layout.has_checksum)
     yield Node("object_index/object_ids", metadata, values=ids)
     yield Node("object_index", group(about))
     yield from _plan_tables("object_attributes", "object_attribute", objects.attributes, count, layout)

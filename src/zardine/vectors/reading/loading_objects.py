@@ -77,20 +77,64 @@ def load_manifests(level: Level, *, trust_count: bool = True) -> Manifests | Non
     return manifests
 
 
-def load_ids(level: Level) -> Ints | None:
+class KnownIds:
+    """The ids of all objects of a level, of which no more are read than what is asked needs."""
+
+    def __init__(self, level: Level, count: int, layout: str, ascending: bool) -> None:
+        self._level, self._layout = level, layout
+        self._all: Ints | None = None
+        self._highest: int | None = None
+        self.count = count
+        self.ascending = ascending
+        """Whether the level says that they ascend."""
+
+    def all(self) -> Ints:
+        """Every id, by row. Raises as :func:`load_manifests`."""
+        if self._all is None:
+            self._all = _ids(self._level, self._layout, self.count)
+        return self._all
+
+    def highest(self) -> int:
+        """The highest id; -1 where there is none."""
+        if self._highest is None:
+            table = self._level.table("object_index/object_ids") if self.ascending and self._all is None else None
+            if table is not None and table.ndim == 1 and table.dtype.kind in "iu" and len(table) == self.count > 0:
+                last = int(table[self.count - 1])
+                if last != table.fill_value:  # which may stand for one that is lost
+                    self._highest = last
+                    return last
+            self._highest = int(self.all().max()) if self.count else -1
+        return self._highest
+
+    def rows_of(self, wanted: Ints) -> Ints:
+        """The row of each of a few ids; -1 for those that are not there."""
+        row = np.full(len(wanted), -1, np.int64)
+        if not self.count or not len(wanted) or (self.ascending and wanted.min() > self.highest()):
+            return row
+        ids = self.all()
+        order = None if bool((np.diff(ids) > 0).all()) else np.argsort(ids, kind="stable")
+        place = np.searchsorted(ids, wanted, sorter=order)
+        inside = place < len(ids)
+        row[inside] = place[inside] if order is None else order[place[inside]]
+        return np.where((row >= 0) & (ids[row] == wanted), row, -1)
+
+
+def known_ids(level: Level) -> KnownIds | None:
     """The ids of all objects; ``None`` where the level has no objects. Raises as :func:`load_manifests`."""
     about, table = level.attributes("object_index"), level.table("object_index/manifests")
     if about is None:
         return None
     if table is None or table.ndim != 1:
         raise CorruptionError("the object index has no manifests", array=child(level.path, "object_index/manifests"))
-    return _ids(level, about.get("layout") or "", len(table))
+    layout = str(about.get("layout") or "")
+    ascending = bool(about.get("object_ids_sorted")) and layout.endswith("v2")
+    return KnownIds(level, len(table), layout, ascending)
 
 
 def manifests_of(level: Level, ids: Ints, rows: Ints) -> Manifests | None:
-    """Those of some objects; ``None`` where one is not stored, of which :func:`load_manifests` says what it is.
+    """Those of the objects with these ``ids``, at these ``rows``; ``None`` where one is not stored.
 
-    Raises as that.
+    Of that :func:`load_manifests` says what it is, and raises as this.
     """
     table = level.table("object_index/manifests")
     if table is None or table.ndim != 1:
@@ -99,7 +143,7 @@ def manifests_of(level: Level, ids: Ints, rows: Ints) -> Manifests | None:
     if not all(blobs):
         return None
     try:
-        return Manifests(ids[rows], *decode_manifests(blobs, level.rank))
+        return Manifests(ids, *decode_manifests(blobs, level.rank))
     except DataError as error:
         raise error.at(array=table.path) from None
 

@@ -65,6 +65,8 @@ def _array(
     if not isinstance(metadata, ArrayMetadata):
         raise CorruptionError("the log of a change names an array that is not there", array=where)
     config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
+    if store.edits_files and config.write_strategy == "rewrite":
+        config = replace(config, write_strategy="append")  # costs the cells, and not the shards that they are in
     array = Array(store, where, metadata, config)
     return array._with_handle(replace(array._handle, watched=False))  # its document may not be stored yet
 
