@@ -90,11 +90,11 @@ def for_each(work: Callable[[T], object], items: Iterable[T], count: int, thread
 
 
 def most_requests(store: Store, threads: int | None = None) -> int:
-    """Return how many requests to ``store`` one call has under way: as many as are worth while there, by its cost.
+    """Return how many threads of one call ask ``store``: as many as are worth while there, by its cost.
 
     No fewer than ``threads`` (without: as many as the settings say), where there is other work to do for each.
     """
-    return max(thread_count() if threads is None else threads, store.cost.requests)
+    return max(thread_count() if threads is None else threads, store.cost.requests + store.cost.waiting)
 
 
 def in_background(work: Callable[[T], R], item: T) -> Callable[[], R]:

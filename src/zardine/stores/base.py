@@ -63,12 +63,15 @@ MOST_REQUESTS: Final = 64
 class ReadCost:
     """The cost model of a store: a request takes ``latency`` seconds, and then ``bandwidth`` bytes a second flow.
 
-    ``requests`` is how many of them at a time are worth while, which is how many are under way then.
+    ``requests`` is how many of them at a time are worth while, which is how many are under way then: object stores and
+    web servers say what has been seen to be good (:mod:`zardine.stores.pace`). So many more are ``waiting`` for their
+    turn there, that more can be tried.
     """
 
     latency: float = 0.02
     bandwidth: float = 1e8
     requests: int = MOST_REQUESTS
+    waiting: int = 0
 
     @property
     def gap(self) -> int:

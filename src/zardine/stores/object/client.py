@@ -1,9 +1,10 @@
-"""The calls of an obstore store: each counted, and repeated where an answer was cut short; several at the same time."""
+"""The calls of an obstore store: each has its turn, is counted, and repeated where an answer was cut short."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from math import inf
@@ -14,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from zardine.buffers import BytesLike
 from zardine.errors import StoreError
 from zardine.stores.attempts import REQUESTS, attempts
-from zardine.stores.base import MOST_REQUESTS
+from zardine.stores.base import FAR, MOST_REQUESTS
 from zardine.stores.extras import need
-from zardine.stores.object.errors import GivenUp, is_passing, repetitions
+from zardine.stores.object.errors import GivenUp, is_passing, is_refusal, repetitions
+from zardine.stores.object.kinds import bucket_of, origin_of
 from zardine.stores.object_meter import RequestMeter
+from zardine.stores.pace import Turn, Turns, turns_of
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -87,6 +90,12 @@ class ObjectClient:
         seconds = REQUESTS.seconds if longest is None else longest.total_seconds()
         self.patience = replace(REQUESTS, most=min(REQUESTS.most, most), seconds=seconds)
         self.meter = meter or RequestMeter()
+        self._place = (*origin_of(inner, kind), bucket_of(inner, kind))
+
+    @property
+    def turns(self) -> Turns:
+        """Those of all clients of the same bucket or web server."""
+        return turns_of(self._place, FAR.gap)
 
     @property
     def keeps_attributes(self) -> bool:
@@ -116,7 +125,12 @@ class ObjectClient:
                 return answer.meta, None
             return answer.meta, memoryview(answer.bytes())
 
-        return self._again(call)
+        wanted = options.get("range")
+        if isinstance(wanted, tuple):
+            expected = wanted[1] - wanted[0]
+        else:
+            expected = wanted["suffix"] if isinstance(wanted, dict) and "suffix" in wanted else None
+        return self._again(call, nbytes=expected, length=lambda found: len(found[1] or b""))
 
     def head(self, key: str) -> Any:
         """What the service tells of a value."""
@@ -146,6 +160,7 @@ class ObjectClient:
             lambda: self._obstore.put(self._inner, key, data, **options),
             requests=requests,
             once=mode is not None,
+            nbytes=len(data),
         )
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -166,7 +181,7 @@ class ObjectClient:
                 with RUNTIME:
                     pages = iter(self._obstore.list(self._inner, prefix, offset=last, chunk_size=page_size))
                 while True:
-                    with RUNTIME:
+                    with self._turn(0), RUNTIME:
                         page = next(pages, None)
                     if page is None:
                         return
@@ -194,12 +209,36 @@ class ObjectClient:
     def _page(self) -> int:
         return _MOST_LISTED.get(self.kind, 1000)
 
-    def _again(self, call: Callable[[], T], *, requests: int = 1, once: bool = False) -> T:
+    @contextmanager
+    def _turn(self, nbytes: int | None) -> Iterator[Turn]:
+        """Wait for the turn of one request. What is in the memory of this process takes no turns."""
+        if self.kind == "MemoryStore":
+            yield Turn(0)
+            return
+        with self.turns.turn(nbytes) as turn:
+            try:
+                yield turn
+            except Exception as error:
+                turn.nbytes, turn.refused = 0, is_refusal(error)
+                raise
+
+    def _again(
+        self,
+        call: Callable[[], T],
+        *,
+        requests: int = 1,
+        once: bool = False,
+        nbytes: int | None = 0,
+        length: Callable[[T], int] | None = None,
+    ) -> T:
+        """What ``call`` gives. ``nbytes``: that it sends, or asks for; ``length`` tells those that came."""
         made = 0
         for last in attempts(self.patience):
             try:
-                with RUNTIME:
+                with self._turn(nbytes) as turn, RUNTIME:
                     result = call()
+                    if length is not None:
+                        turn.nbytes = length(result)
             except Exception as error:
                 sent = repetitions(error)
                 self.meter.add(sent)

@@ -157,6 +157,12 @@ def is_repeated(error: BaseException) -> bool:
     return status == 429 or (status or 0) >= 500 or "error sending request" in str(error)
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Whether the service, or the way to it, seems to have too much to do."""
+    status = status_of(error)
+    return is_cut_short(error) or (is_repeated(error) and (status is None or status in (429, 500, 502, 503, 504)))
+
+
 def translated(
     error: BaseException,
     what: str,
@@ -273,6 +279,7 @@ __all__ = [
     "is_missing",
     "is_out_of_range",
     "is_passing",
+    "is_refusal",
     "is_repeated",
     "is_unsupported",
     "reason_of",

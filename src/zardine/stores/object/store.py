@@ -6,6 +6,7 @@ import contextlib
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, ClassVar, Final, NoReturn
 
 from zardine.buffers import BytesLike
@@ -77,6 +78,9 @@ class ObjectStore(Store):
         self._inner, self._kind = store, kind
         self._client = ObjectClient(store, kind)
         self._cost = cost or (_NEAR if kind == "MemoryStore" else FAR)
+        self._is_measured = cost is None and kind != "MemoryStore"
+        if self._is_measured:
+            self._cost = replace(FAR, waiting=FAR.requests // 2)
         self._token = "version" if kind == "GCSStore" else "e_tag"  # what a conditional put there goes by
         self._bucket = (*origin_of(store, kind), bucket_of(store, kind))
         self._warned = False
@@ -98,6 +102,8 @@ class ObjectStore(Store):
 
     @property
     def cost(self) -> ReadCost:
+        if self._is_measured and (limit := self._client.turns.limit) != self._cost.requests:
+            self._cost = replace(self._cost, requests=limit, waiting=limit // 2)
         return self._cost
 
     # readable

@@ -1,0 +1,179 @@
+"""How many requests to one place go at the same time: as many as have been seen to be worth while.
+
+A :class:`Pace` is told how requests went and says how many may be under way. It knows nothing of threads or clocks.
+:class:`Turns` lets threads wait for their turn accordingly, and bounds the bytes that are on their way. All stores of
+one place have the same turns (:func:`turns_of`), so reading, writing and listing share what was learned.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Condition
+from typing import Final
+
+LEAST: Final = 4
+MOST: Final = 128
+FIRST: Final = 64
+"""Requests at a time: never fewer, never more, and before anything is known."""
+
+_GAIN: Final = 1.05
+"""What more requests at a time must give to be worth while: so many times what was given before."""
+_SAME: Final = 0.97
+"""What fewer at a time must give at least, of the best that was seen."""
+_REST: Final = 12
+"""Measurements after which another number is tried again, when neither more nor fewer were better."""
+_FALL: Final = 0.7
+"""The share of what was given before at which it is looked at once whether fewer do as well."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """How many requests at a time are worth while, by what came of them.
+
+    A *measurement* is twice as many requests as go at a time, all of which left others waiting: the rate at which they
+    ended. Each counts 1, and its bytes as many as flow in the time of a request. Now and then another number is tried:
+    a larger one is kept if it gives more, a smaller one if it gives as much. A refusal, or an answer that breaks off,
+    halves the number.
+    """
+
+    unit: int
+    """Bytes that count as much as a request."""
+    limit: int = FIRST
+    """How many requests may go at a time now."""
+    _kept: tuple[int, float] | None = None
+    """The number that is kept, and the rate that it gave; while another is tried, too."""
+    _best: float = 0.0
+    _goes_up: bool = True
+    """Whether a larger number is tried next."""
+    _failed: int = 0
+    """Trials that came to nothing, one after the other."""
+    _rested: int = 0
+    _skipped: int = 0
+    """Requests to end before a measurement begins: they began when another number held, and so do refusals of them."""
+    _ended: int = 0
+    _weight: float = 0.0
+    _begin: float = 0.0
+
+    def note(self, at: float, nbytes: int, *, crowded: bool, refused: bool = False) -> None:
+        """A request ended ``at`` this time in seconds with so many bytes; others were waiting if it was ``crowded``."""
+        if self._skipped:
+            self._skipped -= 1
+        elif refused:
+            self._kept = None
+            self._try(max(LEAST, self.limit // 2))
+        elif not crowded:
+            self._ended = 0  # nothing limits the rate but what is asked for
+        elif self._ended == 0:
+            self._begin, self._weight, self._ended = at, 0.0, 1
+        else:
+            self._weight += 1 + nbytes / self.unit
+            self._ended += 1
+            if self._ended > 2 * self.limit and at > self._begin:
+                self._ended = 0
+                self._measured(self._weight / (at - self._begin))
+
+    def _measured(self, rate: float) -> None:
+        if self._kept is None:
+            self._kept, self._best, self._failed = (self.limit, rate), rate, 0
+        number, before = self._kept
+        if self.limit != number:
+            goes_up = self.limit > number
+            if rate >= (_GAIN * before if goes_up else _SAME * self._best):
+                self._kept, self._best, self._failed = (self.limit, rate), max(self._best, rate), 0
+            else:
+                self._goes_up, self._failed = not goes_up, self._failed + 1
+        else:
+            if rate < _FALL * before:
+                self._goes_up, self._failed = False, 0
+            self._kept, self._best = (number, (before + rate) / 2), self._best + (rate - self._best) / 4
+            self._rested += 1
+        number = self._kept[0]
+        if self._failed < 2 or self._rested >= _REST:
+            self._failed, self._rested = self._failed % 2, 0
+            other = min(MOST, -(-number * 3 // 2)) if self._goes_up else max(LEAST, number * 3 // 4)
+            if other == number:
+                self._goes_up, self._failed = not self._goes_up, self._failed + 1
+            number = other
+        self._try(number)
+
+    def _try(self, number: int) -> None:
+        if number != self.limit:
+            self.limit, self._skipped, self._ended = number, self.limit, 0
+
+
+@dataclass(slots=True)
+class Turns:
+    """Whose turn it is to ask: as many at a time as ``pace`` says, and ``most_bytes`` of answers and values at most."""
+
+    pace: Pace
+    most_bytes: int = 256 * 2**20
+    _changed: Condition = field(default_factory=Condition)
+    _under_way: int = 0
+    _waiting: int = 0
+    _nbytes: int = 0
+    _usual: float = 0.0
+    """Bytes of an answer whose length nobody knew before, on average."""
+
+    @property
+    def limit(self) -> int:
+        """How many may ask at a time now."""
+        return self.pace.limit
+
+    @contextmanager
+    def turn(self, nbytes: int | None) -> Iterator[Turn]:
+        """Wait for one's turn to ask for, or send, so many bytes (``None``: nobody knows). May not be nested."""
+        with self._changed:
+            expected = int(self._usual) if nbytes is None else nbytes
+            self._waiting += 1
+            try:
+                while not self._may_go(expected):
+                    self._changed.wait()
+            finally:
+                self._waiting -= 1
+            self._under_way += 1
+            self._nbytes += expected
+        mine = Turn(expected)
+        try:
+            yield mine
+        finally:
+            with self._changed:
+                self._under_way -= 1
+                self._nbytes -= expected
+                if nbytes is None:
+                    self._usual += (mine.nbytes - self._usual) / 8
+                self.pace.note(time.monotonic(), mine.nbytes, crowded=self._waiting > 0, refused=mine.refused)
+                free = max(1, self.pace.limit - self._under_way)
+                self._changed.notify_all() if self._nbytes > self.most_bytes // 2 else self._changed.notify(free)
+
+    def _may_go(self, nbytes: int) -> bool:
+        if self._under_way == 0:
+            return True
+        return self._under_way < self.pace.limit and self._nbytes + nbytes <= self.most_bytes
+
+
+@dataclass(slots=True)
+class Turn:
+    """One request: its bytes, and whether it was refused, or broke off."""
+
+    nbytes: int
+    refused: bool = False
+
+
+_turns: dict[Hashable, Turns] = {}
+
+
+def turns_of(place: Hashable, unit: int) -> Turns:
+    """Return the turns of a place (the bucket, or the web server), made when first asked for."""
+    known = _turns.get(place)
+    return _turns.setdefault(place, Turns(Pace(unit))) if known is None else known
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_turns.clear)  # who has a turn there is in the parent
+
+
+__all__ = ["FIRST", "LEAST", "MOST", "Pace", "Turn", "Turns", "turns_of"]
