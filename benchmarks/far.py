@@ -37,16 +37,22 @@ STEPS = {
     "plane": "a plane through 24 shards",
     "points": "one inner chunk of each of 48 shards",
     "all": "all of 48 shards",
+    "raw": "a plane of a raw chunk of 8 MB",
     "write": "write one inner chunk, the first since opening",
     "write again": "write another one of the same shard",
     "write all": "write 64 shards",
+    "put": "write a chunk without a shard, the first since opening",
+    "put again": "write another chunk without a shard",
+    "put part": "write a part of a chunk without a shard",
 }
-WRITES = ("write", "write again", "write all")
+WRITES = ("write", "write again", "write all", "put", "put again", "put part")
 KINDS = ("zardine", "zarr-python", "zarr-python, fsspec", "zarrs", "tensorstore")
 SHAPE, SHARD, CHUNK = (384, 128, 128), (32, 64, 64), (16, 16, 16)
 """12 x 2 x 2 shards of 256 KiB, of 32 inner chunks of 8 KiB."""
 WRITTEN = (128, 256, 256)
 """4 x 4 x 4 shards."""
+RAW = (64, 256, 256)
+"""One chunk."""
 ARRAYS = ("a", "line", "plane", "points", "all")
 
 
@@ -177,6 +183,10 @@ def work(kind: str, url: str, bucket: str, over: str) -> None:
         "write": lambda: use.write(arrays["a"], 7, *first),
         "write again": lambda: use.write(arrays["a"], 7, *second),
         "write all": lambda: use.write(arrays["new"], ones, ...),
+        "raw": lambda: use.read(arrays["raw"], 7),
+        "put": lambda: use.write(arrays["flat"], 7, *first),
+        "put again": lambda: use.write(arrays["flat"], 7, *second),
+        "put part": lambda: use.write(arrays["flat"], 7, 0, 0, 0),
     }
     if over == "http":
         steps = {name: step for name, step in steps.items() if name not in WRITES}
@@ -190,8 +200,8 @@ def work(kind: str, url: str, bucket: str, over: str) -> None:
     for name, step in steps.items():
         begin, error = time.perf_counter(), None
         try:
-            if name in ("line", "plane", "points", "all", "write all"):
-                array = "new" if name == "write all" else name
+            if name in ("line", "plane", "points", "all", "raw", "write all", "put"):
+                array = {"write all": "new", "put": "flat"}.get(name, name)
                 arrays[array] = use.known(array)
                 next_step("ready")
                 begin = time.perf_counter()
@@ -219,6 +229,10 @@ def prepare(bucket: str) -> None:
         )  # fmt: skip
         if name != "new":
             array[...] = values
+    raw = np.arange(np.prod(RAW), dtype="u2").reshape(RAW)
+    how = {"compressors": None, "checksum": False, **options}
+    zardine.create_array(f"s3://{bucket}/raw.zarr", data=raw, chunks=RAW, **how)
+    zardine.create_array(f"s3://{bucket}/flat.zarr", data=values[:64, :64, :64], chunks=CHUNK, **how)
     group = zardine.open_group(f"s3://{bucket}/many.zarr", mode="w", **options)
     for number in range(300):
         group.create_array(f"a{number}", shape=(4,), chunks=(2,), dtype="f4")
@@ -294,10 +308,10 @@ def main() -> None:
     from servers import servers
 
     columns: dict[str, dict[str, Step]] = {kind: {} for kind in options.only or KINDS}
+    bucket = servers.new_bucket(**({"x_amz_acl": "public-read"} if options.over == "http" else {}))
+    prepare(bucket)
     for number in range(options.rounds):
         for kind, found in columns.items():
-            bucket = servers.new_bucket(**({"x_amz_acl": "public-read"} if options.over == "http" else {}))
-            prepare(bucket)
             measure(kind, bucket, options, number, found)
     print(f"| requests, bytes of the answers{', median time' if options.latency else ''} | {' | '.join(columns)} |")
     print(f"|---|{'---|' * len(columns)}")
