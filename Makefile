@@ -83,7 +83,7 @@ asan: $(VENV)/.stamp-test ## the tests of the native kernel, in Rust and in Pyth
 	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	  $(BIN)/python -m pytest -n 0 tests/kernel tests/property/test_kernel_equals_python.py
 
-servers: $(VENV)/.stamp-servers ## install what the tests talk to: Azurite, zarrita.js and axe (npm), nginx and Chromium (apt)
+servers: $(VENV)/.stamp-servers ## install what the tests talk to: Azurite, zarrita.js and axe (npm), neuroglancer (pip), nginx and Chromium (apt)
 
 without-kernel: $(VENV)/.stamp-test ## the tests of what the native kernel does, without it
 	ZARDINE_KERNEL=0 $(BIN)/python -m pytest -n $(JOBS) $(WITHOUT_KERNEL)
@@ -176,6 +176,7 @@ $(VENV)/.stamp-servers: $(VENV)/.stamp-venv
 	npm install --prefix $(VENV)/azurite --no-save --no-audit --no-fund --loglevel=error azurite@3.35.0
 	npm install --prefix $(VENV)/zarrita --no-save --no-audit --no-fund --loglevel=error zarrita@0.7.5
 	npm install --prefix $(VENV)/axe --no-save --no-audit --no-fund --loglevel=error axe-core@4.11.0
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/neuroglancer neuroglancer==2.41.2
 	@command -v chromium >/dev/null || { \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium fonts-dejavu-core; } \
 	  >/dev/null

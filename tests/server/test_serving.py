@@ -273,18 +273,24 @@ def test_plain_v3_of_a_group_with_too_much_below(folder: Path, monkeypatch: pyte
         assert "consolidated_metadata" in json.loads(ask(server, "v3/a.zarr/x/zarr.json")[2])
 
 
-def test_xarray_opens_what_is_served(tmp_path: Path) -> None:
-    """Out of an archive, by the addresses alone: names of variables come with the group."""
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_xarray_opens_what_is_served(tmp_path: Path, zarr_format: int) -> None:
+    """Out of an archive, by the addresses alone: names of variables come with the group, those of axes of v2, too."""
     import xarray
 
     with ZipStore(tmp_path / "a.zip", mode="w") as archive:
-        root = zardine.create_group(archive)
-        root.create_array("t2m", data=np.arange(12.0).reshape(3, 4), chunks=(2, 2), dimension_names=("time", "x"))
-        days = root.create_array("time", data=np.arange(3), dimension_names=("time",))
-        days.attrs["units"] = "days since 2026-01-01"
+        root = zardine.create_group(archive, zarr_format=zarr_format)
+        for name, values, axes in (
+            ("t2m", np.arange(12.0).reshape(3, 4), ["time", "x"]),
+            ("time", np.arange(3), ["time"]),
+        ):
+            named = {"dimension_names": axes} if zarr_format == 3 else {"attributes": {"_ARRAY_DIMENSIONS": axes}}
+            root.create_array(name, data=values, chunks=(2,) * values.ndim, **named)
+        root["time"].attrs["units"] = "days since 2026-01-01"
     with zardine.serve({"a": tmp_path / "a.zip"}) as server:
         found = xarray.open_zarr(f"{server.url}v3/a").load()
     assert found.t2m.dims == ("time", "x")
+    assert found.t2m.attrs == {}
     assert found.time.values[2] == np.datetime64("2026-01-03")
     np.testing.assert_array_equal(found.t2m, np.arange(12.0).reshape(3, 4))
 

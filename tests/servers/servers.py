@@ -254,3 +254,11 @@ def axe() -> Path:
     if not script.is_file():
         lacking("axe-core (npm)")
     return script
+
+
+def neuroglancer() -> Path:
+    """The folder with the files of neuroglancer's page."""
+    folder = Path(os.environ.get("NEUROGLANCER") or AZURITE.parents[3] / "neuroglancer") / "neuroglancer/static/client"
+    if not (folder / "index.html").is_file():
+        lacking("neuroglancer (its Python package has its page)")
+    return folder

@@ -23,6 +23,7 @@ from zardine.json_document import JSON
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
+from zardine.server.axis_names import XARRAY, dimension_names
 from zardine.server.data import held_value, not_found, send_value
 from zardine.server.served import Served
 from zardine.server.threads import in_thread
@@ -81,6 +82,9 @@ def plain(source: Array, gzip: bool = False) -> PlainArray:
     """Return how ``source`` is given: with codec ``bytes``, and ``gzip`` behind it where that is wanted."""
     dtype = _plain_dtype(source)
     attributes: dict[str, JSON] = dict(source.attrs.asdict())
+    names = dimension_names(source.metadata)
+    if any(names):
+        attributes.pop(XARRAY, None)  # the document says it now
     if source.dtype.kind in "Mm" and "units" not in attributes:
         unit, count = np.datetime_data(source.dtype)
         if unit in _UNITS and count == 1:
@@ -97,7 +101,7 @@ def plain(source: Array, gzip: bool = False) -> PlainArray:
         filters=None,
         checksum=False,
         attributes=attributes,
-        dimension_names=source.metadata.axis_names,
+        dimension_names=names if any(names) else None,
         zarr_format=3,
     )
     return PlainArray(source, twin, bytes(store.get("zarr.json") or b""))

@@ -11,8 +11,9 @@ import numpy as np
 
 from zardine.errors import ZardineError
 from zardine.nodes.array import Array
+from zardine.server.axis_names import dimension_names
 from zardine.server.served import Served
-from zardine.server.viewer.facts import coordinate_path, dimension_names
+from zardine.server.viewer.facts import coordinate_path
 from zardine.server.viewer.snapshot import Snapshot
 from zardine.server.viewer.values import exact
 

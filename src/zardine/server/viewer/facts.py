@@ -16,6 +16,7 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.nodes.display import codec_text, describe_array, has_checksum
+from zardine.server.axis_names import dimension_names
 from zardine.server.served import Served
 from zardine.server.viewer.pyramid import channels, levels
 from zardine.server.viewer.snapshot import Snapshot
@@ -136,13 +137,6 @@ def _borders(axis: Axis) -> JSON:
     return axis.starts(np.arange(axis.count, dtype=np.int64)).tolist()
 
 
-def dimension_names(metadata: ArrayMetadata) -> list[str | None]:
-    """Return the names of the axes: those of Zarr v3, or of the attribute that xarray keeps in v2."""
-    names: Any = metadata.axis_names or metadata.attributes.get("_ARRAY_DIMENSIONS") or ()
-    found = [name if isinstance(name, str) else None for name in names]
-    return found if len(found) == metadata.ndim else [None] * metadata.ndim
-
-
 def meanings(metadata: ArrayMetadata) -> dict[str, str]:
     """Return what values mean that are names (CF, 3.5: ``flag_values`` and ``flag_meanings``), by their text."""
     values, words = (metadata.attributes.get(f"flag_{what}") for what in ("values", "meanings"))
@@ -180,4 +174,4 @@ def _finite(value: Any) -> Any:
     return value
 
 
-__all__ = ["WATCH", "WATCH_FAR", "array_facts", "as_json", "dimension_names", "group_facts", "members"]
+__all__ = ["WATCH", "WATCH_FAR", "array_facts", "as_json", "group_facts", "members"]
