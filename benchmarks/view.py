@@ -1,13 +1,15 @@
 """How long ``zardine view`` takes: the first picture of a 1 GB array, and a move of a slider, in Chromium.
 
-``python benchmarks/view.py`` prints the least, median and most of several runs; beside a move, how long a plane takes
-to be read by ``array[i]``. It needs Chromium (``make servers``) and the dependency group ``test``.
+``python benchmarks/view.py [FOLDER]`` prints the least, median and most of several runs; beside a move, how long a plane
+takes to be read by ``array[i]``. The array is written into FOLDER, and left there, or is there already. It needs Chromium
+(``make servers``) and the dependency group ``test``.
 """
 
 from __future__ import annotations
 
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -33,6 +35,10 @@ _MOVES = """async count => {
 }"""
 
 
+_ANSWERS = """() => performance.getEntriesByType("resource").filter(each => each.name.includes("/picture?"))
+  .map(each => each.duration / 1000)"""
+
+
 def write(folder: Path) -> Path:
     """Write 64 planes of 2048 x 2048 float32, in chunks of 1 MB and shards of 8 planes."""
     rng = np.random.default_rng(1)
@@ -54,7 +60,7 @@ def told(what: str, seconds: list[float]) -> None:
 def measure(browser: Any, store: Path) -> None:
     """Measure, and print."""
     page = browser.new_page(viewport={"width": 1200, "height": 1000})
-    first, moves, reads = [], [], []
+    first, moves, answers, reads = [], [], [], []
     for _ in range(RUNS):
         with zardine.view(store) as shown:
             start = time.perf_counter()
@@ -62,7 +68,9 @@ def measure(browser: Any, store: Path) -> None:
             page.wait_for_selector("#picture[data-drawn]")
             first.append(time.perf_counter() - start)
             page.wait_for_selector("#picture[data-finished=true]")
+            page.evaluate("() => performance.clearResourceTimings()")
             moves += page.evaluate(_MOVES, 10)
+            answers += page.evaluate(_ANSWERS)
         array = zardine.open_array(store, mode="r")
         for i in range(11, 21):
             start = time.perf_counter()
@@ -71,16 +79,18 @@ def measure(browser: Any, store: Path) -> None:
     print(f"{'':<34}{'least':>12}{'median':>12}{'most':>12}")
     told("first picture of a 1 GB array", first)
     told("a move of a slider (16 chunks)", moves)
+    told("  of that, the server's answer", answers)
     told("array[i], the same plane", reads)
 
 
 if __name__ == "__main__":
     from playwright.sync_api import sync_playwright
 
-    place = Path(tempfile.mkdtemp())
+    place = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp())
     try:
-        stored = write(place)
+        stored = place / "a.zarr" if (place / "a.zarr").exists() else write(place)
         with sync_playwright() as running:
             measure(running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"]), stored)
     finally:
-        shutil.rmtree(place)
+        if len(sys.argv) == 1:
+            shutil.rmtree(place)

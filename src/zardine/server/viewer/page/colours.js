@@ -101,3 +101,8 @@ export function gradient(name) {
   }
   return `linear-gradient(to right, ${stops.join(", ")})`;
 }
+
+/** Return an opaque colour as the one number that it is in an image. */
+export function pack(red, green, blue) {
+  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
+}

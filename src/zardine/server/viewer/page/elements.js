@@ -24,8 +24,8 @@ export function choice(names, chosen, change, texts = {}) {
 
 /** Return a number of bytes for a person. */
 export function bytes(count) {
-  for (const unit of ["B", "KiB", "MiB", "GiB", "TiB"]) {
-    if (count < 1024 || unit === "TiB") return `${unit === "B" ? count : count.toPrecision(3)} ${unit}`;
+  for (const unit of ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"]) {
+    if (count < 1024 || unit === "YiB") return `${unit === "B" ? count : count.toPrecision(3)} ${unit}`;
     count /= 1024;
   }
 }

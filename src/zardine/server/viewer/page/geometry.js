@@ -1,9 +1,9 @@
 // A store of Zarr Vectors: points, lines, graphs and meshes in space. A coarse level is shown at once; the finest one that
 // can be drawn follows, and a finer one yet of what is seen when one comes near.
 
-import { colours, MAPS } from "./colours.js";
+import { colours, MAPS, pack } from "./colours.js";
 import { choice, make } from "./elements.js";
-import { pack, Raster } from "./raster.js";
+import { Raster } from "./raster.js";
 import { Latest, beginMove, packed } from "./server.js";
 import { edgesOf, isWithin, padded, shareOf, Space } from "./space.js";
 

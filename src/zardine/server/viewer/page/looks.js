@@ -1,6 +1,6 @@
 // How values look: colours by contrast, and a pattern each for what is no value.
 
-import { categoryOf, colours } from "./colours.js";
+import { categoryOf, colours, pack } from "./colours.js";
 
 export const VALUE = 1, MISSING = 2, DAMAGED = 4, FILL = 8, NAN = 16, GUESSED = 32;
 
@@ -43,7 +43,7 @@ export function looksOf(states, { marks }) {
   return found;
 }
 
-const SAMPLE = 2 ** 15;
+const SAMPLE = 2 ** 14;
 
 /** Return values of a picture that are drawn as colours, sorted: both ends, and so many of the others. */
 export function sorted(pixels, looks, states) {
@@ -78,22 +78,17 @@ export function percentiles(values, low, high) {
 /** Return an image of the values: below `lo` the first colour of a map, from `hi` on the last one. */
 export function paint(pixels, looks, states, width, height, { lo, hi, map }) {
   const image = new ImageData(width, height);
-  const out = image.data;
+  const out = new Uint32Array(image.data.buffer);
   const table = colours(map);
   const count = table.length / 3;
+  const shades = Uint32Array.from({ length: count }, (_, i) => pack(table[3 * i], table[3 * i + 1], table[3 * i + 2]));
   const named = map === "categories";
   const scale = count / (hi - lo);
   for (let i = 0; i < pixels.length; i++) {
     if (looks[i] || !states[i]) continue;
     const value = pixels[i];
-    let at = named ? categoryOf(value, count) : Math.floor((value - lo) * scale);
-    if (!(at >= 0)) at = 0;
-    if (at > count - 1) at = count - 1;
-    at = Math.floor(at);
-    out[4 * i] = table[3 * at];
-    out[4 * i + 1] = table[3 * at + 1];
-    out[4 * i + 2] = table[3 * at + 2];
-    out[4 * i + 3] = 255;
+    const at = named ? categoryOf(value, count) : (value - lo) * scale;
+    out[i] = shades[at >= 0 ? (at < count ? Math.floor(at) : count - 1) : 0];
   }
   return image;
 }
@@ -121,13 +116,9 @@ export function mix(planes, looks, width, height) {
 
 /** Return a mask of the pixels that have a look, or null where none has. */
 export function mask(looks, which, width, height) {
+  if (!looks.includes(which)) return null;
   const image = new ImageData(width, height);
-  let any = false;
-  for (let i = 0; i < looks.length; i++) {
-    if (looks[i] === which) {
-      image.data[4 * i + 3] = 255;
-      any = true;
-    }
-  }
-  return any ? image : null;
+  const out = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < looks.length; i++) if (looks[i] === which) out[i] = 0xff000000;
+  return image;
 }

@@ -14,6 +14,8 @@ export class Picture {
   #patterns;
   #listener;
   #refining = false;
+  #painted = null; // the pixels that are shown, in colours
+  #drawnAs = "";
   drawn = 0;
 
   /** `listener(shown)` is called whenever pixels have come. */
@@ -115,8 +117,8 @@ export class Picture {
     const [height, width] = found.arrays[0].shape;
     this.#shown = { ...found, width, height, state, looks: looksOf(found.states, this.#facts) };
     this.#shown.sorted = sorted(found.pixels, this.#shown.looks, found.states);
-    this.draw();
     this.drawn += 1;
+    this.draw();
     this.#canvas.dataset.drawn = String(this.drawn);
     this.#canvas.dataset.finished = String(found.finished);
     this.#listener(this.#shown);
@@ -137,24 +139,28 @@ export class Picture {
     const scale = window.devicePixelRatio || 1;
     const size = [Math.max(1, Math.round(bounds.width * scale)), Math.max(1, Math.round(bounds.height * scale))];
     if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
+    const [lo, hi] = this.contrast();
+    const { map } = this.#state;
+    const colours = `${lo} ${hi} ${map}`;
+    const drawnAs = `${this.drawn} ${Boolean(this.#shown)} ${size} ${this.box} ${colours}`;
+    if (drawnAs === this.#drawnAs) return; // it looks as it did
+    this.#drawnAs = drawnAs;
     const context = canvas.getContext("2d");
     context.clearRect(0, 0, canvas.width, canvas.height);
     if (!this.#shown) return;
     const shown = this.#shown;
-    const [lo, hi] = this.contrast();
-    const map = this.#state.map;
-    if (shown.planes) this.#blit(context, mix(shown.planes, shown.looks, shown.width, shown.height), null);
-    else this.#blit(context, paint(shown.pixels, shown.looks, shown.states, shown.width, shown.height, { lo, hi, map }), null);
-    LOOKS.forEach((_, number) => {
-      const image = mask(shown.looks, number + 1, shown.width, shown.height);
-      if (image) this.#blit(context, image, this.#patterns[number]);
-    });
+    if (this.#painted?.shown !== shown || this.#painted.colours !== colours) {
+      const { width, height, looks, states, pixels, planes } = shown;
+      const image = planes ? mix(planes, looks, width, height) : paint(pixels, looks, states, width, height, { lo, hi, map });
+      const masks = LOOKS.map((_, number) => mask(looks, number + 1, width, height));
+      this.#painted = { shown, colours, image: bitmap(image), masks: masks.map((each) => each && bitmap(each)) };
+    }
+    this.#blit(context, this.#painted.image, null);
+    this.#painted.masks.forEach((image, number) => image && this.#blit(context, image, this.#patterns[number]));
   }
 
   /** Draw an image of the picture's pixels where they lie; where there is a pattern, that in their place. */
   #blit(context, image, pattern) {
-    const source = new OffscreenCanvas(image.width, image.height);
-    source.getContext("2d").putImageData(image, 0, 0);
     const { rows, columns } = this.#shown;
     const [top, bottom, left, right] = this.box;
     const canvas = this.#canvas;
@@ -172,12 +178,12 @@ export class Picture {
     context.clip();
     context.imageSmoothingEnabled = false;
     if (!pattern) {
-      context.drawImage(source, ...place);
+      context.drawImage(image, ...place);
     } else {
       const layer = new OffscreenCanvas(canvas.width, canvas.height);
       const drawing = layer.getContext("2d");
       drawing.imageSmoothingEnabled = false;
-      drawing.drawImage(source, ...place);
+      drawing.drawImage(image, ...place);
       drawing.globalCompositeOperation = "source-in";
       drawing.fillStyle = pattern;
       drawing.fillRect(0, 0, canvas.width, canvas.height);
@@ -185,6 +191,13 @@ export class Picture {
     }
     context.restore();
   }
+}
+
+/** Return an image as something that can be drawn, larger or smaller. */
+function bitmap(image) {
+  const canvas = new OffscreenCanvas(image.width, image.height);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
 }
 
 /** Return how many elements become one pixel: a power of two, so that what was read serves again. */

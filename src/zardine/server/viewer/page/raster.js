@@ -1,5 +1,7 @@
 // Drawing points, lines and triangles in space into an image, each pixel as the nearest of them.
 
+import { pack } from "./colours.js";
+
 /** An image with the distance of each pixel. Places on it are three numbers each, from `at` on in a list of them. */
 export class Raster {
   constructor(width, height) {
@@ -74,9 +76,4 @@ export class Raster {
       }
     }
   }
-}
-
-/** Return an opaque colour as the one number that it is in an image. */
-export function pack(red, green, blue) {
-  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
 }
