@@ -258,7 +258,7 @@ def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: s
     store = handle.store
     known = INDEXES.get(handle.cache_space, key)
     fresh = False
-    if known is None and not _whole_is_cheaper(handle, part, layout):
+    if known is None and not whole_is_cheaper(handle, part.count, layout):
         known, fresh = _read_once(handle, layout, key)
         if known is None:
             return _none(part)
@@ -337,16 +337,16 @@ def _check_length(handle: ArrayHandle, part: ObjectPart, length: int, i: int = 0
             raise error.at(chunk=part.chunk(i), byte_range=(offset, length)) from None
 
 
-def _whole_is_cheaper(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout) -> bool:
-    """Tell whether to read a shard whole, index and all, in one request, rather than its index and then ranges.
+def whole_is_cheaper(handle: ArrayHandle, count: int, layout: ShardLayout) -> bool:
+    """Tell whether to read ``count`` chunks of a shard with all of it in one request, rather than index, then ranges.
 
     It is if most is wanted (or the setting ``speculative_read`` says that this does not matter), and the bytes of the
     rest flow in the time of a request. How long the shard is cannot be known yet: as long as its decoded chunks at
     most, as a rule.
     """
-    rest = (layout.count - part.count) * handle.layout.chunk_nbytes
+    rest = (layout.count - count) * handle.layout.chunk_nbytes
     cheap = rest <= handle.store.cost.gap
-    return (part.count >= _MOSTLY * layout.count and (cheap or part.count == layout.count)) or (
+    return (count >= _MOSTLY * layout.count and (cheap or count == layout.count)) or (
         cheap and bool(config["speculative_read"])
     )
 

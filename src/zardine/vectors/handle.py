@@ -28,12 +28,11 @@ from zardine.vectors.pyramid import build_pyramid
 from zardine.vectors.reading.query import QueryOptions, Where
 from zardine.vectors.repairing import repair
 from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
-from zardine.vectors.selecting import Geometry, Selection
+from zardine.vectors.selecting import LINES, Geometry, Selection
 from zardine.vectors.skeleton import append_skeleton
 from zardine.vectors.validation.validate import validate
 from zardine.vectors.writing import Layout, Space, kind_named, write
 
-_LINES = ("line", "polyline", "streamline")
 _VALUES = {"point_cloud": "Points", "graph": "a Graph", "skeleton": "a Skeleton", "mesh": "a Mesh"}
 
 
@@ -216,7 +215,7 @@ class Vectors:
         kind = self.kind
         if kind == "point_cloud" and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
             append_points(self.path, arrays, object_attributes=object_attributes)
-        elif kind in _LINES and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
+        elif kind in LINES and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
             append_polylines(self.path, list(arrays), object_attributes=object_attributes)
         else:
             wanted = _VALUES.get(kind, "Polylines, or a list of arrays,").replace("Points", "Points, or an array,")

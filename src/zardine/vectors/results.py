@@ -258,6 +258,10 @@ class Graph:
     edge_attributes: Arrays = field(default_factory=dict)
     object_ids: npt.NDArray[np.int64] | None = None
     """``(N,)``: the object of each vertex, -1 for none."""
+    rows: npt.NDArray[np.int64] | None = None
+    """``(N,)``, in a batch: the number of each vertex in what is read at once."""
+    own: int | None = None
+    """In a batch: how many of the vertices are its own. Those after them are of other batches, too."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -293,6 +297,10 @@ class Skeleton:
     """``(N,)``: the row of each vertex's parent; -1 for roots, and where the parent was not read."""
     attributes: Arrays = field(default_factory=dict)
     object_ids: npt.NDArray[np.int64] | None = None
+    rows: npt.NDArray[np.int64] | None = None
+    """``(N,)``, in a batch: the number of each vertex in what is read at once."""
+    own: int | None = None
+    """In a batch: how many of the vertices are its own. Those after them are of other batches, too."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -377,6 +385,10 @@ class Mesh:
     attributes: Arrays = field(default_factory=dict)
     face_attributes: Arrays = field(default_factory=dict)
     object_ids: npt.NDArray[np.int64] | None = None
+    rows: npt.NDArray[np.int64] | None = None
+    """``(N,)``, in a batch: the number of each vertex in what is read at once."""
+    own: int | None = None
+    """In a batch: how many of the vertices are its own. Those after them are of other batches, too."""
 
     def __len__(self) -> int:
         return len(self.positions)

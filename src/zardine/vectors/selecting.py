@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any, TypeAlias, Unpack
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any, Final, TypeAlias, Unpack
 
+import numpy as np
+
+from zardine.errors import SelectionError
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.content.arguments import shown
 from zardine.vectors.graph import read_graph
 from zardine.vectors.mesh import read_mesh
 from zardine.vectors.points import read_points
 from zardine.vectors.polylines import read_polylines
-from zardine.vectors.reading.query import Query, QueryOptions
+from zardine.vectors.reading.batches import batches_of_points, count_vertices, in_batches
+from zardine.vectors.reading.batches_of_lines import batches_of_lines, count_in_lines
+from zardine.vectors.reading.batches_of_links import batches_of_links, batches_of_skeletons
+from zardine.vectors.reading.query import ALL, Query, QueryOptions
+from zardine.vectors.reading.rereading import read_steadily
+from zardine.vectors.reading.walk import KeptLevel
 from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
 from zardine.vectors.skeleton import read_skeleton
+from zardine.vectors.storing.store import Level
 
 Geometry: TypeAlias = Points | Polylines | Graph | Skeleton | Mesh
+
+LINES: Final = ("line", "polyline", "streamline")
+_AT_ONCE: Final = 2**20
+"""Vertices that are looked at together to count."""
 
 
 @public("zardine.vectors")
@@ -40,6 +55,58 @@ class Selection:
             case "line" | "polyline" | "streamline":
                 return read_polylines(self.path, **query)
         return read_points(self.path, **query)
+
+    def count(self) -> int:
+        """Return how many vertices it has: rows of ``positions`` that :meth:`read` would give.
+
+        Positions are read where documents do not tell, in bounded memory; what :meth:`batches` says of it holds here.
+        """
+        query = replace(self.query, attributes=None)
+        look = count_in_lines if self.kind in LINES else count_vertices
+        return read_steadily(self.path, query.level, lambda level: look(KeptLevel.of(level), query, _AT_ONCE))
+
+    def batches(self, most: int) -> Iterator[Geometry]:
+        """Go through it in parts of about ``most`` vertices, which together are what :meth:`read` gives.
+
+        - Points come in the same order, ``most`` at a time; the last part may have fewer.
+        - Lines come whole and in the same order, as many as have ``most`` vertices together, or one that has more.
+        - Vertices of graphs, meshes and skeletons come in the same order, those of some chunks at a time, with the
+          edges, faces and parents that are filed there, each in one part. Vertices of other parts that these lead to
+          come after the ``own`` ones; of a skeleton, the parents of such are -1. ``rows`` of a part are the numbers of
+          its vertices in what :meth:`read` gives.
+
+        Memory is bounded by ``most`` vertices with their attributes, or those of the fullest chunk, a few times over;
+        and by the object index (16 bytes and more for each piece of an object in a chunk), the list of chunks, a
+        quarter byte for each vertex of the chunks of links, and all links of a skeleton. To put lines together, a chunk
+        is read once for each part that has a line in it, and twice more to look for them.
+
+        Raises :class:`~zardine.errors.ArrayChangedError` where somebody changes the level meanwhile: all parts are of
+        one state. Other errors are those of :meth:`read`.
+        """
+        if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
+            raise SelectionError(f"batches have a number of vertices, from 1 on, not {most!r}")
+        query, number = self.query, int(most)
+
+        def make(level: Level) -> Iterator[Geometry]:
+            if self.kind in LINES:
+                return batches_of_lines(level, query, number)
+            if self.kind == "skeleton":
+                return batches_of_skeletons(level, query, number)
+            if self.kind in ("graph", "mesh"):
+                return batches_of_links(level, query, ALL, self.kind, number)
+            return batches_of_points(level, query, number)
+
+        return in_batches(self.path, query.level, make)
+
+    def __repr__(self) -> str:
+        values = {each.name: getattr(self.query, each.name) for each in fields(self.query)}
+        usual = {"level": 0, "attributes": ALL}
+        asked = [f"{name}={shown(each)}" for name, each in values.items() if not _same(each, usual.get(name))]
+        return f"<Selection of {self.kind}{': ' if asked else ''}{', '.join(asked)}>"
+
+
+def _same(value: Any, usual: Any) -> bool:
+    return value is usual or (isinstance(value, int | str) and value == usual)
 
 
 __all__ = ["Geometry", "Selection"]

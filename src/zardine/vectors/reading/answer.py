@@ -28,7 +28,8 @@ from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.store import Level
 
-_MORE_CHUNKS = 64
+MORE_CHUNKS = 64
+"""Chunks of objects that are read together with those that choose the objects, beside four for each of these."""
 _FARTHEST = 2.0**53
 """Chunks from the origin that a position may be away."""
 
@@ -50,6 +51,36 @@ class Found:
     """Rows of the objects that were asked for, by id or group."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A query, with the objects that it names and the chunks that may hold what it asks for. No cells are read."""
+
+    level: Level
+    query: Query
+    manifests: Manifests | None
+    wanted: Ints | None
+    """Rows of the objects that were asked for, by id or group; ``None``: all will do."""
+    vertices: CellArray | None
+    chunks: Ints | None
+    """``None``: all."""
+    chosen: Manifests | None
+    """The manifests of the objects that were asked for; ``None``: all will do."""
+
+    @property
+    def chooses(self) -> bool:
+        """Whether boxes, chunks or values choose among the vertices."""
+        return self.query.bbox is not None or self.query.where is not None or self.query.chunks is not None
+
+
+def resolve(level: Level, query: Query) -> Asked:
+    """Look up which objects and chunks ``query`` is about. Raises :class:`~zardine.errors.SelectionError`."""
+    manifests = load_manifests(level)
+    wanted = wanted_objects(level, manifests, query)
+    chosen = None if manifests is None or wanted is None else manifests.take(wanted)
+    vertices = level.cells("vertices")
+    return Asked(level, query, manifests, wanted, vertices, chunks_for(level, query, chosen, vertices), chosen)
+
+
 def check_geometry(level: Level, *names: str) -> None:
     """Raise :class:`SelectionError` for a store that holds another geometry, whose vertices are connected otherwise."""
     held = [name for name in level.owner.root.geometry_types if name in KINDS]
@@ -63,31 +94,29 @@ def run_query(level: Level, query: Query, *, fragments: bool = False, whole_obje
     With ``whole_objects`` every object with a vertex that is found is found whole; ``bbox``, ``chunks`` and ``where``
     choose objects then.
     """
-    manifests = load_manifests(level)
-    wanted = wanted_objects(level, manifests, query)
-    chosen = None if manifests is None or wanted is None else manifests.take(wanted)
-    vertices = level.cells("vertices")
-    chunks = chunks_for(level, query, chosen, vertices)
+    asked = resolve(level, query)
+    manifests, wanted, chosen = asked.manifests, asked.wanted, asked.chosen
+    chunks, vertices = asked.chunks, asked.vertices
     whole = None if not whole_objects or manifests is None or chunks is None else chunks
     if whole is not None and manifests is not None:  # with what else belongs to objects there: one look at each shard
-        more = _chunks_of_objects_in(manifests if chosen is None else chosen, whole)
-        if len(more) <= _MORE_CHUNKS + 4 * len(whole):
+        more = chunks_of_objects_in(manifests if chosen is None else chosen, whole)
+        if len(more) <= MORE_CHUNKS + 4 * len(whole):
             chunks, whole = more, None
-    content = _load(level, chunks, query, manifests, fragments, vertices)
+    content = load_asked(level, chunks, query, manifests, fragments, vertices)
     rows = matching_rows(level, content, query, wanted)
     if not whole_objects or manifests is None:
         return Found(level, content, manifests, rows, wanted=wanted)
     objects = content.objects_with(rows)
-    if query.bbox is None and query.where is None and query.chunks is None:
+    if not asked.chooses:
         objects = np.arange(len(manifests.ids)) if wanted is None else wanted
     elif wanted is not None:
         objects = np.intersect1d(objects, wanted)
     if whole is not None:
-        content = _load(level, unique_rows(manifests.take(objects).chunks)[0], query, manifests, fragments)
+        content = load_asked(level, unique_rows(manifests.take(objects).chunks)[0], query, manifests, fragments)
     return Found(level, content, manifests, np.flatnonzero(content.rows_in(objects)), objects, wanted)
 
 
-def _chunks_of_objects_in(manifests: Manifests, chunks: Ints) -> Ints:
+def chunks_of_objects_in(manifests: Manifests, chunks: Ints) -> Ints:
     """All chunks of the objects that have a fragment in one of ``chunks``, and these."""
     near = find_rows(chunks, manifests.chunks) >= 0
     owner = row_numbers(np.diff(manifests.starts))
@@ -178,7 +207,7 @@ def ids_of_rows(found: Found) -> npt.NDArray[np.int64] | None:
     return np.where(rows >= 0, found.manifests.ids[rows] if len(found.manifests.ids) else -1, -1)
 
 
-def _load(
+def load_asked(
     level: Level,
     chunks: Ints | None,
     query: Query,
@@ -186,6 +215,7 @@ def _load(
     fragments: bool,
     vertices: CellArray | None = None,
 ) -> Content:
+    """Cells with what ``query`` wants of them; ``fragments``: the fragment index is needed in any case."""
     names: Names = query.attributes
     if query.where and names != ALL:
         given = [] if names is None else [names] if isinstance(names, str) else list(names)

@@ -39,11 +39,13 @@ def deltas_of(level: Level) -> list[int]:
     return sorted(parse_delta(name) for name in level.names("links"))
 
 
-def load_links(level: Level, content: Content, delta: int = 0, *, attributes: Names = None) -> Links | None:
+def load_links(
+    level: Level, content: Content, delta: int = 0, *, attributes: Names = None, ends: Content | None = None
+) -> Links | None:
     """The links filed under the loaded cells; ``None`` where there is no such family.
 
-    For ``delta`` 0, endpoints are rows of ``content``. Raises :class:`~zardine.errors.CorruptionError` for links to
-    rows that are not there.
+    For ``delta`` 0, endpoints are rows of ``content``, or of ``ends``, whose cells these are among. Raises
+    :class:`~zardine.errors.CorruptionError` for links to rows that are not there.
     """
     about = level.attributes(f"links/{signed(delta)}")
     if about is None:
@@ -51,15 +53,16 @@ def load_links(level: Level, content: Content, delta: int = 0, *, attributes: Na
     width = width_of(about, level, delta)
     parts = _parts(level, content, delta, width, about, attributes)
     _check_count(level, delta, about, parts)
-    endpoints = [_to_rows(level, content, part) for part in parts]
+    ends = content if ends is None else ends
+    endpoints = [_to_rows(level, ends, part) for part in parts]
     directed = bool(about.get("directed"))
     joined = np.concatenate([np.zeros((0, width), np.int64), *endpoints])
     columns = _joined(level, delta, parts)
     if about.get("store") == "duplicate":  # one copy for each chunk: that of the first chunk stays
         chunks = np.concatenate([np.zeros((0, width, level.rank), np.int64), *(part.cells for part in parts)])
-        filed = np.concatenate([np.zeros(0, np.int64), *(_filed(content, part) for part in parts)])
-        lowest = find_rows(content.keys, chunks.reshape(-1, level.rank)).reshape(-1, width)
-        kept = filed == np.where(lowest < 0, len(content.keys), lowest).min(axis=1, initial=len(content.keys))
+        filed = np.concatenate([np.zeros(0, np.int64), *(_filed(ends, part) for part in parts)])
+        lowest = find_rows(ends.keys, chunks.reshape(-1, level.rank)).reshape(-1, width)
+        kept = filed == np.where(lowest < 0, len(ends.keys), lowest).min(axis=1, initial=len(ends.keys))
         joined, columns = joined[kept], {name: column.take(kept) for name, column in columns.items()}
     return Links(joined, columns, directed)
 
@@ -206,11 +209,22 @@ def _tables(array: CellArray, keys: Ints, width: int, *, plain: bool) -> list[In
     return tables
 
 
+def check_all_links(level: Level, count: int) -> None:
+    """Raise where fewer links within the level were found, cell after cell, than it says; copies are not counted."""
+    about = level.attributes("links/0") or {}
+    if about.get("store") != "duplicate":
+        _check_number(level, 0, about, count)
+
+
 def _check_count(level: Level, delta: int, about: Mapping[str, Any], parts: list[_Part]) -> None:
     """Raise where a family of links, all of which were read, has fewer of them than it says."""
-    count = sum(len(part.rows) for part in parts)
+    if all(part.whole for part in parts):
+        _check_number(level, delta, about, sum(len(part.rows) for part in parts))
+
+
+def _check_number(level: Level, delta: int, about: Mapping[str, Any], count: int) -> None:
     named = about.get("num_physical_records", about.get("num_links"))
-    if isinstance(named, int) and count < named and all(part.whole for part in parts):
+    if isinstance(named, int) and count < named:
         reason = f"{count} of {named} links are stored: the others are lost"
         reason += "; repair(drop_lost=True) makes do with what is left"
         raise CorruptionError(reason, array=child(level.path, f"links/{signed(delta)}"))
