@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from zardine.vectors.polylines import write_lines as write_lines
     from zardine.vectors.polylines import write_polylines as write_polylines
     from zardine.vectors.pyramid import build_pyramid as build_pyramid
+    from zardine.vectors.reading.explaining import Explanation as Explanation
+    from zardine.vectors.reading.explaining import ReadCosts as ReadCosts
     from zardine.vectors.repairing import repair as repair
     from zardine.vectors.results import Graph as Graph
     from zardine.vectors.results import Mesh as Mesh
@@ -100,6 +102,7 @@ _exports = Exports(
         "points": ("append_points", "read_points", "write_points"),
         "polylines": ("append_polylines", "read_lines", "read_polylines", "write_lines", "write_polylines"),
         "pyramid": ("build_pyramid",),
+        "reading.explaining": ("Explanation", "ReadCosts"),
         "repairing": ("repair",),
         "results": ("Graph", "Mesh", "ParametricObject", "Points", "Polylines", "Skeleton"),
         "inspecting": (

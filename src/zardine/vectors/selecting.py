@@ -19,6 +19,7 @@ from zardine.vectors.polylines import read_polylines
 from zardine.vectors.reading.batches import batches_of_points, count_vertices, in_batches
 from zardine.vectors.reading.batches_of_lines import batches_of_lines, count_in_lines
 from zardine.vectors.reading.batches_of_links import batches_of_links, batches_of_skeletons
+from zardine.vectors.reading.explaining import Explanation, explain
 from zardine.vectors.reading.query import ALL, Query, QueryOptions
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.reading.walk import KeptLevel
@@ -55,6 +56,13 @@ class Selection:
             case "line" | "polyline" | "streamline":
                 return read_polylines(self.path, **query)
         return read_points(self.path, **query)
+
+    def explain(self) -> Explanation:
+        """Look up what :meth:`read` takes where nothing is remembered yet: cells, shards, requests, bytes.
+
+        Reads documents, the object index, and indexes of shards or sizes of cells; ``print`` shows it as a table.
+        """
+        return explain(self.path, self.query, self.kind)
 
     def count(self) -> int:
         """Return how many vertices it has: rows of ``positions`` that :meth:`read` would give.

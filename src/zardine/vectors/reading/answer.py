@@ -216,12 +216,8 @@ def load_asked(
     vertices: CellArray | None = None,
 ) -> Content:
     """Cells with what ``query`` wants of them; ``fragments``: the fragment index is needed in any case."""
-    names: Names = query.attributes
-    if query.where and names != ALL:
-        given = [] if names is None else [names] if isinstance(names, str) else list(names)
-        names = list(dict.fromkeys([*given, *query.where]))
     needed = fragments or manifests is not None
-    content = load_cells(level, chunks, vertex_attributes=names, fragments=needed, vertices=vertices)
+    content = load_cells(level, chunks, vertex_attributes=query.names, fragments=needed, vertices=vertices)
     for name in query.where or {}:
         if name not in content.vertex_attributes:
             raise SelectionError(f"{level.owner.name} has no vertex attribute {name!r}")

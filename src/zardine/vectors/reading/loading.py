@@ -85,11 +85,11 @@ def load_cells(
     check = partial(check_rows_of_values, vertices, keys, chunks)
     per_row = {
         name: _row_column(level, f"vertex_attributes/{name}", content, check)
-        for name in _names(level, "vertex_attributes", vertex_attributes)
+        for name in names_in(level, "vertex_attributes", vertex_attributes)
     }
     per_part = {
         name: _column(level, f"fragment_attributes/{name}", keys, np.diff(found_fragments.before), check)
-        for name in _names(level, "fragment_attributes", fragment_attributes)
+        for name in names_in(level, "fragment_attributes", fragment_attributes)
     }
     if vertex_attributes is not None:
         per_row |= _chunk_attribute(level, keys, starts, vertex_attributes)
@@ -165,7 +165,8 @@ def _fragments(index: CellArray, keys: Ints, counts: Ints, starts: Ints) -> Frag
     return Fragments(starts_of([len(each.counts) for each in decoded]), starts_of(lengths), rows, tile)
 
 
-def _names(level: Level, family: str, wanted: Names) -> list[str]:
+def names_in(level: Level, family: str, wanted: Names) -> list[str]:
+    """The attributes of a family that have arrays of their own, of those that are ``wanted``."""
     if wanted is None:
         return []
     if wanted == ALL:

@@ -41,6 +41,15 @@ class Query:
     where: Where = None
     attributes: Names = ALL
 
+    @property
+    def names(self) -> Names:
+        """The attributes that have to be read: those that are wanted, and those that conditions are about."""
+        if not self.where or self.attributes == ALL:
+            return self.attributes
+        given = self.attributes
+        known = [] if given is None else [given] if isinstance(given, str) else list(given)
+        return list(dict.fromkeys([*known, *self.where]))
+
     def checked(self) -> Query:
         """The same with lists that can be looked at again and again; boxes and chunks are left to the level.
 
