@@ -504,9 +504,9 @@ def test_a_resize_between_the_last_pass_and_the_switch(monkeypatch: pytest.Monke
     array[...] = VALUES
     drop_beyond = InPlace.drop_beyond
 
-    def grown(self: Any, journal: Any, new: Any) -> None:
+    def grown(self: Any, new: Any) -> None:
         monkeypatch.setattr(InPlace, "drop_beyond", drop_beyond)
-        drop_beyond(self, journal, new)
+        drop_beyond(self, new)
         document = json.loads(bytes(inner.get("zarr.json") or b""))
         document["shape"] = [72, 64]
         inner.set("c/8/0", inner.get("c/0/0") or b"")

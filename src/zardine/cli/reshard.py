@@ -62,6 +62,11 @@ def reshard_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Wait so long, twice, for programs that have the array open; 0 if there are none. Without: 2.5 where "
             "the store cannot tell who is writing, which local folders can.",
         ),
+        click.option(
+            "--max-memory",
+            metavar="SIZE",
+            help="Memory of each worker, such as '256 MiB' (default: 1 GiB, or as much as one new object takes).",
+        ),
         storage_option(),
     )
 
@@ -75,10 +80,11 @@ def request_of(
     codecs: str | None,
     target: str | None,
     grace: float | None,
+    max_memory: str | None,
     storage_options: dict[str, Any],
 ) -> dict[str, Any]:
     """Return what the options ask for, as keywords of :func:`zardine.reshard` and :func:`zardine.plan_reshard`."""
-    request: dict[str, Any] = {"store": path, "path": node, "target": target, "grace": grace}
+    request: dict[str, Any] = {"store": path, "path": node, "target": target, "grace": grace, "max_memory": max_memory}
     if shards is not None:
         request["shards"] = None if shards == "none" else shards
     if chunks is not None:

@@ -54,22 +54,28 @@ class Job:
     looks: bool = False
     """Whether there may be objects of an earlier run of the job: then the versions of these are looked up first."""
 
-    def guarded(self, store: Store, keys: Iterable[str]) -> Store:
+    def guarded(self, store: Store, keys: Iterable[str]) -> GuardedStore:
         """Return ``store`` for what this job writes under ``keys``: to be asked for before the source is read.
 
         What is written takes the place of nothing that was stored since then, and is stored only while the plan is
         under way: whoever finishes a plan may remove what a late job reads, so it must not write what it read.
         """
         there = {key: store.read(key, ((0, 0),)) for key in keys} if self.looks else {}
-        return _GuardedStore(store, self, there)
+        return GuardedStore(store, self, there)
 
 
-class _GuardedStore(WrapperStore):
+class GuardedStore(WrapperStore):
     """The target of a part of a job. Looks once whether that is wanted: when the first value is written."""
 
     def __init__(self, store: Store, job: Job, there: dict[str, Reading | None]) -> None:
         super().__init__(store)
         self._job, self._there, self._looked = job, there, False
+        self._written: list[None] = []  # which threads may add to at the same time
+
+    @property
+    def stored(self) -> int:
+        """How many values were stored."""
+        return len(self._written)
 
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         self._look()
@@ -77,9 +83,11 @@ class _GuardedStore(WrapperStore):
         if condition is None and (old is None or old.version is not None):
             condition = Condition(None if old is None else old.version)
         try:
-            return super().set(key, value, condition=condition)
+            version = super().set(key, value, condition=condition)
         except ConditionFailedError as error:
             raise OvertakenError(str(error)) from error
+        self._written.append(None)
+        return version
 
     def erase(self, key: str) -> None:
         self._look()
@@ -102,4 +110,4 @@ class _GuardedStore(WrapperStore):
 MOST_TRIES: Final = 8
 """How often a job is begun anew since others write what it does."""
 
-__all__ = ["MOST_TRIES", "Job", "JobDone", "NotWantedError", "OvertakenError"]
+__all__ = ["MOST_TRIES", "GuardedStore", "Job", "JobDone", "NotWantedError", "OvertakenError"]

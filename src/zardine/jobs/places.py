@@ -52,4 +52,23 @@ class Place:
         return cls(store, path, url)
 
 
-__all__ = ["Place"]
+@dataclass(frozen=True)
+class Places:
+    """The places that the file of a plan names, and the settings of their stores, which it does not hold."""
+
+    named: Mapping[str, Any]
+    storage_options: Mapping[str, Any] | None = None
+    """Of the store that is read."""
+    target_options: Mapping[str, Any] | None = None
+    """Of the one that is written."""
+
+    def source(self, name: str = "source", *, mode: Any = "r") -> Place:
+        """Open the place that is read."""
+        return Place.from_json(self.named[name], mode=mode, storage_options=self.storage_options)
+
+    def target(self, name: str = "target") -> Place:
+        """Open the place that is written."""
+        return Place.from_json(self.named[name], mode="a", storage_options=self.target_options)
+
+
+__all__ = ["Place", "Places"]

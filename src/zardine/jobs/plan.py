@@ -16,6 +16,7 @@ from typing import Any, Final
 from zardine.cache import Cache
 from zardine.errors import PlanError, StoreError
 from zardine.jobs.job import MOST_TRIES, Job, JobDone, NotWantedError, OvertakenError
+from zardine.jobs.places import Places
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done, Records, recorder_of
 from zardine.jobs.running import ExecutorLike, Runner, run_jobs, runner_of
@@ -203,9 +204,8 @@ class Plan:
         if work_class is None or not isinstance(document.get("work"), dict):
             raise PlanError(f"{os.fspath(path)} is a plan of the kind {kind!r}, which this zardine does not know")
         try:
-            work = work_class.from_json(
-                document["work"], storage_options=storage_options, target_options=target_options
-            )
+            places = Places(document["work"]["places"], storage_options, target_options)
+            work = work_class.from_json(document["work"], places)
         except (KeyError, TypeError, AttributeError) as error:
             raise PlanError(f"{os.fspath(path)} is a plan with a part missing or of another type: {error}") from None
         plan = cls(work)
@@ -405,6 +405,7 @@ class Plan:
             raise
 
     def _finish_closed(self, runner: Runner) -> PlanStatus:
+        before = len(self)
         for _ in range(_PASSES):
             done = self._look(details=True)
             if done is None:
@@ -425,10 +426,17 @@ class Plan:
                 meter = _Meter(self.work, done, None)
                 for number in sorted(again):
                     self._run_stage(runner, number, again[number], meter)
+                now = sum(map(len, again.values()))
+                if 2 * now > before:  # it does not become less by itself
+                    self.work.close(self.id)
+                before = now
             elif not self.work.close(self.id):
-                with self._lock():
-                    result = self.work.finish(self.id, done)
-                    self._records.erase()
+                try:
+                    with self._lock():
+                        result = self.work.finish(self.id, done)
+                        self._records.erase()
+                except OvertakenError:
+                    continue
                 return replace(self.status(), result=result)
         raise PlanError(
             f"others write to the source again and again: after {_PASSES} passes {self.work.home} is not finished; let "

@@ -138,8 +138,10 @@ class Records:
     def erase(self) -> None:
         """Remove all records, that of the plan last."""
         store = self.home.store
-        store.erase_values([key for key in store.list_prefix(self.prefix) if key != self.key])
-        store.erase(self.key)
+        keys = list(store.list_prefix(self.prefix))
+        store.erase_values([key for key in keys if key != self.key])
+        if self.key in keys:
+            store.erase(self.key)
 
 
 def erase_all(home: Place) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, TypeAlias
 
 from zardine.jobs.job import Job, JobDone
-from zardine.jobs.places import Place
+from zardine.jobs.places import Place, Places
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done
 from zardine.jobs.stages import Stage
@@ -107,7 +107,8 @@ class Work(ABC):
     def close(self, plan: str) -> bool:
         """Keep writers away from the source until the result counts; whether they were not kept away before.
 
-        Where they were not, what they wrote last is looked for once more. Nothing is done where the source stays.
+        Where they were not, what they wrote last is looked for once more; called where nothing is left to do again, and
+        where that does not become less. Nothing is done where the source stays.
         """
         return False
 
@@ -118,7 +119,8 @@ class Work(ABC):
     def finish(self, plan: str, done: Done) -> Any:
         """Make the result count, and remove what lay in between; called again where an earlier call was cut off.
 
-        Gives what is to be said of it.
+        Gives what is to be said of it. Raises :class:`~zardine.jobs.job.OvertakenError` where something has changed
+        since the last look: then all is looked at once more.
         """
 
     def result(self, plan: str) -> Any:
@@ -161,13 +163,7 @@ class Work(ABC):
 
     @classmethod
     @abstractmethod
-    def from_json(
-        cls,
-        document: Mapping[str, Any],
-        *,
-        storage_options: Mapping[str, Any] | None,
-        target_options: Mapping[str, Any] | None,
-    ) -> Work:
+    def from_json(cls, document: Mapping[str, Any], places: Places) -> Work:
         """Return the work that :meth:`to_json` wrote; errors are :class:`~zardine.errors.PlanError`."""
 
 

@@ -16,8 +16,8 @@ from zardine.tools.report import Fault, action
 FOLDER: Final = "__zardine"
 JOURNAL: Final = "__zardine_reshard.json"
 """How far resharding of the array is. Not in the folder: one that comes and goes with its keys cannot be locked."""
-JOBS: Final = f"{FOLDER}/jobs/"
-"""What the records of plans of jobs begin with."""
+OF_JOBS: Final = (f"{FOLDER}/jobs/", f"{FOLDER}/between/")
+"""What the records of plans of jobs begin with, and what these write for one another."""
 _DAMAGED: Final = "damaged"
 _MOST: Final = 100
 """Objects that are kept for one key."""

@@ -24,7 +24,7 @@ from zardine.tools.resharding.elsewhere import Elsewhere
 from zardine.tools.resharding.in_place import InPlace
 from zardine.tools.resharding.jobs import plan_jobs
 from zardine.tools.resharding.plan import SAME, is_same, new_metadata
-from zardine.tools.resharding.run import Noted, Resharding
+from zardine.tools.resharding.run import Resharding, without_copying
 from zardine.tools.running import run_through
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def reshard(
     target: StoreLike | None = None,
     target_path: str | None = None,
     grace: float | None = None,
+    max_memory: int | str | None = None,
     restart: bool = False,
     cancel: bool = False,
     executor: ExecutorLike | None = None,
@@ -81,22 +82,20 @@ def reshard(
     request = {"shards": shards, "chunks": chunks, "codecs": codecs, "compressors": compressors}
     run: Elsewhere | InPlace
     source, place = _places(store, found, inner, target, target_path)
-    if target is not None:
-        run = Elsewhere(source.store, source.path, request, place.store, place.path, restart)
-    else:
-        run = InPlace(source.store, source.path, request, grace, restart)
 
-    def first(old: ArrayMetadata, new: ArrayMetadata) -> tuple[int, Noted]:
-        work = plan_jobs(source, place, old, new)
+    def make(old: ArrayMetadata, new: ArrayMetadata) -> Resharding:
+        work = plan_jobs(source, place, old, new, grace, max_memory)
         plan = Plan(work)
-        records = Records(work.home, plan.id)
-        before = records.look() or Done("")
-        run_through(plan, executor, workers=workers, progress=progress, finish=False)
-        done = records.look(details=True) or Done("")
-        made = sum(number for job, number in done.found.get(0, {}).items() if job not in before.of(0))
-        return made, work.noted(done)
+        work.count_from(Records(work.home, plan.id).look(details=True) or Done(""))
+        result: Resharding | None = run_through(plan, executor, workers=workers, progress=progress).result
+        if result is None:  # another process has finished the same
+            return without_copying("finished")
+        return result
 
-    run.first = first
+    if target is not None:
+        run = Elsewhere(source.store, source.path, request, place.store, place.path, restart, make)
+    else:
+        run = InPlace(source.store, source.path, request, grace, restart, make)
     return run.cancel() if cancel else run.run()
 
 
@@ -111,6 +110,7 @@ def plan_reshard(
     target: StoreLike | None = None,
     target_path: str | None = None,
     grace: float | None = None,
+    max_memory: int | str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Return the plan that :func:`zardine.reshard` runs, with the same arguments. Nothing is written.
@@ -129,7 +129,7 @@ def plan_reshard(
         new = run.target(old)
     else:
         new = new_metadata(prepare_layout(old), **request)
-    return Plan(plan_jobs(source, place, old, new, grace))
+    return Plan(plan_jobs(source, place, old, new, grace, max_memory))
 
 
 def _places(

@@ -333,7 +333,7 @@ def _stray(path: str, key: str, message: str) -> Fault:
 
 
 def _reserved(path: str, key: str, name: str) -> list[Fault]:
-    if name.startswith(hidden_keys.JOBS):
+    if name.startswith(hidden_keys.OF_JOBS):
         return []  # of a plan that is under way: another key says so
     kind, message = hidden_keys.explain(name) or (
         "reserved",

@@ -18,7 +18,7 @@ from zardine.engine.layout import ArrayLayout, prepare_layout
 from zardine.engine.read_ahead import window_bytes
 from zardine.errors import PlanError, UnsupportedError
 from zardine.jobs.job import Job, JobDone
-from zardine.jobs.places import Place
+from zardine.jobs.places import Place, Places
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done
 from zardine.jobs.stages import BlockGrid, Cells, Stage
@@ -266,22 +266,15 @@ class VerifyWork(Work):
         }
 
     @classmethod
-    def from_json(
-        cls,
-        document: Mapping[str, Any],
-        *,
-        storage_options: Mapping[str, Any] | None,
-        target_options: Mapping[str, Any] | None,
-    ) -> VerifyWork:
-        places = document["places"]
-        if places["records"] is None:
+    def from_json(cls, document: Mapping[str, Any], places: Places) -> VerifyWork:
+        if places.named["records"] is None:
             raise PlanError("the plan has no place for what its jobs find: make it again with records= (--records)")
         numbers = [document[name] for name in ("jobs", "job_nbytes", "chunk_nbytes")]
         if not all(type(each) is int and 0 <= each < 2**63 for each in numbers) or not numbers[0]:
             raise PlanError(f"a plan of verifying has a number of jobs and of bytes, not {numbers}")
         return cls(
-            Place.from_json(places["source"], mode=None, storage_options=storage_options),
-            Place.from_json(places["records"], mode="a", storage_options=target_options),
+            places.source(mode=None),
+            places.target("records"),
             bool(document["deep"]),
             *numbers,
         )

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from math import prod
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
 from zardine.engine.array_config import ArrayConfig
-from zardine.engine.workers import for_each, most_requests
-from zardine.errors import ConversionError, MetadataError, PlanError, Problem, UnsupportedError
+from zardine.errors import ConversionError, MetadataError, PlanError, Problem
 from zardine.hierarchy.find import describe, find_node
 from zardine.jobs.job import Job, JobDone
-from zardine.jobs.places import Place
+from zardine.jobs.places import Place, Places
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done, Records
-from zardine.jobs.stages import BlockGrid, Cells, Stage
+from zardine.jobs.stages import BlockGrid, Stage
 from zardine.jobs.work import Forecast, Found, Work
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
@@ -34,8 +31,8 @@ from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.plan import NodePlan, consolidated, document_text
 from zardine.tools.converting.target import Target
 from zardine.tools.converting.work import ArrayWork, stored_cells, work_of
-from zardine.tools.rechunking.seen import NotingStore, digest
 from zardine.tools.sampling import stored_sample
+from zardine.tools.seen import NotingStore, digest, seen_now
 
 _JOB_BYTES: Final = 2**26
 """Bytes of elements that a job handles, where an array has as many; more where there would be too many jobs."""
@@ -43,8 +40,6 @@ _MOST_JOBS: Final = 2**16
 """Jobs of an array, about."""
 _FIXED: Final = 16 * 2**20
 """Bytes that a job takes beside its portions, about."""
-_TOGETHER: Final = 2**14
-"""Source objects that are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +142,7 @@ class ConvertWork(Work):
             for key, version in noting.versions.items()
             if version is not None and keys.decode(key[start:], work.source.ndim) is not None
         ]
-        return JobDone(digest(seen) if seen else "", made or None)
+        return JobDone(digest(seen), made or None)
 
     def given(self, stage: int, job: int, found: Found) -> Any:
         if stage == 0:
@@ -181,18 +176,15 @@ class ConvertWork(Work):
     def seen(self, stage: int, jobs: Ranges, *, surely: bool) -> Iterator[tuple[int, str]]:
         if stage == 0:  # what was stored since then is seen by the jobs that should have been given it
             return
-        if stage == 1:
-            now: dict[int, list[tuple[str, Any]]] = {}
-            first = 0
-            for work, grid in zip(self._all, self.stages[1].grids, strict=True):
-                if not (Ranges([(first, first + len(grid))]) & jobs):
-                    first += len(grid)
-                    continue
-                for job, key, version in _stored_now(work, grid.block[0], surely=surely):
-                    now.setdefault(first + job, []).append((key, version))
-                first += len(grid)
-            for job in jobs:
-                yield job, digest(set(now[job])) if job in now else ""
+        first = 0
+        for work, grid in zip(self._all, self.stages[1].grids, strict=True):
+            mine = jobs.between(first, first + len(grid)) if stage == 1 else Ranges()
+            if mine:
+                own = Ranges((start - first, stop - first) for start, stop in mine.pairs())
+                handle = work.source._handle
+                now = seen_now(handle, work.block_axes, own, per_job=grid.block[0], surely=surely, note=None)
+                yield from ((first + job, text) for job, text in now)
+            first += len(grid)
 
     def after(self, stage: int, jobs: Ranges) -> dict[int, Ranges]:
         """Return the same jobs of the next stage, which read what these write; and what is stored is listed again."""
@@ -294,20 +286,14 @@ class ConvertWork(Work):
         }
 
     @classmethod
-    def from_json(
-        cls,
-        document: Mapping[str, Any],
-        *,
-        storage_options: Mapping[str, Any] | None,
-        target_options: Mapping[str, Any] | None,
-    ) -> ConvertWork:
-        places = document["places"]
+    def from_json(cls, document: Mapping[str, Any], places: Places) -> ConvertWork:
         if document["foreign"]:
-            url = str(places["source"]["store"])
-            source = Place(foreign_store(url, storage_options=storage_options), places["source"]["path"], url)
+            named = places.named["source"]
+            url = str(named["store"])
+            source = Place(foreign_store(url, storage_options=places.storage_options), named["path"], url)
         else:
-            source = Place.from_json(places["source"], mode="r", storage_options=storage_options)
-        home = Place.from_json(places["target"], mode="a", storage_options=target_options)
+            source = places.source()
+        home = places.target()
         plans = {each["path"]: _node_plan(each) for each in document["nodes"]}
         if not plans:
             raise PlanError("a plan of converting has nodes, and this one has none")
@@ -373,47 +359,6 @@ def _per_job(work: ArrayWork) -> int:
 def _memory(work: ArrayWork) -> int:
     chunks = work.source._handle.layout.chunk_nbytes + work.target._handle.layout.chunk_nbytes
     return COPIES * at_once(work) * work.portion_nbytes + 2 * thread_count() * chunks + _FIXED
-
-
-def _stored_now(work: ArrayWork, per_job: int, *, surely: bool) -> Iterator[tuple[int, str, Any]]:
-    """Yield the jobs of an array with the keys, and their versions, of what is stored now of their source."""
-    handle = work.source._handle
-    start = len(work.source.path) + 1 if work.source.path else 0
-    waiting = iter(_keys_now(work, surely=surely))
-    while some := list(islice(waiting, _TOGETHER)):
-        found = [(key, version, handle.layout.keys.decode(key[start:], work.source.ndim)) for key, version in some]
-        chunks = [(key, version, place) for key, version, place in found if place is not None]
-        rows = np.array([place for _, _, place in chunks], np.int64).reshape(len(chunks), work.source.ndim)
-        which, places = work.touched(rows)
-        versions = {} if not surely else _versions(work.source.store, [key for key, _, _ in chunks])
-        for row, place in zip(which.tolist(), places.tolist(), strict=True):
-            key, version, _ = chunks[row]
-            version = versions.get(key) if surely else version
-            if version is not None:
-                yield work.grid.number(place) // per_job, key, version
-
-
-def _keys_now(work: ArrayWork, *, surely: bool) -> Iterable[tuple[str, Any]]:
-    """Return keys of the source, with versions where listing gives them; where none can be listed all that may be."""
-    prefix = f"{work.source.path}/" if work.source.path else ""
-    try:
-        listed = None if surely else work.source.store.list_versions(prefix)
-        if listed is not None:
-            return listed
-        return ((key, "") for key in list(work.source.store.list_prefix(prefix)))
-    except UnsupportedError:
-        cells = Cells(tuple(axis.count for axis in work.source._handle.layout.grids.storage))
-        return ((work.source._handle.key(cells.place(number)), "") for number in range(cells.count))
-
-
-def _versions(store: Store, keys: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-
-    def look(key: str) -> None:
-        found[key] = store.version(key)
-
-    for_each(look, keys, len(keys), most_requests(store))
-    return found
 
 
 def _objects_of(work: ArrayWork, stored: int) -> int:

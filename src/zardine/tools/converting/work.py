@@ -20,6 +20,7 @@ from zardine.jobs.ranges import Ranges
 from zardine.jobs.stages import Cells
 from zardine.nodes.array import Array
 from zardine.tools.resharding.plan import appended_codecs
+from zardine.tools.seen import blocks_of_objects
 
 Coordinates: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
@@ -97,23 +98,11 @@ class ArrayWork:
 
     def touched(self, some: Ints) -> tuple[Ints, Ints]:
         """Return which of some objects of the source lie in which blocks: rows of the first, and places of blocks."""
-        grids = self.source._handle.layout.grids.storage
-        which = np.flatnonzero((some < np.array([axis.count for axis in grids], np.int64)).all(axis=1))
-        rows = some[which]
-        touched = np.empty((len(rows), 0), np.int64)
-        for number, (axis, other) in enumerate(zip(grids, self._block_axes, strict=True)):
-            column = rows[:, number]
-            starts = axis.starts(column)
-            stops = np.minimum(starts + axis.extents(column), axis.length)
-            first, last = other.locate(starts)[0], other.locate(stops - 1)[0]
-            lengths = last - first + 1
-            again = np.repeat(np.arange(len(rows)), lengths)
-            within = np.arange(len(again)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-            which, rows, touched = which[again], rows[again], np.column_stack([touched[again], first[again] + within])
-        return which, touched
+        return blocks_of_objects(self.source._handle.layout.grids.storage, self.block_axes, some)
 
     @cached_property
-    def _block_axes(self) -> tuple[Axis, ...]:
+    def block_axes(self) -> tuple[Axis, ...]:
+        """Blocks along each axis, in elements."""
         axes = zip(self._axes, self.per_block, strict=True)
         return tuple(axis if k == 1 else Axis.regular(axis.length, axis.runs[0][0] * k) for axis, k in axes)
 

@@ -19,6 +19,7 @@ from zardine.indexing.plan import plan_grid
 from zardine.indexing.selection import AxisSlice, GridSelection
 from zardine.jobs.job import Job, NotWantedError, OvertakenError
 from zardine.sharding.index import MISSING
+from zardine.tools.rechunking.sums import same_bits
 
 
 def array_prefix(target: ArrayHandle) -> str:
@@ -87,15 +88,9 @@ def _is_there(target: ArrayHandle, box: GridSelection, values: npt.NDArray[Any])
             read_plan(target, plan_grid(slab, target.layout.grids), stored)
         except DataError:
             return False
-        if not _equal(stored, values[start - first : stop - first]):
+        if not same_bits(stored, values[start - first : stop - first]):
             return False
     return True
-
-
-def _equal(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
-    if a.dtype.hasobject or a.dtype.kind == "T":
-        return bool(np.array_equal(a, b))
-    return a.reshape(-1).view(np.uint8).data == np.ascontiguousarray(b).reshape(-1).view(np.uint8).data
 
 
 __all__ = ["append_block", "array_prefix"]

@@ -4,7 +4,7 @@ Shapes matter: of what is read as one (a stored object of the source, or an inne
 what is written as one (a stored object of the target, or an inner chunk where those can be appended to shards), and of
 the most elements that memory has room for. Three ways, of which the cheapest is chosen:
 
-- *pull*: blocks of whole target objects, which cut few source objects, straight from the source.
+- *pull*: blocks of whole target objects, which cut source objects into two at most, straight from the source.
 - *push*: blocks of whole inner chunks of the target, which are appended to its shards.
 - *between*: blocks of whole source objects are written as shards of an array between, whose inner chunks are the pieces
   that the next blocks need. Where such pieces would be small, several arrays between follow each other: the shards of
@@ -14,7 +14,7 @@ the most elements that memory has room for. Three ways, of which the cheapest is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise, permutations
 from math import gcd, lcm, prod
 from typing import Final
@@ -24,8 +24,10 @@ import numpy as np
 from zardine.chunk_grids.axis import Axis
 from zardine.limits import check_size
 
-_MOST_TWICE: Final = 2.0
-"""How often source objects may be read, on average, where blocks are pulled."""
+_MOST_READS: Final = 2
+"""How often any source object may be read where blocks are pulled."""
+_AXES_TOGETHER: Final = 6
+"""Axes of which all combinations are tried."""
 _ORDERS: Final = 24
 """Orders of axes in which blocks are grown."""
 _REQUEST: Final = 2**18
@@ -82,13 +84,54 @@ def choose_blocks(
     reads = list(dict.fromkeys(_grown(shape, unit, most)))
     found: list[Blocks] = []
     for write, appends in writes.items():
-        pulled = Blocks(write, (), _times(source, write), appends)
-        if pulled.times_read <= _MOST_TWICE:
-            found.append(pulled)
         smallest = inner if appends and inner is not None else target
         found += (_aligned(source, unit, smallest, read, write, appends) for read in reads)
+    if volume(target, shape) <= most:
+        found += _pulled(source, target, most)
+    if inner is not None and inner != target:
+        found += (replace(each, appends=True) for each in _pulled(source, inner, most))
     best = min(found, key=lambda each: (_cost(shape, target, each, item_size), each.appends))
     return _in_steps(shape, target, best, most, item_size) if best.between else best
+
+
+def smaller_blocks(source: Sequence[Axis], target: Shape, blocks: Blocks, wanted: int) -> Blocks:
+    """Return pulled blocks of about ``wanted`` elements, or of as few more as read source objects no more often.
+
+    So there are more jobs, which need less memory each. Other blocks than pulled ones stay what they are.
+    """
+    shape = tuple(axis.length for axis in source)
+    most = max(wanted, volume(target, shape))
+    if blocks.between or blocks.appends:
+        return blocks
+    while most < volume(blocks.write, shape):
+        found = min(_pulled(source, target, most), key=lambda each: each.times_read, default=blocks)
+        if found.times_read <= blocks.times_read and found is not blocks:
+            return found
+        most *= 2
+    return blocks
+
+
+def _pulled(source: Sequence[Axis], target: Shape, most: int) -> Iterator[Blocks]:
+    """Give blocks of whole ``target`` objects that read no source object more often than is allowed.
+
+    Along some axes they are grown in units whose ends are those of source objects, too.
+    """
+    shape = tuple(axis.length for axis in source)
+    both = tuple(
+        lcm(size, axis.runs[0][0]) if axis.is_regular else size for axis, size in zip(source, target, strict=True)
+    )
+    differing = [i for i, (a, b) in enumerate(zip(both, target, strict=True)) if a != b and target[i] < shape[i]]
+    number = len(differing)
+    chosen = range(2**number) if number <= _AXES_TOGETHER else (0, 2**number - 1)
+    blocks: dict[Shape, None] = {}
+    for bits in chosen:
+        aligned = {axis for place, axis in enumerate(differing) if bits >> place & 1}
+        unit = tuple(both[i] if i in aligned else size for i, size in enumerate(target))
+        if volume(unit, shape) <= most:
+            blocks |= dict.fromkeys(_grown(shape, unit, most))
+    for write in blocks:
+        if _most_times(source, write) <= _MOST_READS:
+            yield Blocks(write, (), _times(source, write))
 
 
 def volume(block: Shape, shape: Shape) -> int:
@@ -129,6 +172,24 @@ def _times(source: Sequence[Axis], block: Shape) -> float:
             inside = axis.starts(np.arange(1, axis.count, dtype=np.int64)) % size != 0
             pieces = -(-axis.length // size) + int(inside.sum())
         times *= pieces / axis.count
+    return times
+
+
+def _most_times(source: Sequence[Axis], block: Shape) -> int:
+    """Return how often any source object is read by blocks at most."""
+    times = 1
+    for axis, size in zip(source, block, strict=True):
+        if size >= axis.length or not axis.count:
+            continue
+        if axis.is_regular and axis.count > _TRIED:  # all remainders come up, about
+            own = axis.runs[0][0]
+            times *= (size - gcd(own, size) + own - 1) // size + 1
+            continue
+        check_size("the list of the chunks along an axis", 32 * axis.count)
+        chunks = np.arange(axis.count, dtype=np.int64)
+        starts = axis.starts(chunks)
+        stops = np.minimum(starts + axis.extents(chunks), axis.length)
+        times *= int(((stops - 1) // size - starts // size).max()) + 1
     return times
 
 
@@ -238,4 +299,4 @@ def pieces_between(length: int, a: int, b: int) -> int:
     return 1 + (length - 1) // a + (length - 1) // b - (length - 1) // both
 
 
-__all__ = ["Between", "Blocks", "choose_blocks", "pieces_between", "volume"]
+__all__ = ["Between", "Blocks", "choose_blocks", "pieces_between", "smaller_blocks", "volume"]

@@ -1,4 +1,4 @@
-"""Sums of elements that do not depend on their order: what a stage writes, the next one has to read."""
+"""Whether elements are the same: sums that do not depend on their order, and bit by bit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,25 @@ def sum_of(values: npt.NDArray[Any]) -> str:
     """Return the sum of all elements, taken as integers of their bits, in 16 characters; ``values`` are contiguous."""
     dtype = values.dtype
     if dtype.hasobject or dtype.kind == "T":
-        return (
-            f"{sum(zlib.crc32(repr(each).encode('utf-8', 'surrogatepass')) for each in values.ravel().tolist()):016x}"
-        )
+        return f"{sum(map(_crc32, values.ravel().tolist())):016x}"
     word = next(size for size in _WORDS if dtype.itemsize % size == 0)
     words = values.reshape(-1).view(np.uint8 if word == 1 else f"u{word}")
     return f"{int(np.add.reduce(words, dtype=np.uint64)):016x}"
+
+
+def _crc32(value: Any) -> int:
+    """Return that of bytes, as those of a chunk, or of what else an object shows; of nothing 0."""
+    if value is None:
+        return 0
+    encoded = isinstance(value, (bytes, bytearray, memoryview))
+    return zlib.crc32(value if encoded else repr(value).encode("utf-8", "surrogatepass"))
+
+
+def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Return whether two arrays of one shape have the same elements, bit for bit; objects and text, equal ones."""
+    if a.dtype.hasobject or a.dtype.kind == "T":
+        return bool(np.array_equal(a, b))
+    return a.reshape(-1).view(np.uint8).data == np.ascontiguousarray(b).reshape(-1).view(np.uint8).data
 
 
 def total(sums: Iterable[str]) -> int:
@@ -29,4 +42,4 @@ def total(sums: Iterable[str]) -> int:
     return sum(int(each, 16) for each in sums) % 2**64
 
 
-__all__ = ["sum_of", "total"]
+__all__ = ["same_bits", "sum_of", "total"]

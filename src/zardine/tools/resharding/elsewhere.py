@@ -5,24 +5,32 @@ The place has to be empty when that begins, and nothing is ever erased there but
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from typing import Any
 
-from zardine.engine.array_config import ArrayConfig
-from zardine.engine.handle import ArrayHandle
-from zardine.engine.layout import prepare_layout
-from zardine.engine.stored import stored_objects
+from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.errors import ContainsArrayError, ContainsGroupError, NodeExistsError, UnsupportedError
 from zardine.hierarchy.create import create_node
 from zardine.hierarchy.find import HIDDEN, describe, find_node, load_array
-from zardine.json_document import Problems, parse_extension
+from zardine.jobs.job import OvertakenError
+from zardine.json_document import Problems
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store
 from zardine.tools.converting.target import check_ancestors
-from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, without_copying
-from zardine.tools.resharding.state import BegunMeanwhileError, Journal, about, journal_key, load_journal, members
+from zardine.tools.resharding.rest import Rest
+from zardine.tools.resharding.run import Resharding, Run, without_copying
+from zardine.tools.resharding.state import (
+    BegunMeanwhileError,
+    Journal,
+    about,
+    journal_key,
+    load_journal,
+    members,
+    with_members,
+)
+from zardine.tools.seen import Buckets
 
 
 class Elsewhere(Run):
@@ -36,8 +44,9 @@ class Elsewhere(Run):
         target: Store,
         target_path: str,
         restart: bool = False,
+        make: Callable[[ArrayMetadata, ArrayMetadata], Resharding] | None = None,
     ) -> None:
-        super().__init__(store, path, request, target, target_path)
+        super().__init__(store, path, request, target, target_path, make)
         self.restart = restart
 
     def run(self) -> Resharding:
@@ -49,7 +58,6 @@ class Elsewhere(Run):
                 return self.locked()
 
     def cancel(self) -> Resharding:
-        """Erase what an interrupted run has made."""
         place, path = self.target_store, self.target_path
         metadata = load_array(self.store, self.path)
         with self.lock():
@@ -62,7 +70,7 @@ class Elsewhere(Run):
                     f"the array at {describe(place, path)} is whole, so it is too late to cancel: erase all of it, or "
                     "let the same call as before finish"
                 )
-            self.forget(journal, self.own_keys(journal, metadata))
+            self.forget(journal, lambda: self.own_keys(journal, metadata))
         return without_copying("cancelled")
 
     def lock(self) -> AbstractContextManager[object]:
@@ -79,7 +87,7 @@ class Elsewhere(Run):
         if node is not None:
             if journal is not None and isinstance(node, ArrayMetadata) and members(node) == journal.about.get("new"):
                 self.take_up(journal, self.about(metadata))
-                self.drop_records()
+                self.drop_traces()
                 place.erase(journal_key(path))  # all was done but this
                 return without_copying("finished")
             error, what = (
@@ -87,83 +95,82 @@ class Elsewhere(Run):
             )
             raise error(f"{what} is already stored at {describe(place, path)}: a new array needs a place of its own")
         if journal is not None:
-            self.refuse_strangers({journal_key(path), *self.own_keys(journal, metadata)})
+            self.refuse_strangers(journal)
             if self.restart:
-                self.forget(journal, self.own_keys(journal, metadata))
+                begun = journal
+                self.forget(begun, lambda: self.own_keys(begun, metadata))
                 journal = None
-        journal = self.begin(journal, metadata)
-        try:
-            self.make_first(journal, metadata, self.wanted(metadata))
-            for _ in range(MOST_PASSES):
-                metadata = load_array(self.store, self.path)
-                if not self.copy(journal, metadata, self.wanted(metadata)):
-                    break
-        except BaseException:
-            if not (self.has_begun or self.resumes):
-                self.drop_records()
-                place.erase(journal_key(path))
-            raise
-        self.drop_beyond(journal, self.wanted(metadata))
-        create_node(place, path, self.wanted(metadata), overwrite=False)
-        self.drop_records()
-        place.erase(journal_key(path))
-        return self.report()
+        return self.make_all(journal, metadata)
 
     def about(self, metadata: ArrayMetadata) -> dict[str, Any]:
-        """Return what the journal has to say for this call to go on with it."""
         return about(metadata, self.wanted(metadata), describe(self.store, self.path))
 
     def begin(self, journal: Journal | None, metadata: ArrayMetadata) -> Journal:
-        """Return the journal to go on with; a new one is stored before anything else is."""
         place, path = self.target_store, self.target_path
         if journal is None:
-            self.refuse_strangers({journal_key(path)})
+            self.refuse_strangers(None)
             journal = Journal(self.about(metadata), phase="copying")
             journal.create(place, path)
+            self.drop_traces()
         else:
             self.take_up(journal, self.about(metadata))
         return journal
 
-    def refuse_strangers(self, own: set[str]) -> None:
-        """Refuse a place that holds anything but ``own`` keys."""
+    def close(self) -> bool:
+        return False
+
+    def reopen(self) -> None:
+        """Nobody is kept away."""
+
+    def finish(self, rest: Rest, known: Buckets) -> tuple[str, ...]:
         place, path = self.target_store, self.target_path
+        with self.lock():
+            if load_journal(place, path) is None:
+                return ()
+            metadata = load_array(self.store, self.path)
+            if metadata.shape != rest.shape:
+                raise OvertakenError(f"{describe(self.store, self.path)} was resized meanwhile")
+            if find_node(place, path) is None:
+                self.drop_beyond(self.wanted(metadata))
+                create_node(place, path, self.wanted(metadata), overwrite=False)
+            self.drop_traces()
+            place.erase(journal_key(path))
+        return ()
+
+    def refuse_strangers(self, journal: Journal | None) -> None:
+        """Refuse a place that holds anything but what resharding has made, of which the journal tells."""
+        place, path = self.target_store, self.target_path
+        prefix = f"{path}/" if path else ""
+        hidden = tuple(join_path(path, f"{HIDDEN}/{each}/") for each in ("jobs", "between"))
+        encoding = None if journal is None else self.own_encoding(journal)
+        ndim = len(load_array(self.store, self.path).shape)
         try:
-            keys = place.list_prefix(f"{path}/" if path else "")
-            records = join_path(path, f"{HIDDEN}/jobs/")
-            stranger = next((key for key in keys if key not in own and not key.startswith(records)), None)
+            for key in place.list_prefix(prefix):
+                if key == journal_key(path) or key.startswith(hidden):
+                    continue
+                if encoding is None or encoding.decode(key[len(prefix) :], ndim) is None:
+                    raise NodeExistsError(
+                        f"{describe(place, path)} is not empty: {key} is stored there. A new array needs a place of "
+                        "its own; nothing was written or erased"
+                    )
         except UnsupportedError:
             return
-        if stranger is not None:
-            raise NodeExistsError(
-                f"{describe(place, path)} is not empty: {stranger} is stored there. A new array needs a place of its "
-                "own; nothing was written or erased"
-            )
 
-    def own_keys(self, journal: Journal, metadata: ArrayMetadata) -> list[str]:
-        """Return stored keys of chunks: an earlier run has made them, since it began with an empty place.
+    def own_encoding(self, journal: Journal) -> ChunkKeyEncoding | None:
+        """Return that of the new objects."""
+        made = with_members(load_array(self.store, self.path), journal.about.get("new"))
+        return None if made is None else parse_chunk_key_encoding(made.chunk_key_encoding, Problems())
+
+    def own_keys(self, journal: Journal, metadata: ArrayMetadata) -> Iterator[str]:
+        """Yield stored keys of chunks: an earlier run has made them, since it began with an empty place.
 
         Some may lie outside of the array, which was larger then.
         """
         place, path = self.target_store, self.target_path
-        made = _with_members(metadata, journal.about.get("new"))
-        if made is None:
-            return []
-        target = ArrayHandle(place, path, prepare_layout(made), ArrayConfig())
-        return [key for key, _ in stored_objects(target)]
-
-
-def _with_members(metadata: ArrayMetadata, document: Any) -> ArrayMetadata | None:
-    """Return the metadata with what the journal says about chunks; ``None`` where it says nothing of use."""
-    if not isinstance(document, dict):
-        return None
-    problems = Problems()
-    grid = parse_extension(document.get("chunk_grid"), "chunk_grid", problems, ignorable=False)
-    keys = parse_extension(document.get("chunk_key_encoding"), "chunk_key_encoding", problems, ignorable=False)
-    codecs = [parse_extension(each, "codecs", problems, ignorable=False) for each in document.get("codecs", [])]
-    if grid is None or keys is None or problems.found:
-        return None
-    known = tuple(each for each in codecs if each is not None)
-    return replace(metadata, chunk_grid=grid, chunk_key_encoding=keys, codecs=known)
+        encoding, prefix = self.own_encoding(journal), f"{path}/" if path else ""
+        for key in place.list_prefix(prefix):
+            if encoding is not None and encoding.decode(key[len(prefix) :], len(metadata.shape)) is not None:
+                yield key
 
 
 __all__ = ["Elsewhere"]

@@ -8,6 +8,7 @@ was read before the lock was held counts for nothing: another process may have r
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any
@@ -25,12 +26,15 @@ from zardine.errors import NodeExistsError, StoreError
 from zardine.hierarchy.consolidated import update_consolidated
 from zardine.hierarchy.find import describe, load_array, older_document
 from zardine.hierarchy.update import update_node
+from zardine.jobs.job import OvertakenError
 from zardine.limits import CHUNK, limit_of
 from zardine.metadata.documents import ArrayMetadata
 from zardine.stores.base import Store
 from zardine.tools.hidden_keys import Keeper
+from zardine.tools.resharding.late import late_objects
 from zardine.tools.resharding.plan import is_same, other_keys
-from zardine.tools.resharding.run import MOST_PASSES, Resharding, Run, keys_elsewhere, without_copying
+from zardine.tools.resharding.rest import Rest
+from zardine.tools.resharding.run import Resharding, Run, erase_some, keys_elsewhere, without_copying
 from zardine.tools.resharding.state import (
     BegunMeanwhileError,
     Journal,
@@ -39,7 +43,9 @@ from zardine.tools.resharding.state import (
     journal_key,
     load_journal,
     members,
+    with_members,
 )
+from zardine.tools.seen import Buckets
 
 
 class InPlace(Run):
@@ -52,8 +58,9 @@ class InPlace(Run):
         request: dict[str, Any],
         grace: float | None,
         restart: bool = False,
+        make: Callable[[ArrayMetadata, ArrayMetadata], Resharding] | None = None,
     ) -> None:
-        super().__init__(store, path, request, store, path)
+        super().__init__(store, path, request, store, path, make)
         self.grace, self.restart = grace, restart
 
     def run(self) -> Resharding:
@@ -65,15 +72,12 @@ class InPlace(Run):
                 return self.locked()
 
     def lock(self) -> AbstractContextManager[object]:
-        """Return the lock of the journal."""
         return self.store.lock(journal_key(self.path))
 
     def about(self, metadata: ArrayMetadata) -> dict[str, Any]:
-        """Return what the journal has to say for this call to go on with it."""
         return about(metadata, self.target(metadata))
 
     def cancel(self) -> Resharding:
-        """Put back the state before, if the document names the old objects still."""
         store, path = self.store, self.path
         load_array(store, path)
         with self.lock():
@@ -87,7 +91,7 @@ class InPlace(Run):
                     "as before erases the old ones; to go back, reshard it to what it was"
                 )
             self.mark(metadata, closing=False)
-            self.forget(journal, keys_elsewhere(store, path, journal, metadata))
+            self.forget(journal, lambda: keys_elsewhere(store, path, journal, metadata))
         return without_copying("cancelled")
 
     def locked(self) -> Resharding:
@@ -108,42 +112,34 @@ class InPlace(Run):
             journal, ended = None, True
             metadata = load_array(store, path, 3)
         if journal is not None and self.restart:
+            begun = journal
             metadata = self.mark(metadata, closing=False)
-            self.forget(journal, keys_elsewhere(store, path, journal, metadata))
+            self.forget(begun, lambda: keys_elsewhere(store, path, begun, metadata))
             journal = None
         if is_same(metadata, self.wanted(metadata)):
             if journal is not None:
                 self.take_up(journal, {})  # refuses
             return without_copying("finished" if ended else "unchanged")
-        journal = self.begin(journal, metadata)
-        try:
-            self.make_first(journal, metadata, self.target(metadata))
-            while not self.switch(journal):
-                pass
-        except BaseException:
-            self.step_back(journal)
-            raise
-        late = self.clean(journal)
-        return replace(self.report(), late=late)
+        return self.make_all(journal, metadata)
 
     def begin(self, journal: Journal | None, metadata: ArrayMetadata) -> Journal:
-        """Return the journal to go on with; a new one is stored before anything else is."""
         store, path = self.store, self.path
         wanted = self.about(metadata)
         if journal is None:
-            self.drop_records()
             journal = Journal(wanted)
             journal.create(store, path)
+            self.drop_traces()
         else:
             self.take_up(journal, wanted)
         if journal.phase == "beginning":
             try:
-                self.refuse_strangers(keys_elsewhere(store, path, journal, metadata))
+                self.refuse_strangers(next(keys_elsewhere(store, path, journal, metadata), None))
             except BaseException:
                 store.erase(journal_key(path))
                 raise
-        journal.phase = "copying"
-        journal.save(store, path)
+        if journal.phase != "copying":
+            journal.phase = "copying"
+            journal.save(store, path)
         return journal
 
     def refuse_older_documents(self) -> None:
@@ -156,11 +152,11 @@ class InPlace(Run):
                 "it, or give a target"
             )
 
-    def refuse_strangers(self, keys: list[str]) -> None:
-        """Refuse to begin where keys of the new encoding are stored, which nobody can have meant as chunks."""
-        if keys:
+    def refuse_strangers(self, key: str | None) -> None:
+        """Refuse to begin where a key of the new encoding is stored, which nobody can have meant as a chunk."""
+        if key is not None:
             raise NodeExistsError(
-                f"{describe(self.store, self.path)} has keys that no document names, such as {keys[0]!r}, where the "
+                f"{describe(self.store, self.path)} has keys that no document names, such as {key!r}, where the "
                 "new chunks are to go: zardine.repair moves them out of the way"
             )
 
@@ -169,24 +165,52 @@ class InPlace(Run):
         keys = other_keys(prepare_layout(old).keys)
         return replace(self.wanted(old), chunk_key_encoding=keys.to_extension())
 
-    def switch(self, journal: Journal) -> bool:
-        """Copy until nothing is left to copy, then replace the document. False if it has changed meanwhile."""
-        for _ in range(MOST_PASSES):
-            old = self.current(journal)
-            if not self.copy(journal, old, self.target(old)) and journal.phase == "closing":
-                break
-            if journal.phase != "closing":
-                self.mark(old, closing=True)
-                journal.phase = "closing"
-                journal.save(self.store, self.path)
-                self.let_others_notice()
-        else:
-            raise StoreError(
-                f"{describe(self.store, self.path)} is written again and again by programs that do not notice that it "
-                "is being resharded: stop them, and call zardine.reshard again"
-            )
-        self.drop_beyond(journal, self.target(old))
-        journal.save(self.store, self.path)
+    def close(self) -> bool:
+        store, path = self.store, self.path
+        with self.lock():
+            journal, old = load_journal(store, path), load_array(store, path, 3)
+            if journal is None or is_switched(journal, old) or (journal.phase == "closing" and is_closing(old)):
+                return False
+            self.mark(old, closing=True)
+            journal.phase = "closing"
+            journal.save(store, path)
+            self.let_others_notice()
+        return True
+
+    def reopen(self) -> None:
+        store, path = self.store, self.path
+        with self.lock():
+            journal, metadata = load_journal(store, path), load_array(store, path)
+            if journal is None or is_switched(journal, metadata):
+                return
+            journal.phase = "copying"
+            try:
+                self.mark(metadata, closing=False)
+                journal.save(store, path)
+            except StoreError:  # as where no space is left; to erase takes none
+                self.drop_traces()
+                erase_some(store, lambda: keys_elsewhere(store, path, journal, metadata))
+                self.mark(load_array(store, path), closing=False)
+                store.erase(journal_key(path))
+
+    def finish(self, rest: Rest, known: Buckets) -> tuple[str, ...]:
+        store, path = self.store, self.path
+        with self.lock():
+            journal, old = load_journal(store, path), load_array(store, path, 3)
+            if journal is None:
+                return ()
+            if not is_switched(journal, old):
+                if journal.phase != "closing" or old.shape != rest.shape:
+                    raise OvertakenError(f"{describe(store, path)} was changed meanwhile")
+                self.drop_beyond(self.target(old))
+                journal.known, journal.shape = known, old.shape
+                journal.save(store, path)
+                if not self.switch(old):
+                    raise OvertakenError(f"{describe(store, path)} was changed meanwhile")
+            return self.clean(journal)
+
+    def switch(self, old: ArrayMetadata) -> bool:
+        """Replace the document. False if it has changed meanwhile."""
         switched = False
 
         def change(now: ArrayMetadata) -> ArrayMetadata:
@@ -228,39 +252,6 @@ class InPlace(Run):
 
         return metadata if is_closing(metadata) == closing else update_node(self.store, self.path, metadata, change)
 
-    def step_back(self, journal: Journal) -> None:
-        """Let others write again, after an error or Ctrl-C; leave nothing behind where nothing was made."""
-        store, path = self.store, self.path
-        metadata = load_array(store, path)
-        if is_switched(journal, metadata):
-            return
-        journal.phase = "copying"
-        try:
-            self.mark(metadata, closing=False)
-            if self.has_begun or self.resumes:
-                journal.save(store, path)
-            else:
-                self.drop_records()
-                store.erase(journal_key(path))
-        except StoreError:  # as where no space is left; to erase takes none
-            store.erase_values(keys_elsewhere(store, path, journal, metadata))
-            self.drop_records()
-            self.mark(load_array(store, path), closing=False)
-            store.erase(journal_key(path))
-
-    def current(self, journal: Journal) -> ArrayMetadata:
-        """Return the metadata now, which may have another shape than before, but the same chunks."""
-        metadata = load_array(self.store, self.path, 3)
-        if (
-            generation_of(metadata) != journal.about.get("generation")
-            or members(metadata)["chunk_key_encoding"] != journal.about["old"]["chunk_key_encoding"]
-            or (metadata.codecs and members(metadata)["codecs"] != journal.about["old"]["codecs"])
-        ):
-            raise NodeExistsError(
-                f"{describe(self.store, self.path)} was replaced meanwhile; restart=True forgets what was begun"
-            )
-        return metadata
-
     def clean(self, journal: Journal) -> tuple[str, ...]:
         """Erase what the document no longer names, after the switch. Gives old keys that were written too late."""
         store, path = self.store, self.path
@@ -268,20 +259,21 @@ class InPlace(Run):
         journal.save(store, path)
         update_consolidated(store, path)
         self.let_others_notice()
-        every = (*journal.done.values(), journal.outside)
-        known = {(key, version) for sources in every for key, version in sources.items()}
-        old, late = keys_elsewhere(store, path, journal, load_array(store, path, 3)), []
-        prefix = f"{path}/" if path else ""
-        for key in old:
-            version = store.version(key)
-            name = key[len(prefix) :]
-            if version is not None and (name, version) not in known and (name, None) not in known:
-                late.append(key)
-        store.erase_values([key for key in old if key not in set(late)])
-        self.drop_records()
+        now = load_array(store, path, 3)
+        was = with_members(now, journal.about.get("old"))
+        late: set[str] = set()
+        if was is not None:
+            was = replace(was, shape=journal.shape or was.shape)
+            late = set(late_objects(self.handle(store, path, was), self.handle(store, path, now), journal.known))
+
+        def old() -> Iterator[str]:
+            return (key for key in keys_elsewhere(store, path, journal, now) if key not in late)
+
+        erase_some(store, old)
+        self.drop_traces()
         if not late:
             store.erase(journal_key(path))
-        return tuple(late)
+        return tuple(sorted(late))
 
 
 def unmarked(metadata: ArrayMetadata) -> ArrayMetadata:

@@ -28,6 +28,7 @@ from zardine.engine.write import write_plan
 from zardine.errors import DataError
 from zardine.indexing.plan import GridPart, GridPlan, plan_grid
 from zardine.indexing.selection import AxisSlice, GridSelection
+from zardine.settings import thread_count
 
 Box: TypeAlias = tuple[range, ...]
 """Grid coordinates of objects: of each axis a range."""
@@ -124,20 +125,19 @@ def move(
         read_plan(source, plan, values)
         write_plan(target, new, values)
         return
-    chunks = _encoded_chunks(source, plan, exists)
-    objects = _assembled(target, new, chunks, behind)
+    chunks = encoded_chunks(source, plan, exists)
     if put is None:
-        _put_each(target, objects)
+        put_encoded(target, new, chunks, behind)
     else:
-        put(objects)
+        put(_assembled(target, new, chunks, behind))
 
 
 _Chunks: TypeAlias = npt.NDArray[Any]
 """Encoded chunks, or ``None``, of shape the chunks of the plan along each axis."""
 
 
-def _encoded_chunks(source: ArrayHandle, plan: GridPlan, exists: Exists | None) -> _Chunks:
-    """Return the encoded chunks of a plan as they are stored."""
+def encoded_chunks(source: ArrayHandle, plan: GridPlan, exists: Exists | None = None) -> _Chunks:
+    """Return the encoded chunks of a plan as they are stored, of shape its chunks along each axis; else ``None``."""
     found = np.full(tuple(len(axis.chunks) for axis in plan.axes), None, object)
     flat = source.layout.sharding is None
     wanted: Iterator[tuple[Any, tuple[int, ...]]]
@@ -175,38 +175,48 @@ def _chunks_of_shard(source: ArrayHandle, part: GridPart, key: str) -> _Chunks:
         found.close()
 
 
+def put_encoded(target: ArrayHandle, plan: GridPlan, chunks: _Chunks, behind: Sequence[BytesBytesCodec] = ()) -> None:
+    """Store the new objects of a plan, made of its encoded ``chunks``; those in which nothing is stored are erased."""
+
+    def put(part: GridPart) -> None:
+        key, value = _object(target, part, chunks, behind)
+        if value is None:
+            target.store.erase(key)
+        else:
+            target.store.set(key, value)
+
+    at_once = thread_count() if target.store.gives_files else most_requests(target.store)
+    for_each(put, plan.parts(), plan.object_count, at_once)
+
+
 def _assembled(
     target: ArrayHandle, plan: GridPlan, found: _Chunks, behind: Sequence[BytesBytesCodec]
 ) -> Iterator[tuple[str, BytesLike | None]]:
     """Yield the new objects of a plan by their keys."""
-    for part in plan.parts():
-        key, layout = target.key(part.object), target.layout.shard(part.object)
-        chunks = found[_slices(part)].reshape(-1).tolist()
-        if behind:
-            chunks = [
-                None if each is None else reduce(lambda data, codec: codec.encode(data), behind, each)
-                for each in chunks
-            ]
-        if layout is None or all(chunk is None for chunk in chunks):
-            yield key, chunks[0]
-            continue
-        rows: list[BytesLike | None] = [None] * layout.count
-        for row, chunk in zip(part.positions(layout.strides).tolist(), chunks, strict=True):
-            rows[row] = chunk
-        yield key, layout.assemble(rows)
+    return (_object(target, part, found, behind) for part in plan.parts())
+
+
+def _object(
+    target: ArrayHandle, part: GridPart, found: _Chunks, behind: Sequence[BytesBytesCodec]
+) -> tuple[str, BytesLike | None]:
+    """Return the key and the value of a new object."""
+    key, layout = target.key(part.object), target.layout.shard(part.object)
+    chunks = found[_slices(part)].reshape(-1).tolist()
+    if behind:
+        chunks = [
+            None if each is None else reduce(lambda data, codec: codec.encode(data), behind, each) for each in chunks
+        ]
+    if layout is None or all(chunk is None for chunk in chunks):
+        return key, chunks[0]
+    rows: list[BytesLike | None] = [None] * layout.count
+    for row, chunk in zip(part.positions(layout.strides).tolist(), chunks, strict=True):
+        rows[row] = chunk
+    return key, layout.assemble(rows)
 
 
 def _slices(part: GridPart) -> tuple[Any, ...]:
     """Return where the chunks of a part are among those of its plan; also without axes an index of an array."""
     return (*(slice(low, high) for low, high in zip(part.low, part.high, strict=True)), ...)
-
-
-def _put_each(target: ArrayHandle, objects: Iterable[tuple[str, BytesLike | None]]) -> None:
-    for key, value in objects:
-        if value is None:
-            target.store.erase(key)
-        else:
-            target.store.set(key, value)
 
 
 def object_bytes(target: ArrayHandle) -> int:

@@ -1,45 +1,35 @@
-"""Resharding, what both ways have in common: new objects made out of old ones, until no old one has changed."""
+"""Resharding, what both ways have in common: what is begun, taken up, forgotten, and left behind by jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice, product
-from math import prod
-from typing import Any, Final, TypeAlias
+from itertools import islice
+from typing import Any, Final
 
 from zardine.chunk_keys import parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
-from zardine.engine.read_ahead import window_bytes
 from zardine.engine.stored import stored_objects
-from zardine.engine.workers import for_each
 from zardine.errors import NodeExistsError, UnsupportedError
-from zardine.hierarchy.find import describe
+from zardine.hierarchy.find import HIDDEN, describe
 from zardine.jobs.places import Place
 from zardine.jobs.records import erase_all
 from zardine.json_document import Problems
-from zardine.limits import check_size, within_memory
 from zardine.metadata.documents import ArrayMetadata
-from zardine.settings import thread_count
+from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store
 from zardine.tools.report import Outcome
-from zardine.tools.resharding.move import (
-    Box,
-    block_shape,
-    blocks_of,
-    box_of,
-    move,
-    object_bytes,
-    region_of,
-    sources_of,
-)
-from zardine.tools.resharding.plan import moves_encoded, new_metadata
-from zardine.tools.resharding.state import Journal, Sources, journal_key, key_encodings
+from zardine.tools.resharding.plan import new_metadata
+from zardine.tools.resharding.rest import Rest
+from zardine.tools.resharding.state import Journal, journal_key, key_encodings
+from zardine.tools.seen import Buckets
 
-MOST_PASSES: Final = 20
-_UNKNOWN: Final[Sources] = {"": "unknown"}
+_TOGETHER: Final = 2**14
+"""Keys that are erased together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +59,7 @@ def without_copying(outcome: str, late: tuple[str, ...] = ()) -> Resharding:
     return Resharding(0, False, 0, late, outcome)
 
 
-Noted: TypeAlias = Callable[[ArrayHandle, ArrayHandle, Sources], dict[str, Sources]]
-"""Given old and new handle, and what is stored: what went into which new objects, of those that need no second look."""
-
-FirstPass: TypeAlias = Callable[[ArrayMetadata, ArrayMetadata], tuple[int, Noted]]
-"""Makes the objects of the second array of the first; gives how many."""
-
-
-class Run:
+class Run(ABC):
     """One call. Objects of the array at ``store`` and ``path`` are made anew at ``target`` and ``target_path``."""
 
     def __init__(
@@ -86,18 +69,12 @@ class Run:
         request: dict[str, Any],
         target: Store,
         target_path: str,
+        make: Callable[[ArrayMetadata, ArrayMetadata], Resharding] | None = None,
     ) -> None:
         self.store, self.path, self.request = store, path, request
         self.target_store, self.target_path = target, target_path
-        self.made = self.passes = 0
-        self.encoded = False
-        self.resumes = False
-        self.has_begun = False
-        """Whether objects are being made by this run."""
-        self.first: FirstPass | None = None
-        """Makes the new objects as jobs, before the first pass looks which old ones have changed since."""
-        self.noted: Noted | None = None
-        """What these jobs noted."""
+        self.make = make
+        """Makes the second array of the first, to the end."""
 
     def wanted(self, old: ArrayMetadata) -> ArrayMetadata:
         """Return the metadata that the array is to have."""
@@ -106,9 +83,40 @@ class Run:
             return replace(old, chunk_grid=planned.chunk_grid, codecs=planned.codecs)
         return new_metadata(prepare_layout(old), **self.request)
 
-    def report(self) -> Resharding:
-        """Return what was done."""
-        return Resharding(self.made, self.encoded, self.passes)
+    def target(self, old: ArrayMetadata) -> ArrayMetadata:
+        """Return the metadata by which new objects are written."""
+        return self.wanted(old)
+
+    @abstractmethod
+    def lock(self) -> AbstractContextManager[object]:
+        """Return the lock of the journal."""
+
+    @abstractmethod
+    def about(self, metadata: ArrayMetadata) -> dict[str, Any]:
+        """Return what the journal has to say for this call to go on with it."""
+
+    @abstractmethod
+    def begin(self, journal: Journal | None, metadata: ArrayMetadata) -> Journal:
+        """Return the journal to go on with; a new one is stored before anything else is."""
+
+    @abstractmethod
+    def cancel(self) -> Resharding:
+        """Erase what was begun, so that all is as before. Raises where it is too late."""
+
+    @abstractmethod
+    def close(self) -> bool:
+        """Keep writers away, where the old objects are to go; whether they were not kept away before."""
+
+    @abstractmethod
+    def reopen(self) -> None:
+        """Let writers in again."""
+
+    @abstractmethod
+    def finish(self, rest: Rest, known: Buckets) -> tuple[str, ...]:
+        """Make the new objects count, and remove what is not needed any more. Gives what was written too late.
+
+        Raises :class:`~zardine.jobs.job.OvertakenError` where the array is not what the new objects were made of.
+        """
 
     def take_up(self, journal: Journal, wanted: dict[str, Any]) -> None:
         """Go on with what an earlier run has begun, if that is what is ``wanted`` now."""
@@ -118,147 +126,77 @@ class Run:
                 "interrupted: call zardine.reshard as before to finish it, with restart=True to begin anew, or with "
                 "cancel=True to take it back"
             )
-        self.resumes = True
 
-    def copy(self, journal: Journal, old: ArrayMetadata, new: ArrayMetadata) -> int:
-        """Make every new object that is not made yet of the old ones as they are now; gives how many."""
+    def make_all(self, journal: Journal | None, metadata: ArrayMetadata) -> Resharding:
+        """Go on from the journal, or begin. Where that fails before anything is made nothing is left behind."""
+        assert self.make is not None
+        fresh = journal is None
+        self.begin(journal, metadata)
+        try:
+            return self.make(metadata, self.target(metadata))
+        except BaseException:
+            if fresh and not self.has_made(metadata):
+                self.cancel()
+            raise
+
+    def has_made(self, metadata: ArrayMetadata) -> bool:
+        """Whether any new objects are stored, or what they are made of."""
+        target = self.handle(self.target_store, self.target_path, self.target(metadata))
+        between = self.target_store.list_prefix(self.between)
+        return any(next(iter(each), None) is not None for each in (stored_objects(target), between))
+
+    @staticmethod
+    def handle(store: Store, path: str, metadata: ArrayMetadata) -> ArrayHandle:
+        """Return a handle that looks at no document."""
         settings = replace(ArrayConfig(), cache=0)
-        source = ArrayHandle(self.store, self.path, prepare_layout(old), settings, watched=False)
-        target = ArrayHandle(self.target_store, self.target_path, prepare_layout(new), settings, watched=False)
-        self.encoded = moves_encoded(source.layout, target.layout)
-        if self.resumes and not self.passes:
-            _compare(journal, target)
-        stored, journal.outside = versions(source)
-        if self.noted is not None:
-            journal.done |= self.noted(source, target, stored)
-            _compare(journal, target)  # jobs may have made what the array, smaller by now, has no more
-            self.noted = None
-        prefix = f"{source.path}/" if source.path else ""
-        changed = 0
-        shape = block_shape(source, target, window_bytes() // (2 * thread_count()))
-        nbytes = prod(shape) * object_bytes(target)
-        at_once = max(1, min(thread_count(), window_bytes() // (2 * nbytes)))
+        return ArrayHandle(store, path, prepare_layout(metadata), settings, watched=False)
 
-        def exists(coordinates: tuple[int, ...]) -> bool:
-            return source.key(coordinates)[len(prefix) :] in stored
+    def drop_beyond(self, new: ArrayMetadata) -> None:
+        """Erase new objects that the array, smaller by now, does not have."""
+        target = self.handle(self.target_store, self.target_path, new)
+        counts = [axis.count for axis in target.layout.grids.storage]
 
-        def work(box: Box) -> None:
-            place = {"array": target.path, "key": target.key(tuple(each[0] for each in box))}
-            with within_memory("new objects", nbytes, **place):
-                move(source, target, box, encoded=self.encoded, exists=exists)
+        def beyond() -> Iterator[str]:
+            for key, coordinates in stored_objects(target):
+                if any(i >= count for i, count in zip(coordinates, counts, strict=True)):
+                    yield key
 
-        check_size(
-            "the list of the new objects", 40 * max((axis.count for axis in target.layout.grids.storage), default=0)
-        )
-        blocks = blocks_of(target, shape)
-        while batch := list(islice(blocks, 4 * at_once)):
-            todo: dict[tuple[int, ...], Sources] = {}
-            boxes: list[Box] = []
-            for block in batch:
-                units = list(product(*block))
-                more = {unit: what_goes_into(source, target, unit, stored) for unit in units}
-                more = {unit: each for unit, each in more.items() if journal.done.get(name_of(unit), {}) != each}
-                boxes += [block] if len(more) == len(units) else map(box_of, more)
-                todo |= more
-            self.has_begun |= bool(todo)
-            for_each(work, boxes, len(boxes), at_once)
-            for unit, sources in todo.items():
-                journal.done[name_of(unit)] = sources
-            changed += len(todo)
-            self.made += len(todo)
-            if todo:
-                journal.save_sometimes(self.target_store, self.target_path)
-        self.passes += 1
-        return changed
+        with suppress(UnsupportedError):
+            erase_some(self.target_store, beyond)
 
-    def drop_beyond(self, journal: Journal, new: ArrayMetadata) -> None:
-        """Erase new objects that a smaller array no longer has."""
-        target = ArrayHandle(self.target_store, self.target_path, prepare_layout(new), ArrayConfig())
-        for name in list(journal.done):
-            unit = tuple(map(int, name.split("."))) if name else ()
-            if not is_inside(target, unit):
-                target.store.erase(target.key(unit))
-                del journal.done[name]
-
-    def forget(self, journal: Journal, keys: list[str]) -> None:
+    def forget(self, journal: Journal, keys: Callable[[], Iterable[str]]) -> None:
         """Erase new objects under these ``keys``, and then the journal."""
-        journal.phase, journal.done = "copying", {}
+        journal.phase = "copying"
         journal.save(self.target_store, self.target_path)
-        self.drop_records()
-        self.target_store.erase_values(keys)
+        self.drop_traces()
+        erase_some(self.target_store, keys)
         self.target_store.erase(journal_key(self.target_path))
 
-    def drop_records(self) -> None:
-        """Erase what jobs have recorded, before the journal goes without which it means nothing."""
+    @property
+    def between(self) -> str:
+        """What keys of arrays between begin with."""
+        return join_path(self.target_path, f"{HIDDEN}/between/")
+
+    def drop_traces(self) -> None:
+        """Erase what jobs have recorded, and then what lies between, which means nothing without."""
         erase_all(Place(self.target_store, self.target_path))
-
-    def make_first(self, journal: Journal, old: ArrayMetadata, new: ArrayMetadata) -> None:
-        """Make the new objects as jobs."""
-        if self.first is None:
-            return
-        try:
-            self.made, self.noted = self.first(old, new)
-        finally:
-            target = ArrayHandle(self.target_store, self.target_path, prepare_layout(new), ArrayConfig())
-            self.has_begun |= next(stored_objects(target), None) is not None
+        self.target_store.erase_prefix(self.between)
 
 
-def what_goes_into(source: ArrayHandle, target: ArrayHandle, unit: tuple[int, ...], stored: Sources) -> Sources:
-    """Return what goes into a new object, with its shape under ``""``; nothing where nothing of it is stored."""
-    box = box_of(unit)
-    sources = {key: stored[key] for key in sources_of(source, target, box) if key in stored}
-    return {**sources, "": str(region_of(target, box).full_shape)} if sources else {}
+def erase_some(store: Store, keys: Callable[[], Iterable[str]]) -> None:
+    """Erase all ``keys``, some thousands at a time: asked for anew each time, since erasing may disturb a listing."""
+    while some := list(islice(iter(keys()), _TOGETHER)):
+        store.erase_values(some)
 
 
-def _compare(journal: Journal, target: ArrayHandle) -> None:
-    """Set ``journal.done`` right: what is not stored is not done, and of the rest nobody knows what it is made of.
-
-    The journal is written now and then only: a run that was killed may have made more objects than it says.
-    """
-    stored = {name_of(coordinates) for _, coordinates in stored_objects(target)}
-    for name in [name for name in journal.done if name not in stored]:
-        del journal.done[name]
-    for name in stored:
-        journal.done.setdefault(name, _UNKNOWN)
-
-
-def versions(source: ArrayHandle) -> tuple[Sources, Sources]:
-    """Return the versions of all stored objects of an array, by key relative to it; and of those outside its shape."""
-    prefix = f"{source.path}/" if source.path else ""
-    inside: Sources = {}
-    outside: Sources = {}
-    try:
-        for key, coordinates in stored_objects(source):
-            found = inside if is_inside(source, coordinates) else outside
-            found[key[len(prefix) :]] = source.store.version(key)
-    except UnsupportedError:  # nothing can be listed there: each is asked for
-        for coordinates in product(*(range(axis.count) for axis in source.layout.grids.storage)):
-            reading = source.store.read(source.key(coordinates), ((0, 0),))
-            if reading is not None:
-                inside[source.key(coordinates)[len(prefix) :]] = reading.version
-    return inside, outside
-
-
-def keys_elsewhere(store: Store, path: str, journal: Journal, metadata: ArrayMetadata) -> list[str]:
-    """Return stored keys of chunks by the encodings of the journal, but not of the document."""
-    found: list[str] = []
+def keys_elsewhere(store: Store, path: str, journal: Journal, metadata: ArrayMetadata) -> Iterator[str]:
+    """Yield stored keys of chunks by the encodings of the journal, but not of the document."""
     for extension in key_encodings(journal):
         if extension != metadata.chunk_key_encoding:
             keys = parse_chunk_key_encoding(extension, Problems())
             if keys is not None:
                 source = ArrayHandle(store, path, replace(prepare_layout(metadata), keys=keys), ArrayConfig())
-                found += [key for key, _ in stored_objects(source)]
-    return found
+                yield from (key for key, _ in stored_objects(source))
 
 
-def is_inside(source: ArrayHandle, coordinates: tuple[int, ...]) -> bool:
-    """Whether an object holds elements of the array."""
-    return all(i < axis.count for i, axis in zip(coordinates, source.layout.grids.storage, strict=True))
-
-
-def name_of(unit: tuple[int, ...]) -> str:
-    """Return a new object, as the journal calls it."""
-    return ".".join(map(str, unit))
-
-
-__all__ = ["FirstPass", "Noted", "Resharding", "Run"]
+__all__ = ["Resharding", "Run"]

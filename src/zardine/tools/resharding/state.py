@@ -8,8 +8,7 @@ old objects are being erased).
 from __future__ import annotations
 
 import json
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zardine.engine.documents import read_document
@@ -21,13 +20,7 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Condition, Store, Version
 from zardine.tools.hidden_keys import JOURNAL
-
-Sources = dict[str, Version | None]
-"""Versions of the old objects that went into a new one, by key relative to the array."""
-
-_PAUSE = 2.0
-_SHARE = 20
-"""The journal is written at most every so many seconds, and takes one part in so many of the time."""
+from zardine.tools.seen import Buckets
 
 
 class BegunMeanwhileError(Exception):
@@ -36,18 +29,16 @@ class BegunMeanwhileError(Exception):
 
 @dataclass(slots=True)
 class Journal:
-    """What is done, and what it is about. ``about`` has the members of both documents that resharding changes."""
+    """What is being done. ``about`` has the members of both documents that resharding changes."""
 
     about: dict[str, Any]
     phase: str = "beginning"
-    done: dict[str, Sources] = field(default_factory=dict)
-    """By the grid coordinates of the new object, joined by dots."""
-    outside: Sources = field(default_factory=dict)
-    """Old objects outside of the shape, which go into none."""
+    known: Buckets = field(default_factory=Buckets)
+    """The versions of the old objects that went into the new ones, once nobody may write."""
+    shape: tuple[int, ...] | None = None
+    """That of the array then."""
     version: Version | None = None
     """Of the journal as this process has read or written it last, where the store has versions."""
-    _saved: float = 0.0
-    _cost: float = 0.0
 
     def create(self, store: Store, path: str) -> None:
         """Write it where none is. Raises :class:`BegunMeanwhileError` where one is."""
@@ -65,17 +56,13 @@ class Journal:
                 f"{describe(store, path)} is being resharded by another process, too: that one goes on"
             ) from None
 
-    def save_sometimes(self, store: Store, path: str) -> None:
-        """Write it if that was not done lately."""
-        if time.monotonic() - self._saved > max(_PAUSE, _SHARE * self._cost):
-            self.save(store, path)
-
     def _write(self, store: Store, path: str, condition: Condition | None) -> None:
-        start = time.monotonic()
-        document = {"phase": self.phase, "about": self.about, "done": self.done, "outside": self.outside}
+        document: dict[str, Any] = {"phase": self.phase, "about": self.about}
+        if any(self.known.sums):
+            document["known"] = self.known.to_json()
+        if self.shape is not None:
+            document["shape"] = list(self.shape)
         self.version = store.set(journal_key(path), json.dumps(document).encode(), condition=condition)
-        self._saved = time.monotonic()
-        self._cost = self._saved - start
 
 
 def journal_key(path: str) -> str:
@@ -90,8 +77,10 @@ def load_journal(store: Store, path: str) -> Journal | None:
         return None
     try:
         document = parse_json(reading.parts[0])
-        about, phase, done = document["about"], document["phase"], document["done"]
-        return Journal(about, phase, done, document.get("outside", {}), reading.version)
+        about, phase = document["about"], document["phase"]
+        shape = document.get("shape")
+        known = Buckets.from_json(document.get("known"))
+        return Journal(about, phase, known, None if shape is None else tuple(map(int, shape)), reading.version)
     except (ValueError, KeyError, TypeError, RecursionError):
         return Journal({}, version=reading.version)
 
@@ -119,6 +108,20 @@ def members(metadata: ArrayMetadata) -> dict[str, Any]:
         )
     )
     return found
+
+
+def with_members(metadata: ArrayMetadata, document: Any) -> ArrayMetadata | None:
+    """Return the metadata with what a journal says about chunks; ``None`` where it says nothing of use."""
+    if not isinstance(document, dict):
+        return None
+    problems = Problems()
+    grid = parse_extension(document.get("chunk_grid"), "chunk_grid", problems, ignorable=False)
+    keys = parse_extension(document.get("chunk_key_encoding"), "chunk_key_encoding", problems, ignorable=False)
+    codecs = [parse_extension(each, "codecs", problems, ignorable=False) for each in document.get("codecs", [])]
+    if grid is None or keys is None or problems.found:
+        return None
+    known = tuple(each for each in codecs if each is not None)
+    return replace(metadata, chunk_grid=grid, chunk_key_encoding=keys, codecs=known)
 
 
 def is_switched(journal: Journal, metadata: ArrayMetadata) -> bool:
