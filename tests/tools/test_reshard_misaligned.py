@@ -113,6 +113,20 @@ def boxes(plan: Plan, stage: Any) -> list[Any]:
     return [plan.work._box(number, job) for job in range(len(stage))]
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if "moved" not in case])
+def test_converting_reads_no_source_object_more_than_twice_either(case: str) -> None:
+    shape, old, new, _ = CASES[case]
+    inner, target = MemoryStore(), MemoryStore()
+    make(inner, shape, old)[: shape[0] // 2] = 0  # of which nothing is stored
+    store = Metered(inner)
+    zardine.convert(store, target, **request_of(new), verify=False)
+    keys = list(inner.list_prefix("c/"))
+    assert max(store.nbytes[key] / (inner.size(key) or 1) for key in keys) <= 2
+    made = zardine.open_array(target)
+    np.testing.assert_array_equal(made[...], zardine.open_array(inner)[...])
+    assert zardine.verify(target).faults == ()
+
+
 def test_what_is_tried_here_takes_all_ways() -> None:
     ways = set()
     for shape, old, new, memory in CASES.values():

@@ -26,7 +26,7 @@ COPIES = 4
 
 
 def convert_array(work: ArrayWork, job: Job) -> int:
-    """Write every object of ``work``, each whole and once; gives how many."""
+    """Write every object of ``work``, each whole and once; gives how many were stored."""
     made = 0
     guard = Lock()
 
@@ -46,7 +46,7 @@ def convert_array(work: ArrayWork, job: Job) -> int:
                     own = work.region([each])
                     target[own] = values[relative(own, region)]
         with guard:
-            made += len(portion)
+            made += store.stored
         job.advance(nbytes_of(work, region))
 
     for_each(make, work.portions(), work.count, at_once(work))

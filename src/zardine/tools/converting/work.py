@@ -19,12 +19,15 @@ from zardine.errors import UnsupportedError
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.stages import Cells
 from zardine.nodes.array import Array
+from zardine.tools.rechunking.blocks import pulled_blocks, reads_too_often, volume
 from zardine.tools.resharding.plan import appended_codecs
 from zardine.tools.seen import blocks_of_objects
 
 Coordinates: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
 
+_BLOCK_BYTES = 2**27
+"""Bytes of the elements of a block, where objects of several of the source are made together."""
 _BATCH = 2**16
 """Stored objects that are looked at together."""
 
@@ -33,7 +36,8 @@ _BATCH = 2**16
 class ArrayWork:
     """The objects of ``target`` in which something lies that is stored in ``source``: those that have to be written.
 
-    Objects are taken together in *blocks*: all that lie in one object of the source, where its borders allow that.
+    Objects are taken together in *blocks*: all that lie in one object of the source, where its borders allow that; else
+    so many that no object of the source is read more than twice, where memory allows that.
     """
 
     source: Array
@@ -143,6 +147,17 @@ def work_of(source: Array, target: Array, *, as_text: bool = False, everything: 
             step = max(1, min(chunks.runs[0][0], chunks.length) // size)
         per_block.append(number)
         portion.append(step)
+    sizes = tuple(axis.runs[0][0] if axis.runs else 1 for axis in wanted)
+    cut = any(
+        reads_too_often(axes, [size * number for size, number in zip(sizes, numbers, strict=True)])
+        for axes, numbers in ((grids.storage, per_block), (grids.chunks, portion))
+    )
+    if cut and all(axis.is_regular for axis in wanted):
+        most = _BLOCK_BYTES // max(1, source.dtype.itemsize)
+        unit = [max((size for size, _ in axis.runs), default=1) for axis in grids.storage]
+        whole = volume(unit, source.shape) <= most  # a shard that is larger is read in parts
+        block = pulled_blocks(grids.storage if whole else grids.chunks, sizes, most)
+        per_block = portion = [length // size for length, size in zip(block, sizes, strict=True)]
     made = target._with_handle(replace(target._handle, watched=False))  # nobody else knows of it
     behind = None
     if source.store.is_foreign and not as_text and not everything:

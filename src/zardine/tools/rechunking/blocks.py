@@ -111,11 +111,30 @@ def smaller_blocks(source: Sequence[Axis], target: Shape, blocks: Blocks, wanted
     return blocks
 
 
-def _pulled(source: Sequence[Axis], target: Shape, most: int) -> Iterator[Blocks]:
-    """Give blocks of whole ``target`` objects that read no source object more often than is allowed.
+def pulled_blocks(source: Sequence[Axis], target: Shape, most: int) -> Shape:
+    """Return the shape of blocks that are pulled, whatever that costs: the best of about ``most`` elements.
 
-    Along some axes they are grown in units whose ends are those of source objects, too.
+    They read no source object more than twice, if any such blocks do; else as seldom as can be, on average.
     """
+    best = min(_pulled(source, target, most), key=lambda each: each.times_read, default=None)
+    if best is None:
+        shape = tuple(axis.length for axis in source)
+        best = min(_all_pulled(source, target, max(most, volume(target, shape))), key=lambda each: each.times_read)
+    return best.write
+
+
+def reads_too_often(source: Sequence[Axis], block: Sequence[int]) -> bool:
+    """Whether blocks of this shape read any source object more often than is allowed."""
+    return _most_times(source, block) > _MOST_READS
+
+
+def _pulled(source: Sequence[Axis], target: Shape, most: int) -> Iterator[Blocks]:
+    """Give blocks of whole ``target`` objects that read no source object more often than is allowed."""
+    return (each for each in _all_pulled(source, target, most) if not reads_too_often(source, each.write))
+
+
+def _all_pulled(source: Sequence[Axis], target: Shape, most: int) -> Iterator[Blocks]:
+    """Give blocks of whole ``target`` objects; along some axes they end where source objects do, too."""
     shape = tuple(axis.length for axis in source)
     both = tuple(
         lcm(size, axis.runs[0][0]) if axis.is_regular else size for axis, size in zip(source, target, strict=True)
@@ -129,12 +148,10 @@ def _pulled(source: Sequence[Axis], target: Shape, most: int) -> Iterator[Blocks
         unit = tuple(both[i] if i in aligned else size for i, size in enumerate(target))
         if volume(unit, shape) <= most:
             blocks |= dict.fromkeys(_grown(shape, unit, most))
-    for write in blocks:
-        if _most_times(source, write) <= _MOST_READS:
-            yield Blocks(write, (), _times(source, write))
+    return (Blocks(write, (), _times(source, write)) for write in blocks)
 
 
-def volume(block: Shape, shape: Shape) -> int:
+def volume(block: Sequence[int], shape: Sequence[int]) -> int:
     """Return elements of a block within an array."""
     return prod(min(a, b) for a, b in zip(block, shape, strict=True))
 
@@ -175,7 +192,7 @@ def _times(source: Sequence[Axis], block: Shape) -> float:
     return times
 
 
-def _most_times(source: Sequence[Axis], block: Shape) -> int:
+def _most_times(source: Sequence[Axis], block: Sequence[int]) -> int:
     """Return how often any source object is read by blocks at most."""
     times = 1
     for axis, size in zip(source, block, strict=True):
@@ -299,4 +316,13 @@ def pieces_between(length: int, a: int, b: int) -> int:
     return 1 + (length - 1) // a + (length - 1) // b - (length - 1) // both
 
 
-__all__ = ["Between", "Blocks", "choose_blocks", "pieces_between", "smaller_blocks", "volume"]
+__all__ = [
+    "Between",
+    "Blocks",
+    "choose_blocks",
+    "pieces_between",
+    "pulled_blocks",
+    "reads_too_often",
+    "smaller_blocks",
+    "volume",
+]
