@@ -18,6 +18,9 @@ from effort import some
 from sources.same_elements import equal
 from sources.sample_files import write_netcdf
 from zardine.errors import ConversionError, CorruptionError, DataError, StoreError, UnsupportedError, ZardineError
+from zardine.sources.netcdf3.header import read_header
+from zardine.sources.stored_file import StoredFile
+from zardine.stores.local.store import LocalStore
 
 VALUES = np.random.default_rng(1).integers(0, 99, (40, 50)).astype("<i4")
 
@@ -227,3 +230,50 @@ def test_netcdf4_is_told_from_hdf5_only_by_what_is_in_it(tmp_path: Path) -> None
     made = zardine.convert(tmp_path / "without_ending", tmp_path / "made")
     assert isinstance(made, zardine.Group)
     assert made["a"].dimension_names == ("x",)
+
+
+def test_text_and_names_that_are_not_utf8(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_group(b"\xff\xfe")
+        file.create_dataset(b"d\xff", data=[1])
+        file.id.links.create_soft(b"soft", b"/a\xff")
+        group = file.create_group("g")
+        group.attrs.create("text", b"caf\xe9", dtype=h5py.string_dtype("utf-8"))
+        group.attrs["bytes"] = np.bytes_(b"caf\xe9")
+        kind, space = h5py.h5t.py_create(np.dtype("i4")), h5py.h5s.create(h5py.h5s.SCALAR)
+        h5py.h5a.create(group.id, b"n\xff", kind, space).write(np.array(3, "i4"))
+    opened = zardine.sources.open(tmp_path / "a.h5")
+    assert dict(opened["g"].attrs) == {"text": "café", "bytes": "café"}
+    assert dict(opened.store.left_out()) == dict.fromkeys((r"\xff\xfe", r"d\xff"), "its name is not UTF-8")
+    remarks = list(opened.store.remarks())
+    assert ("", r"its member 'soft' is a link to /a\xff: left out") in remarks
+    assert ("g", r"attribute n\xff: its name is not UTF-8; it is left out") in remarks
+    assert ("g", "attribute text: its text is not UTF-8; it was read as Latin-1") in remarks
+    with pytest.raises(ConversionError, match=r"/d\\xff: its name is not UTF-8"):
+        zardine.convert(tmp_path / "a.h5", tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+
+
+def test_variables_of_netcdf3_that_lie_in_each_other(tmp_path: Path) -> None:
+    """The places that a header tells are in its own bytes, or in those of other variables."""
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_64BIT_DATA") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 6)
+        for name, names in {"a": ("x",), "b": ("x",), "c": ("time", "x"), "d": ("time", "x")}.items():
+            file.createVariable(name, "f4", names)[:] = np.ones((2, 6)[-len(names) :])
+    whole = (tmp_path / "a.nc").read_bytes()
+    header = read_header(StoredFile(LocalStore(tmp_path), "a.nc"))
+    a, b, c, d = (each.begin for each in header.variables)
+    wrong = {
+        (a, 8): "variable 'a' begins at 8, and its header ends at",
+        (b, a + 4): f"variable 'b' begins at {a + 4}, and its variable 'a' ends at {a + 24}",
+        (c, b + 8): f"next record begins at {b + 8 + 48}",
+        (d, c + 4): f"variable 'd' begins at {c + 4}",
+        (d, d + 4): f"next record begins at {c + 48}, and its variable 'd' ends at",
+    }
+    for (old, new), message in wrong.items():
+        place = whole.rindex(struct.pack(">Q", old), 0, a)
+        changed = whole[:place] + struct.pack(">Q", new) + whole[place + 8 :] + bytes(99)
+        (tmp_path / "b.nc").write_bytes(changed)
+        with pytest.raises(CorruptionError, match=message.split(",")[0]):
+            zardine.sources.open(tmp_path / "b.nc")

@@ -20,6 +20,9 @@ from zardine.metadata.node_names import explain_bad_name
 ORIGIN: Final = "zardine.origin"
 """The member of a document that holds what files of other formats say, and Zarr has no words for."""
 
+FILTERS: Final = "filters"
+"""The part of it with names of filters that no codec stands for: a library undoes them."""
+
 
 def array_metadata(
     shape: tuple[int, ...],
@@ -47,6 +50,13 @@ def array_metadata(
     )
 
 
+def undone_filters(metadata: ArrayMetadata) -> list[str]:
+    """Return the names of what was done to chunks in a file, and undone where they are read as those of this array."""
+    origin = metadata.unknown.get(ORIGIN)
+    found = origin.get(FILTERS, []) if isinstance(origin, Mapping) else []
+    return [str(each) for each in found] if isinstance(found, list) else []
+
+
 def element_bytes(fill: npt.NDArray[Any], dtype: np.dtype[Any]) -> bytes:
     """Return the fill value as the bytes of one element of ``dtype``, which may be of another byte order."""
     return fill.astype(dtype).tobytes()
@@ -56,9 +66,7 @@ def explain_name(name: str) -> str | None:
     """Return why something of a file cannot be a node by its name; ``None`` if it can."""
     if name in ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"):
         return f"the name {name!r} is that of documents of Zarr"
-    if any("\ud800" <= character <= "\udfff" for character in name):
-        return f"the name {name!r} is not UTF-8"
     return explain_bad_name(name, 3)
 
 
-__all__ = ["ORIGIN", "array_metadata", "element_bytes", "explain_name"]
+__all__ = ["FILTERS", "ORIGIN", "array_metadata", "element_bytes", "explain_name", "undone_filters"]

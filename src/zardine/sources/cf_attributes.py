@@ -91,8 +91,10 @@ def _missing(value: Any, data_type: DataType) -> JSON | None:
 
 
 def _to_json(value: Any, place: str, remarks: list[str]) -> JSON:
-    if value is None or isinstance(value, (bool, str, int)):
-        return str(value) if isinstance(value, str) else value
+    if isinstance(value, str):  # h5py marks bytes that are not UTF-8
+        return text_of(value.encode("utf-8", "surrogateescape"), place, remarks)
+    if value is None or isinstance(value, (bool, int)):
+        return value
     if isinstance(value, float):
         return float(value)
     if isinstance(value, (bytes, np.bytes_)):

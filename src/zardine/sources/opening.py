@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from zardine.errors import StoreError, UnsupportedError
+from zardine.errors import InvalidKeyError, StoreError, UnsupportedError
 from zardine.hierarchy.find import load_node
 from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.array import Array
@@ -63,7 +63,7 @@ def is_foreign_file(path: object) -> bool:
         if not os.path.isfile(local) or local.lower().endswith(".zip"):
             return False
         return local.lower().endswith(ENDINGS) or _format_of(StoredFile(*_place(local, None))) is not None
-    except (OSError, ValueError):
+    except (FileNotFoundError, InvalidKeyError):
         return False
 
 

@@ -97,6 +97,14 @@ class StoredFile:
         return reading
 
 
+class ReadFailedError(Exception):
+    """Reading a :class:`SeekableFile` failed. Libraries do not raise it for what is in a file: it gets through."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
 class SeekableFile(io.RawIOBase):
     """The same file with a position, as libraries for its format want it. One thread at a time may use it."""
 
@@ -104,8 +112,6 @@ class SeekableFile(io.RawIOBase):
         super().__init__()
         self._file = file
         self._position = 0
-        self.failure: Exception | None = None
-        """Why reading failed last: libraries tell less."""
 
     def readable(self) -> bool:
         """Return ``True``."""
@@ -131,11 +137,10 @@ class SeekableFile(io.RawIOBase):
         try:
             data = self._file.read_near(self._position, len(view))
         except Exception as error:
-            self.failure = error
-            raise
+            raise ReadFailedError(error) from error
         view[: len(data)] = data
         self._position += len(data)
         return len(data)
 
 
-__all__ = ["SeekableFile", "StoredFile"]
+__all__ = ["ReadFailedError", "SeekableFile", "StoredFile"]

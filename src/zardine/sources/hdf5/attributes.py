@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zardine.sources.hdf5.library import h5py
+from zardine.sources.hdf5.library import FAILURES, h5py
 
 _INTERNAL = {"_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"}
 _INTERNAL |= {"DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"}
@@ -21,18 +21,27 @@ def read_attributes(found: Any, remarks: list[str]) -> dict[str, Any]:
     for name in names:
         if name in hidden:
             continue
+        if isinstance(name, bytes):
+            remarks.append(f"attribute {shown(name)}: its name is not UTF-8; it is left out")
+            continue
         try:
             values[name] = _plain(found.attrs[name], found, name, remarks)
-        except (OSError, RuntimeError, ValueError, TypeError, KeyError, NotImplementedError) as error:
+        except FAILURES as error:
             remarks.append(f"attribute {name}: it cannot be read ({error}); it is left out")
     return values
 
 
+def shown(name: str | bytes) -> str:
+    """Return a name for people. For one that is not UTF-8 h5py gives bytes, or text with marks in place of bytes."""
+    data = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
+    return data.decode("utf-8", "backslashreplace")
+
+
 def attribute(found: Any, name: str) -> Any:
-    """Return one attribute, text as bytes; ``None`` where it is missing or cannot be read."""
+    """Return one attribute, text as bytes; ``None`` where it is missing, or of a type that NumPy has not."""
     try:
         value = found.attrs.get(name)
-    except (OSError, RuntimeError, ValueError, TypeError, KeyError):
+    except (TypeError, NotImplementedError):
         return None
     return value.encode() if isinstance(value, str) else value
 
@@ -58,4 +67,4 @@ def _plain(value: Any, found: Any, name: str, remarks: list[str]) -> Any:
     return value
 
 
-__all__ = ["attribute", "read_attributes"]
+__all__ = ["attribute", "read_attributes", "shown"]

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.codecs.chain import CodecChain
-from zardine.errors import ChunkDecodeError, CorruptionError, DataError
+from zardine.errors import ChunkDecodeError, CorruptionError
 from zardine.limits import check_size
 from zardine.sources.foreign_store import Coordinates, Span
 from zardine.sources.hdf5.elements import Elements, as_elements
+from zardine.sources.hdf5.library import reading
 from zardine.sources.stored_file import StoredFile
 
 
@@ -42,12 +43,8 @@ class Dataset:
             slice(i * size, max(i * size, min((i + 1) * size, length)))
             for i, size, length in zip(coordinates, self.blocks, self.found.shape, strict=True)
         )
-        try:
+        with reading(f"{self.place}: HDF5 cannot read it", ChunkDecodeError):
             values = self.found[region] if region else self.found[()]
-        except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise ChunkDecodeError(f"{self.place}: HDF5 cannot read it: {error}") from None
         whole = np.empty(self.blocks, self.elements.data_type.dtype)
         whole[...] = self.fill
         whole[tuple(slice(0, each.stop - each.start) for each in region)] = as_elements(
@@ -121,14 +118,11 @@ class StoredChunks:
                     return  # of an array that was larger once
                 number = number * count + start // size
             if info.byte_offset is not None and info.size:
-                rows.append((number, info.byte_offset, info.size, info.filter_mask))
+                offset = min(info.byte_offset, self._file.size)  # past the end: reading it will say so
+                rows.append((number, offset, info.size, info.filter_mask))
 
-        try:
+        with reading(f"{self._dataset.place}: HDF5 cannot list its chunks"):
             self._dataset.found.id.chunk_iter(note)
-        except (OSError, RuntimeError, ValueError, KeyError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise CorruptionError(f"{self._dataset.place}: HDF5 cannot list its chunks: {error}") from None
         table = np.array(sorted(rows), np.int64).reshape(len(rows), 4)
         if (np.diff(table[:, 0]) == 0).any():
             raise CorruptionError(f"{self._dataset.place}: HDF5 lists a chunk twice")
@@ -139,7 +133,8 @@ class StoredChunks:
     def _shift(self, row: npt.NDArray[np.int64]) -> int:
         """Return what to add to the offsets that the library tells: some releases count from the header of HDF5 on."""
         start = tuple(i * size for i, size in zip(self._coordinates(int(row[0])), self._dataset.blocks, strict=True))
-        wanted = self._dataset.found.id.read_direct_chunk(start)[1]
+        with reading(f"{self._dataset.place}: HDF5 cannot read its first chunk"):
+            wanted = self._dataset.found.id.read_direct_chunk(start)[1]
         offset, length = int(row[1]), int(row[2])
         fits = offset + length <= self._file.size and bytes(self._file.read([(offset, length)])[0]) == wanted
         return 0 if fits else self._base

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zardine.sources.hdf5.attributes import attribute
-from zardine.sources.hdf5.library import h5py
+from zardine.sources.hdf5.library import FAILURES, h5py
 from zardine.sources.hdf5.tree import Member
 
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
@@ -120,7 +120,7 @@ class Dimensions:
                 try:
                     target = library.h5r.dereference(each, found.id)
                     dimension = self._scales.get(int(library.h5o.get_info(target).addr))
-                except (OSError, RuntimeError, ValueError, TypeError, KeyError):
+                except FAILURES:  # it leads nowhere
                     continue
                 if dimension is not None:
                     break

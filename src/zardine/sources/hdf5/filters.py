@@ -10,9 +10,10 @@ from zardine.json_document import JSON
 
 _DEFLATE, _SHUFFLE, _FLETCHER32, _BZIP2, _BLOSC, _ZSTD = 1, 2, 3, 307, 32001, 32015
 
-_NAMES = {4: "szip", 5: "nbit", 6: "scaleoffset", 305: "lzo", 307: "bzip2", 32000: "lzf", 32001: "blosc"}
-_NAMES |= {32004: "lz4", 32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32017: "sz", 32024: "sz3"}
-_NAMES |= {32026: "blosc2", 32018: "fcidecomp", 32019: "jpeg", 32022: "granular bitround"}
+_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset"}
+_NAMES |= {305: "lzo", 307: "bzip2", 32000: "lzf", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp"}
+_NAMES |= {32015: "zstd", 32017: "sz", 32018: "fcidecomp", 32019: "jpeg", 32022: "granular bitround", 32024: "sz3"}
+_NAMES |= {32026: "blosc2"}
 
 _BLOSC_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _BLOSC_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")

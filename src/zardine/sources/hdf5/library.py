@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
-from zardine.errors import CorruptionError
-from zardine.sources.stored_file import SeekableFile, StoredFile
+from zardine.errors import CorruptionError, DataError, ZardineError
+from zardine.sources.stored_file import ReadFailedError, SeekableFile, StoredFile
 from zardine.stores.extras import need
+
+FAILURES: Final = (OSError, RuntimeError, ValueError, KeyError, TypeError, NotImplementedError)
+"""What h5py makes of the errors of HDF5, by their kinds. That the file could not be read is none of them."""
 
 
 def h5py() -> Any:
@@ -15,24 +20,28 @@ def h5py() -> Any:
 
 
 def open_file(file: StoredFile) -> Any:
-    """Return a file opened by h5py, through the store it is in.
+    """Return a file opened by h5py, through the store it is in. To be called within :func:`reading`.
 
     Whatever the file refers to is looked for by the same means, which know of one file only: links out of it, virtual
     data sets and raw data elsewhere lead nowhere.
     """
-    library = h5py()
-    seekable = SeekableFile(file)
+    return h5py().File(SeekableFile(file), "r")
+
+
+@contextmanager
+def reading(what: str, error_class: type[DataError] = CorruptionError) -> Iterator[None]:
+    """Turn what h5py raises into an error of ours that begins with ``what``.
+
+    Where the store failed, that is raised: the file may be sound, and trying again may help.
+    """
     try:
-        return library.File(seekable, "r")
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
-        raise damaged(file, seekable, error) from None
+        yield
+    except ReadFailedError as error:
+        raise error.reason from None
+    except ZardineError:
+        raise
+    except FAILURES as error:
+        raise error_class(f"{what}: {error}") from None
 
 
-def damaged(file: StoredFile, seekable: SeekableFile | None, error: Exception) -> Exception:
-    """Return what to raise where the library failed: why reading failed, if it did, else that the file is damaged."""
-    if seekable is not None and seekable.failure is not None:
-        return seekable.failure
-    return CorruptionError(f"{file} cannot be read as HDF5, it is cut off or damaged: {error}")
-
-
-__all__ = ["damaged", "h5py", "open_file"]
+__all__ = ["FAILURES", "h5py", "open_file", "reading"]

@@ -12,11 +12,11 @@ from zardine.codecs import BytesCodec, VLenUTF8Codec
 from zardine.codecs.base import ChunkSpec, Codec
 from zardine.codecs.chain import CodecChain, build_chain
 from zardine.codecs.registry import codec_from
-from zardine.errors import DataError, MetadataError
+from zardine.errors import MetadataError
 from zardine.json_document import JSON, Problems
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.node_names import join_path
-from zardine.sources.arrays import array_metadata, element_bytes
+from zardine.sources.arrays import FILTERS, array_metadata, element_bytes
 from zardine.sources.blocks import Blocks, MadeChunks, NoChunks, block_shape
 from zardine.sources.cf_attributes import attributes_to_json, unique
 from zardine.sources.foreign_store import Chunks, Coordinates, ForeignFile, ForeignNode
@@ -25,12 +25,9 @@ from zardine.sources.hdf5.chunks import Dataset, StoredChunks
 from zardine.sources.hdf5.dimensions import Dimensions, variable_name
 from zardine.sources.hdf5.elements import Elements, elements_of
 from zardine.sources.hdf5.filters import codecs_for, filters_of
-from zardine.sources.hdf5.library import damaged, h5py, open_file
+from zardine.sources.hdf5.library import h5py, open_file, reading
 from zardine.sources.hdf5.tree import Member, walk
 from zardine.sources.stored_file import StoredFile
-
-_FAILURES = (OSError, RuntimeError, ValueError, KeyError, TypeError, NotImplementedError)
-"""What h5py raises for files that are damaged."""
 
 
 class _UnfitError(Exception):
@@ -39,13 +36,8 @@ class _UnfitError(Exception):
 
 def read_hdf5(file: StoredFile) -> ForeignFile:
     """Return what is in a file. Raises :class:`~zardine.errors.CorruptionError` where it is cut off or damaged."""
-    root = open_file(file)
-    try:
-        return _Reader(file, root).read()
-    except DataError:
-        raise
-    except _FAILURES as error:
-        raise damaged(file, None, error) from None
+    with reading(f"{file} cannot be read as HDF5, it is cut off or damaged"):
+        return _Reader(file, open_file(file)).read()
 
 
 class _Reader:
@@ -115,7 +107,11 @@ class _Reader:
             codecs,
             attributes,
             dimensions.names_of(member),
-            {"unlimited_dimensions": dimensions.unlimited(member), "enumeration": elements.enumeration},
+            {
+                "unlimited_dimensions": dimensions.unlimited(member),
+                "enumeration": elements.enumeration,
+                FILTERS: [] if direct else [str(each) for each in filters],
+            },
         )
         place = f"{self._file}/{member.path}"
         chain = _chain(codecs, ChunkSpec(blocks, elements.data_type, fill), place)

@@ -7,6 +7,7 @@ from typing import Any
 
 from zardine.metadata.node_names import join_path
 from zardine.sources.arrays import explain_name
+from zardine.sources.hdf5.attributes import shown
 from zardine.sources.hdf5.library import h5py
 
 
@@ -53,23 +54,26 @@ def walk(root: Any) -> Tree:
         group = waiting.pop(0)
         tree.groups.append(group)
         remarks = tree.remarks.setdefault(group.path, [])
-        for name in group.found:
+        links = group.found.id.links
+        for raw in group.found.id:
+            name = shown(raw)
             path = join_path(group.path, name)
-            link = group.found.get(name, getlink=True)
-            if isinstance(link, library.ExternalLink):
-                remarks.append(f"its member {name!r} is a link to {link.path} of the file {link.filename!r}: left out")
+            kind = links.get_info(raw).type
+            if kind == library.h5l.TYPE_EXTERNAL:
+                file, target = map(shown, links.get_val(raw))
+                remarks.append(f"its member {name!r} is a link to {target} of the file {file!r}: left out")
                 continue
-            if isinstance(link, library.SoftLink):
-                remarks.append(f"its member {name!r} is a link to {link.path}: left out")
+            if kind == library.h5l.TYPE_SOFT:
+                remarks.append(f"its member {name!r} is a link to {shown(links.get_val(raw))}: left out")
                 continue
-            if not isinstance(link, library.HardLink):
+            if kind != library.h5l.TYPE_HARD:
                 remarks.append(f"its member {name!r} is a link of a kind that HDF5 does not know: left out")
                 continue
-            reason = explain_name(name)
+            reason = explain_name(name) if name.encode() == raw else "its name is not UTF-8"
             if reason is not None:
                 tree.left_out.append((path, reason))
                 continue
-            found = library.h5o.open(group.found.id, name.encode("utf-8", "surrogateescape"))
+            found = library.h5o.open(group.found.id, raw)
             address = _address(found)
             if isinstance(found, library.h5d.DatasetID):
                 tree.datasets.append(Member(path, library.Dataset(found, readonly=True), address))

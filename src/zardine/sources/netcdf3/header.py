@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -121,10 +123,12 @@ class _Parser:
         return header
 
     def _check_places(self, header: Header) -> None:
-        """Raise where elements lie outside of the file; the last record may lack its padding."""
-        for each in header.variables:
-            if 0 in each.shape:
-                continue
+        """Raise where elements lie outside of the file, in its header, or where others lie.
+
+        The last record may lack its padding.
+        """
+        stored = [each for each in header.variables if 0 not in each.shape]
+        for each in stored:
             count = each.shape[0] if each.in_records else 1
             end = each.begin + (count - 1) * (header.record if each.in_records else 0) + each.slab
             if end > self._file.size:
@@ -132,6 +136,20 @@ class _Parser:
                     f"{self._file} has {self._file.size} bytes, and its variable {each.name!r} ends at {end}: the file "
                     "is cut off, or damaged"
                 )
+        parts = [(each.begin, each.begin + each.slab, f"variable {each.name!r}") for each in stored]
+        records = sorted(part for part, each in zip(parts, stored, strict=True) if each.in_records)
+        others = [part for part, each in zip(parts, stored, strict=True) if not each.in_records]
+        if records:
+            start, count = records[0][0], next(each.shape[0] for each in stored if each.in_records)
+            self._check_order([*records, (start + header.record, 0, "next record")])
+            others.append((start, start + count * header.record, "first record"))
+        self._check_order([(0, self._at, "header"), *sorted(others)])
+
+    def _check_order(self, parts: Sequence[tuple[int, int, str]]) -> None:
+        """Raise where one of the parts (begin, end, name) begins before that ahead of it ends."""
+        for (_, end, name), (begin, _, other) in pairwise(parts):
+            if begin < end:
+                raise self._wrong(f"its {other} begins at {begin}, and its {name} ends at {end}")
 
     def _list(self, tag: int, what: str, parse: Any) -> list[Any]:
         found = self._integer(4)

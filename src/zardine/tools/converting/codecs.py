@@ -15,6 +15,7 @@ from zardine.json_document import JSON
 from zardine.metadata.documents import OlderForm
 from zardine.metadata.v2_dtypes import dtype_to_json
 from zardine.nodes.array import Array
+from zardine.sources.arrays import undone_filters
 from zardine.tools.converting.options import ConvertOptions
 
 _CORE = ("blosc", "gzip", "zstd")
@@ -81,7 +82,8 @@ def chosen_codecs(source: Array, options: ConvertOptions, *, foreign: bool = Fal
 
     A source of v3 keeps what it has. Of an older one ``"auto"`` keeps what all programs have: the order of elements and
     a compressor of the core. ``"keep"`` keeps the rest, too, as codecs ``numcodecs.*``. So of a ``foreign`` one,
-    that is a file of another format; what is not compressed in it is compressed by default.
+    that is a file of another format; what is not compressed in it is compressed by default, and so is what was
+    compressed in a way that no codec stands for.
     """
     older = source.metadata.older
     chosen: dict[str, Any] = {"filters": options.filters, "serializer": options.serializer}
@@ -96,6 +98,8 @@ def chosen_codecs(source: Array, options: ConvertOptions, *, foreign: bool = Fal
         chosen["compressors"] = _of_the_core(source._inner_chain().compressors, older)
     if foreign and is_word(options.filters, "auto"):
         chosen["filters"] = None
+    if foreign and is_word(options.compressors, "keep") and undone_filters(source.metadata):
+        chosen["compressors"] = "auto"
     if foreign and is_word(options.compressors, "auto"):
         found = [each for each in source._inner_chain().compressors if each.name not in _CHECKSUMS]
         chosen["compressors"] = found if len(found) == 1 and found[0].name in _CORE else "auto"

@@ -19,6 +19,7 @@ from zardine.errors import MetadataError
 from zardine.json_document import Extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.array import Array
+from zardine.sources.arrays import undone_filters
 from zardine.stores.memory import MemoryStore
 from zardine.tools.converting.chunks import inner_chunks, shard_shape
 from zardine.tools.converting.codecs import chosen_codecs, has_shards, is_exact, rewritten
@@ -43,6 +44,7 @@ def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions, *, 
     if reasons:
         return reasons
     attributes, remarks = strict_attributes(metadata.attributes)
+    remarks += _remark_on_filters(metadata, options) if foreign else []
     names = metadata.axis_names
     if metadata.older is not None:
         attributes, names = names_to_member(attributes, metadata)
@@ -148,6 +150,16 @@ def _keys(source: Array, options: ConvertOptions) -> Any:
     if options.chunk_key_encoding is not None:
         return options.chunk_key_encoding
     return None if source.metadata.older is not None else source._handle.layout.keys
+
+
+def _remark_on_filters(metadata: ArrayMetadata, options: ConvertOptions) -> list[str]:
+    """Say which filters of a file cannot stay, where they are asked to."""
+    undone = undone_filters(metadata)
+    if not undone or not is_word(options.compressors, "keep"):
+        return []
+    return [
+        f"its filters cannot stay, as no codec stands for all of them ({', '.join(undone)}): elements are stored anew"
+    ]
 
 
 def _is_rectilinear(source: Array) -> bool:
