@@ -12,6 +12,7 @@ import random
 import sys
 import tempfile
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def make(path: Path, form: str) -> None:
         "gzip": {"compression": "gzip"},
         "shuffled": {"compression": "gzip", "shuffle": True, "fletcher32": True},
         "plain": {},
-        "lzf": {"compression": "lzf"},
+        "lzf": {"compression": "lzf", "fletcher32": True},  # without, the library gives what happens to be in memory
         "growing": {"maxshape": (None, 10), "compression": "gzip"},
     }
     with h5py.File(path, "w", libver=form) as file:
@@ -119,6 +120,15 @@ def by_us(path: Path) -> dict[str, Any]:
     return found
 
 
+def is_one_of(values: Any, known: Sequence[Any]) -> bool:
+    """Whether each element is in one of the other arrays."""
+    same = [each for each in known if values.shape == each.shape]
+    if not same or any(equal(values, each) for each in same):
+        return bool(same)
+    with np.errstate(invalid="ignore"):
+        return bool(np.any([np.isin(values == each, True) | (values != values) for each in same], axis=0).all())
+
+
 def main() -> None:
     """Try files."""
     form, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -143,7 +153,7 @@ def main() -> None:
             read += len(found)
             for name, values in found.items():
                 known = [each[name] for each in (library, *intact) if name in each]
-                if known and not any(equal(values, each) for each in known):
+                if known and not is_one_of(values, known):
                     print("wrong", seed, name, values.shape, known[0].shape, values.ravel()[:8], known[0].ravel()[:8])
         print("read", read)
 

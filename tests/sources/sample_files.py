@@ -81,6 +81,7 @@ def write_hdf5(path: Path) -> Path:
         group.create_dataset(
             "text_chunked", data=["a", "bé", "c"] * 7, chunks=(4,), maxshape=(None,), compression="gzip"
         )
+        group.create_dataset("text_plain", data=["a", "bé", "c"] * 7, chunks=(4,))
         group.create_dataset("text_fixed", data=np.array(["ab", "c"], "S6"))
         group.create_dataset("utf8_fixed", (2,), h5py.string_dtype("utf-8", 6))[:] = np.array(
             [b"ab", "é".encode()], "S6"

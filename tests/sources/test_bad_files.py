@@ -115,6 +115,20 @@ def test_damaged_chunks(plain: Path, tmp_path: Path) -> None:
         zardine.open(tmp_path / "made", mode="r")
 
 
+def test_chunks_of_the_wrong_length(tmp_path: Path) -> None:
+    """HDF5 gives what happens to be in memory behind the bytes of such a chunk."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, options in {"spared": {"compression": "lzf", "shuffle": True}, "bare": {"fletcher32": True}}.items():
+            found = file.create_dataset(name, (20, 10), "<i4", chunks=(10, 10), **options)
+            found.id.write_direct_chunk((0, 0), VALUES[:10, :10].tobytes(), 0b11)
+            found.id.write_direct_chunk((10, 0), b"too short", 0b11)
+    group = zardine.sources.open(tmp_path / "a.h5")
+    for name in ("spared", "bare"):
+        assert equal(group[name][:10], VALUES[:10, :10])
+        with pytest.raises(CorruptionError, match=r"the chunk at \(1, 0\) of the grid has 9 bytes .* should be 400"):
+            group[name][10:]
+
+
 def test_nothing_outside_is_read(tmp_path: Path) -> None:
     secret = np.full((4, 4), 42, "<i4")
     with h5py.File(tmp_path / "secret.h5", "w") as file:

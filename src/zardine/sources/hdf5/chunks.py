@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from threading import Lock
@@ -17,6 +17,7 @@ from zardine.errors import ChunkDecodeError, CorruptionError
 from zardine.limits import check_size
 from zardine.sources.foreign_store import Coordinates, Span
 from zardine.sources.hdf5.elements import Elements, as_elements
+from zardine.sources.hdf5.filters import Filter, encoded_length
 from zardine.sources.hdf5.library import reading
 from zardine.sources.stored_file import StoredFile
 
@@ -59,8 +60,11 @@ class StoredChunks:
     ``direct``: chunks are what the codecs of the array leave, but for those where HDF5 left out a filter.
     """
 
-    def __init__(self, dataset: Dataset, file: StoredFile, base: int, *, direct: bool) -> None:
+    def __init__(
+        self, dataset: Dataset, file: StoredFile, base: int, filters: Sequence[Filter], *, direct: bool
+    ) -> None:
         self._dataset, self._file, self._base, self._direct = dataset, file, base, direct
+        self._filters = filters
         self._guard = Lock()
         self._table: npt.NDArray[np.int64] | None = None
         counts = [-(-length // size) for length, size in zip(dataset.shape, dataset.blocks, strict=True)]
@@ -85,7 +89,20 @@ class StoredChunks:
         _, offset, length, mask = table[row].tolist()
         if self._direct and mask == 0 and not self._may_be_bare(coordinates, length):
             return Span(offset, length)
+        self._check_length(coordinates, length, mask)
         return self._dataset.make(coordinates)
+
+    def _check_length(self, coordinates: Coordinates, length: int, mask: int) -> None:
+        """Raise where a chunk has too few bytes: HDF5 gives what is in memory behind them."""
+        if self._dataset.elements.text:  # elsewhere in the file
+            return
+        kept = [each for number, each in enumerate(self._filters) if not mask >> number & 1]
+        wanted = encoded_length(kept, prod(self._dataset.blocks) * self._dataset.found.id.get_type().get_size())
+        if wanted is not None and length != wanted and not self._may_be_bare(coordinates, length):
+            raise CorruptionError(
+                f"{self._dataset.place}: the chunk at {coordinates} of the grid has {length} bytes in the file, which "
+                f"should be {wanted}"
+            )
 
     def _may_be_bare(self, coordinates: Coordinates, length: int) -> bool:
         """Whether a chunk at the end of the array may be stored without filters, as HDF5 allows, and does not mark."""
@@ -114,10 +131,12 @@ class StoredChunks:
         def note(info: Any) -> None:
             number = 0
             for start, size, count in zip(info.chunk_offset, self._dataset.blocks, self._counts, strict=True):
-                if start % size or start // size >= count:
+                if start % size:
+                    raise CorruptionError(f"{self._dataset.place}: HDF5 lists a chunk at {info.chunk_offset}")
+                if start // size >= count:
                     return  # of an array that was larger once
                 number = number * count + start // size
-            if info.byte_offset is not None and info.size:
+            if info.byte_offset is not None:
                 offset = min(info.byte_offset, self._file.size)  # past the end: reading it will say so
                 rows.append((number, offset, info.size, info.filter_mask))
 

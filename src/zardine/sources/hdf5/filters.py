@@ -54,6 +54,13 @@ def codecs_for(filters: Sequence[Filter], item_size: int) -> list[JSON] | None:
     return codecs
 
 
+def encoded_length(filters: Sequence[Filter], length: int) -> int | None:
+    """Return how many bytes these filters make of so many; ``None`` where that depends on what they are."""
+    if any(each.number not in (_SHUFFLE, _FLETCHER32) for each in filters):
+        return None
+    return length + 4 * sum(each.number == _FLETCHER32 for each in filters)
+
+
 def _codec(step: Filter, item_size: int) -> dict[str, JSON] | None:
     values = step.values
     if step.number == _DEFLATE:
@@ -91,4 +98,4 @@ def _named(name: str, **configuration: JSON) -> dict[str, JSON]:
     return {"name": name, "configuration": configuration} if configuration else {"name": name}
 
 
-__all__ = ["Filter", "codecs_for", "filters_of"]
+__all__ = ["Filter", "codecs_for", "encoded_length", "filters_of"]

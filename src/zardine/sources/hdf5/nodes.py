@@ -24,7 +24,7 @@ from zardine.sources.hdf5.attributes import read_attributes
 from zardine.sources.hdf5.chunks import Dataset, StoredChunks
 from zardine.sources.hdf5.dimensions import Dimensions, variable_name
 from zardine.sources.hdf5.elements import Elements, elements_of
-from zardine.sources.hdf5.filters import codecs_for, filters_of
+from zardine.sources.hdf5.filters import Filter, codecs_for, filters_of
 from zardine.sources.hdf5.library import h5py, open_file, reading
 from zardine.sources.hdf5.tree import Member, walk
 from zardine.sources.stored_file import StoredFile
@@ -116,12 +116,12 @@ class _Reader:
         place = f"{self._file}/{member.path}"
         chain = _chain(codecs, ChunkSpec(blocks, elements.data_type, fill), place)
         dataset = Dataset(place, found, elements, shape, blocks, fill, chain)
-        chunks = self._chunks(dataset, kind, direct=direct)
+        chunks = self._chunks(dataset, kind, filters, direct=direct)
         return ForeignNode(metadata, chunks, unique([*remarks, *more]))
 
-    def _chunks(self, dataset: Dataset, kind: str, *, direct: bool) -> Chunks:
+    def _chunks(self, dataset: Dataset, kind: str, filters: Sequence[Filter], *, direct: bool) -> Chunks:
         if kind == "chunked":
-            return StoredChunks(dataset, self._file, self._base, direct=direct)
+            return StoredChunks(dataset, self._file, self._base, filters, direct=direct)
         if kind == "contiguous" and not dataset.found.id.get_storage_size():
             return NoChunks()
         offset = dataset.found.id.get_offset() if kind == "contiguous" else None
