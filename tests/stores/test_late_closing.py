@@ -38,6 +38,14 @@ def test_all_are_closed(tmp_path: Path) -> None:
     assert not open_files._closer.finish()
 
 
+def test_large_files_do_not_wait_for_others(tmp_path: Path) -> None:
+    file = nameless(tmp_path / "a")
+    os.truncate(file, open_files._SMALL + 1)
+    close_late(file)
+    with open_files._closer._lock:  # wakes nobody; whoever closes the file says so
+        assert open_files._closer._done.wait_for(lambda: not is_open(file), timeout=60)
+
+
 def test_a_file_with_a_name_is_closed_at_once(tmp_path: Path) -> None:
     file = os.open(tmp_path / "a", os.O_CREAT | os.O_RDWR, 0o600)
     close_late(file)

@@ -33,6 +33,10 @@ owners: dict[tuple[int, int], int] = {}
 """Device and inode of each file that is locked in this process: the thread that holds it."""
 
 _MOST_PARTS: Final = 512
+"""Pieces that one call of the system writes."""
+
+_SMALL_PIECE: Final = 2**14
+"""Bytes of a piece that is copied to those beside it, to be written with them."""
 
 
 def version_of(status: os.stat_result) -> Version:
@@ -344,6 +348,25 @@ class EditableFile(OpenFile):
                     raise
 
 
+def joined(pieces: Sequence[BytesLike | FilePart]) -> Sequence[BytesLike | FilePart]:
+    """Return the same pieces, small ones that follow each other as one: a call of the system costs more than a copy."""
+    if len(pieces) < 2:
+        return pieces
+    found: list[BytesLike | FilePart] = []
+    small: list[BytesLike] = []
+    for piece in pieces:
+        if not isinstance(piece, FilePart) and len(piece) <= _SMALL_PIECE and len(small) < _MOST_PARTS:
+            small.append(piece)
+            continue
+        if small:
+            found.append(b"".join(small))
+            small = []
+        found.append(piece)
+    if small:
+        found.append(b"".join(small))
+    return found
+
+
 def copy_part(part: FilePart, target: int) -> None:
     """Append a part of a file to the open file ``target``, within the kernel where that is possible."""
     offset, left = part.offset, part.length
@@ -376,9 +399,15 @@ def _copy_range(source: int, target: int, length: int, offset: int) -> int:
 _MOST_WAITING: Final = 64
 """Files that wait to be closed; beyond that, closing is not put off."""
 
+_TOGETHER: Final = 8
+"""Small files that one thread closes at a time: to wake it for each takes longer than all else that is done for one."""
+
+_SMALL: Final = 2**20
+"""Bytes of a file whose room on the disk can wait."""
+
 _THREADS: Final = 8
 _IDLE: Final = 0.5
-"""Seconds after which a thread ends that has nothing to close."""
+"""Seconds after which a thread closes what there is, however little, and ends if there is nothing."""
 
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
 
@@ -391,18 +420,24 @@ class _Closer:
         self._work, self._done = Condition(self._lock), Condition(self._lock)
         self._files: deque[int] = deque()
         self._threads = self._idle = self._closing = self._closed = 0
+        self._is_due = False
+        """Whether to close what waits without waiting for more."""
 
-    def close(self, file: int) -> None:
+    def close(self, file: int, size: int) -> None:
         with self._lock:
             if len(self._files) < _MOST_WAITING and self._has_thread():
                 self._files.append(file)
-                self._work.notify()
+                if size > _SMALL or len(self._files) % _TOGETHER == 0:
+                    self._is_due = True
+                    self._work.notify()
                 return
         os.close(file)
 
     def finish(self) -> bool:
         """Wait until all are closed; whether any were since this was asked last."""
         with self._lock:
+            self._is_due = bool(self._files)
+            self._work.notify_all()
             while self._files or self._closing:
                 self._done.wait()
             some, self._closed = self._closed > 0, 0
@@ -414,7 +449,7 @@ class _Closer:
 
     def _has_thread(self) -> bool:
         """Whether one will close another file, started now if all are busy."""
-        if self._idle <= len(self._files) and self._threads < _THREADS:
+        if self._idle * _TOGETHER <= len(self._files) and self._threads < _THREADS:
             try:
                 Thread(target=self._run, name="zardine-close", daemon=True).start()
                 self._threads += 1
@@ -423,25 +458,29 @@ class _Closer:
         return True
 
     def _run(self) -> None:
-        while (file := self._next()) is not None:
-            with contextlib.suppress(OSError):
-                os.close(file)
+        while files := self._next():
+            for file in files:
+                with contextlib.suppress(OSError):
+                    os.close(file)
             with self._lock:
-                self._closing -= 1
-                self._closed += 1
+                self._closing -= len(files)
+                self._closed += len(files)
                 self._done.notify_all()
 
-    def _next(self) -> int | None:
+    def _next(self) -> list[int]:
+        """The files to close next; none: the thread ends."""
         with self._lock:
             self._idle += 1
-            while not self._files:
-                if not self._work.wait(_IDLE) and not self._files:
-                    self._idle -= 1
-                    self._threads -= 1
-                    return None
+            while not (self._files and self._is_due):
+                if not self._work.wait(_IDLE):
+                    break
             self._idle -= 1
-            self._closing += 1
-            return self._files.popleft()
+            files = [self._files.popleft() for _ in range(min(_TOGETHER, len(self._files)))]
+            self._closing += len(files)
+            self._is_due = self._is_due and bool(self._files)
+            if not files:
+                self._threads -= 1
+            return files
 
 
 _closer = _Closer()
@@ -461,8 +500,9 @@ if hasattr(os, "register_at_fork"):
 
 def close_late(file: int) -> None:
     """Close ``file``; in another thread if it has lost its name, so that closing frees it."""
-    if os.fstat(file).st_nlink == 0:
-        _closer.close(file)
+    status = os.fstat(file)
+    if status.st_nlink == 0:
+        _closer.close(file, status.st_size)
     else:
         os.close(file)
 
@@ -479,6 +519,7 @@ __all__ = [
     "OpenFile",
     "close_late",
     "copy_part",
+    "joined",
     "kept_files",
     "let_go_below",
     "made_room",

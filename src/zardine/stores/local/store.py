@@ -39,6 +39,7 @@ from zardine.stores.open_files import (
     FilePart,
     KeptFile,
     copy_part,
+    joined,
     kept_files,
     let_go_below,
     made_room,
@@ -561,7 +562,7 @@ class LocalStore(Store):
         return version_of(status)
 
     def _fill(self, file: int, pieces: Sequence[BytesLike | FilePart]) -> None:
-        for data in pieces:
+        for data in joined(pieces):
             if isinstance(data, FilePart):
                 copy_part(data, file)
                 continue
