@@ -139,6 +139,20 @@ class RecordingStore(WrapperStore):
             self.erase(key)
 
 
+def test_what_an_append_has_stored_it_does_not_read_again() -> None:
+    store = CountingStore(MemoryStore())
+    array = zardine.create_array(store, shape=(0, 8), dtype="i4", chunks=(1, 8))
+    array.append(VALUES[:1])
+    store.reset()
+    array.append(VALUES[1:2])
+    assert store.reset().reads == 1  # under its lock, the document that it replaces
+    zardine.open_array(store, mode="r+").append(VALUES[2:3])
+    store.reset()
+    array.append(VALUES[3:4])
+    assert store.reset().reads == 2
+    assert (zardine.open_array(store)[...] == VALUES[:4]).all()
+
+
 def test_data_is_stored_before_the_shape_that_shows_it() -> None:
     store = RecordingStore(MemoryStore())
     array = zardine.create_array(store, shape=(4,), dtype="i4", chunks=(4,))

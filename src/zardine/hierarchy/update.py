@@ -18,7 +18,7 @@ from zardine.metadata.seen_documents import remember
 from zardine.metadata.v2 import CONSOLIDATED
 from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.attempts import attempts
-from zardine.stores.base import Condition, Reading, Store
+from zardine.stores.base import Condition, Reading, Store, Version
 
 M = TypeVar("M", ArrayMetadata, GroupMetadata)
 
@@ -47,10 +47,15 @@ class StoredNode(Generic[M]):
 
     def replace_by(self, changed: M) -> M:
         """Store other documents, if these are still there; otherwise raise ``ConditionFailedError``."""
+        return self.replaced_by(changed)[0]
+
+    def replaced_by(self, changed: M) -> tuple[M, Version | None]:
+        """As :meth:`replace_by`, with the version of the first document, where it was stored and the store says it."""
         written = to_documents(changed)
-        _store_changes(self.store, self.path, written, self.readings)
+        versions = _store_changes(self.store, self.path, written, self.readings)
         document = written.get(DOCUMENT_NAME)
-        return changed if document is None else remember(changed, document)
+        node = changed if document is None else remember(changed, document)
+        return node, versions.get(next(iter(self.readings)))
 
 
 def stored_node(store: Store, path: str, metadata: M) -> StoredNode[M]:
@@ -70,18 +75,20 @@ def stored_node(store: Store, path: str, metadata: M) -> StoredNode[M]:
 
 def _store_changes(
     store: Store, path: str, documents: Mapping[str, bytes | None], readings: Mapping[str, Reading | None]
-) -> None:
-    """Write each document that is to be other than what was read, if it still is what was read."""
+) -> dict[str, Version | None]:
+    """Write each document that is to be other than what was read, if it still is what was read; versions of those."""
+    versions: dict[str, Version | None] = {}
     for name, document in documents.items():
         reading = readings[name]
         if reading is None:
             if document is not None:
-                store.set(join_path(path, name), document, condition=Condition(None))
+                versions[name] = store.set(join_path(path, name), document, condition=Condition(None))
         elif document is None and name == CONSOLIDATED:
             store.erase(join_path(path, name))
         elif not (_same_json if len(documents) > 1 else _same)(reading.parts[0], document or b"{}"):
             condition = None if reading.version is None else Condition(reading.version)
-            store.set(join_path(path, name), document or b"{}", condition=condition)
+            versions[name] = store.set(join_path(path, name), document or b"{}", condition=condition)
+    return versions
 
 
 def _same(a: BytesLike, b: BytesLike) -> bool:

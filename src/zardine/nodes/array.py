@@ -17,7 +17,7 @@ from zardine.creation.options import ShapeLike
 from zardine.creation.v3 import parse_shape
 from zardine.data_types.numpy_types import AnyObject
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
-from zardine.engine.freshness import Writing, check_fresh, is_same_generation, refuse_closing
+from zardine.engine.freshness import Writing, check_fresh, is_same_generation, note_fresh, refuse_closing
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
 from zardine.engine.opened import opened_before, remember_opened
@@ -406,7 +406,7 @@ class Array(StoredFacts):
                 try:
                     if exclusive:
                         direct[added] = values
-                    stored.replace_by(grown)
+                    _, version = stored.replaced_by(grown)
                 except ConditionFailedError:
                     if last:
                         raise
@@ -416,6 +416,8 @@ class Array(StoredFacts):
                         take_back(handle, self._handle)
                     raise
                 self._handle = replace(handle, buffer=self._handle.buffer)
+                if exclusive and version is not None:
+                    note_fresh(self._handle, version)
                 self._keep_entry()
                 if not exclusive:
                     try:
