@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +161,7 @@ def test_after_an_error_the_old_file_is_there(
         target.with_suffix(".shx").write_text("half")
         raise DataError("no more space")
 
-    monkeypatch.setitem(formats._WRITERS, ".shp", fail)
+    monkeypatch.setitem(formats.FORMATS, "shp", replace(formats.FORMATS["shp"], write=fail))
     file, kept, link = tmp_path / "out.shp", tmp_path / "out.dbf", tmp_path / "link.shp"
     kept.write_text("mine")
     result = run("vectors", "export", skeleton, file)

@@ -70,12 +70,13 @@ def serve(
     """Serve what is at PATHS over HTTP, read-only, until Ctrl-C.
 
     Other programs read the bytes as they are stored below /data/NAME, and any array as plain Zarr v3, made while they
-    ask, below /v3/NAME. A random token is part of every address: who has the address can read.
+    ask, below /v3/NAME; neuroglancer reads Zarr Vectors below /precomputed/NAME. A random token is part of every
+    address: who has the address can read.
     """
     import zardine
     from zardine.cli.signals import interruptible
 
-    must_exist(paths, storage_options)
+    nodes = must_exist(paths, storage_options)
     with arguments():
         server = zardine.serve(
             *paths,
@@ -94,30 +95,34 @@ def serve(
 
                 print_json({"url": server.url, "port": server.port, "token": server.token, "data": server.urls})
             elif not quiet:
-                _print(server)
+                _print(server, nodes)
             server.wait()
         except KeyboardInterrupt:
             pass
     return FINE
 
 
-def must_exist(paths: tuple[str, ...], storage_options: dict[str, Any]) -> None:
-    """Say so where nothing is at one of the paths."""
+def must_exist(paths: tuple[str, ...], storage_options: dict[str, Any]) -> list[Any]:
+    """Return the nodes at the paths, and say so where nothing is at one of them."""
+    nodes = []
     for path in paths:
         with missing(path):
-            open_node(path, storage_options=storage_options)
+            nodes.append(open_node(path, storage_options=storage_options))
+    return nodes
 
 
-def _print(server: Any) -> None:
+def _print(server: Any, nodes: list[Any]) -> None:
     import zardine
 
     lines = [f"zardine {zardine.__version__} serves, read-only: {server.url}"]
-    for name, url in server.urls.items():
+    for (name, url), node in zip(server.urls.items(), nodes, strict=True):
         lines += [
             f"  {name}",
             f"    as it is stored   {url}",
             f"    as plain Zarr v3  {url.replace('/data/', '/v3/', 1)}",
         ]
+        if "zarr_vectors" in node.attrs:
+            lines.append(f"    for neuroglancer  precomputed://{url.replace('/data/', '/precomputed/', 1)}")
     print("\n".join(lines))
     print_way_here(server)
 

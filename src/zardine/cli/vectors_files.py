@@ -25,9 +25,18 @@ _WITH_SHAPEFILES = (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qm
 """Endings of files that belong to a Shapefile, or would be taken for such."""
 
 
+_FORMAT = click.option(
+    "--format",
+    "name",
+    metavar="NAME",
+    help="The format, where the ending of FILE does not say it: precomputed (neuroglancer), trk, laz, ...",
+)
+
+
 @click.command("import", cls=Command)
 @path_argument("file")
 @path_argument()
+@_FORMAT
 @click.option(
     "--chunk-shape",
     type=ShapeType(above=0, number=float, example="50, or 50,50,12.5"),
@@ -43,6 +52,7 @@ _WITH_SHAPEFILES = (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qm
 def import_file(
     file: str,
     path: str,
+    name: str | None,
     chunk_shape: float | tuple[float, ...] | None,
     shard_shape: int | tuple[int, ...] | None,
     compressor: str | None,
@@ -54,75 +64,129 @@ def import_file(
     """Write what is in FILE to a new Zarr Vectors store at PATH.
 
     The ending of FILE says the format: .trk and .tck (streamlines), .swc (skeletons), .ply, .obj and .stl (meshes),
-    .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). What a store cannot hold is told.
-    The formats need other packages: pip install 'zardine[vectors]'.
+    .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a folder or URL of
+    neuroglancer (precomputed): annotations, skeletons or meshes. What a store cannot hold is told. Most formats need
+    other packages: pip install 'zardine[vectors]'.
     """
+    from zardine.cli.progress import progress
     from zardine.hierarchy.place import find_place
     from zardine.stores.path import StorePath
     from zardine.vectors import describe_store
-    from zardine.vectors.exchange.formats import import_vectors
+    from zardine.vectors.exchange.formats import format_of, import_vectors
 
-    if not os.path.exists(file):
+    is_local = "://" not in file
+    if is_local and not os.path.exists(file):
         raise click.ClickException(f"{file!r} does not exist")
-    if os.path.isdir(file):
+    if is_local and os.path.isdir(file) and not _is_folder(file, name):
         raise click.ClickException(f"{file!r} is a directory, not a file")
     with arguments():
+        format_of(file, name, stored=True)
         store = StorePath(*find_place(path, mode="a", storage_options=storage_options or None))
     if not overwrite:
         _check_room(store, path)
     options: dict[str, Any] = {"chunk_shape": chunk_shape, "shard_shape": shard_shape, "overwrite": overwrite}
-    with interruptible(), _packages(), _remarks(quiet):
-        import_vectors(file, store, compressor=None if compressor == "none" else compressor, **options)
+    options["compressor"] = None if compressor == "none" else compressor
+    show = not (as_json or quiet)
+    with interruptible(), _packages(), _remarks(quiet), progress("Reading files", show=show) as advance:
+        import_vectors(file, store, format=name, progress=advance.report, **options)
     facts = describe_store(store)
     level = facts["levels"][0]
     names = ("vertex_count", "objects", "groups", "links", "chunks")
-    counts = {name: level[name] for name in names}
+    counts = {each: level[each] for each in names}
     if as_json:
         from zardine.cli.output import print_json
 
         print_json({"path": facts["path"], "geometry_types": facts["geometry_types"], **counts})
     elif not quiet:
         told = [counted(level["vertex_count"], "vertex", "vertices")]
-        told += [counted(level[name], name[:-1]) for name in names[1:] if level[name] is not None]
+        told += [counted(level[each], each[:-1]) for each in names[1:] if level[each] is not None]
         print(", ".join(told))
 
 
 @click.command("export", cls=Command)
 @path_argument()
 @path_argument("file")
+@_FORMAT
 @click.option(
     "--level", type=click.IntRange(min=0), default=0, metavar="N", help="The level (default: 0, all vertices)."
+)
+@click.option(
+    "--sharded/--files",
+    default=None,
+    help="Of precomputed: pack values into shards, or not (default: where there are more than 1,000).",
+)
+@click.option(
+    "--annotation-type",
+    type=click.Choice(("point", "line", "axis_aligned_bounding_box")),
+    help="Of precomputed: what lines of two vertices are (default: lines, or what they were when they came).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace FILE.")
 @storage_option()
 @quiet_option()
 @json_option()
 def export_file(
-    path: str, file: str, level: int, overwrite: bool, storage_options: dict[str, Any], quiet: bool, as_json: bool
+    path: str,
+    file: str,
+    name: str | None,
+    level: int,
+    sharded: bool | None,
+    annotation_type: Any,
+    overwrite: bool,
+    storage_options: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Write a level of the Zarr Vectors store at PATH to FILE.
 
     The ending of FILE says the format, as for 'zardine vectors import'. What the format cannot hold is told. After an
-    error FILE is as it was.
+    error FILE is as it was. With --format precomputed FILE is a folder, or a URL, for neuroglancer: points and straight
+    lines become annotations, other lines and graphs skeletons; its document is written last.
     """
-    from zardine.vectors.exchange.formats import export_vectors
+    from zardine.cli.progress import progress
+    from zardine.vectors.exchange.formats import export_vectors, format_of
 
     target = Path(file)
-    files = _files_of(target)
-    _check_target(target, files, overwrite)
+    given = {"sharded": sharded, "annotation_type": annotation_type}
+    options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
     with arguments():
+        chosen = format_of(file, name)
+        if options and not chosen.is_folder:
+            raise click.UsageError(f"the format {chosen.name} has no option --{next(iter(options)).replace('_', '-')}")
         store = store_at(path, storage_options)
-    with interruptible(), missing(path), _replacing(files), _packages(), _remarks(quiet):
-        export_vectors(store, file, level=level)
+    files = [] if chosen.is_folder else _files_of(target)
+    if not chosen.is_folder:
+        _check_target(target, files, overwrite)
+    show = not (as_json or quiet)
+    with (
+        interruptible(),
+        missing(path),
+        _replacing(files),
+        _packages(),
+        _remarks(quiet),
+        progress("Writing values", show=show) as advance,
+    ):
+        export_vectors(store, file, level=level, format=name, progress=advance.report, overwrite=overwrite, **options)
     size = sum(each.stat().st_size for each in files if each.exists())
     if as_json:
         from zardine.cli.output import print_json
 
-        print_json({"file": file, "bytes": size, "level": level})
+        facts: dict[str, Any] = {"file": file, "level": level}
+        print_json(facts if chosen.is_folder else {**facts, "bytes": size})
     elif not quiet:
         from zardine.cli.output import clean
 
-        print(f"{clean(file)}: {counted(size, 'byte')}")
+        print(clean(file) if chosen.is_folder else f"{clean(file)}: {counted(size, 'byte')}")
+
+
+def _is_folder(file: str, name: str | None) -> bool:
+    """Whether a directory is of a format that is a folder."""
+    from zardine.errors import UnsupportedError
+    from zardine.vectors.exchange.formats import format_of
+
+    try:
+        return format_of(file, name, stored=True).is_folder
+    except UnsupportedError:
+        return name is not None
 
 
 def _check_room(store: Any, path: str) -> None:

@@ -16,6 +16,7 @@ from zardine.server.access import Access, App
 from zardine.server.data import data, not_found
 from zardine.server.options import Options
 from zardine.server.plain_v3 import plain_v3
+from zardine.server.precomputed import Precomputed
 from zardine.server.served import NodeLike, Served
 from zardine.server.threads import in_thread
 from zardine.server.viewer.endpoints import view_routes
@@ -66,11 +67,20 @@ def guarded(served: Mapping[str, Served], options: Options) -> App:
         key = request.path_params["key"]
         return await plain_v3(request, found, key, options.gzip) if key else not_found(_ADDRESS)
 
+    for_neuroglancer = Precomputed()
+
+    async def precomputed(request: Request) -> Response:
+        found = served.get(request.path_params["name"])
+        if found is None:
+            return not_found("nothing of this name is served")
+        return await for_neuroglancer.answer(request, found, request.path_params["key"])
+
     routes = [
         Route("/", front),
         Route("/nodes.json", nodes),
         Route("/data/{name}/{key:path}", stored),
         Route("/v3/{name}/{key:path}", made),
+        Route("/precomputed/{name}/{key:path}", precomputed),
         *(view_routes(served, options.cors) if shown else ()),
     ]
     inner = Starlette(routes=routes, exception_handlers={ZardineError: _refuse, MemoryError: _refuse, OSError: _refuse})

@@ -20,18 +20,18 @@ LINES = ("line", "polyline", "streamline")
 _FAMILIES = ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes", "group_attributes")
 
 
-def reading(source: Path) -> AbstractContextManager[None]:
+def reading(source: Path | str) -> AbstractContextManager[None]:
     """What a library says of a file that it cannot read becomes a :class:`DataError`."""
     return _refusing(source, "read")
 
 
-def writing(target: Path) -> AbstractContextManager[None]:
+def writing(target: Path | str) -> AbstractContextManager[None]:
     """What a library says of a file that it cannot write becomes a :class:`DataError`."""
     return _refusing(target, "written")
 
 
 @contextmanager
-def _refusing(file: Path, done: str) -> Iterator[None]:
+def _refusing(file: Path | str, done: str) -> Iterator[None]:
     with needing(file):
         try:
             yield
@@ -41,10 +41,18 @@ def _refusing(file: Path, done: str) -> Iterator[None]:
             raise DataError(f"{file} cannot be {done}: {error}") from error
 
 
-def check_store(path: StoreLike, target: Path, level: int, kinds: Collection[str], kept: Collection[str]) -> str:
+def check_store(
+    path: StoreLike,
+    target: Path | str,
+    level: int,
+    kinds: Collection[str],
+    kept: Collection[str],
+    *,
+    groups: bool = False,
+) -> str:
     """The geometry of the store, if it is one of ``kinds``; ``kept`` are the families of attributes that are kept.
 
-    Warns of others, and of groups. Raises :class:`DataError` for other geometries.
+    Warns of others, and of groups unless ``groups`` are kept. Raises :class:`DataError` for other geometries.
     """
     owner = VectorStore.open(path)
     kind = (owner.root.geometry_types or ("point_cloud",))[0]
@@ -55,26 +63,26 @@ def check_store(path: StoreLike, target: Path, level: int, kinds: Collection[str
         names = [] if family in kept else opened.names(family)
         if names:
             warn(target, f"{family.replace('_', ' ')} cannot be kept: {', '.join(names)}")
-    if opened.table("groups") is not None:
+    if not groups and opened.table("groups") is not None:
         warn(target, "groups cannot be kept")
     return kind
 
 
-def check_space(positions: npt.NDArray[Any], target: Path, ranks: Collection[int] = (3,)) -> None:
+def check_space(positions: npt.NDArray[Any], target: Path | str, ranks: Collection[int] = (3,)) -> None:
     """Raise :class:`DataError` for positions of another number of coordinates than the format has."""
     if positions.shape[1] not in ranks:
         wanted = " or ".join(map(str, ranks))
         raise DataError(f"{target}: the store has {positions.shape[1]} axes; positions of this format have {wanted}")
 
 
-def warn_rounded(positions: npt.NDArray[Any], target: Path) -> None:
+def warn_rounded(positions: npt.NDArray[Any], target: Path | str) -> None:
     """Warn where float32 does not hold the positions."""
     with np.errstate(over="ignore"):
         if not np.array_equal(positions.astype(np.float32), positions):
             warn(target, "positions are rounded to float32, which is all that this format has")
 
 
-def storable(columns: Mapping[Any, Any], source: Path) -> dict[str, Any]:
+def storable(columns: Mapping[Any, Any], source: Path | str) -> dict[str, Any]:
     """Columns under names that attributes can have; warns of those that are changed."""
     found: dict[str, Any] = {}
     for given, values in columns.items():
@@ -90,7 +98,7 @@ def storable(columns: Mapping[Any, Any], source: Path) -> dict[str, Any]:
     return found
 
 
-def numbers(columns: Mapping[str, Any], target: Path, *, channels: bool = True) -> dict[str, Any]:
+def numbers(columns: Mapping[str, Any], target: Path | str, *, channels: bool = True) -> dict[str, Any]:
     """The columns of numbers; warns of text, and without ``channels`` of several values for each row."""
     found = {}
     for name, values in columns.items():
@@ -103,7 +111,7 @@ def numbers(columns: Mapping[str, Any], target: Path, *, channels: bool = True) 
     return found
 
 
-def with_ids(columns: Mapping[str, Any], ids: Any, target: Path) -> dict[str, Any]:
+def with_ids(columns: Mapping[str, Any], ids: Any, target: Path | str) -> dict[str, Any]:
     """The columns, and the ids of objects as another one, where they are more than numbers from 0 on."""
     if ids is None or np.array_equal(ids, np.arange(len(ids))):
         return dict(columns)
@@ -113,7 +121,7 @@ def with_ids(columns: Mapping[str, Any], ids: Any, target: Path) -> dict[str, An
     return {**columns, "object_id": ids}
 
 
-def warn_objects(ids: Any, target: Path) -> None:
+def warn_objects(ids: Any, target: Path | str) -> None:
     """Warn where there is more than one object, or one whose id is not 0, which is that of a single object."""
     distinct = np.unique(ids) if ids is not None else np.zeros(0, np.int64)
     if len(distinct) > 1:
@@ -122,7 +130,7 @@ def warn_objects(ids: Any, target: Path) -> None:
         warn(target, f"the id of the object, {distinct[0]}, cannot be kept")
 
 
-def warn_names(names: Iterable[str], target: Path, why: str) -> None:
+def warn_names(names: Iterable[str], target: Path | str, why: str) -> None:
     """Warn of attributes that cannot be kept."""
     told = ", ".join(map(repr, names))
     if told:

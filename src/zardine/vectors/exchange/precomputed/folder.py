@@ -1,0 +1,221 @@
+"""A folder of values, in any store: documents, files, and what is packed into shards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import BytesLike
+from zardine.codecs.base import SizeLimit
+from zardine.codecs.gzip import GzipCodec
+from zardine.errors import CorruptionError, DataError
+from zardine.hierarchy.find import describe
+from zardine.json_document import load_object
+from zardine.limits import CHUNK, DOCUMENT, check_size, limit_of, too_large
+from zardine.metadata.node_names import join_path
+from zardine.stores.base import Store, is_key
+from zardine.stores.resolve import StoreLike, resolve_store
+from zardine.tools.progress import Progress, Steps
+from zardine.vectors.exchange.precomputed.annotations import Index
+from zardine.vectors.exchange.precomputed.sharding import Sharding
+
+PREFIX: Final = "precomputed://"
+_SUFFIX: Final = ".gz"
+"""What CloudFiles adds to the names of local files that it compresses."""
+_GAP: Final = 2**20
+_TOGETHER: Final = 2**28
+"""Bytes of a minishard that are read by one request."""
+
+Ids: TypeAlias = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Folder:
+    """Where values lie: a store, and a path in it."""
+
+    store: Store
+    path: str
+
+    @classmethod
+    def at(cls, place: StoreLike, *, writable: bool = False) -> Folder:
+        """Return the folder at ``place``; a URL may begin with ``precomputed://``, as neuroglancer has it."""
+        if isinstance(place, str):
+            place = place.removeprefix(PREFIX)
+        return cls(*resolve_store(place, mode="a" if writable else "r"))
+
+    def __str__(self) -> str:
+        return describe(self.store, self.path)
+
+    def where(self, name: str) -> str:
+        """Return how errors call a value."""
+        return f"{self}/{name}"
+
+    def below(self, name: str) -> Folder:
+        """Return a folder in this one, or beside it. Raises :class:`DataError` for a name that leads out."""
+        parts = [part for part in self.path.split("/") if part]
+        for part in name.split("/"):
+            if part == ".." and parts:
+                parts.pop()
+            elif part == ".." or "\0" in part:
+                raise DataError(f"{self.where('info')} names {name!r}, which leads out of {self.store}")
+            elif part not in ("", "."):
+                parts.append(part)
+        return Folder(self.store, "/".join(parts))
+
+    def read(self, name: str) -> BytesLike | None:
+        """Return a value, or ``None``. Raises :class:`ChunkTooLargeError` for one that the settings do not allow."""
+        key = join_path(self.path, name)
+        if not is_key(key):
+            return None
+        found = self._read(key, CHUNK)
+        if found is None and (packed := self._read(key + _SUFFIX, CHUNK)) is not None:
+            found = GzipCodec().decode(packed, SizeLimit(0, False, (CHUNK,)).now())
+        return found
+
+    def document(self, name: str = "info") -> Mapping[str, Any] | None:
+        """Return a JSON object, or ``None``. Raises :class:`MetadataError` for what is none."""
+        found = self._read(join_path(self.path, name), DOCUMENT)
+        return None if found is None else load_object(bytes(found), self.where(name))
+
+    def names(self) -> list[str]:
+        """Return the names of the values of the folder. Raises :class:`UnsupportedError` where nothing is listed."""
+        prefix = f"{self.path}/" if self.path else ""
+        keys, _ = self.store.list_dir(prefix)
+        return [key[len(prefix) :].removesuffix(_SUFFIX) for key in keys]
+
+    def write(self, name: str, value: BytesLike) -> None:
+        """Store a value."""
+        self.store.set(join_path(self.path, name), value)
+
+    def write_document(self, name: str, document: Mapping[str, Any]) -> None:
+        """Store a JSON object."""
+        self.write(name, json.dumps(document, allow_nan=False).encode())
+
+    def values(self, index: Index, progress: Progress | None = None) -> Iterator[tuple[int, BytesLike]]:
+        """Yield the ids and values of an index; ``progress`` counts files.
+
+        Raises :class:`CorruptionError`, and :class:`UnsupportedError` where nothing can be listed.
+        """
+        folder, sharding = self.below(index.key), index.sharding
+        names = folder.names()
+        steps = Steps(progress, len(names))
+        for name in names:
+            if sharding is not None and name.endswith(".shard"):
+                yield from folder._of_shard(name, sharding)
+            elif sharding is None and name.isascii() and name.isdecimal():
+                value = folder.read(name)
+                if value is not None and int(name) < 2**64:
+                    yield int(name), value
+            steps()
+
+    def value(self, index: Index, number: int, name: str) -> BytesLike | None:
+        """Return the value of an id, or ``None``; ``name``: of its file where there are no shards."""
+        folder = self.below(index.key)
+        if index.sharding is None:
+            return folder.read(name)
+        sharding = index.sharding
+        shard, minishard = (int(each[0]) for each in sharding.places(np.array([number], np.uint64)))
+        file = sharding.name(shard)
+        key = join_path(folder.path, file)
+        reading = self.store.read(key, (sharding.entry_range(minishard),))
+        if reading is None:
+            return None
+        try:
+            if len(reading.parts[0]) != 16:
+                raise CorruptionError(f"the shard has {reading.size} bytes, fewer than its index")
+            start, length = sharding.index_ranges(reading.parts[0], reading.size)[0].tolist()
+            if not length:
+                return None
+            ids, starts, lengths = sharding.minishard(self._part(key, start, length), reading.size)
+            row = np.flatnonzero(ids == np.uint64(number))
+            if not len(row):
+                return None
+            return sharding.value(self._part(key, int(starts[row[0]]), int(lengths[row[0]])))
+        except DataError as error:
+            raise error.at(key=key) from None
+
+    def _of_shard(self, name: str, sharding: Sharding) -> Iterator[tuple[int, BytesLike]]:
+        key = join_path(self.path, name)
+        try:
+            size = self.store.size(key) or 0
+            if size < sharding.index_size:
+                raise CorruptionError(f"the shard has {size} bytes, fewer than its index of {sharding.index_size}")
+            ranges = sharding.index_ranges(self._part(key, 0, sharding.index_size), size)
+            for start, length in ranges[ranges[:, 1] > 0].tolist():
+                index = sharding.minishard(self._part(key, start, length), size)
+                shards, _ = sharding.places(index[0])
+                for number, shard in zip(index[0].tolist(), shards.tolist(), strict=True):
+                    if sharding.name(shard) != name:
+                        raise CorruptionError(f"id {number} is in this shard, where it belongs into another")
+                for number, stored in self._values_of(key, *index):
+                    yield number, sharding.value(stored)
+        except DataError as error:
+            raise error.at(key=key) from None
+
+    def _values_of(self, key: str, ids: Ids, starts: Ids, lengths: Ids) -> Iterator[tuple[int, BytesLike]]:
+        """The stored values of a minishard; by one request, where not much lies between them."""
+        ends = starts + lengths
+        first, last = (int(starts.min()), int(ends.max())) if len(ids) else (0, 0)
+        if last - first <= min(2 * int(lengths.astype(np.float64).sum()) + _GAP, _TOGETHER):
+            together = memoryview(self._part(key, first, last - first))
+            for number, start, end in zip(ids.tolist(), starts.tolist(), ends.tolist(), strict=True):
+                yield number, together[start - first : end - first]
+            return
+        for number, start, length in zip(ids.tolist(), starts.tolist(), lengths.tolist(), strict=True):
+            yield number, self._part(key, start, length)
+
+    def _part(self, key: str, start: int, length: int) -> BytesLike:
+        """Bytes of a value; the range has been compared with its size."""
+        check_size(f"a part of {key!r}", length)
+        if length == 0:
+            return b""
+        reading = self.store.read(key, ((start, length),))
+        if reading is None or len(reading.parts[0]) != length:
+            raise CorruptionError("the shard is another one by now")
+        return reading.parts[0]
+
+    def _read(self, key: str, setting: str) -> BytesLike | None:
+        limit = limit_of(setting)
+        reading = self.store.read_up_to(key, limit)
+        if reading is None:
+            return None
+        if not reading.parts:
+            raise too_large(repr(key), reading.size, setting, limit)
+        return reading.parts[0]
+
+
+def write_index(folder: Folder, index: Index, values: Iterable[tuple[int, str, BytesLike]]) -> None:
+    """Store values of ids, with the names of their files: as such, or as one shard that all of them are of."""
+    inner = folder.below(index.key)
+    if index.sharding is None:
+        for _, name, value in values:
+            inner.write(name, value)
+        return
+    given = [(number, value) for number, _, value in values]
+    if given:
+        shard = index.sharding.places(np.array([given[0][0]], np.uint64))[0]
+        inner.write(index.sharding.name(int(shard[0])), index.sharding.shard(given))
+
+
+def shards_of(index: Index, ids: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the rows of ``ids`` that are stored together: those of each shard, or parts of those that are files."""
+    if index.sharding is None:
+        for start in range(0, len(ids), _PART):
+            yield np.arange(start, min(len(ids), start + _PART))
+        return
+    shards, _ = index.sharding.places(ids)
+    order = np.argsort(shards, kind="stable")
+    cuts = np.flatnonzero(np.diff(shards[order])) + 1
+    yield from np.split(order, cuts) if len(order) else ()
+
+
+_PART: Final = 256
+"""Values that are read and written at a time."""
+
+
+__all__ = ["PREFIX", "Folder", "shards_of", "write_index"]
