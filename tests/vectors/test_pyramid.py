@@ -12,8 +12,11 @@ import pytest
 from effort import SOAK
 from vectors.geometry_samples import Killed, MortalStore, copy_of, rows, values
 from zardine import vectors
-from zardine.errors import DataError, SelectionError
+from zardine.errors import CorruptionError, DataError, SelectionError
 from zardine.storage import MemoryStore
+from zardine.vectors import pyramid
+from zardine.vectors.content.content import Content
+from zardine.vectors.reading.loading import load_cells
 
 P = np.random.default_rng(0).uniform(-50, 50, (400, 3))
 
@@ -56,6 +59,60 @@ def test_objects_go_on_as_paths() -> None:
     vectors.append_polylines(store, [line])
     assert [each["level"] for each in vectors.describe_store(store)["levels"]] == [0]
     assert vectors.validate(store).findings == ()
+
+
+@pytest.mark.parametrize("kind", ["points", "lines"])
+def test_levels_made_of_small_blocks_are_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = MemoryStore()
+    rng = np.random.default_rng(1)
+    if kind == "points":
+        vectors.write_points(start, rng.uniform(-50, 50, (3000, 3)), chunk_shape=6, bin_shape=2, shard_shape=2)
+    else:
+        lines = [rng.uniform(-50, 40, 3) + rng.normal(0, 1, (40, 3)).cumsum(axis=0) for _ in range(50)]
+        vectors.write_polylines(start, lines, chunk_shape=6, groups=[[1, 3], [0]])
+    sizes: list[int] = []
+    found = []
+    for rows_of_a_block in (2**18, 200):
+        monkeypatch.setattr(pyramid, "_ROWS_OF_A_BLOCK", rows_of_a_block)
+        monkeypatch.setattr(pyramid, "load_cells", lambda *args, **more: _noting(sizes, load_cells(*args, **more)))
+        sizes.clear()
+        store = copy_of(start)
+        vectors.build_pyramid(store, factors=[(2, 1), (3, 1.5)])
+        assert vectors.validate(store).findings == ()
+        found.append((values(store), max(sizes)))
+    assert found[0][0] == found[1][0]
+    assert found[1][1] < found[0][1] / 2
+
+
+def _noting(sizes: list[int], content: Content) -> Content:
+    sizes.append(len(content.positions))
+    return content
+
+
+def test_positions_on_the_faces_of_chunks_that_rounding_blurs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyramid, "_ROWS_OF_A_BLOCK", 1)
+    side = np.arange(60) * 0.1
+    points = np.stack([side, side[::-1]], axis=1)
+    store = MemoryStore()
+    vectors.write_points(store, points, chunk_shape=0.1)
+    vectors.build_pyramid(store, factors=[(3, 1), (7, 1)])
+    assert vectors.validate(store).findings == ()
+    for level in (1, 2):
+        coarse = vectors.read_points(store, level=level).positions
+        for point in coarse:
+            assert len(vectors.read_points(store, level=level, bbox=(point, point))) == 1
+
+
+def test_lost_cells_are_told_before_anything_is_changed() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, P, chunk_shape=50)
+    vectors.build_pyramid(store)
+    key = next(key for key in values(store) if key.startswith("0/vertices/c/"))
+    store.erase(key)
+    before = values(store)
+    with pytest.raises(CorruptionError):
+        vectors.build_pyramid(store)
+    assert values(store) == before
 
 
 def test_killed_anywhere_level_0_reads_and_no_level_is_half_made() -> None:

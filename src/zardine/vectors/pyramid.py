@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import lcm
 from operator import index as as_index
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import DataError
+from zardine.errors import CorruptionError, DataError
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
 from zardine.vectors.changing.levels import (
@@ -22,16 +23,22 @@ from zardine.vectors.changing.levels import (
     end_level,
     erase_levels,
     forget_levels,
-    load_whole,
 )
 from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.content.arguments import shown
 from zardine.vectors.content.content import Content, Fragments, Links, Objects
 from zardine.vectors.content.link_placement import anchors_for, place_links
-from zardine.vectors.content.plan import Grid, Node, grid_of, group, level_attributes, plan_level, plan_links
-from zardine.vectors.format.documents import LevelBlock
-from zardine.vectors.format.grids import chunks_of
-from zardine.vectors.format.ragged import row_numbers, starts_of, unique_rows
+from zardine.vectors.content.plan import FAMILIES, Grid, Node, group, plan_level, plan_links, plan_members
+from zardine.vectors.format.documents import LevelBlock, new_level
+from zardine.vectors.format.grids import chunks_of, grid_for
+from zardine.vectors.format.links import signed
+from zardine.vectors.format.ragged import ranges, row_numbers, starts_of, take_rows, unique_rows
+from zardine.vectors.reading.loading import load_cells
+from zardine.vectors.reading.loading_objects import load_groups, load_manifests, with_objects
+from zardine.vectors.reading.presence import check_all, present_chunks, stored_chunks
+from zardine.vectors.reading.query import ALL
+from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.node_parts import NodeParts
 from zardine.vectors.storing.store import UNFINISHED, Level, VectorStore
 from zardine.vectors.storing.transactions import finish, replace_nodes
 
@@ -40,6 +47,15 @@ _MOST_TIMES = 64
 
 _COARSEST = 2**32
 """Of a factor between two levels."""
+
+_ROWS_OF_A_BLOCK = 2**18
+"""Vertices that are coarsened at a time, about."""
+
+_FAR = 2**60
+"""Chunks from the origin, more than any is away."""
+
+_MOST_NUDGES = 16
+"""How often a mean may be moved to the next number, so that it is in the chunk of what it stands for."""
 
 
 @alone
@@ -75,18 +91,17 @@ def build_pyramid(
         raise DataError(f"{owner.name} is divided by an attribute: no coarser levels can be made of it")
     finish(owner.level(0))
     ratios = _chunk_ratios(owner, [coarsen for coarsen, _ in steps], scales)
-    content = load_whole(owner.level(0))
-    erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
-    forget_levels(owner.level(0), range(1, sys.maxsize))
+    content = _load_objects(owner.level(0))
     bin_shape, made = np.asarray(owner.root.bin_shape), list[int]()
     for number, ((coarsen, sparsity), ratio) in enumerate(zip(steps, ratios, strict=True), 1):
         bin_shape = bin_shape * coarsen
-        chunk_shape = np.asarray(owner.root.chunk_shape) * ratio
-        coarse, parent = coarsened(content, bin_shape, chunk_shape, sparsity, generator)
+        fine = owner.level(number - 1)
+        coarse = _Coarse(owner, fine, ratio, bin_shape, sparsity, linked=cross_level_links)
+        content = coarse.make(content, generator)
+        if number == 1:
+            _forget_old(owner)
         try:
-            _store_level(owner, number, coarse, chunk_shape, sparsity)
-            if cross_level_links:
-                _link(owner.level(number - 1), content, owner.level(number), coarse, parent)
+            coarse.store_level(number)
             block = _root_block(owner, cross_level_links)
             describe_levels(owner, [0, *made, number], {number: bin_shape}, block)
             end_level(owner.level(number))
@@ -94,11 +109,18 @@ def build_pyramid(
             with suppress(Exception):
                 erase_levels(owner, [number])
             raise
-        content = coarse
         made.append(number)
         if progress is not None:
             progress(number, len(steps))
+    if not steps:
+        _forget_old(owner)
     return made
+
+
+def _forget_old(owner: VectorStore) -> None:
+    """Remove the levels above 0, and all links to them."""
+    erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
+    forget_levels(owner.level(0), range(1, sys.maxsize))
 
 
 def _checked_steps(factors: Any, chunk_scale_factors: Any) -> tuple[list[tuple[float, float]], list[int] | None]:
@@ -151,40 +173,306 @@ def _divides(bins: npt.NDArray[np.float64], chunks: npt.NDArray[np.float64]) -> 
     return bool((counts >= 1).all() and (np.abs(chunks / bins - counts) <= 1e-6 * counts).all())
 
 
-def coarsened(
+class _Coarse:
+    """The level above another one, made of it block by block: cells of both levels that cover the same space.
+
+    In memory are the elements of one block, what is to be stored, encoded, and, where there are objects, ``content``.
+    """
+
+    def __init__(
+        self,
+        owner: VectorStore,
+        fine: Level,
+        ratio: int,
+        bin_shape: npt.NDArray[np.float64],
+        sparsity: float,
+        *,
+        linked: bool,
+    ) -> None:
+        root = np.asarray(owner.root.chunk_shape)
+        self._owner, self._fine, self._sparsity, self._linked = owner, fine, sparsity, linked
+        self._bin_shape, self._chunk_shape = bin_shape, root * ratio
+        self._own_ratio = np.rint(np.asarray(fine.document.chunk_shape) / root).astype(np.int64)
+        self._ratio = ratio
+        self._begin()
+
+    def _begin(self) -> None:
+        self._level, self._up, self._down = (NodeParts(self._fine) for _ in range(3))
+        self._count = 0
+        self._objects: int | None = None
+
+    def make(self, content: Content | None, generator: np.random.Generator) -> Content | None:
+        """Plan the level; ``content``: the finer one, where it has objects. Gives the coarser one then.
+
+        Raises :class:`~zardine.errors.CorruptionError` for what is damaged or lost.
+        """
+        if content is not None:
+            return self._make_with_objects(content, generator)
+        _over_cells(self._fine, self._make_of)
+        return None
+
+    def _make_of(self, keys: Ints, vertices: CellArray) -> int:
+        """Plan the level of the cells of ``keys``; gives how many vertices they have."""
+        self._begin()
+        grid, rows = self._grid(keys), 0
+        for cells, within in self._blocks(keys):
+            block = _load(self._fine, keys[cells], vertices)
+            self._add(block, block.visible(), within, grid)
+            rows += len(block.positions)
+        return rows
+
+    def _make_with_objects(self, content: Content, generator: np.random.Generator) -> Content:
+        grid, kept, chosen = self._grid(content.keys), content.visible(), np.zeros(0, np.int64)
+        if content.objects is not None:
+            chosen = _chosen(content.objects, self._sparsity, generator)
+            kept &= content.rows_in(chosen)
+        vertices = _vertices(self._fine)
+        parts, parent = list[Content](), np.full(len(content.positions), -1, np.int64)
+        for cells, within in self._blocks(content.keys):
+            block, rows = _load(self._fine, content.keys[cells], vertices), take_rows(content.row_starts, cells)[1]
+            before = self._count
+            part, local = self._add(block, kept[rows], within, grid)
+            parent[rows] = np.where(local >= 0, local + before, -1)
+            parts.append(_bare(part))
+        coarse, places = _joined(content, parts)
+        for start in range(0, len(parent), _ROWS_OF_A_BLOCK):
+            some = parent[start : start + _ROWS_OF_A_BLOCK]
+            some[:] = places[some]
+        if content.objects is not None:
+            coarse = replace(coarse, objects=_followed(content, content.objects, chosen, parent))
+            self._objects = len(content.objects.ids)
+        coarse = replace(coarse, groups=content.groups)
+        self._level.add(plan_members(coarse, grid.layout))
+        return coarse
+
+    def _add(
+        self, block: Content, kept: npt.NDArray[np.bool_], within: tuple[Ints, Ints], grid: Grid
+    ) -> tuple[Content, Ints]:
+        """Plan what is made of the rows of a block that are ``kept``."""
+        part, parent = _coarsened(block, kept, self._bin_shape, self._chunk_shape, within)
+        self._level.add(plan_level(part, grid, always_links=False))
+        self._count += len(part.positions)
+        if self._linked:
+            self._link(block, part, parent, grid)
+        return part, parent
+
+    def store_level(self, number: int) -> None:
+        """Store the level as ``number``, and the links between it and the finer one."""
+        more: LevelBlock = {
+            "object_sparsity": 1 / self._sparsity,
+            "coarsening_method": "per_object",
+            "parent_level": number - 1,
+            "chunk_shape": self._chunk_shape.tolist(),
+            "preserves_object_ids": self._objects is not None or None,
+            "inherited_num_objects": self._objects,
+            "shared_fragments": self._objects is not None or None,
+            "fragments_tile": None,
+        }
+        level = begin_level(self._owner, number, **more)
+        nodes = self._level.nodes()
+        paths = {node.path for node in nodes}
+        block = new_level(number, self._count, [name for name in FAMILIES if name in paths], **more)
+        replace_nodes(level, nodes, [], {**block, UNFINISHED: True})
+        if self._linked:
+            _store_links(self._owner.level(number - 1), self._up, 1)
+            _store_links(self._owner.level(number), self._down, -1)
+
+    def _grid(self, keys: Ints) -> Grid:
+        """The grid of the level, which holds every cell that is made of those of ``keys``."""
+        low, extent = (np.asarray(each) for each in grid_for(*self._owner.root.bounds, self._chunk_shape.tolist()))
+        high = low + extent
+        if len(keys):
+            low = np.minimum(low, keys.min(axis=0) * self._own_ratio // self._ratio)
+            high = np.maximum(high, -(-(keys.max(axis=0) + 1) * self._own_ratio // self._ratio))
+        shape = tuple((high - low).tolist())
+        return Grid(tuple(low.tolist()), shape, _vertices(self._owner.level(0)).layout_for(shape))
+
+    def _blocks(self, keys: Ints) -> Iterator[tuple[Ints, tuple[Ints, Ints]]]:
+        """Give the numbers of the cells of each block, and the first chunk of the level in it and the one behind."""
+        everywhere = np.full(keys.shape[1], _FAR)
+        size = np.array([lcm(own, self._ratio) for own in self._own_ratio.tolist()], np.float64)
+        if len(keys) == 0 or size.max() > _FAR:
+            yield np.arange(len(keys)), (-everywhere, everywhere)
+            return
+        corners, step = keys * self._own_ratio, size.astype(np.int64)
+        most = max(1, _ROWS_OF_A_BLOCK * len(keys) // max(1, self._fine.document.vertex_count))
+        blocks, number = unique_rows(corners // step)
+        while len(blocks) > 1 and step.max() <= _FAR // 2:
+            larger = unique_rows(corners // (2 * step))
+            if np.bincount(larger[1]).max() > most:
+                break
+            step, (blocks, number) = 2 * step, larger
+        order = np.argsort(number, kind="stable")
+        edges = np.searchsorted(number[order], np.arange(len(blocks) + 1)).tolist()
+        for which, block in enumerate(blocks):
+            low = block * step // self._ratio
+            yield order[edges[which] : edges[which + 1]], (low, low + step // self._ratio)
+
+    def _link(self, fine: Content, coarse: Content, parent: Ints, grid: Grid) -> None:
+        """Plan links from each vertex of a block to the one that stands for it, and back."""
+        rows = np.flatnonzero(parent >= 0)
+        up = np.stack([rows, parent[rows]], axis=1)
+        vertices = _vertices(self._fine)
+        own = Grid(vertices.origin, vertices.array.shape, vertices.layout)
+        ratios = (self._own_ratio, np.full_like(self._own_ratio, self._ratio))
+        for parts, first, second, ends, delta in (
+            (self._up, fine, coarse, up, 1),
+            (self._down, coarse, fine, up[:, ::-1], -1),
+        ):
+            a, b = first.cell_of_rows()[ends[:, 0]], second.cell_of_rows()[ends[:, 1]]
+            chunks = np.stack([first.keys[a], second.keys[b]], axis=1)
+            local = np.stack([ends[:, 0] - first.row_starts[a], ends[:, 1] - second.row_starts[b]], axis=1)
+            anchors = anchors_for(first.keys[a], *ratios[::delta])
+            placed = list(place_links(chunks, local, canonical=False, anchors=anchors))
+            where = own if delta > 0 else grid
+            parts.add(plan_links(delta, Links(ends, {}, True), first, where, placed=placed))
+
+
+def _vertices(level: Level) -> CellArray:
+    found = level.cells("vertices")
+    if found is None:
+        raise CorruptionError("the level has no vertices", array=child(level.path, "vertices"))
+    return found
+
+
+def _store_links(level: Level, parts: NodeParts, delta: int) -> None:
+    nodes: list[Node] = [Node("links", group())] if level.attributes("links") is None else []
+    nodes += parts.nodes()
+    there = {node.path for node in nodes}
+    family = f"links/{signed(delta)}"
+    removed = [f"{family}/{name}" for name in level.names(family) if f"{family}/{name}" not in there]
+    replace_nodes(level, nodes, removed, level.document.attributes)
+
+
+def _over_cells(level: Level, work: Callable[[Ints, CellArray], int]) -> None:
+    """Do ``work`` with the chunks of a level; it gives how many vertices these have.
+
+    Where those are fewer than the level counts it is done again with all that are stored. Raises
+    :class:`~zardine.errors.CorruptionError` where they still are.
+    """
+    vertices, index = _vertices(level), level.cells("vertex_fragments")
+    keys = present_chunks(vertices, index)
+    rows = work(keys, vertices)
+    if rows != level.document.vertex_count:
+        found = stored_chunks(vertices)
+        if found is not None and len(found) != len(keys):
+            keys = unique_rows(found)[0]
+            rows = work(keys, vertices)
+        check_all(level, vertices, index, keys, rows)
+
+
+def _load(level: Level, keys: Ints, vertices: CellArray) -> Content:
+    return load_cells(level, keys, fragments=not level.document.tiles, vertices=vertices)
+
+
+def _load_objects(level: Level) -> Content | None:
+    """The objects and groups of a level, and which rows they have; ``None`` where it has neither.
+
+    Of positions there are none: the values are one and the same zero.
+    """
+    manifests, groups = load_manifests(level), load_groups(level)
+    if manifests is None and groups is None:
+        return None
+    parts: list[Content] = []
+
+    def load(keys: Ints, vertices: CellArray) -> int:
+        at_once = max(1, _ROWS_OF_A_BLOCK * len(keys) // max(1, level.document.vertex_count))
+        runs = (keys[start : start + at_once] for start in range(0, max(1, len(keys)), at_once))
+        parts[:] = (_bare(load_cells(level, run, vertices=vertices)) for run in runs)
+        return sum(len(part.positions) for part in parts)
+
+    _over_cells(level, load)
+    content = with_objects(level, _one_after_the_other(parts), manifests, attributes=ALL)
+    return replace(content, groups=groups)
+
+
+def _bare(content: Content) -> Content:
+    """Content without positions."""
+    nothing = np.broadcast_to(np.zeros((), content.positions.dtype), content.positions.shape)
+    return replace(content, positions=nothing)
+
+
+def _one_after_the_other(parts: Sequence[Content]) -> Content:
+    """Cells of several parts, each behind those of the one before."""
+    starts = starts_of(np.concatenate([np.diff(part.row_starts) for part in parts]))
+    before = starts_of(np.concatenate([np.diff(part.fragments.before) for part in parts]))
+    lengths = starts_of(np.concatenate([np.diff(part.fragments.starts) for part in parts]))
+    tile = all(part.fragments.tile for part in parts)
+    if tile:
+        rows = np.arange(int(starts[-1]))
+    else:
+        firsts = starts_of([len(part.positions) for part in parts])[:-1].tolist()
+        rows = np.concatenate([part.fragments.rows + first for part, first in zip(parts, firsts, strict=True)])
+    shape = (int(starts[-1]), parts[0].positions.shape[1])
+    positions = np.broadcast_to(np.zeros((), parts[0].positions.dtype), shape)
+    keys = np.concatenate([part.keys for part in parts])
+    return Content(keys, starts, positions, Fragments(before, lengths, rows, tile))
+
+
+def _chosen(objects: Objects, sparsity: float, generator: np.random.Generator) -> Ints:
+    """One in ``sparsity`` of the objects that have vertices."""
+    present = np.flatnonzero(np.diff(objects.starts) > 0)
+    wanted = len(present) if sparsity == 1 else max(1, round(len(present) / sparsity)) if len(present) else 0
+    return np.sort(generator.choice(present, wanted, replace=False)) if wanted < len(present) else present
+
+
+def _joined(content: Content, parts: Sequence[Content]) -> tuple[Content, Ints]:
+    """The coarser level of its blocks, and for each row of these, one after the other, its row there; at the end -1."""
+    keys = np.concatenate([content.keys[:0], *(part.keys for part in parts)])
+    counts = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.row_starts) for part in parts)])
+    number = unique_rows(keys)[1]
+    order = np.argsort(number)
+    starts = starts_of(counts[order])
+    places = ranges(starts[number], counts)
+    positions = np.broadcast_to(content.positions[:1], (len(places), content.positions.shape[1]))
+    return Content(keys[order], starts, positions, _each_alone(starts)), np.append(places, -1)
+
+
+def _each_alone(starts: Ints) -> Fragments:
+    """A fragment for each row."""
+    count = int(starts[-1])
+    return Fragments(starts, np.arange(count + 1), np.arange(count), True)
+
+
+def _coarsened(
     content: Content,
+    kept: npt.NDArray[np.bool_],
     bin_shape: npt.NDArray[np.float64],
     chunk_shape: npt.NDArray[np.float64],
-    sparsity: float,
-    generator: np.random.Generator,
+    within: tuple[Ints, Ints],
 ) -> tuple[Content, Ints]:
-    """The next level, and for each row of this one the row of it that stands for it, or -1."""
-    kept = content.visible()
-    objects = content.objects
-    chosen: Ints = np.zeros(0, np.int64)
-    if objects is not None:
-        present = np.flatnonzero(np.diff(objects.starts) > 0)
-        wanted = len(present) if sparsity == 1 else max(1, round(len(present) / sparsity)) if len(present) else 0
-        chosen = np.sort(generator.choice(present, wanted, replace=False)) if wanted < len(present) else present
-        kept = kept & content.rows_in(chosen)
+    """The vertices that stand for those of a block, and for each row of it the one of these, or -1.
+
+    ``within``: the first chunk that these may be in, and the one behind the last.
+    """
     rows = np.flatnonzero(kept)
     _, number = unique_rows(chunks_of(content.positions[rows], bin_shape.tolist()))
     count = int(number.max()) + 1 if len(number) else 0
     totals = np.bincount(number, minlength=count)
     means = _means(content.positions[rows], number, totals)
-    keys, cell = unique_rows(chunks_of(means, chunk_shape.tolist()))
+    chunks = _chunks_within(means, chunk_shape, within)
+    keys, cell = unique_rows(chunks)
     order = np.argsort(cell, kind="stable")
     place = np.empty(count, np.int64)
     place[order] = np.arange(count)
     parent = np.full(len(content.positions), -1, np.int64)
     parent[rows] = place[number]
     starts = starts_of(np.bincount(cell, minlength=len(keys)))
-    each = np.arange(count)
-    new_objects = None if objects is None else _followed(content, objects, chosen, parent)
-    coarse = Content(
-        keys, starts, means[order], Fragments(starts, np.arange(count + 1), each, True), objects=new_objects
-    )
-    return replace(coarse, groups=content.groups), parent
+    return Content(keys, starts, means[order], _each_alone(starts)), parent
+
+
+def _chunks_within(means: npt.NDArray[Any], chunk_shape: npt.NDArray[np.float64], within: tuple[Ints, Ints]) -> Ints:
+    """The chunks of ``means``, which are moved by the least that there is where rounding puts them off the block."""
+    low, high = within
+    chunks = chunks_of(means, chunk_shape.tolist())
+    for _ in range(_MOST_NUDGES):
+        below, above = chunks < low, chunks >= high
+        if not (below | above).any():
+            return chunks
+        means[below] = np.nextafter(means[below], np.asarray(np.inf, means.dtype))
+        means[above] = np.nextafter(means[above], np.asarray(-np.inf, means.dtype))
+        chunks = chunks_of(means, chunk_shape.tolist())
+    raise DataError(f"positions are too far from 0 for their data type, {means.dtype}, to tell chunks of {chunk_shape}")
 
 
 def _means(positions: npt.NDArray[Any], number: Ints, counts: Ints) -> npt.NDArray[Any]:
@@ -202,61 +490,30 @@ def _means(positions: npt.NDArray[Any], number: Ints, counts: Ints) -> npt.NDArr
 
 def _followed(content: Content, objects: Objects, chosen: Ints, parent: Ints) -> Objects:
     """The objects as paths through the vertices that stand for theirs; those that are not chosen have none."""
-    starts, rows = content.rows_of_objects()
-    owner = row_numbers(np.diff(starts))
-    inside = np.isin(owner, chosen)
-    owner, path = owner[inside], parent[rows[inside]]
-    new = np.ones(len(path), np.bool_)
-    new[1:] = (path[1:] != path[:-1]) | (owner[1:] != owner[:-1])
-    counts = np.bincount(owner[new], minlength=len(objects.ids))
-    return replace(objects, starts=starts_of(counts), fragments=path[new])
+    lengths = np.diff(content.fragments.starts)
+    counts, paths = np.zeros(len(objects.ids), np.int64), [np.zeros(0, np.int64)]
+    taken = objects.take(chosen) if len(chosen) < len(objects.ids) else objects
+    sizes = starts_of(np.where(taken.fragments >= 0, np.append(lengths, 0)[taken.fragments], 0))[taken.starts]
+    for first, last in _runs_of(sizes):
+        some = replace(content, objects=taken.take(np.arange(first, last)))
+        starts, rows = some.rows_of_objects()
+        owner, path = row_numbers(np.diff(starts)), parent[rows]
+        new = np.ones(len(path), np.bool_)
+        new[1:] = (path[1:] != path[:-1]) | (owner[1:] != owner[:-1])
+        where = slice(first, last) if taken is objects else chosen[first:last]
+        counts[where] = np.bincount(owner[new], minlength=last - first)
+        paths.append(path[new])
+    return replace(objects, starts=starts_of(counts), fragments=np.concatenate(paths))
 
 
-def _store_level(
-    owner: VectorStore, number: int, content: Content, chunk_shape: npt.NDArray[np.float64], sparsity: float
-) -> None:
-    vertices = owner.level(0).cells("vertices")
-    assert vertices is not None
-    grid = grid_of(content, owner.root.bounds, chunk_shape.tolist(), vertices.layout)
-    grid = replace(grid, layout=vertices.layout_for(grid.shape))
-    nodes = list(plan_level(content, grid, always_links=False))
-    has_objects = content.objects is not None
-    more: LevelBlock = {
-        "object_sparsity": 1 / sparsity,
-        "coarsening_method": "per_object",
-        "parent_level": number - 1,
-        "chunk_shape": chunk_shape.tolist(),
-        "preserves_object_ids": has_objects or None,
-        "inherited_num_objects": None if content.objects is None else len(content.objects.ids),
-        "shared_fragments": has_objects or None,
-        "fragments_tile": None,
-    }
-    level = begin_level(owner, number, **more)
-    attributes = level_attributes(content, number, nodes, **more)
-    replace_nodes(level, nodes, [], {**attributes, UNFINISHED: True})
-
-
-def _link(fine: Level, content: Content, coarse: Level, other: Content, parent: Ints) -> None:
-    """Store links from each vertex to the one that stands for it, and back."""
-    rows = np.flatnonzero(parent >= 0)
-    up = np.stack([rows, parent[rows]], axis=1)
-    root = np.asarray(fine.owner.root.chunk_shape)
-    for level, own, its, ends, delta in ((fine, content, other, up, 1), (coarse, other, content, up[:, ::-1], -1)):
-        ratios = [np.rint(np.asarray(each.document.chunk_shape) / root) for each in (fine, coarse)][::delta]
-        first, second = own.cell_of_rows()[ends[:, 0]], its.cell_of_rows()[ends[:, 1]]
-        chunks = np.stack([own.keys[first], its.keys[second]], axis=1)
-        local = np.stack([ends[:, 0] - own.row_starts[first], ends[:, 1] - its.row_starts[second]], axis=1)
-        anchors = anchors_for(own.keys[first], ratios[0].astype(np.int64), ratios[1].astype(np.int64))
-        placed = list(place_links(chunks, local, canonical=False, anchors=anchors))
-        vertices = level.cells("vertices")
-        assert vertices is not None
-        grid = Grid(vertices.origin, vertices.array.shape, vertices.layout)
-        nodes: list[Node] = [Node("links", group())] if level.attributes("links") is None else []
-        nodes += plan_links(delta, Links(ends, {}, True), own, grid, placed=placed)
-        there = {node.path for node in nodes}
-        family = f"links/{'+1' if delta > 0 else '-1'}"
-        removed = [f"{family}/{name}" for name in level.names(family) if f"{family}/{name}" not in there]
-        replace_nodes(level, nodes, removed, level.document.attributes)
+def _runs_of(sizes: Ints) -> Iterator[tuple[int, int]]:
+    """Cut objects, whose rows start at ``sizes``, into runs of about as many rows as a block."""
+    first, count = 0, len(sizes) - 1
+    while first < count:
+        last = int(np.searchsorted(sizes, sizes[first] + _ROWS_OF_A_BLOCK, side="right")) - 1
+        last = min(count, max(last, first + 1))
+        yield first, last
+        first = last
 
 
 def _root_block(owner: VectorStore, linked: bool) -> dict[str, Any]:

@@ -125,10 +125,15 @@ def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[
     blobs = encode_indexes(fragments.before, np.diff(fragments.starts), local)
     named = {"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"}
     yield _cells("vertex_fragments", grid, content.keys, blobs, named)
+    yield from plan_members(content, grid.layout)
+
+
+def plan_members(content: Content, layout: Layout) -> Iterator[Node]:
+    """The tables of objects and groups, where there are any."""
     if content.objects is not None:
-        yield from _plan_objects(content, grid.layout)
+        yield from _plan_objects(content, layout)
     if content.groups is not None:
-        yield from _plan_groups(content, grid.layout)
+        yield from _plan_groups(content, layout)
 
 
 def plan_columns(family: str, columns: Columns, starts: Ints, content: Content, grid: Grid) -> Iterator[Node]:

@@ -78,6 +78,7 @@ def load_cells(
     if chunks is None and trust_count:
         check_all(level, vertices, index, keys, int(starts[-1]))
     stored = np.frombuffer(bytearray().join(cells), dtype).reshape(-1, width)
+    del cells  # as much memory as the positions
     positions = stored.astype(native(dtype), copy=False)
     tile = level.document.tiles and not fragments
     found_fragments = _one_each(starts) if tile or index is None else _fragments(index, keys, counts, starts)
@@ -157,11 +158,12 @@ def _fragments(index: CellArray, keys: Ints, counts: Ints, starts: Ints) -> Frag
             raise error.at(array=index.array.path, chunk=tuple(chunk.tolist())) from None
     none = np.zeros(0, np.int64)
     lengths = np.concatenate([none, *(each.counts for each in decoded)])
-    rows = np.concatenate([none, *(each.rows for each in decoded)])
-    rows = rows + np.repeat(starts[:-1], [len(each.rows) for each in decoded])
-    tile = all(each.all_ranges for each in decoded) and bool(
-        len(rows) == starts[-1] and (rows == np.arange(len(rows))).all()
-    )
+    tile = all(each.tiles(count) for each, count in zip(decoded, counts.tolist(), strict=True))
+    if tile:
+        rows = np.arange(int(starts[-1]))
+    else:
+        rows = np.concatenate([none, *(each.rows for each in decoded)])
+        rows += np.repeat(starts[:-1], [len(each.rows) for each in decoded])
     return Fragments(starts_of([len(each.counts) for each in decoded]), starts_of(lengths), rows, tile)
 
 
