@@ -150,9 +150,8 @@ class Level:
 
     def is_current(self) -> bool:
         """Whether nobody has changed the level since it was opened; conversions of its arrays are no such change."""
-        store = self.owner.store
         try:
-            if self.version is not None and store.version(document_key(self.path)) == self.version:
+            if self.version is not None and self.owner.store.version(document_key(self.path)) == self.version:
                 return True
             if self.version is not None and self.is_settled:
                 return False
@@ -160,6 +159,19 @@ class Level:
         except ZardineError:
             return False  # who opens it again is told
         return newer.document.attributes == self.document.attributes or self._settled_as(newer)
+
+    def is_as_opened(self) -> bool:
+        """Whether nobody has written the level's document since it was opened.
+
+        Where a change was carried out that was agreed on before, arrays may be stored in another way than this level
+        says, so that an error which it gives is no damage.
+        """
+        try:
+            if self.version is not None:
+                return self.owner.store.version(document_key(self.path)) == self.version
+            return self.owner.level(self.document.level).document.attributes == self.document.attributes
+        except ZardineError:
+            return False
 
     @property
     def rank(self) -> int:
