@@ -28,7 +28,11 @@ LAYOUTS: list[dict[str, Any]] = [
     {"shards": (32, 16), "chunks": (8, 16)},
     {"shards": (16, 48), "chunks": (8, 8)},
     {"shards": (64, 48), "chunks": (8, 8)},
+    {"shards": (24, 40), "chunks": (8, 8)},
+    {"shards": None, "chunks": (7, 11)},
 ]
+MEMORY = (None, "64 KiB", "52 KiB")
+"""So little that some ways lead through arrays between, and that some blocks are appended."""
 STRATEGIES = ("rewrite", "append", "in_place")
 
 
@@ -163,7 +167,7 @@ def reshard(folder: str, clock: Clock, report: Report) -> None:
     chosen = random.Random(7)
     while clock.goes_on():
         try:
-            done = zardine.reshard(folder, **chosen.choice(LAYOUTS))
+            done = zardine.reshard(folder, **chosen.choice(LAYOUTS), max_memory=chosen.choice(MEMORY))
             report.counts["reshards"] += 1
             if done.late:
                 report.fault("lost", f"too late: {done.late}")
