@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,9 @@ import zardine
 import zardine.sources
 from servers import servers
 from sources.same_elements import equal
+from zardine.errors import PlanError
 from zardine.hierarchy.find import UNFINISHED
+from zardine.jobs import Plan
 from zardine.stores.object.urls import object_store_of_url
 
 VALUES = np.cumsum(np.random.default_rng(3).integers(-9, 9, (400, 90, 80)), axis=0).astype("<i4")
@@ -184,3 +187,67 @@ def test_a_file_that_changed_between_two_runs(folder: Path, tmp_path: Path) -> N
     made = zardine.convert(source, target, shards=(40, 90, 80), chunks=(10, 90, 80), overwrite=True)
     assert isinstance(made, zardine.Group)
     assert (made["a"][3] == 0).all()
+
+
+@pytest.mark.parametrize(("name", "path", "steps"), [("a.h5", "packed", 40), ("b.nc", "a", 400)])
+def test_in_plans(web: tuple[str, list[str]], tmp_path: Path, name: str, path: str, steps: int) -> None:
+    """A file behind a URL as a plan in a file: in parts, and by processes, with progress."""
+    target, seen = tmp_path / "made", list[tuple[int, int]]()
+    options: Any = {"source_path": path, "chunks": (10, 90, 80), "shards": (20, 90, 80), "verify": True}
+    planned = zardine.plan_convert(f"{web[0]}/{name}", target, **options)
+    planned.save(tmp_path / "plan.json")
+    plan = Plan.load(tmp_path / "plan.json")
+    assert plan.id == planned.id
+    assert not target.exists()
+    plan.run_part(stage=1)
+    plan.run_part(stage=2, part=(1, 2))
+    assert plan.status().state == "begun"
+    assert Plan.load(tmp_path / "plan.json").run(workers=2, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1]
+    assert equal(zardine.open_array(target)[...], VALUES[:steps])
+    assert not list(target.rglob("__zardine"))
+
+
+@pytest.fixture
+def half_done(folder: Path, tmp_path: Path) -> Path:
+    """The path of a plan of which a half is done; beside it are source and target."""
+    shutil.copy(folder / "a.h5", tmp_path / "a.h5")
+    plan = zardine.plan_convert(tmp_path / "a.h5", tmp_path / "made", chunks=(10, 90, 80), shards=(40, 90, 80))
+    plan.save(tmp_path / "plan.json")
+    plan.run_part(stage=1)
+    plan.run_part(stage=2, part=(1, 2))
+    return tmp_path / "plan.json"
+
+
+def test_a_plan_of_a_file_in_which_elements_change(half_done: Path, tmp_path: Path) -> None:
+    """What is done is done again, as with any source."""
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        file["a"][3] = 0
+    assert Plan.load(half_done).run()
+    made = zardine.open_array(tmp_path / "made" / "a")
+    assert (made[3] == 0).all()
+    assert equal(made[4:], VALUES[4:])
+
+
+def test_a_plan_of_a_file_that_becomes_another(half_done: Path, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        file["more"] = VALUES[0]
+    with pytest.raises(PlanError, match=r"that of /more is new.*begin anew with overwrite=True"):
+        Plan.load(half_done).run()
+    assert not (tmp_path / "made" / "zarr.json").exists()
+    Plan.load(half_done).cancel()
+    assert not [each for each in (tmp_path / "made").rglob("*") if each.is_file()]
+
+
+def test_a_target_that_others_write(half_done: Path, folder: Path, tmp_path: Path) -> None:
+    """Another conversion to a place where one is under way is refused; the same one goes on with it."""
+    target = tmp_path / "made"
+    before = {each: each.read_bytes() for each in target.rglob("*") if each.is_file()}
+    for call in (zardine.convert, zardine.plan_convert):
+        with pytest.raises(zardine.errors.NodeExistsError, match=r"is an unfinished conversion of .*a\.h5"):
+            call(folder / "b.nc", target)
+    assert {each: each.read_bytes() for each in target.rglob("*") if each.is_file()} == before
+    assert Plan.load(half_done).run()
+    assert Plan.load(half_done).run()
+    assert equal(zardine.open_array(target / "a")[...], VALUES)
