@@ -120,3 +120,20 @@ def test_many_arrays(tmp_path: Path) -> None:
         made = zardine.convert(tmp_path / "old", tmp_path / "new", executor=processes)
     assert isinstance(made, zardine.Group)
     assert all(made[f"a{number}"][3] == number + 3 for number in range(0, 60, 7))
+
+
+@pytest.mark.parametrize("hierarchy", [2], indirect=True)
+def test_another_run_finishes_first(hierarchy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same plan is run by two, and one is through while the other begins: both have the result."""
+    zardine.plan_convert(hierarchy, tmp_path / "new", shards=(10, 10)).save(tmp_path / "plan.json")
+    first, second = (Plan.load(tmp_path / "plan.json") for _ in range(2))
+    check = jobs.ConvertWork.check
+
+    def run_the_other(work: jobs.ConvertWork) -> None:
+        monkeypatch.setattr(jobs.ConvertWork, "check", check)
+        assert second.run()
+        check(work)
+
+    monkeypatch.setattr(jobs.ConvertWork, "check", run_the_other)
+    assert first.run()
+    assert same(tmp_path / "new")

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, Final
 
 from zardine.cache import Cache
-from zardine.errors import PlanError, StoreError
+from zardine.errors import NodeExistsError, PlanError, StoreError
 from zardine.jobs.job import MOST_TRIES, Job, JobDone, NotWantedError, OvertakenError
 from zardine.jobs.places import Places
 from zardine.jobs.ranges import Ranges
@@ -230,7 +230,12 @@ class Plan:
         if self.work.is_finished(self.id):
             return
         self.work.check()
-        self.work.begin(self.id)
+        try:
+            self.work.begin(self.id)
+        except NodeExistsError:
+            if self.work.is_finished(self.id):  # by another, just now
+                return
+            raise
         self._records.begin()
 
     def run(
