@@ -14,7 +14,9 @@ converts an array of Zarr v2 of 2 GB in 2,500 objects to shards: two workers of 
 one of them, in turns. The table has seconds, and the peak memory of the largest worker beside an idle one. Below it
 stands how much faster two processes are that only count: what the machine allows.
 
-The others are installed into ``.bench-venv-jobs`` and, since it takes an older zarr-python, ``.bench-venv-rechunker``.
+``make bench`` runs both, the first with 1 GiB; then zardine is the one that is built and installed for it, else that of
+this folder. The others are installed into ``.bench-venv-jobs`` and, since it takes an older zarr-python,
+``.bench-venv-rechunker``.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ SIDE, COLUMN, SHARD = 1024, 32, 128
 OBJECTS, ROWS, COLUMNS = 2500, 512, 400
 """Of the array that is converted: 2,048,000,000 bytes."""
 WORKERS = 2
+OWN = "" if Path(sys.prefix) == ROOT / ".bench-venv" else str(ROOT / "src")
+"""Where zardine is, unless it is installed."""
 PROGRAMS = {
     "zardine": ("zardine", True),
     "rechunker": ("rechunker", False),
@@ -296,7 +300,7 @@ def measure(python: str, program: str, source: Path, folder: Path, memory: int, 
     subprocess.run(
         [sys.executable, __file__, "--check", str(source), str(target)],
         check=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        env=environ_of("zardine"),
     )
     moved = [each for number, each in watch.io.items() if number != process.pid or len(watch.io) == 1]
     return {
@@ -309,10 +313,10 @@ def measure(python: str, program: str, source: Path, folder: Path, memory: int, 
 
 
 def environ_of(program: str) -> dict[str, str]:
-    """Return the environment in which a program runs: a thread in each process, and zardine from this folder."""
+    """Return the environment in which a program runs: a thread in each process."""
     return os.environ | {
         **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLOSC")},
-        "PYTHONPATH": str(ROOT / "src") if program == "zardine" else "",
+        "PYTHONPATH": OWN if program == "zardine" else "",
     }
 
 
@@ -386,7 +390,7 @@ def main() -> None:
     parser.add_argument("--folder", default=None)
     parser.add_argument("--only", action="append", default=[], help="the name of a program; may be repeated")
     options = parser.parse_args()
-    sys.path.insert(0, str(ROOT / "src"))
+    sys.path[:0] = [OWN] if OWN else []
     from zardine.settings import parse_bytes
 
     memory, steps = parse_bytes(options.memory), round(options.gib * 2**30 / (SIDE * SIDE * 4))

@@ -41,7 +41,7 @@ def main() -> int:
 def report(results: Results) -> str:
     """The generated part."""
     parts = [heading(results), targets(results), others(results), limits(results), beside(results), varied(results)]
-    return "\n".join([*filter(None, parts), memory(results), remarks(results)]).rstrip() + "\n"
+    return "\n".join([*filter(None, parts), memory(results), long(results), remarks(results)]).rstrip() + "\n"
 
 
 def heading(results: Results) -> str:
@@ -149,6 +149,14 @@ def memory(results: Results) -> str:
         "## Peak memory\n\nMegabytes above what the process held before the workload, the result (113 MB for"
         " everything) included; files mapped into memory count too.\n\n" + table(["workload", *columns], rows)
     )
+
+
+def long(results: Results) -> str:
+    """Long works, as plans of jobs."""
+    if not results.long:
+        return ""
+    parts = [f"{text}\n" for text in results.long.values()]
+    return "\n".join(["## Long works\n\nWhat each line means is told in `benchmarks/jobs.py`.\n", *parts])
 
 
 def remarks(results: Results) -> str:

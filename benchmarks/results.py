@@ -33,6 +33,8 @@ class Results:
         self.about: dict[str, Any] = stored["about"]
         self.builds: dict[str, str] = stored.get("builds", {})
         self.records: dict[str, dict[str, list[dict[str, Any]]]] = stored["records"]
+        self.long: dict[str, str] = stored.get("long", {})
+        """Tables of long works, by name."""
 
     @classmethod
     def load(cls, folder: Path) -> Results:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from workloads import Workload, chosen
 HERE = Path(__file__).resolve().parent
 LIMIT = "limit"
 TIMEOUT = 300
+LONG = {"jobs/two": ["two"], "jobs/rechunk": ["beside", "--gib", "1", "--memory", "128 MiB"]}
+"""Long works, and what ``jobs.py`` is told for each. A short look is at the first alone."""
 
 
 def main() -> int:
@@ -31,7 +34,9 @@ def main() -> int:
     python = environment.prepare(upgrade=options.upgrade)
     workloads = chosen(options.only, quick=options.quick)
     variants = [VARIANTS[name] for name in options.variants or VARIANTS]
-    if not workloads:
+    works = [name for name in LONG if any(fnmatch(name, each) for each in options.only or ["*"])]
+    works = works[:1] if options.quick and not options.only else [] if options.variants else works
+    if not workloads and not works:
         print(f"no workload matches {' '.join(options.only)}", file=sys.stderr)
         return 2
     load = os.getloadavg()[0]
@@ -41,7 +46,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="zardine-bench-") as temporary:
         data = (options.data or Path(temporary)).resolve()
         bench = Bench(python, data, options)
-        results = bench.run(workloads, variants)
+        results = bench.run(workloads, variants) | {"long": {name: bench.long(name) for name in works}}
         place = out or Path(temporary)
         place.mkdir(parents=True, exist_ok=True)
         store(place / "results.json", results)
@@ -68,6 +73,8 @@ def arguments() -> argparse.Namespace:
         for workload in chosen(options.only, quick=options.quick):
             wanted = f"  (wanted: {workload.wanted:g} ×)" if workload.wanted else ""
             print(f"{workload.name:<24}{workload.title}{wanted}")
+        for name in LONG:
+            print(f"{name:<24}by benchmarks/jobs.py {' '.join(LONG[name])}")
         sys.exit(0)
     return options
 
@@ -95,6 +102,14 @@ class Bench:
         build = environment.build()
         about |= {"rounds": self.options.rounds, "build": build}
         return {"about": about, "records": records, "builds": dict.fromkeys(records, build)}
+
+    def long(self, name: str) -> str:
+        """What ``jobs.py`` prints of a long work."""
+        started = time.monotonic()
+        command = [str(self.python), str(HERE / "jobs.py"), *LONG[name], "--rounds", str(min(3, self.options.rounds))]
+        run = subprocess.run(command, env=self.settings, stdout=subprocess.PIPE, text=True, check=False)
+        print(f"{name} ({time.monotonic() - started:.0f} s)", flush=True)
+        return run.stdout.strip() if run.returncode == 0 else "It could not be measured."
 
     def _measure(self, workload: Workload, takers: list[Variant]) -> dict[str, list[dict[str, Any]]]:
         names = [variant.name for variant in takers]
@@ -159,6 +174,7 @@ def store(path: Path, results: dict[str, Any]) -> None:
             old[workload] = {**old.get(workload, {}), **found}
         results["records"] = old
         results["builds"] = before.get("builds", {}) | results["builds"]
+        results["long"] = before.get("long", {}) | results["long"]
     path.write_text(json.dumps(results, indent=1) + "\n")
 
 
