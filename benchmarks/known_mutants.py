@@ -162,13 +162,6 @@ FAULTS = (
         "engine/test_generations.py",
     ),
     Fault(
-        "a look that found another array counts for who writes at the same time",
-        "engine/freshness.py",
-        "        if self._error is not None:\n            raise self._error",
-        "        if False:\n            raise self._error",
-        "engine/test_far_requests.py",
-    ),
-    Fault(
         "a put waits for no look that is under way",
         "engine/freshness.py",
         "    if pending is not None and writing:",
@@ -195,6 +188,35 @@ FAULTS = (
         "    if writing:\n        refuse_closing(handle, current, lost)",
         "    if False:\n        refuse_closing(handle, current, lost)",
         "engine/test_generations.py",
+    ),
+    # requests at a time
+    Fault(
+        "a refusal does not lower how many requests go at a time",
+        "stores/pace.py",
+        "self._try(max(LEAST, self.limit // 2))",
+        "pass",
+        "stores/test_pace.py",
+    ),
+    Fault(
+        "the bytes that are on their way are not bounded",
+        "stores/pace.py",
+        " and self._nbytes + nbytes <= self.most_bytes",
+        "",
+        "stores/test_pace.py",
+    ),
+    Fault(
+        "another number of requests is kept though it gives less",
+        "stores/pace.py",
+        "_SAME * self._best)",
+        "0.0)",
+        "stores/test_pace.py",
+    ),
+    Fault(
+        "a part of a raw chunk is taken of one of another length",
+        "engine/locate.py",
+        " and reading.size == chain.encoded.nbytes:",
+        ":",
+        "engine/test_raw_ranges.py",
     ),
     # caches
     Fault(
