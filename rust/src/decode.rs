@@ -247,6 +247,32 @@ impl<'a> Decode<'a> {
         Ok(())
     }
 
+    /// Of a chunk of blosc without checksums, only the blocks are read that are needed.
+    fn scatter_blocks_unread(
+        &self,
+        (from, offset, length): (Readable, u64, usize),
+        nbytes: usize,
+        space: &mut ChunkSpace,
+        transfer: &Transfer,
+    ) -> Outcome {
+        let mut parts = Parts::default();
+        transfer.source_parts(Parts::gap(nbytes), &mut parts);
+        if !parts.leave_much(nbytes) {
+            let mut stored = std::mem::take(&mut space.stored);
+            let outcome = stored.take(length).and_then(|bytes| {
+                from.read(offset, bytes, &mut [])?;
+                self.scatter(bytes, nbytes, space, transfer)
+            });
+            space.stored = stored;
+            return outcome;
+        }
+        let content = space.blocks_unread(self.pipeline, (from, offset, length), nbytes, &parts)?;
+        assert!(content.len() >= nbytes);
+        // SAFETY: as in `scatter`; what lies between the parts is initialized, and not asked for.
+        unsafe { transfer.copy(content.as_ptr(), self.out.base()) };
+        Ok(())
+    }
+
     /// A chunk that is not compressed, read right to where it belongs if it is in one piece there.
     fn scatter_unread(
         &self,
@@ -257,6 +283,9 @@ impl<'a> Decode<'a> {
         space: &mut ChunkSpace,
         transfer: &mut Transfer,
     ) -> Outcome {
+        if self.pipeline.steps().compressor.is_some() {
+            return self.scatter_blocks_unread((from, offset, length), nbytes, space, transfer);
+        }
         let sums = self.pipeline.steps().outer_sums * sum::SIZE;
         if length != nbytes.saturating_add(sums) {
             return Err(format!("{length} bytes, expected {}", nbytes.saturating_add(sums)).into());

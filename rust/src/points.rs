@@ -147,7 +147,7 @@ impl<'a> DecodePoints<'a> {
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
         let steps = self.pipeline.steps();
-        let unread = steps.worth_own_read().filter(|_| steps.outer_sums == 0);
+        let unread = steps.worth_own_read().filter(|_| steps.outer_sums == 0 && steps.compressor.is_none());
         let start = || Space { reading: ReadSpace::kept(), ..Space::default() };
         let states = batches.run(start, |space, range| {
             let Space { reading: ReadSpace { read, chunk }, geometry } = space;

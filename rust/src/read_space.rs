@@ -1,6 +1,7 @@
 //! What a thread keeps from job to job to read and decode chunks. For some threads it is kept from call to call, too.
 
 use std::hint::spin_loop;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::Outcome;
@@ -8,7 +9,7 @@ use crate::parts::Parts;
 use crate::pipeline::Pipeline;
 use crate::scratch::Scratch;
 use crate::sources::Readable;
-use crate::steps::{Decoders, sum};
+use crate::steps::{Decoders, blosc, sum};
 
 #[derive(Default)]
 pub struct ReadSpace {
@@ -21,6 +22,8 @@ pub struct ReadSpace {
 #[derive(Default)]
 pub struct ChunkSpace {
     pub content: Scratch,
+    /// The encoded bytes of a chunk of which parts are read.
+    pub stored: Scratch,
     pub decoders: Decoders,
 }
 
@@ -54,7 +57,8 @@ impl ReadSpace {
 
     /// Keep this for a call to come.
     pub fn keep(mut self) {
-        for memory in [&mut self.read, &mut self.chunk.content, &mut self.chunk.decoders.block] {
+        let chunk = &mut self.chunk;
+        for memory in [&mut self.read, &mut chunk.content, &mut chunk.stored, &mut chunk.decoders.block] {
             memory.shrink(KEPT);
         }
         if let Some(mut free) = free()
@@ -101,6 +105,25 @@ impl ChunkSpace {
             from.read(offset + part.start as u64, bytes, &mut [])?;
             pipeline.decode_elements(bytes);
         }
+        Ok(content)
+    }
+
+    /// As `parts`, of a chunk of blosc without checksums whose `length` encoded bytes are still to be read: only the
+    /// blocks are that are needed.
+    pub fn blocks_unread(
+        &mut self,
+        pipeline: &Pipeline,
+        (from, offset, length): (Readable, u64, usize),
+        nbytes: usize,
+        parts: &Parts,
+    ) -> Outcome<&[u8]> {
+        let stored = self.stored.take(length)?;
+        let mut read =
+            |into: &mut [u8], range: Range<usize>| from.read(offset + range.start as u64, &mut into[range], &mut []);
+        let header = blosc::read_header(stored, nbytes, &mut read)?;
+        let content = self.content.take(nbytes)?;
+        blosc::decompress_read((stored, &header), content, parts, &mut self.decoders, &mut read)?;
+        parts.ranges().iter().for_each(|part| pipeline.decode_elements(&mut content[part.clone()]));
         Ok(content)
     }
 

@@ -98,6 +98,8 @@ const LARGEST_READ: u64 = 1024 * 1024;
 pub const WORTH_OWN_READ: usize = 64 * 1024;
 /// ... and those of which a part can be read by itself.
 pub const WORTH_PARTS_READ: usize = 16 * 1024;
+/// ... as are those that are compressed in blocks, which may be several.
+pub const WORTH_BLOCKS_READ: usize = 128 * 1024;
 
 impl File {
     pub fn new(fd: RawFd) -> Self {

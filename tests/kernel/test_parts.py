@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,3 +116,59 @@ def test_parts_of_damaged_chunks_without_a_checksum_are_right_or_refused_or_othe
             )
             found = decode_block(fmt, bytes(damaged), chunk.shape, clipped)
             assert isinstance(found, str) or found.shape == np.empty(chunk.shape)[clipped].shape
+
+
+NOISY = np.random.default_rng(5).integers(0, 4096, SHAPE).astype("<u2")
+"""So that the encoded bytes are more than what is read at once of any chunk."""
+
+
+def sources_of(encoded: bytes, path: Path) -> Iterator[tuple[Any, int]]:
+    """What the kernel reads piece by piece, and where the encoded bytes begin in it."""
+    path.write_bytes(b"before" + encoded + b"behind")
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        yield fd, 6
+    finally:
+        os.close(fd)
+    yield bytearray(b"x" + encoded), 1
+
+
+@pytest.mark.parametrize("step", [each for each, *_ in some(BLOCKS, 7)], ids=str)
+def test_blocks_are_read_alone(step: Step, tmp_path: Path) -> None:
+    for level in (5, 0):
+        fmt = Format("<u2", (0, 1, 2), [(step[0], step[1], level, *step[3:])])
+        encoded = fmt.encode(NOISY)
+        assert len(encoded) > 2**17
+        for source, offset in sources_of(encoded, tmp_path / "file"):
+            for part in PARTS:
+                out = np.empty(NOISY[part].shape, "<u2")
+                first = tuple(each.start or 0 for each in part)
+                call = fmt.pipeline().decode_block
+                assert call(source, offset, len(encoded), SHAPE, first, opaque(out)) is None
+                assert np.array_equal(out, NOISY[part])
+                assert call(source, offset, len(encoded) - 1, SHAPE, first, opaque(out)) is not None
+
+
+def test_damaged_blocks_never_give_what_others_left(tmp_path: Path) -> None:
+    """What is read piece by piece is what the same bytes give at once, or nothing."""
+    rng = np.random.default_rng(6)
+    fmt = Format("<u2", (0, 1, 2), [("blosc", "lz4", 5, 1, 2, 65536)])
+    right = fmt.encode(NOISY)
+    same = refused = 0
+    for number in range(60):
+        damaged = bytearray(right)
+        for _ in range(int(rng.integers(1, 4))):
+            near = int(rng.choice([16, 64, len(right)]))
+            damaged[int(rng.integers(near))] = int(rng.integers(256))
+        part = PARTS[number % len(PARTS)]
+        want = decode_block(fmt, bytes(damaged), SHAPE, part)
+        for source, offset in sources_of(bytes(damaged), tmp_path / "file"):
+            out = np.empty(NOISY[part].shape, "<u2")
+            first = tuple(each.start or 0 for each in part)
+            if fmt.pipeline().decode_block(source, offset, len(damaged), SHAPE, first, opaque(out)) is None:
+                assert np.array_equal(out, want)
+                same += 1
+            else:
+                refused += 1
+    assert same > 15
+    assert refused > 15

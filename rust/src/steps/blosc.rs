@@ -21,6 +21,8 @@ pub struct Parameters {
 
 /// Bytes of the header.
 pub const OVERHEAD: usize = 16;
+/// Bytes that are read first of a buffer of which only parts are read: the header, and most tables.
+const BEGINNING: usize = 512;
 const MAX_INPUT: usize = i32::MAX as usize - OVERHEAD;
 const MAX_BLOCK: usize = (i32::MAX as usize - 255 * 4) / 3;
 /// More than any compressor of blosc can save.
@@ -108,6 +110,66 @@ pub fn decompress(data: &[u8], target: &mut [u8], parts: Option<&Parts>, decoder
         let start = word(data, OVERHEAD + 4 * i).ok_or("a blosc table ends too early")?;
         let parts = parts.map(|parts| (parts, range));
         decompress_block(data, start, format, &header, block, (needed, parts), decoders)?;
+    }
+    Ok(())
+}
+
+/// Fills a range of a buffer.
+pub trait Fill: FnMut(&mut [u8], Range<usize>) -> Outcome {}
+impl<F: FnMut(&mut [u8], Range<usize>) -> Outcome> Fill for F {}
+
+/// As `Header::read`, of a buffer of which nothing has been read yet.
+pub fn read_header(data: &mut [u8], nbytes: usize, read: &mut impl Fill) -> Outcome<Header> {
+    let beginning = BEGINNING.min(data.len());
+    read(data, 0..beginning)?;
+    Header::read(data, nbytes)
+}
+
+/// Decompress of the buffer `data`, of which the header has been read, what the `parts` ask for. `read` fills the ranges of
+/// it that this takes; the others may hold anything. A block that goes on where another one begins is refused.
+pub fn decompress_read(
+    (data, header): (&mut [u8], &Header),
+    target: &mut [u8],
+    parts: &Parts,
+    decoders: &mut Decoders,
+    read: &mut impl Fill,
+) -> Outcome {
+    let nbytes = target.len();
+    let beginning = BEGINNING.min(data.len());
+    if target.is_empty() {
+        return Ok(());
+    }
+    if header.flags & STORED != 0 {
+        for part in parts.ranges() {
+            // the header says that `nbytes` bytes follow it
+            let stored = part.start + OVERHEAD..part.end + OVERHEAD;
+            read(data, stored.clone())?;
+            target[part.clone()].copy_from_slice(&data[stored]);
+        }
+        return Ok(());
+    }
+    if header.version != 1 {
+        return Err("the blosc header names an unknown version of a compressor".into());
+    }
+    let format = Format::of_flags(header.flags).ok_or("the blosc header names an unknown compressor")?;
+    // the header says that there is room for this
+    let table = OVERHEAD + 4 * nbytes.div_ceil(header.blocksize);
+    if table > beginning {
+        read(data, beginning..table)?;
+    }
+    let mut starts: Vec<usize> = (OVERHEAD..table).step_by(4).filter_map(|at| word(data, at)).collect();
+    starts.sort_unstable();
+    for (i, block) in target.chunks_mut(header.blocksize).enumerate() {
+        let begin = i * header.blocksize;
+        let range = begin..begin + block.len();
+        let Some(needed) = parts.within(range.clone()) else { continue };
+        let start = word(data, OVERHEAD + 4 * i).ok_or("a blosc table ends too early")?;
+        let stop = starts.get(starts.partition_point(|&each| each <= start)).copied().unwrap_or(data.len());
+        if start < table || start >= stop || stop > data.len() {
+            return Err("a blosc block begins outside of the buffer".into());
+        }
+        read(data, start..stop)?;
+        decompress_block(&data[..stop], start, format, header, block, (needed, Some((parts, range))), decoders)?;
     }
     Ok(())
 }
@@ -286,6 +348,58 @@ mod tests {
                         assert!(places.iter().all(|&at| target[at] == content[at]));
                         assert!(decompress(&data[..data.len() - 1], &mut target, None, &mut decoders).is_err());
                         assert!(decompress(&data, &mut vec![0; nbytes + 1], None, &mut decoders).is_err());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_blocks_that_are_needed_are_read() {
+        let mut decoders = Decoders::default();
+        for (shuffle, clevel, blocksize) in [(1, 5, 4096), (2, 5, 65536), (0, 5, 64), (1, 0, 4096)] {
+            let cname = CString::new("lz4").unwrap();
+            let parameters = Parameters { cname, clevel, shuffle, typesize: 2, blocksize };
+            let content = noise(300_000);
+            let mut data = Vec::with_capacity(bound(content.len()).unwrap());
+            compress(&content, &parameters, &mut data).unwrap();
+            for start in [0, 777, 150_000, 299_990] {
+                let mut parts = Parts::default();
+                parts.push(start..start + 5, 0);
+                parts.push(start + 9..start + 10, 0);
+                let (mut target, mut known, mut count) = (vec![0; content.len()], vec![0xa5; data.len()], 0);
+                let mut read = |into: &mut [u8], range: Range<usize>| {
+                    into[range.clone()].copy_from_slice(&data[range.clone()]);
+                    count += range.len();
+                    Ok(())
+                };
+                let header = read_header(&mut known, content.len(), &mut read).unwrap();
+                decompress_read((&mut known, &header), &mut target, &parts, &mut decoders, &mut read).unwrap();
+                for part in parts.ranges() {
+                    assert!(target[part.clone()] == content[part.clone()], "{shuffle} {blocksize} {start}");
+                }
+                assert!(count < data.len() / 2, "{count} of {}", data.len());
+            }
+            // blocks that begin elsewhere than they do, or go on where others begin
+            let mut parts = Parts::default();
+            parts.push(content.len() / 2..content.len() / 2 + 5, 0);
+            for at in (0..data.len().min(600)).step_by(3) {
+                for value in [0, 1, 0x7f, 0xff] {
+                    let mut damaged = data.clone();
+                    damaged[at] = value;
+                    let (mut target, mut known) = (vec![0; content.len()], vec![0xa5; data.len()]);
+                    let mut read = |into: &mut [u8], range: Range<usize>| {
+                        into[range.clone()].copy_from_slice(&damaged[range]);
+                        Ok(())
+                    };
+                    let mut whole = vec![0; content.len()];
+                    let done = read_header(&mut known, content.len(), &mut read).and_then(|header| {
+                        decompress_read((&mut known, &header), &mut target, &parts, &mut decoders, &mut read)
+                    });
+                    if done.is_ok() {
+                        decompress(&damaged, &mut whole, Some(&parts), &mut decoders).unwrap();
+                        let part = parts.ranges()[0].clone();
+                        assert!(target[part.clone()] == whole[part]);
                     }
                 }
             }

@@ -95,9 +95,11 @@ impl Steps {
         }
     }
 
-    /// From how many bytes on a chunk in a file is better read by itself: if it needs no decompression.
+    /// From how many bytes on a chunk in a file is better read by itself: if it needs no decompression, or if blocks of it
+    /// can be read by themselves.
     pub fn worth_own_read(&self) -> Option<usize> {
         match self.compressor {
+            Some(Compressor::Blosc(_)) if self.inner_sums + self.outer_sums == 0 => Some(sources::WORTH_BLOCKS_READ),
             Some(_) => None,
             None if self.outer_sums > 0 => Some(sources::WORTH_OWN_READ),
             None => Some(sources::WORTH_PARTS_READ),
