@@ -1,8 +1,8 @@
 """How long ``zardine view`` takes: the first picture of a 1 GB array, and a move of a slider, in Chromium.
 
-``python benchmarks/view.py [FOLDER]`` prints the least, median and most of several runs; beside a move, how long a
-plane takes to be read by ``array[i]``. The array is written into FOLDER, and left there, or is there already. It needs
-Chromium (``make servers``) and the dependency group ``test``.
+``python benchmarks/view.py [FOLDER]`` prints the least, median and most of several runs; beside a move, how long the
+server and ``array[i]`` take for the same plane. The array is written into FOLDER, and left there, or is there already.
+It needs Chromium (``make servers``) and the dependency group ``test``.
 """
 
 from __future__ import annotations

@@ -298,6 +298,17 @@ def test_each_page_has_a_meter_of_its_own(asker: Any) -> None:
     assert first["requests"] < ask.meter["requests"] < first["requests"] + len(logged)
 
 
+def test_pages_that_a_server_knows_are_bounded(asker: Any) -> None:
+    """Whoever makes up names makes the server forget old pages; what these knew is told to be gone, not mixed up."""
+    ask = asker(zardine.create_array(MemoryStore(), data=np.arange(12).reshape(3, 4)))
+    number = ask.json("node", page="first")["snapshot"]
+    for i in range(70):
+        ask.json("node", page=f"{i}" * 1000)
+    status, body = ask.ask("value", page="first", at="0,0", snapshot=number)
+    assert (status, json.loads(body)) == (409, {"changed": "the server has another state of it by now"})
+    assert ask.json("value", page="first", at="1,1")["text"] == "5"
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_groups_that_are_changed_are_told_of(asker: Any, tmp_path: Path, zarr_format: int) -> None:
     root = zardine.create_group(tmp_path / "g", zarr_format=zarr_format)
