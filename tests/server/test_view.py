@@ -175,7 +175,7 @@ def test_an_array_of_ten_thousand_million_elements(see: Any, tmp_path: Path) -> 
     seen = int(page.page.get_attribute("#read", "data-chunks"))
     page.page.wait_for_function("n => Number(document.getElementById('read').dataset.chunks) > n", arg=seen)
     page.page.goto(page.page.url.split("#")[0] + "#name=data&box=0,500,0,500&map=grey&lo=0&hi=256")
-    page.page.wait_for_function("() => document.getElementById('read').textContent == 'all 1 chunks read'")
+    page.page.wait_for_function("() => document.getElementById('read').textContent == 'the one chunk read'")
     page.wait_for_picture()
     expected = grey(array[:500, :500], 0, 256)
     np.testing.assert_array_equal(page.elements((500, 500))[..., 0], expected)
@@ -338,6 +338,33 @@ def test_levels_and_channels(see: Any, tmp_path: Path) -> None:
     page.page.uncheck("#channels")
     page.wait_for_picture(drawn + 1)
     assert (page.elements((20, 30))[..., 3] == 255).all()
+
+
+def test_addresses_that_make_no_sense(see: Any, tmp_path: Path) -> None:
+    """What they say beyond the array is passed over: something is seen, and no question is refused."""
+    values = np.arange(48).reshape(2, 4, 6)
+    zardine.create_array(tmp_path / "a.zarr", data=values)
+    plain = {"lo": 0, "hi": 48, "map": "grey"}
+    page = see(tmp_path / "a.zarr", **plain)
+    for name, value in [
+        *(
+            ("axes", "9,1"),
+            ("axes", "0,0"),
+            ("at", "99,99,99"),
+            ("at", "-1,5"),
+            ("reduce", "x"),
+            ("field", "__proto__"),
+        ),
+        *(("box", each) for each in ("5,2,9,1", "0,1e99,0,5", "0,1", "-3,2,0,2", "0,4,2,2")),
+    ]:
+        page.open("", **plain, **{name: value})
+        page.wait_for_picture()
+        assert not page.page.is_visible("#notice")
+        assert page.text("#read") == "the one chunk read"
+        plane = 1 if value == "99,99,99" else 0
+        np.testing.assert_array_equal(
+            page.elements((4, 6))[..., 0], grey(values[plane], 0, 48), err_msg=f"{name}={value}"
+        )
 
 
 def test_a_legend_of_values_that_are_names(see: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from server.browser import chromium, see
+from servers import servers
 from zardine import vectors
 
 __all__ = ["chromium", "see"]
@@ -186,3 +187,13 @@ def test_vectors_that_are_changed_are_told_of(see: Any, tmp_path: Path) -> None:
     page.page.click("#notice button")
     page.page.wait_for_selector("#space[data-vertices='57']")
     page.faults.clear()  # the browser's own words for the answer "conflict"
+
+
+def test_accessibility(see: Any, pyramid: Path) -> None:
+    page = see(pyramid, options={"viewport": {"width": 360, "height": 740}})
+    page.page.wait_for_selector("#space[data-vertices]")
+    assert page.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    page.page.evaluate(servers.axe().read_text())
+    found = page.page.evaluate("() => axe.run()")
+    serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious] == []

@@ -20,9 +20,11 @@ function completed(state, facts) {
   const last = facts.channels?.axis === rank - 1 ? 1 : 0; // the axis of colours is none of the picture
   const axes = state.axes?.every((axis) => Number.isInteger(axis) && axis < rank) && new Set(state.axes).size === state.axes.length && state.axes.length <= 2 ? state.axes : rank > 1 ? [rank - 2 - last, rank - 1 - last] : rank ? [0] : [];
   const at = state.at?.length === rank ? state.at.map((i, axis) => Math.max(0, Math.min(Math.floor(i), facts.shape[axis] - 1))) : facts.shape.map(() => 0);
+  const lengths = axes.map((axis) => facts.shape[axis]);
+  const box = state.box?.length === 2 * axes.length && lengths.every((length, i) => 0 <= state.box[2 * i] && state.box[2 * i] < state.box[2 * i + 1] && state.box[2 * i + 1] <= length) ? state.box : undefined;
   const field = Object.hasOwn(facts.fields, state.field ?? "") ? state.field : Object.keys(facts.fields)[0];
   return {
-    ...state, axes, at, field, mode: facts.channels && !axes.includes(facts.channels.axis) ? state.mode ?? "channels" : "plain", map: MAPS.includes(state.map) ? state.map : facts.dtype === "bool" ? "grey" : Object.keys(facts.meanings).length ? "categories" : MAPS[0],
+    ...state, axes, at, box, field, mode: facts.channels && !axes.includes(facts.channels.axis) ? state.mode ?? "channels" : "plain", map: MAPS.includes(state.map) ? state.map : facts.dtype === "bool" ? "grey" : Object.keys(facts.meanings).length ? "categories" : MAPS[0],
     reduce: ["nearest", "mean", "max", "min"].includes(state.reduce) ? state.reduce : "nearest",
   };
 }
@@ -234,7 +236,7 @@ export class ArrayView {
   #taken(shown) {
     const { read } = this.#parts;
     const share = shown.total ? (100 * shown.chunks) / shown.total : 100;
-    const words = shown.finished ? `all ${shown.total} chunks read` : `${share < 1 ? share.toPrecision(2) : Math.floor(share)} % of ${shown.total} chunks read`;
+    const words = shown.finished ? (shown.total === 1 ? "the one chunk read" : `all ${shown.total} chunks read`) : `${share < 1 ? share.toPrecision(2) : Math.floor(share)} % of ${shown.total} chunks read`;
     read.textContent = [words + (shown.level ? ` of the level ${shown.level}` : ""), shown.missing ? `${shown.missing} not stored` : "", shown.damaged ? `${shown.damaged} damaged` : ""].filter(Boolean).join(", ");
     read.dataset.chunks = shown.chunks;
     shown.labels.forEach((label, axis) => {

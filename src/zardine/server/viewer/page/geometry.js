@@ -33,7 +33,7 @@ export class GeometryView {
   constructor(place, facts, state, change) {
     [this.#place, this.#facts, this.#snapshot, this.#change] = [place, facts.vectors, facts.snapshot, change];
     const rank = facts.vectors.axes.length;
-    const box = state.box?.length === 2 * rank ? state.box : undefined;
+    const box = state.box?.length === 2 * rank && state.box.slice(0, rank).every((low, i) => low <= state.box[rank + i]) ? state.box : undefined;
     const level = facts.vectors.levels.some((each) => String(each.level) === state.level) ? state.level : "";
     this.#state = { ...state, level, box, map: MAPS.includes(state.map) ? state.map : MAPS[0] };
     this.#space = new Space(rank < 3);
