@@ -109,8 +109,8 @@ USES: dict[str, Callable[[Any, str, str, str], Any]] = {
         .removeprefix("box:")
         .split(",")
     ),
-    "vectors shard --shape": lambda run, array, points, text: packed(run, points, "shard", "--shape", text),
-    "vectors reshard SHAPE": lambda run, array, points, text: packed(run, points, "reshard", text),
+    "vectors shard --shards": lambda run, array, points, text: packed(run, points, "shard", "--shards", text),
+    "vectors reshard --shards": lambda run, array, points, text: packed(run, points, "reshard", "--shards", text),
     "vectors import --chunk-shape": lambda run, array, points, text: imported(run, points, "--chunk-shape", text)[
         "chunk_shape"
     ],

@@ -29,14 +29,14 @@ def test_info(run: Any, store: str) -> None:
 
 
 def test_conversions_pyramid_and_validate(run: Any, store: str) -> None:
-    assert "3 arrays converted" in run("vectors", "shard", store, "--shape", "2").stdout
-    assert json.loads(run("vectors", "shard", store, "--shape", "2", "--json").stdout)["arrays"] == 0
-    assert run("vectors", "reshard", store, "4,2,1").exit_code == 0
+    assert "3 arrays converted" in run("vectors", "shard", store, "--shards", "2").stdout
+    assert json.loads(run("vectors", "shard", store, "--shards", "2", "--json").stdout)["arrays"] == 0
+    assert run("vectors", "reshard", store, "--shards", "4,2,1").exit_code == 0
     assert vectors.get_shard_info(store)["0/vertices"]["shard_shape"] == (4, 2, 1)
     assert run("vectors", "pyramid", store, "--levels", "2").stdout.startswith("Level 1: ")
     assert run("vectors", "validate", store).stdout == "0 errors, 0 warnings\n"
     assert run("vectors", "unshard", store, "-q").stdout == ""
-    assert run("vectors", "reshard", store, "none").exit_code == 0
+    assert run("vectors", "reshard", store, "--shards", "none").exit_code == 0
     assert not vectors.is_sharded(store)
     assert run("vectors", "repair", store).stdout == "Nothing to do\n"
 
@@ -51,15 +51,15 @@ def test_faults_and_wrong_usage(run: Any, store: str) -> None:
     assert not report["ok"]
     assert report["findings"][0]["severity"] == "error"
     assert run("vectors", "repair", store, "--drop-lost").exit_code == 0
-    assert run("vectors", "shard", store, "--shape", "many").exit_code == 2
+    assert run("vectors", "shard", store, "--shards", "many").exit_code == 2
     assert run("vectors", "info", f"{store}/nothing").exit_code == 1
 
 
 def test_shapes_of_shards_that_are_too_large(run: Any, store: str) -> None:
-    assert run("vectors", "shard", store, "--shape", "1000").exit_code == 0
+    assert run("vectors", "shard", store, "--shards", "1000").exit_code == 0
     assert vectors.get_shard_info(store)["0/vertices"]["shard_shape"] == (8, 8, 8)
     vectors.append_points(store, [[2000, 2000, 2000]])
-    result = run("vectors", "shard", store, "--shape", "1000")
+    result = run("vectors", "shard", store, "--shards", "1000")
     assert result.exit_code == 1
     assert "index of 16 bytes" in result.stderr
     assert len(vectors.read_points(store)) == 101
@@ -77,17 +77,17 @@ def test_conversions_print_the_same_keys(run: Any, store: str) -> None:
 
     cells = done("shard", store)["cells"]
     assert cells > 3
-    assert done("reshard", store, "4,2,1") == {"arrays": 3, "cells": cells, "shard_shape": [4, 2, 1]}
-    assert done("reshard", store, "1") == {"arrays": 3, "cells": cells, "shard_shape": 1}
-    assert done("reshard", store, "none") == {"arrays": 0, "cells": 0, "shard_shape": None}
+    assert done("reshard", store, "--shards", "4,2,1") == {"arrays": 3, "cells": cells, "shard_shape": [4, 2, 1]}
+    assert done("reshard", store, "--shards", "1") == {"arrays": 3, "cells": cells, "shard_shape": 1}
+    assert done("reshard", store, "--shards", "none") == {"arrays": 0, "cells": 0, "shard_shape": None}
     assert done("unshard", store) == {"arrays": 0, "cells": 0, "shard_shape": None}
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        *(("shard", "--shape", text) for text in ("0", "4,0,4", "-1", "", "4,", "many", "none", "nan", "1.5")),
-        *(("reshard", text) for text in ("0", "4,0,4", "many", "inf")),
+        *(("shard", "--shards", text) for text in ("0", "4,0,4", "-1", "", "4,", "many", "none", "nan", "1.5")),
+        *(("reshard", "--shards", text) for text in ("0", "4,0,4", "many", "inf")),
         *(("pyramid", f"--{name}", text) for name in ("factor", "sparsity") for text in ("0", "0.5", "nan", "inf")),
         ("pyramid", "--levels", "0"),
     ],
@@ -98,7 +98,7 @@ def test_numbers_that_can_never_be_are_wrong_usage(run: Any, store: str, words: 
     assert "Invalid value for" in result.stderr
 
 
-COMMANDS = [("info",), ("validate",), ("repair",), ("shard",), ("unshard",), ("reshard", "4"), ("pyramid",)]
+COMMANDS = [("info",), ("validate",), ("repair",), ("shard",), ("unshard",), ("reshard", "--shards", "4"), ("pyramid",)]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

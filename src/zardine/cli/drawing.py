@@ -37,7 +37,7 @@ def _lines(facts: Mapping[str, Any], columns: Sequence[int], width: int) -> Text
     """Return what stands at a node; how chunks lie goes to a second line where the first would be too long."""
     name = clean(facts["name"]) or "/"
     if facts["kind"] == "group":
-        return Text(name, "bold blue")
+        return Text.assemble((name, "bold blue"), (f"  {clean(facts['holds'])}" if "holds" in facts else "", "dim"))
     if facts["kind"] == "broken":
         return Text.assemble((name, "bold red"), f"  broken: {_reason(facts['error'])}")
     styles = ("bold", "", "green")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ def short_facts(node: Array | Group) -> dict[str, Any]:
 
     facts: dict[str, Any] = {"name": node.basename, "path": node.name}
     if not isinstance(node, Array):
-        return {**facts, "kind": "group"}
+        return {**facts, "kind": "group", **_vectors_facts(node)}
     return {
         **facts,
         "kind": "array",
@@ -35,6 +35,19 @@ def short_facts(node: Array | Group) -> dict[str, Any]:
         "chunks": regular(node, "chunks"),
         "shards": regular(node, "shards"),
     }
+
+
+def _vectors_facts(group: Group) -> dict[str, Any]:
+    """Return what a group says of itself as the root, or a level, of a store of Zarr Vectors."""
+    from zardine.vectors.format.documents import LEVEL, ROOT
+
+    attributes = group.metadata.attributes
+    root, level = (attributes[name] if isinstance(attributes.get(name), Mapping) else None for name in (ROOT, LEVEL))
+    if root is not None:
+        kinds = root.get("geometry_types")
+        return {"holds": f"Zarr Vectors: {', '.join(map(str, kinds)) if isinstance(kinds, list | tuple) else '?'}"}
+    count = None if level is None else level.get("vertex_count")
+    return {"holds": f"{count:,} {'vertex' if count == 1 else 'vertices'}"} if type(count) is int else {}
 
 
 def broken_facts(path: str, error: ZardineError) -> dict[str, Any]:

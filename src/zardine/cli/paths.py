@@ -39,14 +39,14 @@ def open_node(
         return zardine.open(store, path=inner, mode="r", zarr_format=zarr_format)
 
 
-def store_at(path: str, storage_options: Mapping[str, Any], mode: Mode = "r") -> StoreLike:
-    """Return what stands for the store at ``path`` in calls of the library: ``path`` itself without options."""
-    if not storage_options:
+def store_at(path: str, storage_options: Mapping[str, Any], mode: Mode = "r", *, node: str | None = None) -> StoreLike:
+    """Return what stands for the store at ``path`` in calls of the library: ``path`` itself without options or node."""
+    if not storage_options and node is None:
         return path
     from zardine.hierarchy.place import find_place
     from zardine.stores.path import StorePath
 
-    return StorePath(*find_place(path, mode=mode, storage_options=storage_options))
+    return StorePath(*find_place(path, node, mode=mode, storage_options=storage_options or None))
 
 
 @contextmanager

@@ -53,10 +53,17 @@ def repair(
 
     A shard whose index is damaged gets back the last valid one that is in it, so that its readable inner chunks can be
     read again. Chunks that cannot be read stay so unless --drop-unreadable is given. The exit code is 1 if faults are
-    left.
+    left. A store of Zarr Vectors is put in order as by 'zardine vectors repair', too; --drop-unreadable is its
+    --drop-lost then.
     """
     import zardine
     from zardine.cli.progress import progress
+    from zardine.cli.vectors_stores import repair_vectors, vectors_at
+
+    vectors = vectors_at(path, node, storage_options)
+    if vectors is not None:
+        options = {"keep_damaged": keep_damaged, "dry_run": dry_run, "older_than": older_than}
+        return repair_vectors(vectors, drop_lost=drop_unreadable, options=options, quiet=quiet, as_json=as_json)
 
     with arguments(), missing(path), progress("Looking at stored objects", show=not (as_json or quiet)) as advance:
         done = zardine.repair(

@@ -120,12 +120,18 @@ def reshard(
 
     At any moment, also after being killed, the array reads as before or as after. The same command goes on where an
     interrupted one was; --cancel takes back what that has begun. Inner chunks that keep shape and codecs are moved
-    without decoding. Programs other than zardine must not write meanwhile, and have to open the array again.
+    without decoding. Programs other than zardine must not write meanwhile, and have to open the array again. Of a store
+    of Zarr Vectors all arrays of cells get these shards, as by 'zardine vectors reshard'.
     """
     import zardine
+    from zardine.cli.vectors_stores import reshard_vectors, vectors_at
 
     if not cancel:
         check_shards(asked)
+    vectors = vectors_at(asked["path"], asked["node"], asked["storage_options"])
+    if vectors is not None:
+        more = {"restart": restart, "cancel": cancel, "workers": workers, "dask": dask}
+        return reshard_vectors(vectors, {**asked, **more}, quiet=quiet, as_json=as_json)
     request = request_of(**asked)
     bar = plan_progress(quiet or as_json, "Resharding")
     with arguments(), missing(asked["path"]), interruptible(), workers_of(dask) as executor, bar as advance:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,6 +14,7 @@ from zardine.cli.errors import FAULTS, FINE, arguments
 from zardine.cli.options import (
     ShapeType,
     json_option,
+    node_option,
     path_argument,
     quiet_option,
     storage_option,
@@ -21,6 +22,10 @@ from zardine.cli.options import (
 )
 from zardine.cli.output import clean, counted, print_faults
 from zardine.cli.paths import missing, store_at
+from zardine.cli.vectors_stores import convert
+
+if TYPE_CHECKING:
+    from zardine.cli.output import Row
 
 _IMPORT = "Write what is in FILE to a new Zarr Vectors store at PATH."
 _EXPORT = "Write a level of the Zarr Vectors store at PATH to FILE."
@@ -55,9 +60,10 @@ def vectors() -> None:
 
 @click.command("info", cls=Command)
 @path_argument()
+@node_option()
 @storage_option()
 @json_option()
-def info(path: str, storage_options: dict[str, Any], as_json: bool) -> None:
+def info(path: str, node: str | None, storage_options: dict[str, Any], as_json: bool) -> None:
     """Describe the Zarr Vectors store at PATH.
 
     Shows geometry, bounds with the units of axes, the reference system and chunks, and for each level how many
@@ -67,19 +73,20 @@ def info(path: str, storage_options: dict[str, Any], as_json: bool) -> None:
     from zardine.vectors import describe_store
 
     with arguments(), missing(path):
-        facts = describe_store(store_at(path, storage_options))
+        facts = describe_store(store_at(path, storage_options, node=node))
     if as_json:
         print_json(facts)
     else:
-        print_facts(_rows(facts))
+        print_facts(vectors_rows(facts))
 
 
 @click.command("validate", cls=Command)
 @path_argument()
+@node_option()
 @storage_option()
 @quiet_option()
 @json_option()
-def validate(path: str, storage_options: dict[str, Any], quiet: bool, as_json: bool) -> int:
+def validate(path: str, node: str | None, storage_options: dict[str, Any], quiet: bool, as_json: bool) -> int:
     """Find every fault of the Zarr Vectors store at PATH.
 
     Reads everything. The exit code is 1 if there are errors; warnings are what readers get along with.
@@ -89,7 +96,7 @@ def validate(path: str, storage_options: dict[str, Any], quiet: bool, as_json: b
     from zardine.vectors import validate
 
     with arguments(), missing(path), progress("Checking levels", show=not (as_json or quiet)) as advance:
-        report = validate(store_at(path, storage_options), progress=advance.report)
+        report = validate(store_at(path, storage_options, node=node), progress=advance.report)
     if as_json:
         print_json(report.to_dict())
     else:
@@ -101,13 +108,25 @@ def validate(path: str, storage_options: dict[str, Any], quiet: bool, as_json: b
 
 @click.command("repair", cls=Command)
 @path_argument()
-@click.option("--drop-lost", is_flag=True, help="Forget what refers to lost data, so that the rest can be read.")
+@node_option()
+@click.option(
+    "--drop-lost",
+    "--drop-unreadable",
+    is_flag=True,
+    help="Forget what refers to lost data, so that the rest can be read.",
+)
 @click.option("--dry-run", is_flag=True, help="Tell what would be done; change nothing.")
 @storage_option()
 @quiet_option()
 @json_option()
 def repair(
-    path: str, drop_lost: bool, dry_run: bool, storage_options: dict[str, Any], quiet: bool, as_json: bool
+    path: str,
+    node: str | None,
+    drop_lost: bool,
+    dry_run: bool,
+    storage_options: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
 ) -> int:
     """Put right what can be put right in the store at PATH.
 
@@ -124,7 +143,11 @@ def repair(
     from zardine.vectors.repairing import trial
 
     with arguments(), missing(path):
-        target = trial(store_at(path, storage_options)) if dry_run else store_at(path, storage_options, "r+")
+        target = (
+            trial(store_at(path, storage_options, node=node))
+            if dry_run
+            else store_at(path, storage_options, "r+", node=node)
+        )
         with progress("Repairing levels", show=not (as_json or quiet)) as advance:
             done = repair(target, drop_lost=drop_lost, progress=advance.report)
         with progress("Checking levels", show=not (as_json or quiet)) as advance:
@@ -145,46 +168,68 @@ def repair(
 
 @click.command("shard", cls=Command)
 @path_argument()
-@click.option("--shape", default="8", type=CELLS, metavar="CELLS", help="Cells of a shard: 8, or 4,4,16 (default: 8).")
+@node_option()
+@click.option("--shards", default="8", type=CELLS, metavar="CELLS", help="Cells of a shard: 8, or 4,4,16 (default: 8).")
 @storage_option()
 @quiet_option()
 @json_option()
-def shard(path: str, shape: int | tuple[int, ...], storage_options: dict[str, Any], quiet: bool, as_json: bool) -> None:
+def shard(
+    path: str,
+    node: str | None,
+    shards: int | tuple[int, ...],
+    storage_options: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Pack the cells of the store at PATH into shards.
 
     Every array of every level. What is stored so already stays untouched; an interrupted run leaves a store that reads
     complete, and the next one goes on.
     """
-    _convert(path, shape, storage_options, quiet, as_json)
+    _convert(path, node, shards, storage_options, quiet, as_json)
 
 
 @click.command("unshard", cls=Command)
 @path_argument()
+@node_option()
 @storage_option()
 @quiet_option()
 @json_option()
-def unshard(path: str, storage_options: dict[str, Any], quiet: bool, as_json: bool) -> None:
+def unshard(path: str, node: str | None, storage_options: dict[str, Any], quiet: bool, as_json: bool) -> None:
     """Store each cell of the store at PATH as a file of its own.
 
     An interrupted run leaves a store that reads complete, and the next one goes on.
     """
-    _convert(path, None, storage_options, quiet, as_json)
+    _convert(path, node, None, storage_options, quiet, as_json)
 
 
 @click.command("reshard", cls=Command)
 @path_argument()
-@click.argument("shape", type=ShapeType("none", above=0, example="8, or 4,4,16"))
+@node_option()
+@click.option(
+    "--shards",
+    type=ShapeType("auto", "none", above=0, example="8, or 4,4,16"),
+    metavar="SHAPE",
+    required=True,
+    help="Cells of a shard: 8, or 4,4,16; auto for 8, none for no shards. Needed.",
+)
 @storage_option()
 @quiet_option()
 @json_option()
 def reshard(
-    path: str, shape: int | tuple[int, ...] | str, storage_options: dict[str, Any], quiet: bool, as_json: bool
+    path: str,
+    node: str | None,
+    shards: int | tuple[int, ...] | str,
+    storage_options: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Change the shards of the store at PATH.
 
-    SHAPE is the number of cells of a shard: 8, or 4,4,16; 'none' for no shards.
+    Of every array of every level. An interrupted run leaves a store that reads complete, and the next one goes on.
     """
-    _convert(path, None if isinstance(shape, str) else shape, storage_options, quiet, as_json)
+    wanted = {"auto": 8, "none": None}[shards] if isinstance(shards, str) else shards
+    _convert(path, node, wanted, storage_options, quiet, as_json)
 
 
 class _FactorType(click.FloatRange):
@@ -203,6 +248,7 @@ class _FactorType(click.FloatRange):
 
 @click.command("pyramid", cls=Command)
 @path_argument()
+@node_option()
 @click.option("--levels", type=click.IntRange(min=1), default=1, help="How many levels (default: 1).")
 @click.option("--factor", type=_FactorType(), default=2.0, help="How many times as large bins become (default: 2).")
 @click.option("--sparsity", type=_FactorType(), default=1.0, help="Keep one object in so many (default: 1, all).")
@@ -211,6 +257,7 @@ class _FactorType(click.FloatRange):
 @json_option()
 def pyramid(
     path: str,
+    node: str | None,
     levels: int,
     factor: float,
     sparsity: float,
@@ -227,7 +274,7 @@ def pyramid(
     from zardine.vectors import build_pyramid, describe_store
 
     with arguments(), missing(path), progress("Making levels", show=not (as_json or quiet)) as advance:
-        store = store_at(path, storage_options, "r+")
+        store = store_at(path, storage_options, "r+", node=node)
         made = build_pyramid(store, factors=[(factor, sparsity)] * levels, progress=advance.report)
     counts = {each["level"]: each["vertex_count"] for each in describe_store(store)["levels"]}
     if as_json:
@@ -238,25 +285,23 @@ def pyramid(
 
 
 def _convert(
-    path: str, shape: int | tuple[int, ...] | None, storage_options: dict[str, Any], quiet: bool, as_json: bool
+    path: str,
+    node: str | None,
+    shards: int | tuple[int, ...] | None,
+    storage_options: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
 ) -> None:
-    from zardine.cli.output import print_json
-    from zardine.cli.progress import progress
-    from zardine.vectors.sharding import convert_store
-
-    with arguments(), missing(path), progress("Converting arrays", show=not (as_json or quiet)) as advance:
-        arrays, cells = convert_store(store_at(path, storage_options, "r+"), shape, progress=advance.report)
-    if as_json:
-        print_json({"arrays": arrays, "cells": cells, "shard_shape": shape})
-    elif not quiet:
-        print(f"{counted(arrays, 'array')} converted, {counted(cells, 'cell')}")
+    with arguments(), missing(path):
+        convert(store_at(path, storage_options, "r+", node=node), shards, quiet=quiet, as_json=as_json)
 
 
 def _line(place: str, message: str) -> str:
     return f"{place}: {message}" if place else message
 
 
-def _rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def vectors_rows(facts: Mapping[str, Any]) -> list[Row]:
+    """Return what is known of a store, in lines: what :func:`zardine.vectors.describe_store` gives."""
     low, high = facts["bounds"]
     extents = [
         f"{axis.get('name')} {a:g} to {b:g} {axis.get('unit') or ''}".rstrip()

@@ -59,9 +59,11 @@ def verify(
 
     Looks at documents, consolidated metadata, keys that belong to nothing, shard indexes, and every chunk. Prints a
     line for each fault and each note; the exit code is 1 if there are faults. Notes tell what is allowed, and perhaps
-    not wanted, such as unused space. Nothing is changed.
+    not wanted, such as unused space. Nothing is changed. Of a store of Zarr Vectors it is also checked what the chunks
+    mean, as by 'zardine vectors validate'; not with --no-deep.
     """
     import zardine
+    from zardine.cli.vectors_stores import check_vectors, print_checked, vectors_at
 
     bar = plan_progress(quiet or as_json, "Looking at what is stored")
     with arguments(), missing(path), workers_of(dask) as executor, bar as advance:
@@ -75,13 +77,17 @@ def verify(
             progress=advance.report,
             storage_options=storage_options or None,
         )
+    vectors = vectors_at(path, node, storage_options) if deep else None
+    meant = None if vectors is None else check_vectors(vectors, show=not (quiet or as_json))
     if as_json:
         from zardine.cli.output import print_json
 
-        print_json(report.to_dict())
+        print_json(report.to_dict() if meant is None else {**report.to_dict(), "vectors": meant.to_dict()})
     else:
         print_report(report, quiet=quiet)
-    return FINE if report else FAULTS
+        if meant is not None:
+            print_checked(meant, quiet=quiet)
+    return FINE if report and (meant is None or meant) else FAULTS
 
 
 def print_report(report: Verification, *, quiet: bool) -> None:

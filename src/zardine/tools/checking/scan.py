@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from zardine.chunk_keys import ChunkKeyEncoding, parse_chunk_key_encoding
 from zardine.engine.array_config import ArrayConfig
@@ -43,7 +43,8 @@ from zardine.tools.report import Fault, note
 from zardine.tools.resharding.plan import KNOWN_ENCODINGS
 from zardine.tools.resharding.state import Journal, key_encodings, load_journal
 
-"""How often an array is looked at that is resharded meanwhile."""
+VECTORS: Final = "zarr_vectors"
+"""Attribute of groups that are roots of stores of another layout, on a floor above, which arrays are made by."""
 
 
 @dataclass(slots=True)
@@ -150,6 +151,9 @@ class _Documents:
                 layout = prepare_layout(node, "")
                 self.sources.append(ArrayHandle(store, path, layout, ArrayConfig.from_settings()))
                 found.notes += _nonstandard(path, key, codec_notes(layout))
+            elif VECTORS in node.attributes:
+                message = "a store of Zarr Vectors: zardine.vectors.validate and repair know what is in its chunks"
+                found.notes.append(note(f"/{path}", key, kind="vectors", message=message))
             elif UNFINISHED_NODE in node.unknown:
                 message = "its writer was killed, or is at work: written anew, with mode='w', it is finished"
                 found.notes.append(note(f"/{path}", key, kind="unfinished", message=message))
