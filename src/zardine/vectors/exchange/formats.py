@@ -22,6 +22,7 @@ from zardine.vectors.exchange.precomputed.writing import precomputed_out
 from zardine.vectors.exchange.scans import scan_in, scan_out
 from zardine.vectors.exchange.streamlines import streamlines_in, streamlines_out
 from zardine.vectors.exchange.swc import swc_in, swc_out
+from zardine.vectors.exchange.trx import trx_in, trx_out
 from zardine.vectors.polylines import LineOptions
 
 __all__ = ["FORMATS", "ExportOptions", "Format", "export_vectors", "format_of", "import_vectors"]
@@ -72,6 +73,7 @@ FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
         *(Format(name, (f".{name}",), streamlines_in, streamlines_out) for name in ("trk", "tck")),
+        Format("trx", (".trx",), trx_in, trx_out),
         Format("swc", (".swc",), swc_in, swc_out),
         *(Format(name, (f".{name}",), mesh_in, mesh_out) for name in ("ply", "obj", "stl")),
         *(Format(name, (f".{name}",), scan_in, scan_out) for name in ("las", "laz")),
@@ -114,8 +116,8 @@ def import_vectors(
 ) -> None:
     """Write what is in the file or folder ``source`` to a new store at ``path``.
 
-    ``format``, or the ending of the name, says the format: ``.trk``, ``.tck`` (streamlines), ``.swc`` (skeletons),
-    ``.ply``, ``.obj``, ``.stl`` (meshes; points of a ``.ply`` without faces), ``.las``, ``.laz`` (points),
+    ``format``, or the ending of the name, says the format: ``.trk``, ``.tck``, ``.trx`` (streamlines), ``.swc``
+    (skeletons), ``.ply``, ``.obj``, ``.stl`` (meshes; points of a ``.ply`` without faces), ``.las``, ``.laz`` (points),
     ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). ``precomputed``, a folder or URL of
     neuroglancer with annotations, skeletons or meshes, is known by its document. ``options`` are those of the writer:
     ``chunk_shape``, ``shard_shape``, ``compressor``, …

@@ -134,7 +134,7 @@ def _space_in(header: Mapping[str, Any], source: Path) -> dict[str, Any] | None:
     told = {name: np.asarray(header[name]).tolist() for name in _SPACE[:3]}
     order = header["voxel_order"]
     told["voxel_order"] = bytes(order).decode("latin-1").upper() if not isinstance(order, str) else order
-    space = _space(told)
+    space = as_space(told)
     if space is None:
         warn(source, "the space of the image (voxel_to_rasmm, dimensions, voxel sizes, order) is left out: it is none")
         return None
@@ -149,14 +149,14 @@ def _space_out(path: StoreLike, target: Path, plain: bool) -> dict[str, Any] | N
     stored = VectorStore.open(path).root.block.get("crs")
     if not stored:
         return None
-    space = None if plain or not isinstance(stored, Mapping) else _space(stored.get("trk"))
+    space = None if plain or not isinstance(stored, Mapping) else as_space(stored.get("trk"))
     if space is None:
         why = "the format has no place for it" if plain else f"it has no usable 'trk' table of {', '.join(_SPACE)}"
         warn(target, f"the store's reference system cannot be kept: {why}")
     return space
 
 
-def _space(told: Any) -> dict[str, Any] | None:
+def as_space(told: Any) -> dict[str, Any] | None:
     """Stored values as fields of a TRK header, if they are such."""
     if not isinstance(told, Mapping) or not isinstance(told.get("voxel_order"), str):
         return None
