@@ -88,7 +88,7 @@ def trx_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
 
 
 def trx_out(path: StoreLike, target: Path, level: int) -> None:
-    """Attributes of numbers are kept, and groups, called as their ``name`` says. Lines without vertices are left out."""
+    """Attributes of numbers are kept, and groups, called as their ``name`` says. Empty lines are left out."""
     with needing(target):
         files: Any = import_module("trx.trx_file_memmap")
         sequences: Any = import_module("nibabel.streamlines.array_sequence")
