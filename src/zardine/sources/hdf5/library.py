@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from zardine.errors import CorruptionError, DataError, ZardineError
@@ -28,6 +29,15 @@ def open_file(file: StoredFile) -> Any:
     return h5py().File(SeekableFile(file), "r")
 
 
+def has_filter(number: int) -> bool:
+    """Return whether the HDF5 library here has a filter, by itself or from the package hdf5plugin."""
+    library = h5py()
+    if not library.h5z.filter_avail(number):
+        with suppress(ImportError):
+            importlib.import_module("hdf5plugin")
+    return bool(library.h5z.filter_avail(number))
+
+
 @contextmanager
 def reading(what: str, error_class: type[DataError] = CorruptionError) -> Iterator[None]:
     """Turn what h5py raises into an error of ours that begins with ``what``.
@@ -44,4 +54,4 @@ def reading(what: str, error_class: type[DataError] = CorruptionError) -> Iterat
         raise error_class(f"{what}: {error}") from None
 
 
-__all__ = ["FAILURES", "h5py", "open_file", "reading"]
+__all__ = ["FAILURES", "h5py", "has_filter", "open_file", "reading"]

@@ -25,7 +25,7 @@ from zardine.sources.hdf5.chunks import Dataset, StoredChunks
 from zardine.sources.hdf5.dimensions import Dimensions, variable_name
 from zardine.sources.hdf5.elements import Elements, elements_of
 from zardine.sources.hdf5.filters import Filter, codecs_for, filters_of
-from zardine.sources.hdf5.library import h5py, open_file, reading
+from zardine.sources.hdf5.library import h5py, has_filter, open_file, reading
 from zardine.sources.hdf5.tree import Member, walk
 from zardine.sources.stored_file import StoredFile
 
@@ -84,11 +84,11 @@ class _Reader:
         item_size = elements.data_type.item_size or 16
         compressors = None if elements.in_file is None else codecs_for(filters, item_size)
         if compressors is None:
-            missing = [each for each in filters if not h5py().h5z.filter_avail(each.number)]
+            missing = [each for each in filters if not has_filter(each.number)]
             if missing:
                 raise _UnfitError(
                     f"it needs the filter {', '.join(map(str, missing))}, which neither zardine nor the HDF5 library "
-                    "here has (import hdf5plugin, of the package of that name, brings many)"
+                    "here has (the package hdf5plugin brings many: pip install hdf5plugin)"
                 )
         if kind == "elsewhere":
             raise _UnfitError("its elements are in other files, which are never read")
