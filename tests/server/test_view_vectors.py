@@ -128,10 +128,9 @@ def test_a_box_is_dragged(see: Any, pyramid: Path) -> None:
     page.page.click("#select-box")
     assert page.page.get_attribute("#select-box", "aria-pressed") == "true"
     area = page.page.locator("#space").bounding_box()
-    x, y = area["x"] + area["width"] / 2, area["y"] + area["height"] / 2
-    page.page.mouse.move(x - 30, y - 30)
+    page.page.mouse.move(area["x"] + 2, area["y"] + 2)
     page.page.mouse.down()
-    page.page.mouse.move(x + 30, y + 30, steps=3)
+    page.page.mouse.move(area["x"] + 0.4 * area["width"], area["y"] + area["height"] - 2, steps=3)
     assert page.page.is_visible(".band")
     page.page.mouse.up()
     page.page.wait_for_function("() => location.hash.includes('box=')")
@@ -140,11 +139,13 @@ def test_a_box_is_dragged(see: Any, pyramid: Path) -> None:
     assert (low < high).all()
     assert (high - low < 40).any()
     page.page.wait_for_function("() => document.getElementById('select-box').ariaPressed === 'false'")
-    page.page.wait_for_selector("#space[data-level='1'], #space[data-level='0'], #space[data-level='2']")
-    page.page.wait_for_load_state("networkidle")
-    level = int(page.page.get_attribute("#space", "data-level"))
-    inside = len(vectors.read_points(pyramid, level=level, bbox=(low, high)).positions)
-    page.page.wait_for_selector(f"#space[data-vertices='{inside}']")
+    inside = [len(vectors.read_points(pyramid, level=level, bbox=(low, high)).positions) for level in range(3)]
+    assert inside[2] < counts(pyramid)[2]
+    page.page.wait_for_function(
+        "inside => { const {level, vertices} = document.getElementById('space').dataset;"
+        " return Number(vertices) === inside[level]; }",
+        arg=inside,
+    )
     page.page.click("#no-box")
     page.page.wait_for_function("() => !location.hash.includes('box=')")
     page.page.wait_for_selector(f"#space[data-vertices='{counts(pyramid)[2]}']")
