@@ -65,7 +65,7 @@ def import_file(
 
     The ending of FILE says the format: .trk, .tck and .trx (streamlines), .swc (skeletons), .ply, .obj and .stl
     (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a folder or URL
-    of neuroglancer (precomputed): annotations, skeletons or meshes. What a store cannot hold is told. Most formats need
+    of neuroglancer (precomputed), or a graph of GEFF (.geff). What a store cannot hold is told. Most formats need
     other packages: pip install 'zardine[vectors]'.
     """
     from zardine.cli.progress import progress

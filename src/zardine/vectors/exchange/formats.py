@@ -15,6 +15,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress, Steps
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.exchange.features import features_in, features_out
+from zardine.vectors.exchange.geff import geff_in, geff_out, is_geff
 from zardine.vectors.exchange.meshes import mesh_in, mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed, precomputed_in
@@ -78,6 +79,7 @@ FORMATS: dict[str, Format] = {
         *(Format(name, (f".{name}",), mesh_in, mesh_out) for name in ("ply", "obj", "stl")),
         *(Format(name, (f".{name}",), scan_in, scan_out) for name in ("las", "laz")),
         *(Format(name, (f".{name}",), features_in, features_out) for name in ("geojson", "gpkg", "shp", "parquet")),
+        Format("geff", (".geff",), geff_in, geff_out, is_folder=True),
         Format("precomputed", (".precomputed",), precomputed_in, precomputed_out, is_folder=True),
     )
 }
@@ -100,8 +102,10 @@ def format_of(place: StoreLike, name: str | None = None, *, stored: bool = False
     for each in FORMATS.values():
         if ending in each.endings:
             return each
-    if stored and not Path(text).is_file() and is_precomputed(place):
-        return FORMATS["precomputed"]
+    if stored and not Path(text).is_file():
+        for known, is_it in (("precomputed", is_precomputed), ("geff", is_geff)):
+            if is_it(place):
+                return FORMATS[known]
     endings = [ending for each in FORMATS.values() for ending in each.endings]
     raise UnsupportedError(f"{place}: the ending is none of {', '.join(endings)}: format= names the format")
 
@@ -118,9 +122,9 @@ def import_vectors(
 
     ``format``, or the ending of the name, says the format: ``.trk``, ``.tck``, ``.trx`` (streamlines), ``.swc``
     (skeletons), ``.ply``, ``.obj``, ``.stl`` (meshes; points of a ``.ply`` without faces), ``.las``, ``.laz`` (points),
-    ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). ``precomputed``, a folder or URL of
-    neuroglancer with annotations, skeletons or meshes, is known by its document. ``options`` are those of the writer:
-    ``chunk_shape``, ``shard_shape``, ``compressor``, …
+    ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). ``precomputed``, a folder or URL of neuroglancer
+    with annotations, skeletons or meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are
+    those of the writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
     ``progress(done, total)`` counts files. What the store cannot hold is told by a
     :class:`~zardine.errors.ZarrUserWarning`. Raises :class:`~zardine.errors.UnsupportedError` for other formats,
