@@ -29,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
+from math import inf
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -74,7 +75,8 @@ class Watch:
     """What is known of the document of a handle: when it was last seen to be of the handle's generation."""
 
     __slots__ = (
-        *("changed", "is_hearsay", "is_owned", "is_stored", "key", "looked", "pending", "seen", "shape", "version"),
+        *("is_hearsay", "is_owned", "is_stored", "key", "shape", "version"),
+        *("changed", "looked", "pending", "seen"),
     )
 
     def __init__(self, path: str, metadata: ArrayMetadata) -> None:
@@ -86,8 +88,8 @@ class Watch:
         """Whether only consolidated metadata told of the array so far; then it must be stored all the same."""
         self.is_owned = False
         """Whether somebody else looks after the documents, as vectors do: a look counts for a lease everywhere."""
-        self.seen = -LEASE
-        self.looked = -LEASE
+        self.seen = -inf
+        self.looked = -inf
         """When the document was last looked at since it was opened."""
         self.pending: _Look | None = None
         """A look that is under way, for which every put waits."""
@@ -109,7 +111,7 @@ class Watch:
 
     def forget(self) -> None:
         """No earlier look counts any more."""
-        self.version, self.seen, self.looked = None, -LEASE, -LEASE
+        self.version, self.seen, self.looked = None, -inf, -inf
 
 
 def is_far(store: Store) -> bool:
