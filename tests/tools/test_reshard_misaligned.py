@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import zardine
 from servers.servers import new_bucket, s3, s3_options
 from zardine.jobs import Plan
+from zardine.jobs.ranges import Ranges
 from zardine.storage import LocalStore, MemoryStore, WrapperStore
 from zardine.stores.base import WHOLE
 
@@ -209,6 +211,32 @@ def test_what_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"takes 14,400 bytes, .* give a max_memory of 28,800 bytes"):
         zardine.reshard(tmp_path / "a.zarr", shards=None, chunks=(40, 100), max_memory="1 KiB")
     assert not list((tmp_path / "a.zarr").glob("__*"))
+
+
+class Many(MemoryStore):
+    """A store that tells of so many chunks."""
+
+    number = 0
+
+    def list_versions(self, prefix: str) -> Any:
+        return ((f"c/{i // 100}/{i % 100}", f"{i:032x}") for i in range(self.number))
+
+
+def test_what_finishing_holds_does_not_grow_with_the_number_of_objects() -> None:
+    peaks = []
+    for number in (40_000, 80_000):
+        store = Many()
+        store.number = number
+        zardine.create_array(store, shape=(number // 100 * 8, 800), chunks=(8, 8), dtype="u1")
+        plan = zardine.plan_reshard(store, shards=(24, 240))
+        tracemalloc.start()
+        try:
+            seen = list(plan.work.seen(0, Ranges([(0, len(plan))]), surely=False))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert len({text for _, text in seen}) == len(plan)
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 MEASURE = """

@@ -82,11 +82,15 @@ class Buckets:
         """Return it as JSON."""
         return self.sums
 
-    def add(self, key: str, version: Version | None) -> None:
-        """Count one object."""
-        if version is not None:
-            place = self.place(key)
-            self.sums[place] = (self.sums[place] + _mark(key, version)) % 2**64
+    def add(self, key: str, mark: int) -> None:
+        """Count one object by the mark of its version; 0 for one that has none."""
+        place = self.place(key)
+        self.sums[place] = (self.sums[place] + mark) % 2**64
+
+    def add_stored(self, source: ArrayHandle) -> None:
+        """Count all stored objects of an array."""
+        for key, version in stored_versions(source):
+            self.add(key, 0 if version is None else _mark(key, version))
 
     @staticmethod
     def place(key: str) -> int:
@@ -117,11 +121,12 @@ def seen_now(
             asked = range(len(keys)) if note is not None else np.unique(pairs[1]).tolist()
             looked = _versions(source.store, [keys[i] for i in asked])
             versions = [looked.get(key) for key in keys]
-        if note is not None:
-            for key, version in zip(keys, versions, strict=True):
-                note.add(key, version)
         stored = np.array([each is not None for each in versions], bool)
-        marks = np.array([0 if v is None else _mark(key, v) for key, v in zip(keys, versions, strict=True)], np.uint64)
+        each_mark = [0 if v is None else _mark(key, v) for key, v in zip(keys, versions, strict=True)]
+        if note is not None:
+            for key, mark in zip(keys, each_mark, strict=True):
+                note.add(key, mark)
+        marks = np.array(each_mark, np.uint64)
         pairs = pairs[:, stored[pairs[1]]]
         np.add.at(sums, pairs[0], marks[pairs[1]])
         found[pairs[0]] = True

@@ -23,8 +23,7 @@ def late_objects(old: ArrayHandle, new: ArrayHandle, known: Buckets) -> Iterator
     object that says what the array says now holds nothing that would be lost.
     """
     now = Buckets()
-    for key, version in stored_versions(old):
-        now.add(key, version)
+    now.add_stored(old)
     changed = {i for i, (before, after) in enumerate(zip(known.sums, now.sums, strict=True)) if before != after}
     if not changed:
         return
