@@ -176,6 +176,13 @@ class WriteAll(Operation):
         return difference(self.setting.read_back(self.place), self.values)
 
 
+class WriteShard(WriteAll):
+    """The same of one large shard, whose peak of memory matters. Once, without warming up."""
+
+    most = 1
+    warm_up = 0
+
+
 class Fill(WriteAll):
     """Write one shard inner chunk by inner chunk, in order. One repetition is one inner chunk."""
 

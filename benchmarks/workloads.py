@@ -78,7 +78,7 @@ def _operations() -> dict[str, Callable[[Setting], Operation]]:
         "points": op.ReadPoints,
         "write": op.WriteAll,
         "write-memory": op.WriteAll,
-        "write-shard": op.WriteAll,
+        "write-shard": op.WriteShard,
         "fill": op.Fill,
         "update": op.Update,
         "append": op.Append,
