@@ -89,6 +89,8 @@ def timed(workload: Any, setting: Any, options: argparse.Namespace) -> dict[str,
 
     if workload.cold:
         forget(Path(setting.source))
+    elif setting.layout is not None:
+        remember(Path(setting.source))
     do = operation(workload.kind, setting)
     os.sync() if workload.kind.startswith("write") else None
     gc.collect()
@@ -126,6 +128,15 @@ def forget(folder: Path) -> None:
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
             finally:
                 os.close(handle)
+
+
+def remember(folder: Path) -> None:
+    """Have the files of a folder in the page cache, so that the first who reads them does not do that for all others."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                while file.read(2**20):
+                    pass
 
 
 def reset_peak() -> int:
