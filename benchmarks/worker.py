@@ -131,7 +131,7 @@ def forget(folder: Path) -> None:
 
 
 def remember(folder: Path) -> None:
-    """Have the files of a folder in the page cache, so that the first who reads them does not do that for all others."""
+    """Have the files of a folder in the page cache, so that who reads them first does not do that for all others."""
     for path in folder.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
