@@ -7,13 +7,16 @@ Run by hand, in an environment that has both::
 
 In a file system in memory, so that a disk's time to make files, which is the same for both, does not hide the rest.
 Each operation runs ``REPEATS`` times, the two programs by turns, and the shortest time counts (unsharding by
-zarr-vectors, which takes a quarter of a minute, runs once). Writes ``benchmarks/VECTORS.md``.
+zarr-vectors, which takes a quarter of a minute, runs once). Writes ``benchmarks/VECTORS.md``; with ``--changes`` only
+the part of it on changes, of zardine alone: zarr-vectors has none of them.
 """
 
 from __future__ import annotations
 
 import platform
 import shutil
+import statistics
+import sys
 import tempfile
 import time
 import warnings
@@ -29,6 +32,7 @@ from zarr_vectors.types.points import read_points as their_read
 from zarr_vectors.types.points import write_points as their_write
 
 from zardine import vectors
+from zardine.storage import CountingStore, LocalStore
 
 REPEATS = 5
 POINTS = 100_000
@@ -143,9 +147,69 @@ def shown(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms" if seconds < 0.1 else f"{seconds:.2f} s"
 
 
+LINES = (10_000, 1_000_000)
+APPENDS = 1_000
+CHANGES = "\n## Changes\n"
+
+
+def lines(count: int, seed: int) -> np.ndarray[Any, Any]:
+    """Random walks of five vertices that begin anywhere in 10 x 10 x 10 chunks; all of one shape."""
+    random = np.random.default_rng(seed)
+    starts = random.uniform(0, 1000, (count, 1, 3))
+    return (starts + np.cumsum(random.normal(0, 2, (count, 5, 3)), axis=1)).astype("f4")
+
+
+def changes(folder: Path) -> str:
+    """What changes take in stores of few and of many lines, as Markdown."""
+    told: dict[str, list[str]] = {}
+
+    def tell(name: str, value: str) -> None:
+        told.setdefault(name, []).append(value)
+
+    for count in LINES:
+        path = str(folder / f"{count}.zv")
+        columns = {"w": np.zeros(5 * count, "f4")}
+        box = ([-100.0] * 3, [1100.0] * 3)
+        vectors.write_polylines(
+            path, list(lines(count, 0)), chunk_shape=CHUNK, shard_shape=8, bounds=box, vertex_attributes=columns
+        )
+        new = {"w": np.ones(50, "f4")}
+        seconds, requests = [], []
+        for number in range(APPENDS + 20):
+            store = CountingStore(LocalStore(path))
+            target: Any = store if number < 20 else path
+            more = list(lines(10, number + 1))
+            took = timed(lambda: vectors.append_polylines(target, more, vertex_attributes=new))  # noqa: B023
+            (requests if number < 20 else seconds).append(store.counts.requests if number < 20 else took)
+        tell("10 lines appended, requests, median", f"{statistics.median(requests):.0f}")
+        tell("10 lines appended, the first 100 times, median", shown(statistics.median(seconds[:100])))
+        tell(f"10 lines appended, the last 100 of {APPENDS:,} times, median", shown(statistics.median(seconds[-100:])))
+        some = [
+            timed(lambda: vectors.set_attribute(path, "w", np.full(5, 2.0), object_ids=[number]))  # noqa: B023
+            for number in range(count // 2, count // 2 + 50)
+        ]
+        tell("an attribute of the vertices of one line set, median", shown(statistics.median(some)))
+    table = ["| operation | " + " | ".join(f"{count:,} lines" for count in LINES) + " |", "|---|---:|---:|"]
+    table += [f"| {name} | " + " | ".join(values) + " |" for name, values in told.items()]
+    return (
+        f"{CHANGES}\nLines of five vertices with an attribute, anywhere in 1,000 chunks of 100 units, shards of 8 x 8 x"
+        "\n"
+        "8 chunks, with checksums; zardine alone. Most new lines are in cells of their own, some cross into others.\n\n"
+        + "\n".join(table)
+        + "\n"
+    )
+
+
 def main() -> None:
     """Measure, print and store."""
     warnings.simplefilter("ignore")
+    target = Path(__file__).parent / "VECTORS.md"
+    with tempfile.TemporaryDirectory() as name:
+        after = changes(Path(name))
+    if sys.argv[1:] == ["--changes"]:
+        target.write_text(target.read_text().partition(CHANGES)[0] + after)
+        print(after)
+        return
     with tempfile.TemporaryDirectory() as name:
         rows = measure(Path(name))
     text = (
@@ -156,8 +220,9 @@ def main() -> None:
         f"{table(rows)}\n\n"
         f"zarr-vectors {zarr_vectors.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
         f"{platform.system()} {platform.machine()}.\n"
+        f"{after}"
     )
-    (Path(__file__).parent / "VECTORS.md").write_text(text)
+    target.write_text(text)
     print(text)
 
 

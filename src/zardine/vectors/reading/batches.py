@@ -40,7 +40,7 @@ def in_batches(path: StoreLike, number: int, make: Callable[[Level], Iterator[T]
         except ArrayChangedError:
             raise changed from None
         except ZardineError:
-            if level.is_as_opened():
+            if level.is_unchanged():
                 raise
             raise changed from None
         if not level.is_current():

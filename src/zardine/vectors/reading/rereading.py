@@ -55,7 +55,7 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
         except ArrayChangedError:
             pass
         except ZardineError:
-            if level.is_as_opened() and NEXT not in level.document.attributes:
+            if level.is_unchanged() and NEXT not in level.document.attributes:
                 raise
         level = open_level(path, number)
     with suppress(ReadOnlyError, OSError):

@@ -2,32 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from zardine.buffers import Ints
+from zardine.buffers import BytesLike, Ints
 from zardine.engine.array_config import ArrayConfig
-from zardine.errors import CorruptionError
+from zardine.errors import ConditionFailedError, CorruptionError
 from zardine.hierarchy.find import find_node
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
-from zardine.stores.base import Store
+from zardine.stores.attempts import attempts
+from zardine.stores.base import Condition, Store, Version
+from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.cell_documents import origin_of
 from zardine.vectors.format.change_log import Changed, ChangeLog
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.logs import LOG
 from zardine.vectors.storing.node_writing import write_document
 from zardine.vectors.storing.table_rows import row_values
+
+
+class _CarriedOutError(Exception):
+    """Another writer has stored all of the log, and may have gone on."""
+
+
+class _Guarded(WrapperStore):
+    """A store without exclusive locks, for who carries out a change as others may, too.
+
+    Values that are written were read before, or are now. If the level still names the log after that, they are what was
+    there before the change, or after it; and if nobody has written since, they are so when the new ones are stored.
+    """
+
+    def __init__(self, store: Store, still: Callable[[], bool]) -> None:
+        super().__init__(store)
+        self._still = still
+
+    def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
+        for last in attempts():
+            expected = condition
+            if condition is None:
+                reading = self._store.read(key)
+                if reading is not None and bytes(reading.parts[0]) == bytes(value):
+                    return reading.version
+                if reading is None or reading.version is not None:
+                    expected = Condition(None if reading is None else reading.version)
+            self._check()
+            try:
+                return self._store.set(key, value, condition=expected)
+            except ConditionFailedError:
+                if last or condition is not None:
+                    raise
+        raise AssertionError("unreachable")
+
+    def erase(self, key: str) -> None:
+        self._check()
+        self._store.erase(key)
+
+    def erase_version(self, key: str, version: Version | None) -> None:
+        self._check()
+        self._store.erase_version(key, version)
+
+    def erase_values(self, keys: Iterable[str]) -> None:
+        self._check()
+        self._store.erase_values(keys)
+
+    def _check(self) -> None:
+        if not self._still():
+            raise _CarriedOutError
 
 
 def apply_log(store: Store, path: str, log: ChangeLog, known: Mapping[str, ArrayMetadata]) -> None:
     """Store the cells and rows of ``log`` below the level at ``path``, and then its documents.
 
-    ``known``: documents of its arrays that are not in it. Raises :class:`~zardine.errors.CorruptionError` for places
-    that the arrays do not have.
+    ``known``: documents of its arrays that are not in it. Where locks are not exclusive, several writers may do this at
+    the same time. Raises :class:`~zardine.errors.CorruptionError` for places that the arrays do not have.
     """
+
+    def still() -> bool:
+        level = find_node(store, path, 3)
+        return level is not None and level.attributes.get(LOG) == log.token
+
+    if store.lock_is_exclusive:
+        _apply(store, path, log, known)
+        return
+    with suppress(_CarriedOutError):
+        _apply(_Guarded(store, still), path, log, known)
+
+
+def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, ArrayMetadata]) -> None:
     documents: dict[str, NodeMetadata] = {
         relative: parse_node_json(dict(document), f"the logged document of {relative}")
         for relative, document in log.documents.items()

@@ -149,29 +149,28 @@ class Level:
         return not self.pending and self.log is None
 
     def is_current(self) -> bool:
-        """Whether nobody has changed the level since it was opened; conversions of its arrays are no such change."""
-        try:
-            if self.version is not None and self.owner.store.version(document_key(self.path)) == self.version:
-                return True
-            if self.version is not None and self.is_settled:
-                return False
-            newer = self.owner.level(self.document.level)
-        except ZardineError:
-            return False  # who opens it again is told
-        return newer.document.attributes == self.document.attributes or self._settled_as(newer)
+        """Whether what was read of the level is what it holds: nobody has changed it since it was opened.
 
-    def is_as_opened(self) -> bool:
-        """Whether nobody has written the level's document since it was opened.
-
-        Where a change was carried out that was agreed on before, arrays may be stored in another way than this level
-        says, so that an error which it gives is no damage.
+        Conversions of its arrays are no such change, and neither is that a log is carried out: cells that were taken
+        from it are the same where they belong. Arrays that are stored anew were perhaps gone when they were read.
         """
+        if self.is_unchanged():
+            return True
+        if self.pending or self.log is None:
+            return False
+        try:
+            return self._settled_as(self.owner.level(self.document.level))
+        except ZardineError:
+            return False
+
+    def is_unchanged(self) -> bool:
+        """Whether its document is the one that it was opened with."""
         try:
             if self.version is not None:
                 return self.owner.store.version(document_key(self.path)) == self.version
             return self.owner.level(self.document.level).document.attributes == self.document.attributes
         except ZardineError:
-            return False
+            return False  # who opens it again is told
 
     @property
     def rank(self) -> int:
