@@ -107,6 +107,7 @@ def test_what_is_not_there_does_not_exist(run: Any, tmp_path: Path, command: tup
     result = run("vectors", command[0], path, *command[1:])
     assert result.exit_code == 1
     assert result.stderr == f"Error: {path!r} does not exist\n"
+    assert not (tmp_path / "nothing").exists()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -74,6 +74,7 @@ def _locked(
     def run(path: StoreLike, /, *args: P.args, **kwargs: P.kwargs) -> R:
         store, inner = find_place(path, mode="r+")
         level = child(inner, "0")
+        VectorStore.open(StorePath(store, inner))  # a lock would make a folder where no store is
         with store.lock(document_key(level)):
             owner = VectorStore.open(StorePath(store, inner), writable=True)
             node = find_node(store, level, 3)
