@@ -37,7 +37,7 @@ from zardine.jobs.places import Place, Places
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.stages import BlockGrid, Stage
 from zardine.jobs.work import Forecast, Found, Work
-from zardine.limits import within_memory
+from zardine.limits import check_size, within_memory
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.settings import thread_count
@@ -53,6 +53,11 @@ _FIXED: Final = 16 * 2**20
 """Bytes that a job takes beside its blocks, about."""
 _WINDOW: Final = 16
 """One part in so many of the memory is for fetching ahead."""
+
+_OF_A_CHUNK: Final = 64
+"""Bytes that a chunk along an axis takes in the plan of a block, about."""
+_OF_AN_OBJECT: Final = 256
+"""Bytes that are held for an object of a block while it is read or written, about."""
 
 _HANDLES: Final[Cache[tuple[Place, str], ArrayHandle]] = Cache(8)
 """Of arrays between, by place and document."""
@@ -197,6 +202,8 @@ class CopyWork(Work):
         region = elements if last else box_of(box)
         size = elements.size * self._item_size
         appends = last and self.blocks.appends
+        for layout in [self._old_layout] * (job.stage == 0) + [self._new_layout] * last:
+            _check_plan(layout, self._elements(box))
         written = plan_grid(region, target.layout.grids)
         guarded = None
         if not appends:
@@ -377,6 +384,18 @@ def _lengths(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not all(type(each) is int and each >= 1 for each in value):
         raise PlanError(f"blocks of a plan have lengths of 1 or more, not {value!r}")
     return tuple(value)
+
+
+def _check_plan(layout: ArrayLayout, ranges: Box) -> None:
+    """Raise :class:`~zardine.errors.ChunkTooLargeError` where a block has more chunks than the limits allow."""
+    chunks, objects = (
+        [
+            int(np.diff(axis.locate(np.array([start, max(start, stop - 1)], np.int64))[0])[0]) + 1
+            for axis, (start, stop) in zip(axes, ranges, strict=True)
+        ]
+        for axes in (layout.grids.chunks, layout.grids.storage)
+    )
+    check_size("the list of the chunks of a block", _OF_A_CHUNK * sum(chunks) + _OF_AN_OBJECT * prod(objects))
 
 
 def _whole(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
