@@ -25,6 +25,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -282,21 +283,34 @@ def environments() -> dict[str, str]:
     return found
 
 
-def measure(python: str, program: str, source: Path, folder: Path, memory: int, shards: bool) -> dict[str, float]:
-    """Run one program once, check what it has written, and return what was seen."""
+def measure(
+    python: str, program: str, source: Path, folder: Path, memory: int, shards: bool, limit: float
+) -> dict[str, float]:
+    """Run one program once, check what it has written, and return what was seen; ``limit``: its seconds."""
     work, target = folder / "work", folder / "target"
     for each in (work, target):
         shutil.rmtree(each, ignore_errors=True)
     work.mkdir()
     command = [python, __file__, "--one", program, str(source), str(target), str(work), str(memory), str(int(shards))]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ_of(program), cwd=folder
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ_of(program),
+        cwd=folder,
+        start_new_session=True,
     )
     with Watch(process.pid, work) as watch:
-        out, errors = process.communicate()
+        try:
+            out, errors = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise RuntimeError(f"not done after {limit:g} s") from None
     if process.returncode:
         print(errors[-2000:], file=sys.stderr)
-        raise RuntimeError(f"{program} failed")
+        raise RuntimeError("failed")
     subprocess.run(
         [sys.executable, __file__, "--check", str(source), str(target)],
         check=True,
@@ -387,6 +401,7 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=4.0)
     parser.add_argument("--memory", default="256 MiB")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds that a program may take")
     parser.add_argument("--folder", default=None)
     parser.add_argument("--only", action="append", default=[], help="the name of a program; may be repeated")
     options = parser.parse_args()
@@ -414,9 +429,12 @@ def main() -> None:
                 python = pythons[environment]
                 most = memory if program == "zardine" else 2 * memory
                 try:
-                    runs = [measure(python, program, source, folder, most, shards) for _ in range(options.rounds)]
-                except RuntimeError:
-                    print(f"| {program} | failed | | | | |", flush=True)
+                    runs = [
+                        measure(python, program, source, folder, most, shards, options.limit)
+                        for _ in range(options.rounds)
+                    ]
+                except RuntimeError as error:
+                    print(f"| {program} | {error} | | | | |", flush=True)
                     continue
                 best = min(runs, key=lambda each: each["seconds"])
                 peak = (max(each["peak"] for each in runs) - idle(python, program)) / 2**20
