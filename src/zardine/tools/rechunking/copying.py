@@ -198,12 +198,15 @@ class CopyWork(Work):
         """
         last = job.stage == len(self.blocks.between)
         target = self._target() if last else self._between(job.stage)
-        elements = box_of(self._elements(box))
+        ranges = self._elements(box)
+        elements = box_of(ranges)
         region = elements if last else box_of(box)
         size = elements.size * self._item_size
         appends = last and self.blocks.appends
-        for layout in [self._old_layout] * (job.stage == 0) + [self._new_layout] * last:
-            _check_plan(layout, self._elements(box))
+        if job.stage == 0:
+            _check_plan(self._old_layout, ranges)
+        if last:
+            _check_plan(self._new_layout, ranges)
         written = plan_grid(region, target.layout.grids)
         guarded = None
         if not appends:
