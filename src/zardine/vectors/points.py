@@ -108,7 +108,7 @@ def write_points(
             columns = {name: column.take(kept) for name, column in columns.items()}
         content = object_points(points, columns, ids, chunks, object_columns=object_columns, object_ids=distinct)
         content = replace(content, groups=found_groups)
-    grid = grid_of(content, corners, chunks, layout)
+    grid = grid_of(content.keys, corners, chunks, layout)
     new = NewStore(
         kind="point_cloud", chunk_shape=chunks, bin_shape=bins, bounds=corners, grid=grid, axes=named, crs=crs
     )

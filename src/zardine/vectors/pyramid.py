@@ -28,9 +28,9 @@ from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.content.arguments import shown
 from zardine.vectors.content.content import Content, Fragments, Links, Objects
 from zardine.vectors.content.link_placement import anchors_for, place_links
-from zardine.vectors.content.plan import FAMILIES, Grid, Node, group, plan_level, plan_links, plan_members
+from zardine.vectors.content.plan import FAMILIES, Grid, Node, grid_of, group, plan_level, plan_links, plan_members
 from zardine.vectors.format.documents import LevelBlock, new_level
-from zardine.vectors.format.grids import chunks_of, grid_for
+from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.links import signed
 from zardine.vectors.format.ragged import ranges, row_numbers, starts_of, take_rows, unique_rows
 from zardine.vectors.reading.loading import load_cells
@@ -91,11 +91,11 @@ def build_pyramid(
         raise DataError(f"{owner.name} is divided by an attribute: no coarser levels can be made of it")
     finish(owner.level(0))
     ratios = _chunk_ratios(owner, [coarsen for coarsen, _ in steps], scales)
-    content = _load_objects(owner.level(0))
+    content = _load_objects(owner.level(0).remembering())
     bin_shape, made = np.asarray(owner.root.bin_shape), list[int]()
     for number, ((coarsen, sparsity), ratio) in enumerate(zip(steps, ratios, strict=True), 1):
         bin_shape = bin_shape * coarsen
-        fine = owner.level(number - 1)
+        fine = owner.level(number - 1).remembering()  # each block asks for the same documents
         coarse = _Coarse(owner, fine, ratio, bin_shape, sparsity, linked=cross_level_links)
         content = coarse.make(content, generator)
         if number == 1:
@@ -279,13 +279,13 @@ class _Coarse:
 
     def _grid(self, keys: Ints) -> Grid:
         """The grid of the level, which holds every cell that is made of those of ``keys``."""
-        low, extent = (np.asarray(each) for each in grid_for(*self._owner.root.bounds, self._chunk_shape.tolist()))
-        high = low + extent
         if len(keys):
-            low = np.minimum(low, keys.min(axis=0) * self._own_ratio // self._ratio)
-            high = np.maximum(high, -(-(keys.max(axis=0) + 1) * self._own_ratio // self._ratio))
-        shape = tuple((high - low).tolist())
-        return Grid(tuple(low.tolist()), shape, _vertices(self._owner.level(0)).layout_for(shape))
+            first = keys.min(axis=0) * self._own_ratio // self._ratio
+            last = -(-(keys.max(axis=0) + 1) * self._own_ratio // self._ratio) - 1
+            keys = np.stack([first, last])
+        level_0 = _vertices(self._owner.level(0))
+        grid = grid_of(keys, self._owner.root.bounds, self._chunk_shape.tolist(), level_0.layout)
+        return replace(grid, layout=level_0.layout_for(grid.shape))
 
     def _blocks(self, keys: Ints) -> Iterator[tuple[Ints, tuple[Ints, Ints]]]:
         """Give the numbers of the cells of each block, and the first chunk of the level in it and the one behind."""

@@ -230,7 +230,7 @@ def store_content(path: StoreLike, content: Content, kind: str, prepared: Prepar
         chunk_shape=prepared.chunk_shape,
         bin_shape=None,
         bounds=prepared.bounds,
-        grid=grid_of(content, prepared.bounds, prepared.chunk_shape, prepared.layout),
+        grid=grid_of(content.keys, prepared.bounds, prepared.chunk_shape, prepared.layout),
         axes=prepared.axes,
         crs=options.get("crs"),
     )

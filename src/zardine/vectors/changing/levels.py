@@ -74,7 +74,7 @@ def plan_whole(level: Level, content: Content, bounds: Any = None) -> list[Node]
     assert vertices is not None
     kind = KINDS.get(kind_of(level))
     corners = level.owner.root.bounds if bounds is None else bounds
-    grid = grid_of(content, corners, level.document.chunk_shape, vertices.layout)
+    grid = grid_of(content.keys, corners, level.document.chunk_shape, vertices.layout)
     grid = replace(grid, layout=vertices.layout_for(grid.shape))
     return list(plan_level(content, grid, always_links=kind is not None and kind.links))
 

@@ -83,13 +83,13 @@ def group(attributes: Mapping[str, Any] | None = None) -> GroupMetadata:
     return GroupMetadata(attributes=dict(attributes or {}))
 
 
-def grid_of(content: Content, bounds: tuple[Sequence[float], Sequence[float]], shape: Any, layout: Layout) -> Grid:
-    """Return the grid that holds ``bounds`` and every cell of ``content``; ``shape`` is that of chunks."""
+def grid_of(keys: Ints, bounds: tuple[Sequence[float], Sequence[float]], shape: Any, layout: Layout) -> Grid:
+    """Return the grid that holds ``bounds`` and the chunks ``keys``; ``shape`` is that of chunks."""
     origin, extent = grid_for(bounds[0], bounds[1], shape)
     low, high = np.asarray(origin), np.asarray(origin) + extent
-    if len(content.keys):
-        low = np.minimum(low, content.keys.min(axis=0))
-        high = np.maximum(high, content.keys.max(axis=0) + 1)
+    if len(keys):
+        low = np.minimum(low, keys.min(axis=0))
+        high = np.maximum(high, keys.max(axis=0) + 1)
     return Grid(tuple(low.tolist()), tuple((high - low).tolist()), layout)
 
 
