@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
 import zardine
+from engine.far_store import FarStore
 from zardine.engine import freshness
 from zardine.errors import ArrayChangedError
-from zardine.storage import MemoryStore, WrapperStore
+from zardine.storage import MemoryStore
 from zardine.stores.base import FAR, ReadCost
 
 VALUES = np.arange(1, 65, dtype="i4").reshape(8, 8)
@@ -21,7 +21,7 @@ PLAIN: dict[str, Any] = {"chunks": (4, 4)}
 LOOK = "read zarr.json"
 
 
-class Far(WrapperStore):
+class Far(FarStore):
     """A store that is asked by requests, which it writes down."""
 
     def __init__(self, store: Any) -> None:
@@ -31,20 +31,6 @@ class Far(WrapperStore):
     @property
     def cost(self) -> ReadCost:
         return FAR
-
-    @property
-    def has_cheap_looks(self) -> bool:
-        return False
-
-    @property
-    def lock_is_exclusive(self) -> bool:
-        return False
-
-    def writer(self, prefix: str) -> Any:
-        return nullcontext(False)
-
-    def wait_for_writers(self, prefix: str) -> bool:
-        return False
 
     def note(self, what: str, key: str) -> None:
         self.asked.append(f"{what} {key}")

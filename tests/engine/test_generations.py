@@ -7,7 +7,6 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,38 +17,13 @@ import zarr
 import zarrista
 
 import zardine
+from engine.far_store import FarStore
 from zardine.engine import freshness
 from zardine.engine.freshness import GENERATION
 from zardine.errors import ArrayChangedError
 from zardine.storage import LocalStore, MemoryStore, Store, WrapperStore
 
 VALUES = np.arange(4096, dtype="i4").reshape(64, 64)
-
-
-class Far(WrapperStore):
-    """A store where a look is a request, and where nobody knows who writes."""
-
-    @property
-    def has_cheap_looks(self) -> bool:
-        return False
-
-    @property
-    def lock_is_exclusive(self) -> bool:
-        return False
-
-    @property
-    def gives_files(self) -> bool:
-        return False
-
-    @property
-    def edits_files(self) -> bool:
-        return False
-
-    def writer(self, prefix: str) -> Any:
-        return nullcontext(False)
-
-    def wait_for_writers(self, prefix: str) -> bool:
-        return False
 
 
 @pytest.fixture(params=["local", "memory", "prefix"])
@@ -305,7 +279,7 @@ def test_where_a_look_is_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     inner = MemoryStore()
     array = zardine.create_array(inner, shape=(64, 64), dtype="i4", **UNSHARDED)
     array[...] = VALUES
-    counted = zardine.storage.CountingStore(Far(inner))
+    counted = zardine.storage.CountingStore(FarStore(inner))
     handle = zardine.open_array(counted, mode="r+")
     monkeypatch.setattr(freshness, "note_change", lambda: None)
     monkeypatch.setattr("zardine.hierarchy.create.note_change", lambda: None)  # as if another process had done it
@@ -322,7 +296,7 @@ def test_where_a_look_is_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_changes_of_this_process_are_noticed_at_once() -> None:
     inner = MemoryStore()
     zardine.create_array(inner, shape=(64, 64), dtype="i4", **UNSHARDED)[...] = VALUES
-    handle = zardine.open_array(Far(inner), mode="r+")
+    handle = zardine.open_array(FarStore(inner), mode="r+")
     assert handle[10, 10] == 650
     replaced(inner)
     with pytest.raises(ArrayChangedError):
@@ -334,7 +308,7 @@ def test_a_write_looks_after_it_too() -> None:
     inner = MemoryStore()
     zardine.create_array(inner, shape=(64, 64), dtype="i4", **UNSHARDED)[...] = VALUES
 
-    class Slow(Far):
+    class Slow(FarStore):
         def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
             there_and_back(inner)
             return super().set(key, value, condition=condition)
@@ -347,7 +321,7 @@ def test_a_write_looks_after_it_too() -> None:
 def test_damage_is_not_told_of_another_layout() -> None:
     inner = MemoryStore()
     zardine.create_array(inner, shape=(64, 64), dtype="i4", **SHARDED)[...] = VALUES
-    handle = zardine.open_array(Far(inner), mode="r+")
+    handle = zardine.open_array(FarStore(inner), mode="r+")
     assert handle[0, 0] == 0
     other_shards(inner)
     handle._handle.watch.note(None)  # as if it had just been looked at
