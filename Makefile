@@ -6,6 +6,9 @@ PYTHON ?= python3
 JOBS ?= 2
 SOAK_MINUTES ?= 10
 
+# Compiled Python is kept beside its sources, also where a setting forbids it: the tests start thousands of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 LATEST_VENV := .venv-latest
 DEBUG_VENV := .venv-debug
@@ -43,11 +46,13 @@ help: ## list the targets
 	@echo "zardine: make <target>"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
 
-demo: $(VENV)/.stamp-demo ## write, read and edit a real climate field as a sharded array, and coastlines as vectors
+demo: $(VENV)/.stamp-demo $(VENV)/.stamp-neurons ## write, read and edit a climate field as an array, coastlines and neurons as vectors
 	@$(call step,A climate field: written; read; edited; checked; drawn,4 s)
 	@$(BIN)/python demo/demo.py
 	@$(call step,Coastlines: written; read; coarsened; checked; drawn,6 s)
 	@$(BIN)/python demo/vectors.py
+	@$(call step,Neurons and synapses: written; read by box and id; coarsened; checked; drawn,6 s)
+	@$(BIN)/python demo/neurons.py $(VENV)/neurons/navis/data
 	@$(BIN)/zardine --version
 
 test: lint types rust-checks without-kernel latest pytest ## run the whole suite: ruff, mypy, cargo, pytest on two Pythons
@@ -120,7 +125,7 @@ mutants: $(VENV)/.stamp-test ## put faults into the code and print those that no
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(LATEST_VENV) $(DEBUG_VENV) build dist src/*.egg-info src/zardine/*.so rust/target
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf demo.zarr demo-unsharded.zarr demo.png coast.zv vectors.png
+	rm -rf demo.zarr demo-unsharded.zarr demo.png coast.zv vectors.png neurons.zv synapses.zv neurons.png
 	find src tests demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # set-up
@@ -151,6 +156,11 @@ $(VENV)/.stamp-kernel-$(KERNEL): $(VENV)/.stamp-venv $(BUILD_INPUTS)
 $(VENV)/.stamp-demo: $(VENV)/.stamp-package
 	@$(call step,What the demonstration needs: HDF5; Matplotlib; two data sets,10 s)
 	$(PIP) install --quiet --group demo
+	@touch $@
+
+# Of this package only the files of data are used, so that nothing that it needs is installed.
+$(VENV)/.stamp-neurons: $(VENV)/.stamp-package
+	$(PIP) install --quiet --no-deps --upgrade --target $(VENV)/neurons navis==1.12.0
 	@touch $@
 
 $(VENV)/.stamp-test: $(VENV)/.stamp-package

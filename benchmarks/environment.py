@@ -20,6 +20,10 @@ FOLDER = ROOT / ".bench-venv"
 PEERS = ("tensorstore", "zarrs", "zarrista", "zarr")
 TOOLS = ("numcodecs", "zstandard", "deflate", "psutil", "matplotlib")
 """``deflate`` binds libdeflate: the codec library of the limit for gzip."""
+VECTORS = ("zarr-vectors==0.9.2", "trx-python", "geopandas", "pyarrow", "laspy[lazrs]", "obstore", "s3fs")
+"""Programs of vectors, and what reads from buckets."""
+SERVER = ("moto[s3,server]", "pytest")
+"""A bucket, and what starts it for the tests."""
 PARTS = ("pyproject.toml", "setup.py", "setup.cfg", "README.md", "LICENSE", "src", "rust")
 """What a build of zardine needs."""
 
@@ -33,9 +37,10 @@ def prepare(folder: Path = FOLDER, *, upgrade: bool = False) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([newest, "-m", "venv", str(folder)], check=True)
         upgrade = True
-    if upgrade or not (folder / ".peers").exists():
-        _pip(python, "install", "--upgrade", "pip", *PEERS, *TOOLS)
-        (folder / ".peers").write_text("\n".join((*PEERS, *TOOLS)))
+    peers, packages = folder / ".peers", (*PEERS, *TOOLS, *VECTORS, *SERVER)
+    if upgrade or not peers.exists() or peers.read_text() != "\n".join(packages):
+        _pip(python, "install", "--upgrade", "pip", *packages)
+        peers.write_text("\n".join(packages))
     stamp, now = folder / ".zardine", _fingerprint()
     if upgrade or not stamp.exists() or stamp.read_text() != now:
         print("installing zardine from this checkout", flush=True)

@@ -156,7 +156,7 @@ class Tensorstore:
 CLASSES = dict(zip(KINDS, (Zardine, ZarrPython, ZarrPythonFsspec, Zarrs, Tensorstore), strict=True))
 
 
-def work(kind: str, url: str, bucket: str, over: str) -> None:
+def work(kind: str, url: str, bucket: str, over: str, wanted: list[str]) -> None:
     """One implementation, step by step: each is told of on a line, and the next begins when a line comes in."""
     import numpy as np
 
@@ -188,8 +188,8 @@ def work(kind: str, url: str, bucket: str, over: str) -> None:
         "put again": lambda: use.write(arrays["flat"], 7, *second),
         "put part": lambda: use.write(arrays["flat"], 7, 0, 0, 0),
     }
-    if over == "http":
-        steps = {name: step for name, step in steps.items() if name not in WRITES}
+    wanted = [name for name in wanted if over == "s3" or name not in WRITES]
+    steps = {name: step for name, step in steps.items() if name == "known" or name in wanted}
 
     def next_step(text: str) -> None:
         print(text, flush=True)
@@ -198,20 +198,20 @@ def work(kind: str, url: str, bucket: str, over: str) -> None:
     use.known()  # what is loaded with the first use is no matter of distance
     next_step("ready")
     for name, step in steps.items():
-        begin, error = time.perf_counter(), None
+        begin, spent, error = time.perf_counter(), time.process_time(), None
         try:
             if name in ("line", "plane", "points", "all", "raw", "write all", "put"):
                 array = {"write all": "new", "put": "flat"}.get(name, name)
                 arrays[array] = use.known(array)
                 next_step("ready")
-                begin = time.perf_counter()
+                begin, spent = time.perf_counter(), time.process_time()
             if step is None:
                 error = "has none"
             else:
                 step()
         except Exception as failure:
             error = f"{type(failure).__name__}: {failure}"[:200]
-        next_step(json.dumps([name, time.perf_counter() - begin, error]))
+        next_step(json.dumps([name, time.perf_counter() - begin, time.process_time() - spent, error]))
 
 
 def prepare(bucket: str) -> None:
@@ -246,11 +246,15 @@ class Step:
         self.requests: list[int] = []
         self.lists = self.nbytes = 0
         self.seconds: list[float] = []
+        self.spent: list[float] = []
+        """Seconds of processors: those of the server are not among them."""
 
     def text(self, *, times: bool) -> str:
         count = f"{min(self.requests)}" + (f" ({self.lists} of them lists)" if self.lists else "")
         text = f"{count}, {_bytes(self.nbytes)}"
-        return f"{text}, {median(self.seconds) * 1e3:.0f} ms" if times else text
+        if not times:
+            return text
+        return f"{text}, {median(self.seconds) * 1e3:.0f} ms ({median(self.spent) * 1e3:.0f})"
 
 
 def measure(kind: str, bucket: str, options: argparse.Namespace, number: int, found: dict[str, Step]) -> None:
@@ -262,7 +266,7 @@ def measure(kind: str, bucket: str, options: argparse.Namespace, number: int, fo
     chance = random.Random(number)
     proxy.latency = options.latency
     proxy.always = lambda *_: 503 if chance.random() < options.errors else None
-    command = [options.python, __file__, "--work", kind, proxy.url, bucket, options.over]
+    command = [options.python, __file__, "--work", kind, proxy.url, bucket, options.over, "--steps", *options.steps]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
@@ -274,11 +278,12 @@ def measure(kind: str, bucket: str, options: argparse.Namespace, number: int, fo
             log, requests = servers.s3().log(), len(proxy.requests)
             proxy.requests.clear()
             if line.startswith("["):
-                name, seconds, error = json.loads(line)
+                name, seconds, spent, error = json.loads(line)
                 if not error:
                     step = found.setdefault(name, Step())
                     step.requests.append(requests)
                     step.seconds.append(seconds)
+                    step.spent.append(spent)
                     step.lists = sum("list-type" in each for each in log)
                     step.nbytes = sum(int(each.split()[4]) for each in log)
                 elif error != "has none":
@@ -300,10 +305,11 @@ def main() -> None:
     parser.add_argument("--over", choices=("s3", "http"), default="s3")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", action="append", choices=KINDS)
+    parser.add_argument("--steps", nargs="*", choices=[*STEPS], default=[*STEPS])
     parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        work(*options.work)
+        work(*options.work, options.steps)
         return
     from servers import servers
 
@@ -313,10 +319,11 @@ def main() -> None:
     for number in range(options.rounds):
         for kind, found in columns.items():
             measure(kind, bucket, options, number, found)
-    print(f"| requests, bytes of the answers{', median time' if options.latency else ''} | {' | '.join(columns)} |")
+    times = ", median time (of processors)" if options.latency else ""
+    print(f"| requests, bytes of the answers{times} | {' | '.join(columns)} |")
     print(f"|---|{'---|' * len(columns)}")
     for name, says in STEPS.items():
-        if options.over == "s3" or name not in WRITES:
+        if name in options.steps and (options.over == "s3" or name not in WRITES):
             texts = [
                 found[name].text(times=bool(options.latency)) if name in found else "–" for found in columns.values()
             ]

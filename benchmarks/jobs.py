@@ -327,8 +327,8 @@ def measure(
 
 
 def environ_of(program: str) -> dict[str, str]:
-    """Return the environment in which a program runs: a thread in each process."""
-    return os.environ | {
+    """Return the environment in which a program runs: a thread in each process, and compiled Python is kept."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
         **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLOSC")},
         "PYTHONPATH": OWN if program == "zardine" else "",
     }

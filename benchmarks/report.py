@@ -1,6 +1,6 @@
-"""``python report.py FOLDER``: RESULTS.md and results.png from the results.json in that folder; ``--print``: the text.
+"""``python report.py FOLDER``: RESULTS.md, results.png and VECTORS.md from results.json there; ``--print``: the texts.
 
-Only what stands between the two markers in RESULTS.md is replaced; notes written by hand around it stay.
+Of RESULTS.md only what stands between the two markers in RESULTS.md is replaced; notes written by hand around it stay.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> int:
     results = Results.load(folder)
     text = report(results)
     if "--print" in sys.argv:
-        print("\n" + text)
+        print("\n" + text + vectors(results))
         return 0
     from chart import draw
 
@@ -33,6 +33,8 @@ def main() -> int:
     before, _, rest = old.partition(BEGIN)
     _, _, after = rest.partition(END)
     path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+    if page := vectors(results):
+        (folder / "VECTORS.md").write_text(f"# Zarr Vectors, side by side\n\n{page}")
     verdicts = [results.verdict(workload) for workload in results.workloads]
     print(f"{path.name}: {verdicts.count('PASS')} wanted ratios reached, {verdicts.count('MISS')} missed")
     return 0
@@ -153,10 +155,17 @@ def memory(results: Results) -> str:
 
 def long(results: Results) -> str:
     """Long works, as plans of jobs."""
-    if not results.long:
+    parts = [f"{text}\n" for name, text in results.long.items() if not name.startswith("vectors/")]
+    if not parts:
         return ""
-    parts = [f"{text}\n" for text in results.long.values()]
     return "\n".join(["## Long works\n\nWhat each line means is told in `benchmarks/jobs.py`.\n", *parts])
+
+
+def vectors(results: Results) -> str:
+    """What was measured of vectors, in the order in which it is told; nothing where nothing was."""
+    names = ("points", "near", "far", "changes")
+    parts = [results.long[f"vectors/{name}"] for name in names if f"vectors/{name}" in results.long]
+    return "\n\n".join(parts) + "\n" if parts else ""
 
 
 def remarks(results: Results) -> str:

@@ -25,8 +25,15 @@ from workloads import Workload, chosen
 HERE = Path(__file__).resolve().parent
 LIMIT = "limit"
 TIMEOUT = 300
-LONG = {"jobs/two": ["two"], "jobs/rechunk": ["beside", "--gib", "1", "--memory", "128 MiB"]}
-"""Long works, and what ``jobs.py`` is told for each. A short look is at the first alone."""
+LONG = {
+    "jobs/two": ["jobs.py", "two"],
+    "jobs/rechunk": ["jobs.py", "beside", "--gib", "1", "--memory", "128 MiB"],
+    "vectors/points": ["vectors.py", "points"],
+    "vectors/changes": ["vectors.py", "changes"],
+    "vectors/near": ["vectors_beside.py", "near"],
+    "vectors/far": ["vectors_beside.py", "far"],
+}
+"""Long works, vectors among them, each with its script and what that is told. A short look is at the first alone."""
 
 
 def main() -> int:
@@ -74,7 +81,7 @@ def arguments() -> argparse.Namespace:
             wanted = f"  (wanted: {workload.wanted:g} ×)" if workload.wanted else ""
             print(f"{workload.name:<24}{workload.title}{wanted}")
         for name in LONG:
-            print(f"{name:<24}by benchmarks/jobs.py {' '.join(LONG[name])}")
+            print(f"{name:<24}by benchmarks/{' '.join(LONG[name])}")
         sys.exit(0)
     return options
 
@@ -89,7 +96,8 @@ class Bench:
 
     def run(self, workloads: list[Workload], variants: list[Variant]) -> dict[str, Any]:
         """All records, by workload and variant, and about what they are."""
-        self._run(HERE / "data.py", self.data, "volume")
+        if workloads:
+            self._run(HERE / "data.py", self.data, "volume")
         records: dict[str, dict[str, list[dict[str, Any]]]] = {}
         for number, workload in enumerate(workloads):
             takers = [variant for variant in variants if variant.takes(workload.name)]
@@ -104,9 +112,11 @@ class Bench:
         return {"about": about, "records": records, "builds": dict.fromkeys(records, build)}
 
     def long(self, name: str) -> str:
-        """What ``jobs.py`` prints of a long work."""
+        """What the script of a long work prints."""
         started = time.monotonic()
-        command = [str(self.python), str(HERE / "jobs.py"), *LONG[name], "--rounds", str(min(3, self.options.rounds))]
+        script, *told = LONG[name]
+        told += [] if script == "vectors.py" else ["--rounds", str(min(3, self.options.rounds))]
+        command = [str(self.python), str(HERE / script), *told]
         run = subprocess.run(command, env=self.settings, stdout=subprocess.PIPE, text=True, check=False)
         print(f"{name} ({time.monotonic() - started:.0f} s)", flush=True)
         return run.stdout.strip() if run.returncode == 0 else "It could not be measured."
@@ -172,6 +182,7 @@ def store(path: Path, results: dict[str, Any]) -> None:
         old = before["records"]
         for workload, found in results["records"].items():
             old[workload] = {**old.get(workload, {}), **found}
+        results["about"] = results["about"] if results["records"] else before["about"]
         results["records"] = old
         results["builds"] = before.get("builds", {}) | results["builds"]
         results["long"] = before.get("long", {}) | results["long"]

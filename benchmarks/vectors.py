@@ -1,14 +1,12 @@
 """zardine.vectors beside zarr-vectors 0.9.2, in one run on one machine: the same points, chunks, bins and shards.
 
-Run by hand, in an environment that has both::
-
-    pip install zarr-vectors==0.9.2
-    TMPDIR=/dev/shm PYTHONPATH=src python benchmarks/vectors.py
+    python benchmarks/vectors.py points
+    python benchmarks/vectors.py changes
 
 In a file system in memory, so that a disk's time to make files, which is the same for both, does not hide the rest.
 Each operation runs ``REPEATS`` times, the two programs by turns, and the shortest time counts (unsharding by
-zarr-vectors, which takes a quarter of a minute, runs once). Writes ``benchmarks/VECTORS.md``; with ``--changes`` only
-the part of it on changes, of zardine alone: zarr-vectors has none of them.
+zarr-vectors, which takes a quarter of a minute, runs once). ``changes`` are of zardine alone: zarr-vectors has none of
+them. ``make bench`` runs both and puts them into ``benchmarks/VECTORS.md``.
 """
 
 from __future__ import annotations
@@ -149,7 +147,6 @@ def shown(seconds: float) -> str:
 
 LINES = (10_000, 1_000_000)
 APPENDS = 1_000
-CHANGES = "\n## Changes\n"
 
 
 def lines(count: int, seed: int) -> np.ndarray[Any, Any]:
@@ -192,38 +189,29 @@ def changes(folder: Path) -> str:
     table = ["| operation | " + " | ".join(f"{count:,} lines" for count in LINES) + " |", "|---|---:|---:|"]
     table += [f"| {name} | " + " | ".join(values) + " |" for name, values in told.items()]
     return (
-        f"{CHANGES}\nLines of five vertices with an attribute, anywhere in 1,000 chunks of 100 units, shards of 8 x 8 x"
-        "\n"
+        "## Changes\n\n"
+        "Lines of five vertices with an attribute, anywhere in 1,000 chunks of 100 units, shards of 8 x 8 x\n"
         "8 chunks, with checksums; zardine alone. Most new lines are in cells of their own, some cross into others.\n\n"
         + "\n".join(table)
-        + "\n"
     )
 
 
 def main() -> None:
-    """Measure, print and store."""
+    """Measure, and print a section of Markdown."""
     warnings.simplefilter("ignore")
-    target = Path(__file__).parent / "VECTORS.md"
-    with tempfile.TemporaryDirectory() as name:
-        after = changes(Path(name))
-    if sys.argv[1:] == ["--changes"]:
-        target.write_text(target.read_text().partition(CHANGES)[0] + after)
-        print(after)
-        return
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
+        if sys.argv[1:] == ["changes"]:
+            print(changes(Path(name)))
+            return
         rows = measure(Path(name))
-    text = (
-        "# Zarr Vectors, side by side\n\n"
+    print(
         f"{POINTS:,} points in float32, 1,000 chunks of 100 units, bins of 25 units, shards of 8 x 8 x 8 chunks; the\n"
         "shortest of several runs, by turns, files in memory (`/dev/shm`). Made by `benchmarks/vectors.py`, which says "
         "how.\n\n"
         f"{table(rows)}\n\n"
         f"zarr-vectors {zarr_vectors.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"{platform.system()} {platform.machine()}.\n"
-        f"{after}"
+        f"{platform.system()} {platform.machine()}."
     )
-    target.write_text(text)
-    print(text)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +48,7 @@ class LimitedDisk(Disk):
     def full(self) -> Iterator[None]:
         """With no room for files of more than 30 kB."""
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        sys.dont_write_bytecode = True  # Python would keep the half of a compiled module that fits
         resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, limits[1]))
         try:
             yield

@@ -31,7 +31,7 @@ FLOORS = (
     ("chunk_grids", "chunk_keys", "data_types", "indexing", "metadata"),
     ("stores",),
     (
-        *("buffers", "cache", "errors", "json_document", "kernel", "limits", "registry_table", "settings"),
+        *("buffers", "cache", "errors", "frozen", "json_document", "kernel", "limits", "registry_table", "settings"),
         *("public_names", "stand_in", "user_warnings", "waiting"),
     ),
 )
@@ -43,7 +43,7 @@ PURE = ("codecs", "sharding", "chunk_grids", "chunk_keys", "data_types", "indexi
 VECTORS = (
     ("vectors",),
     ("vectors.handle",),
-    ("vectors.writing", "vectors.members"),
+    ("vectors.writing", "vectors.members", "vectors.writing_cells"),
     ("vectors.selecting",),
     ("vectors.exchange", "vectors.types"),
     (
@@ -214,7 +214,8 @@ def test_pure_folders_do_no_io_have_no_threads_and_know_no_stores(folder: str) -
 
 def test_stores_know_nothing_of_arrays() -> None:
     known = {
-        f"zardine.{name}" for name in ("buffers", "cache", "errors", "limits", "public_names", "settings", "stores")
+        f"zardine.{name}"
+        for name in ("buffers", "cache", "errors", "kernel", "limits", "public_names", "settings", "stores")
     }
     wrong = [
         f"{module} imports {name}"

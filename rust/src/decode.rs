@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use crate::axis_rows::AxisRows;
+use crate::axis_rows::{AxisRows, Row};
 use crate::chunk_geometry::ChunkGeometry;
 use crate::job_table::JobTable;
 use crate::parts::Parts;
 use crate::pipeline::Pipeline;
 use crate::read_space::{ChunkSpace, ReadSpace};
-use crate::sources::{Fetched, Readable, Source, fetch};
+use crate::sources::{Fetched, Readable, Source, fetch, open_bytes};
 use crate::steps::sum;
 use crate::strided_memory::StridedOutput;
 use crate::transfer::{Direction, Sides, Transfer};
@@ -96,8 +96,9 @@ impl<'a> Decode<'a> {
     /// Do all jobs; the failures of those that fail.
     pub fn run(&self, threads: usize) -> Vec<Failure> {
         let mut geometry = ChunkGeometry::default();
+        let open = open_bytes(self.sources);
         let sizes = (0..self.jobs.len())
-            .map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| self.work(job, &geometry)));
+            .map(|job| open + self.set_geometry(&mut geometry, job).map_or(0, |()| self.work(job, &geometry)));
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
         let unread = self.pipeline.steps().worth_own_read();
@@ -131,10 +132,24 @@ impl<'a> Decode<'a> {
             }
             return steps.work(span, nbytes);
         }
-        let mut counts = self.axes.iter().zip(self.jobs.rows(job)).map(|(axis, &row)| axis.row(row as usize).count);
-        let elements = counts.clone().fold(self.pipeline.item(), usize::saturating_mul);
-        let lines = elements / self.pipeline.item() / counts.next_back().unwrap_or(1).max(1);
-        elements.saturating_add(lines.saturating_mul(Parts::FILE_GAP)).min(nbytes)
+        let rows = || self.axes.iter().zip(self.jobs.rows(job)).map(|(axis, &row)| axis.row(row as usize));
+        if rows().all(|row| row.count == row.extent) {
+            return nbytes;
+        }
+        // as `Transfer::source_parts` has it: from the narrowest steps to the widest, read together while that is less
+        let step = |row: &Row, stride: isize| stride.unsigned_abs().saturating_mul(row.step.unsigned_abs());
+        let mut steps: Vec<(usize, usize)> =
+            rows().zip(&geometry.strides).map(|(row, &stride)| (step(row, stride), row.count)).collect();
+        steps.sort_unstable();
+        let (mut span, mut reads) = (self.pipeline.item(), 1usize);
+        for (step, count) in steps {
+            if reads == 1 && step <= span.saturating_add(Parts::FILE_GAP) {
+                span = span.saturating_add(step.saturating_mul(count.saturating_sub(1)));
+            } else {
+                reads = reads.saturating_mul(count);
+            }
+        }
+        reads.saturating_mul(span.saturating_add(Parts::FILE_GAP)).min(nbytes)
     }
 
     fn job(
@@ -359,6 +374,32 @@ mod tests {
         let failures = Decode::new(&pipeline, &sources, &jobs, axes, &out)?.run(4);
         assert_eq!(failures, []);
         Ok(memory)
+    }
+
+    /// What a job is to do that takes `counts` elements of a chunk of 1024 x 1024 bytes.
+    fn work(order: [usize; 2], counts: [usize; 2]) -> usize {
+        let pipeline = Pipeline::new(vec![0], None, false, order.to_vec(), Steps::default()).unwrap();
+        let axes = counts.map(|count| AxisRows::block(1024, 7, count).unwrap());
+        let jobs = JobTable::new(vec![0; 5], 3, 2).unwrap();
+        let mut memory = vec![0; counts[0] * counts[1]];
+        let strides = vec![counts[1] as isize, 1];
+        // SAFETY: so many bytes are there, and are used by `out` alone as long as it is.
+        let out = unsafe { StridedOutput::new(memory.as_mut_ptr(), counts.to_vec(), strides, 1) }.unwrap();
+        let sources = [Source::Bytes(&[])];
+        let call = Decode::new(&pipeline, &sources, &jobs, &axes, &out).unwrap();
+        let mut geometry = ChunkGeometry::default();
+        call.set_geometry(&mut geometry, 0).unwrap();
+        call.work(0, &geometry)
+    }
+
+    #[test]
+    fn what_lies_together_is_little_work() {
+        let (little, all) = (1000 + Parts::FILE_GAP, 1024 * 1024);
+        assert_eq!(work([0, 1], [1, 1000]), little);
+        assert_eq!(work([1, 0], [1000, 1]), little);
+        assert_eq!(work([0, 1], [3, 1000]), little + 2 * 1024);
+        assert!(work([0, 1], [1000, 1]) > all / 2); // read with what is between
+        assert_eq!(work([1, 0], [1, 1]), 1 + Parts::FILE_GAP);
     }
 
     #[test]

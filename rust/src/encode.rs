@@ -1,18 +1,22 @@
 //! Encoding: from regions of an array to encoded chunks, one after the other.
 
+use std::fs::Metadata;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::os::fd::RawFd;
 use std::sync::Mutex;
 
 use crate::axis_rows::AxisRows;
 use crate::chunk_geometry::ChunkGeometry;
 use crate::decode::check_axes;
 use crate::job_table::JobTable;
-use crate::new_file::NewFile;
+use crate::merged_shard::MergedShard;
+use crate::new_file::{NewFile, OldFile};
 use crate::pipeline::Pipeline;
 use crate::read_space::ReadSpace;
 use crate::scratch::Scratch;
-use crate::sources::{Source, fetch_one};
+use crate::shard_table::{Entry, Placed, ShardTable};
+use crate::sources::{self, Readable, Source, fetch_one};
 use crate::span::Span;
 use crate::steps::encoders::Encoders;
 use crate::steps::sum;
@@ -71,6 +75,16 @@ pub enum Put {
     Done = 1,
     /// It is full of the fill value, and was not put anywhere.
     Empty = 2,
+}
+
+/// A file that was changed.
+pub struct Changed {
+    /// What the system says of the new file.
+    pub status: Metadata,
+    /// Where its chunks are, by their rows in the index of a shard.
+    pub entries: Vec<Entry>,
+    /// The file before, still open: to close it may take long.
+    pub old: Option<RawFd>,
 }
 
 #[derive(Clone, Copy)]
@@ -190,27 +204,59 @@ impl<'a> Encode<'a> {
         self.set_geometry(geometry, job).map_or(0, |()| geometry.nbytes)
     }
 
-    /// Encode all jobs, each into the file of its number, and say of each what became of it.
-    pub fn run_into(&'a self, files: &[NewFile]) -> (Vec<Put>, Vec<Failure>) {
-        assert_eq!(files.len(), self.jobs.len());
+    /// Encode all jobs, each into the file of its number, or those of a shard of `shards` into that of the shard's
+    /// number, and say of each file what became of it.
+    pub fn run_into(&'a self, files: &[NewFile], shards: Option<&ShardTable>) -> (Vec<Put>, Vec<Failure>) {
+        let (puts, failures) = self.for_files(files, shards, |file, space, memory| match shards {
+            None => self.put(file, &files[file], space),
+            Some(shards) => self.put_shard(file, shards, &files[file], space, memory),
+        });
+        (puts.into_iter().map(|put| put.unwrap_or(Put::Left)).collect(), failures)
+    }
+
+    /// As `run_into`, where a file keeps what is stored and not named by the jobs: of their chunks, none of which may have
+    /// more than `most` bytes, and all others of a shard. Nothing for a file that is the caller's to change.
+    pub fn run_changes(
+        &'a self,
+        files: &[NewFile],
+        shards: Option<&ShardTable>,
+        most: u64,
+    ) -> (Vec<Option<Changed>>, Vec<Failure>) {
+        let (changed, failures) = self.for_files(files, shards, |file, space, memory| {
+            self.change(file, shards, &files[file], most, space, memory)
+        });
+        (changed.into_iter().map(Option::flatten).collect(), failures)
+    }
+
+    /// Call `work` for the number of each file, in threads, and return what it gave.
+    fn for_files<T: Send>(
+        &'a self,
+        files: &[NewFile],
+        shards: Option<&ShardTable>,
+        work: impl Fn(usize, &mut Space, &mut Scratch) -> Outcome<T> + Sync,
+    ) -> (Vec<Option<T>>, Vec<Failure>) {
+        assert_eq!(files.len(), shards.map_or(self.jobs.len(), ShardTable::shards));
         let failures = Failures::default();
         let mut geometry = ChunkGeometry::default();
-        let sizes = (0..self.jobs.len())
-            .map(|job| FILE_BYTES + self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
+        let sizes = (0..files.len()).map(|file| {
+            let mut jobs = shards.map_or(file..file + 1, |shards| shards.jobs(file));
+            jobs.try_fold(FILE_BYTES, |size, job| size.checked_add(self.nbytes(&mut geometry, job)))
+                .unwrap_or(usize::MAX)
+        });
         let batches = Batches::new(sizes, self.how.threads);
-        let start = || (Space { encoders: Encoders::kept(), ..Space::default() }, Vec::new());
-        let states = batches.run(start, |(space, puts), range| {
-            for job in range {
-                failures.watch(job, || {
-                    puts.push((job, self.put(job, &files[job], space)?));
+        let start = || (Space { encoders: Encoders::kept(), ..Space::default() }, Scratch::new(), Vec::new());
+        let states = batches.run(start, |(space, memory, found), range| {
+            for file in range {
+                failures.watch(file, || {
+                    found.push((file, work(file, space, memory)?));
                     Ok(())
                 });
             }
         });
-        let mut all = vec![Put::Left; files.len()];
-        for (number, (space, puts)) in states.into_iter().enumerate() {
-            for (job, put) in puts {
-                all[job] = put;
+        let mut all: Vec<Option<T>> = files.iter().map(|_| None).collect();
+        for (number, (space, _, found)) in states.into_iter().enumerate() {
+            for (file, each) in found {
+                all[file] = Some(each);
             }
             if number == 0 {
                 space.encoders.keep(); // of the calling thread
@@ -225,7 +271,7 @@ impl<'a> Encode<'a> {
         let done = match chunk {
             Chunk::Empty => return Ok(Put::Empty),
             Chunk::Held { piece, start, length, .. } => {
-                let done = file.put(SharedBytes::of(&space.pieces[piece][start..start + length]));
+                let done = file.put(&[SharedBytes::of(&space.pieces[piece][start..start + length])]);
                 space.pieces.drain(..piece); // too short for what comes
                 space.pieces[0].clear();
                 done
@@ -234,18 +280,173 @@ impl<'a> Encode<'a> {
                 let Space { content, old, geometry, transfer, .. } = space;
                 let whole = self.plan(job, geometry, transfer)?;
                 match self.in_place(transfer, length) {
-                    Some(elements) if whole && !self.pipeline.changes_elements() => file.put(elements),
+                    Some(elements) if whole && !self.pipeline.changes_elements() => file.put(&[elements]),
                     _ => {
                         let mut span = Span::over(content.take(length)?);
                         self.gather(job, transfer, whole, geometry.nbytes, &mut span, old)?;
                         self.pipeline.encode_elements(span.written());
                         append_sums(&mut span);
-                        file.put(SharedBytes::of(span.written()))
+                        file.put(&[SharedBytes::of(span.written())])
                     }
                 }
             }
         };
         Ok(if done { Put::Done } else { Put::Left })
+    }
+
+    /// Put a shard together in `memory`, and that into its file.
+    fn put_shard(
+        &self,
+        shard: usize,
+        shards: &ShardTable,
+        file: &NewFile,
+        space: &mut Space,
+        memory: &mut Scratch,
+    ) -> Outcome<Put> {
+        if let Some((content, chunks)) = self.shard_in_place(shard, shards, space)? {
+            let index = memory.take(shards.index_size())?;
+            shards.write_index(&chunks, index);
+            return Ok(if file.put(&[content, SharedBytes::of(index)]) { Put::Done } else { Put::Left });
+        }
+        let jobs = shards.jobs(shard);
+        let most = self.bound(jobs.clone(), space)?.checked_add(shards.index_size()).ok_or("the shard is too large")?;
+        let memory = memory.take(most)?;
+        let (chunks, mut end) = self.fill(jobs, memory, shards.head(), space)?;
+        if chunks.is_empty() {
+            return Ok(Put::Empty);
+        }
+        let size = shards.index_size();
+        let index = if shards.head() > 0 { 0 } else { end };
+        shards.write_index(&chunks, &mut memory[index..index + size]);
+        end = end.max(index + size);
+        Ok(if file.put(&[SharedBytes::of(&memory[..end])]) { Put::Done } else { Put::Left })
+    }
+
+    /// The most bytes that some jobs take one after the other.
+    fn bound(&self, mut jobs: Range<usize>, space: &mut Space) -> Outcome<usize> {
+        jobs.try_fold(0usize, |most, job| {
+            let bound = self.pipeline.steps().encoded_bound(self.nbytes(&mut space.geometry, job))?;
+            most.checked_add(bound).ok_or("the shard is too large".into())
+        })
+    }
+
+    /// Encode jobs one after the other into `memory`, from its byte `start` on: number, offset and length of each that is
+    /// not empty, and where the last one ends.
+    fn fill(
+        &self,
+        jobs: Range<usize>,
+        memory: &mut [u8],
+        start: usize,
+        space: &mut Space,
+    ) -> Outcome<(Vec<Placed>, usize)> {
+        let raw = self.pipeline.steps().compressor.is_none();
+        let (mut chunks, mut end) = (Vec::with_capacity(jobs.len()), start);
+        for job in jobs {
+            let chunk = if raw { self.look(job, space)? } else { self.compress(job, space)? };
+            let length = match chunk {
+                Chunk::Empty => continue,
+                Chunk::Raw(length) | Chunk::Held { length, .. } => length,
+            };
+            let mut span = Span::over(&mut memory[end..end + length]);
+            if let Chunk::Held { piece, start, .. } = chunk {
+                span.append(&space.pieces[piece][start..start + length]);
+                space.pieces.drain(..piece); // too short for what comes
+                space.pieces[0].clear();
+            } else {
+                self.write_raw(job, &mut span, space)?;
+            }
+            chunks.push((job, end as u64, length as u64));
+            end += length;
+        }
+        Ok((chunks, end))
+    }
+
+    /// Put the jobs of a file into what is stored in it.
+    fn change(
+        &self,
+        number: usize,
+        shards: Option<&ShardTable>,
+        file: &NewFile,
+        most: u64,
+        space: &mut Space,
+        memory: &mut Scratch,
+    ) -> Outcome<Option<Changed>> {
+        let Some(old) = file.before().unwrap_or(None) else { return Ok(None) };
+        let stored = old.as_ref().map(|old| Readable::File(sources::File::of_size(old.fd(), old.size())));
+        let before = match (shards, &old, stored) {
+            (Some(shards), Some(old), Some(stored)) => shards.read_index(stored, old.size(), most)?,
+            (Some(shards), ..) => Some(shards.nothing()?),
+            (None, Some(old), _) => (old.size() <= most).then(|| vec![Entry { offset: 0, length: old.size() }]),
+            (None, None, _) => Some(vec![Entry::MISSING]),
+        };
+        let Some(before) = before else { return Ok(None) };
+        let jobs = shards.map_or(number..number + 1, |shards| shards.jobs(number));
+        let mut table = Vec::with_capacity(jobs.len() * (3 + self.axes.len()));
+        for job in jobs.clone() {
+            let entry = before[shards.map_or(0, |shards| shards.row(job))];
+            table.extend([0, entry.offset as i64, entry.length as i64]);
+            table.extend_from_slice(self.jobs.rows(job));
+        }
+        let table = JobTable::new(table, 3, self.axes.len())?;
+        let sources: Vec<Source> = stored.map(Source::Read).into_iter().collect();
+        let own = Encode::new(self.pipeline, &sources, self.values, &table, self.axes, self.how)?;
+        let memory = memory.take(own.bound(0..table.len(), space)?)?;
+        let (chunks, end) = own.fill(0..table.len(), memory, 0, space)?;
+        let new = &memory[..end];
+        let (status, entries) = match shards {
+            None if chunks.is_empty() => return Ok(None),
+            None => (file.make(old.as_ref(), |file| SharedBytes::of(new).write_to(file)), Vec::new()),
+            Some(shards) => {
+                let mut rows: Vec<_> = jobs.map(|job| (shards.row(job), None)).collect();
+                for (job, offset, length) in chunks {
+                    rows[job].1 = Some(offset as usize..(offset + length) as usize);
+                }
+                let Some(merged) = MergedShard::new(shards, &before, &rows) else { return Ok(None) };
+                let place = old.as_ref().map(|old| (old.fd(), old.size()));
+                (file.make(old.as_ref(), |file| merged.write(shards, new, place, file)), merged.entries)
+            }
+        };
+        Ok(status.map(|status| Changed { status, entries, old: old.map(OldFile::release) }))
+    }
+
+    /// The chunks of a shard, if they are stored as they lie in `values`, one after the other there, too, and where each
+    /// is in the shard.
+    fn shard_in_place(
+        &self,
+        shard: usize,
+        shards: &ShardTable,
+        space: &mut Space,
+    ) -> Outcome<Option<(SharedBytes<'a>, Vec<Placed>)>> {
+        let steps = self.pipeline.steps();
+        let is_stored_so = steps.compressor.is_none() && steps.inner_sums + steps.outer_sums == 0;
+        if !is_stored_so || self.pipeline.changes_elements() || shards.head() > 0 {
+            return Ok(None);
+        }
+        let (mut chunks, mut begin, mut size) = (Vec::with_capacity(shards.jobs(shard).len()), None, 0usize);
+        for job in shards.jobs(shard) {
+            let Chunk::Raw(length) = self.look(job, space)? else { return Ok(None) };
+            if self.in_place(&space.transfer, length).is_none() {
+                return Ok(None);
+            }
+            let start = space.transfer.source_start();
+            if *begin.get_or_insert(start) + size as isize != start {
+                return Ok(None);
+            }
+            chunks.push((job, size as u64, length as u64));
+            size += length;
+        }
+        // SAFETY: each chunk is in place, in elements of `values`, and begins where the one before ends.
+        Ok(begin.map(|begin| (unsafe { self.values.bytes(begin, size) }, chunks)))
+    }
+
+    /// Fill `span` with a chunk that nothing compresses.
+    fn write_raw(&self, job: usize, span: &mut Span, space: &mut Space) -> Outcome {
+        let Space { old, geometry, transfer, .. } = space;
+        let whole = self.plan(job, geometry, transfer)?;
+        self.gather(job, transfer, whole, geometry.nbytes, span, old)?;
+        self.pipeline.encode_elements(span.written());
+        append_sums(span);
+        Ok(())
     }
 
     fn set_geometry(&self, geometry: &mut ChunkGeometry, job: usize) -> Outcome {
@@ -439,14 +640,7 @@ impl Encoded<'_> {
             Chunk::Held { thread, piece, start, length } => {
                 span.append(&self.pieces[thread][piece][start..start + length]);
             }
-            Chunk::Raw(_) => {
-                let job = self.first + number;
-                let whole = self.call.plan(job, &mut space.geometry, &mut space.transfer)?;
-                let nbytes = space.geometry.nbytes;
-                self.call.gather(job, &space.transfer, whole, nbytes, span, &mut space.old)?;
-                self.call.pipeline.encode_elements(span.written());
-                append_sums(span);
-            }
+            Chunk::Raw(_) => self.call.write_raw(self.first + number, span, space)?,
         }
         if span.room() > 0 { Err("too few bytes".into()) } else { Ok(()) }
     }

@@ -1,7 +1,7 @@
 //! The native kernel of zardine: loops over many chunks, without the GIL, in threads of its own.
 //!
-//! It knows buffers, file descriptors, offsets, strides and codec parameters, and puts files into directories that it is
-//! handed open, under names that it is told; nothing of JSON, keys or stores.
+//! It knows buffers, file descriptors, offsets, strides and codec parameters, and makes, reads and removes files in
+//! directories that it is handed open, under names that it is told; nothing of JSON, keys or stores.
 //! Stored bytes are never trusted: every failure is that of one job and is reported with its number.
 
 //!
@@ -20,6 +20,8 @@ pub mod distinct;
 pub mod encode;
 pub mod fill_value;
 pub mod job_table;
+pub mod many_files;
+pub mod merged_shard;
 pub mod new_file;
 pub mod parts;
 pub mod pipeline;
@@ -28,10 +30,12 @@ pub mod read_space;
 pub mod reason;
 pub mod runs;
 pub mod scratch;
+pub mod shard_table;
 pub mod shared_integers;
 pub mod sources;
 pub mod span;
 pub mod steps;
+pub mod stored_files;
 pub mod strided_memory;
 pub mod swap;
 pub mod transfer;

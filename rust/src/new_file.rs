@@ -1,12 +1,13 @@
-//! Files that take the place of others, whole and at one moment, in directories that the caller has open.
+//! Files that take the place of others, whole and at one moment, in directories that the caller has open; made of what
+//! was there before, if that is wanted.
 //!
 //! Only the usual case is done here, in as few system calls as it takes: the name is free, or means a regular file that
 //! nobody has locked. Whatever else is there is left as it is, and to the caller, who knows what to do and say.
 
 use std::ffi::CString;
-use std::fs::{File, FileTimes};
+use std::fs::{File, FileTimes, Metadata};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
@@ -28,14 +29,106 @@ pub struct NewFile {
     pub only_new: bool,
 }
 
+/// A regular file that is to give way to a new one: locked (`flock`) until then, so that nobody else changes it.
+pub struct OldFile {
+    file: Option<File>,
+    status: Metadata,
+}
+
+impl OldFile {
+    pub fn fd(&self) -> RawFd {
+        self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.status.len()
+    }
+
+    /// Unlock the file, and leave it to the caller to close it, which may take long.
+    pub fn release(mut self) -> RawFd {
+        self.unlock().map_or(-1, IntoRawFd::into_raw_fd)
+    }
+
+    fn unlock(&mut self) -> Option<File> {
+        let file = self.file.take()?;
+        let _ = file.unlock(); // in words: closing does not unlock if a forked process has a copy
+        Some(file)
+    }
+}
+
+impl Drop for OldFile {
+    fn drop(&mut self) {
+        self.unlock();
+    }
+}
+
 impl NewFile {
-    /// Make the file of `content`; whether that was done. If not, all is as before.
+    /// What is there now, to be changed; nothing inside where the name is free. `None` where it is not the usual case:
+    /// others have it locked, or have died while they edited it, it has another name, or is no file.
+    pub fn before(&self) -> io::Result<Option<Option<OldFile>>> {
+        let file = match self.open(&self.name, OLD) {
+            Ok(_) if self.only_new => return Ok(None),
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(None)),
+            Err(error) => return Err(error),
+        };
+        if file.try_lock().is_err() {
+            return Ok(None);
+        }
+        let status = file.metadata()?;
+        let old = OldFile { file: Some(file), status };
+        let usual = old.status.is_file() && old.status.nlink() == 1 && !self.has_record();
+        Ok((usual && self.means(&old)?).then_some(Some(old)))
+    }
+
+    /// Make the file by what `write` does, in the place of the `old` one, or where there is none; what the system says of
+    /// it. `None`: that was not done, and all is as before.
+    pub fn make(&self, old: Option<&OldFile>, write: impl FnOnce(&File) -> io::Result<()>) -> Option<Metadata> {
+        let file = self.open(&self.temporary, NEW).ok()?;
+        let written = write(&file).and_then(|()| stamp(&file));
+        let _ = file.try_lock(); // so that nobody edits it before it was looked at
+        let placed = written.and_then(|()| match old {
+            None => self.name_at_once()?.map_or_else(|| self.link(), Ok),
+            Some(old) => self.take_place_of(&file, old),
+        });
+        let made = if placed.unwrap_or(false) { file.metadata().ok() } else { None };
+        if made.is_none() {
+            self.remove(&self.temporary);
+        }
+        let _ = file.unlock();
+        made
+    }
+
+    fn take_place_of(&self, file: &File, old: &OldFile) -> io::Result<bool> {
+        if old.status.mode() != file.metadata()?.mode() {
+            let _ = file.set_permissions(old.status.permissions());
+        }
+        if !self.means(old)? {
+            return Ok(false);
+        }
+        self.rename()?;
+        Ok(true)
+    }
+
+    /// Whether the name means the old file still, and no program that takes no locks has changed it.
+    fn means(&self, old: &OldFile) -> io::Result<bool> {
+        let (now, then) = (self.look()?, &old.status);
+        #[allow(clippy::unnecessary_cast)] // the types differ between systems
+        let times = [now.st_mtime as i64, now.st_mtime_nsec as i64, now.st_ctime as i64, now.st_ctime_nsec as i64];
+        Ok(identity(&now) == (then.dev(), then.ino())
+            && now.st_size as u64 == then.size()
+            && times == [then.mtime(), then.mtime_nsec(), then.ctime(), then.ctime_nsec()])
+    }
+
+    /// Make the file of `content`, one piece after the other; whether that was done. If not, all is as before.
     ///
     /// Others who replace or change the file that is there lock it (`flock`) meanwhile, and look afterwards whether the
     /// name still means it; so does this. Where there is none, whoever is first makes it.
-    pub fn put(&self, content: SharedBytes) -> bool {
+    pub fn put(&self, content: &[SharedBytes]) -> bool {
         let Ok(file) = self.open(&self.temporary, NEW) else { return false };
-        let placed = write(&file, content).and_then(|()| self.place(&file)).unwrap_or(false);
+        let written = content.iter().try_for_each(|piece| piece.write_to(&file)).and_then(|()| stamp(&file));
+        let placed = written.and_then(|()| self.place(&file)).unwrap_or(false);
         if !placed {
             self.remove(&self.temporary);
         }
@@ -43,6 +136,11 @@ impl NewFile {
     }
 
     fn place(&self, file: &File) -> io::Result<bool> {
+        match self.name_at_once()? {
+            Some(true) => return Ok(true),
+            Some(false) if self.only_new => return Ok(false),
+            _ => {}
+        }
         let old = match self.open(&self.name, OLD) {
             Ok(_) if self.only_new => return Ok(false),
             Ok(old) => old,
@@ -59,26 +157,61 @@ impl NewFile {
 
     fn replace(&self, file: &File, old: &File) -> io::Result<bool> {
         let status = old.metadata()?;
-        if !status.is_file() || self.look()? != (status.dev(), status.ino()) {
+        if !status.is_file() || identity(&self.look()?) != (status.dev(), status.ino()) {
             return Ok(false);
         }
         if status.mode() != file.metadata()?.mode() {
             let _ = file.set_permissions(status.permissions());
         }
+        let _ = file.try_lock(); // so that nobody edits it, and leaves a record, before the old record is gone
+        self.rename()?;
+        if self.has_record() {
+            self.remove(&self.record);
+        }
+        let _ = file.unlock();
+        Ok(true)
+    }
+
+    /// Give the file its name, which another one has so far.
+    fn rename(&self) -> io::Result<()> {
         // SAFETY: the names are strings that end in NUL; whatever number the descriptor is, the call only fails.
         let code =
             unsafe { libc::renameat(self.directory, self.temporary.as_ptr(), self.directory, self.name.as_ptr()) };
-        checked(code)?;
-        // SAFETY: as above.
-        if unsafe { libc::faccessat(self.directory, self.record.as_ptr(), libc::F_OK, 0) } == 0 {
-            self.remove(&self.record);
+        checked(code)
+    }
+
+    fn has_record(&self) -> bool {
+        // SAFETY: as in `rename`.
+        unsafe { libc::faccessat(self.directory, self.record.as_ptr(), libc::F_OK, 0) == 0 }
+    }
+
+    /// As `link`, by one call of the system; nothing where that is not to be had.
+    #[cfg(target_os = "linux")]
+    fn name_at_once(&self) -> io::Result<Option<bool>> {
+        let (own, name) = (self.temporary.as_ptr(), self.name.as_ptr());
+        // SAFETY: as in `rename`.
+        let code = unsafe {
+            libc::syscall(libc::SYS_renameat2, self.directory, own, self.directory, name, libc::RENAME_NOREPLACE)
+        };
+        if code == 0 {
+            return Ok(Some(true));
         }
-        Ok(true)
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EEXIST) => Ok(Some(false)),
+            Some(libc::EINVAL | libc::ENOSYS | libc::EPERM) => Ok(None),
+            _ => Err(error),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn name_at_once(&self) -> io::Result<Option<bool>> {
+        Ok(None)
     }
 
     /// Give the file a name that nothing has; false if something has it.
     fn link(&self) -> io::Result<bool> {
-        // SAFETY: as in `replace`.
+        // SAFETY: as in `rename`.
         let code =
             unsafe { libc::linkat(self.directory, self.temporary.as_ptr(), self.directory, self.name.as_ptr(), 0) };
         checked(code)?;
@@ -87,7 +220,7 @@ impl NewFile {
     }
 
     fn open(&self, name: &CString, flags: i32) -> io::Result<File> {
-        // SAFETY: as in `replace`.
+        // SAFETY: as in `rename`.
         let file = unsafe { libc::openat(self.directory, name.as_ptr(), flags, MODE) };
         checked(file)?;
         // SAFETY: it was opened just now, and nobody else knows of it.
@@ -95,30 +228,34 @@ impl NewFile {
     }
 
     fn remove(&self, name: &CString) {
-        // SAFETY: as in `replace`.
+        // SAFETY: as in `rename`.
         unsafe { libc::unlinkat(self.directory, name.as_ptr(), 0) };
     }
 
-    /// Device and inode of what the name means now.
-    #[allow(clippy::unnecessary_cast)] // the types differ between systems
-    fn look(&self) -> io::Result<(u64, u64)> {
+    /// What the name means now.
+    fn look(&self) -> io::Result<libc::stat> {
         // SAFETY: `stat` is a structure of integers, for which zeros are valid.
         let mut status: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: as in `replace`, and `status` is borrowed mutably for the call.
+        // SAFETY: as in `rename`, and `status` is borrowed mutably for the call.
         let code = unsafe { libc::fstatat(self.directory, self.name.as_ptr(), &mut status, libc::AT_SYMLINK_NOFOLLOW) };
         checked(code)?;
-        Ok((status.st_dev as u64, status.st_ino as u64))
+        Ok(status)
     }
+}
+
+/// Device and inode.
+#[allow(clippy::unnecessary_cast)] // the types differ between systems
+fn identity(status: &libc::stat) -> (u64, u64) {
+    (status.st_dev as u64, status.st_ino as u64)
 }
 
 fn checked(code: i32) -> io::Result<()> {
     if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Write the bytes, and the present time to the nanosecond: what the system sets moves in steps of milliseconds, and
-/// inode numbers come back at once, so that two files written in one step could be taken for one.
-fn write(file: &File, content: SharedBytes) -> io::Result<()> {
-    content.write_to(file)?;
+/// Give a file that was written the present time to the nanosecond: what the system sets moves in steps of milliseconds,
+/// and inode numbers come back at once, so that two files written in one step could be taken for one.
+fn stamp(file: &File) -> io::Result<()> {
     let now = SystemTime::now();
     file.set_times(FileTimes::new().set_accessed(now).set_modified(now))
 }
@@ -136,13 +273,52 @@ mod tests {
     }
 
     #[test]
+    fn what_is_changed_is_locked_and_what_it_was() {
+        let path = std::env::temp_dir().join(format!("zardine-old-file-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        let directory = File::open(&path).unwrap();
+        let (chunk, record) = (path.join("chunk"), path.join(".record.tmp"));
+        let new = new_file(&directory, false);
+        let write = |bytes: &'static [u8]| move |file: &File| SharedBytes::of(bytes).write_to(file);
+        assert!(new.before().unwrap().unwrap().is_none());
+        assert_eq!(new.make(None, write(b"one")).unwrap().len(), 3);
+        assert!(new.make(None, write(b"two")).is_none()); // there is one
+        assert!(new_file(&directory, true).before().unwrap().is_none());
+        fs::set_permissions(&chunk, fs::Permissions::from_mode(0o640)).unwrap();
+        let old = new.before().unwrap().unwrap().unwrap();
+        assert!(new.before().unwrap().is_none()); // it is locked
+        let made = new.make(Some(&old), write(b"three")).unwrap();
+        assert_eq!((fs::read(&chunk).unwrap(), made.mode() & 0o777), (b"three".to_vec(), 0o640));
+        let fd = old.release();
+        // SAFETY: it was given to us, and nobody else knows of it.
+        assert_eq!(File::from(unsafe { OwnedFd::from_raw_fd(fd) }).metadata().unwrap().len(), 3);
+        let old = new.before().unwrap().unwrap().unwrap();
+        fs::write(&chunk, b"changed").unwrap(); // by a program that takes no locks
+        assert!(new.make(Some(&old), write(b"four")).is_none());
+        assert!(new.make(None, |_| Err(io::ErrorKind::StorageFull.into())).is_none());
+        drop(old);
+        fs::write(&record, b"").unwrap();
+        assert!(new.before().unwrap().is_none());
+        fs::remove_file(&record).unwrap();
+        fs::hard_link(&chunk, path.join("other")).unwrap();
+        assert!(new.before().unwrap().is_none());
+        fs::remove_file(path.join("other")).unwrap();
+        assert_eq!(new.before().unwrap().unwrap().unwrap().size(), 7);
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 1); // nothing unfinished
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
     fn what_is_there_is_replaced_unless_somebody_has_locked_it() {
         let path = std::env::temp_dir().join(format!("zardine-new-file-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         let directory = File::open(&path).unwrap();
         let chunk = path.join("chunk");
         let content = || fs::read(&chunk).unwrap();
-        let put = |only_new, bytes: &[u8]| new_file(&directory, only_new).put(SharedBytes::of(bytes));
+        let put = |only_new, bytes: &[u8]| {
+            let (first, rest) = bytes.split_at(bytes.len() / 2);
+            new_file(&directory, only_new).put(&[SharedBytes::of(first), SharedBytes::of(rest)])
+        };
         assert!(put(true, b"one"));
         assert!(!put(true, b"two"));
         assert_eq!(content(), b"one");

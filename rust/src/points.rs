@@ -10,7 +10,7 @@ use crate::parts::Parts;
 use crate::pipeline::Pipeline;
 use crate::read_space::{ChunkSpace, ReadSpace};
 use crate::shared_integers::{SharedIntegers, read};
-use crate::sources::{Fetched, Source, fetch};
+use crate::sources::{Fetched, Source, fetch, open_bytes};
 use crate::strided_memory::StridedOutput;
 use crate::workers::{Batches, Failures};
 use crate::{Failure, Outcome, Reason};
@@ -142,8 +142,9 @@ impl<'a> DecodePoints<'a> {
     /// Do all jobs; the failures of those that fail.
     pub fn run(&self, threads: usize) -> Vec<Failure> {
         let mut geometry = ChunkGeometry::default();
-        let sizes =
-            (0..self.jobs.len()).map(|job| self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
+        let open = open_bytes(self.sources);
+        let sizes = (0..self.jobs.len())
+            .map(|job| open + self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
         let steps = self.pipeline.steps();

@@ -47,9 +47,9 @@ impl Scratch {
         }
     }
 
-    #[cfg(test)]
-    pub fn is_larger(&self, nbytes: usize) -> bool {
-        self.capacity > nbytes
+    /// Bytes that there is memory for.
+    pub fn capacity(&self) -> usize {
+        self.capacity
     }
 
     fn grow(&mut self, nbytes: usize) -> Outcome {

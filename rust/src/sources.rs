@@ -1,5 +1,5 @@
-//! Where encoded bytes come from: memory, or what is read (copied) piece by piece: open files, and memory that others
-//! may change.
+//! Where encoded bytes come from: memory, or what is read (copied) piece by piece: open files, files that are opened for
+//! a job, and memory that others may change.
 
 use std::io;
 use std::ops::Range;
@@ -7,6 +7,7 @@ use std::os::fd::RawFd;
 
 use crate::job_table::{JobTable, Stored};
 use crate::scratch::Scratch;
+use crate::stored_files::{OPEN_BYTES, StoredFiles};
 use crate::strided_memory::SharedBytes;
 use crate::{Outcome, Reason};
 
@@ -14,6 +15,8 @@ pub enum Source<'a> {
     /// Nobody changes these.
     Bytes(&'a [u8]),
     Read(Readable<'a>),
+    /// One of these files. All of it belongs to the job that names it, whose length is the most bytes that it may have.
+    Named(&'a StoredFiles, usize),
 }
 
 /// What gives bytes by being read: decoders see what was read, which nobody else knows of.
@@ -29,7 +32,7 @@ impl Source<'_> {
         match self {
             Source::Bytes(bytes) => (bytes.as_ptr() as usize, bytes.as_ptr() as usize + bytes.len()),
             Source::Read(Readable::Shared(bytes)) => bytes.addresses(),
-            Source::Read(Readable::File(_)) => (0, 0),
+            Source::Read(Readable::File(_)) | Source::Named(..) => (0, 0),
         }
     }
 }
@@ -111,6 +114,11 @@ impl File {
         File { fd, size: regular.then_some(status.st_size as u64) }
     }
 
+    /// A regular file of so many bytes.
+    pub fn of_size(fd: RawFd, size: u64) -> Self {
+        File { fd, size: Some(size) }
+    }
+
     /// Fill `first`, then `second`, with the bytes from `offset` on.
     fn read(&self, mut offset: u64, first: &mut [u8], second: &mut [u8]) -> Outcome {
         let mut given = 0;
@@ -123,8 +131,14 @@ impl File {
                 [rest, more].map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
             let place = libc::off_t::try_from(offset).map_err(|_| "an offset beyond all files")?;
             // SAFETY: `parts` are two pieces of `first` and `second`, which are borrowed mutably for the call;
-            // whatever number `fd` is, `preadv` writes nowhere else.
-            let count = unsafe { libc::preadv(self.fd, parts.as_ptr(), 2, place) };
+            // whatever number `fd` is, `pread` and `preadv` write nowhere else.
+            let count = unsafe {
+                if second.is_empty() {
+                    libc::pread(self.fd, parts[0].iov_base, parts[0].iov_len, place)
+                } else {
+                    libc::preadv(self.fd, parts.as_ptr(), 2, place)
+                }
+            };
             match count {
                 0 => return Err(format!("the file ends at {offset}, {} bytes too early", total - given).into()),
                 count if count > 0 => {
@@ -159,6 +173,20 @@ pub fn fetch<'a>(
         match locate(sources, jobs, job) {
             Located::Now(fetched) => {
                 each(job, fetched);
+                job += 1;
+            }
+            Located::Named { files, number, most } => {
+                with_named(files, number, most, |found| match found {
+                    Ok(Some((from, length))) if worth_own_read(from, length, unread) => {
+                        each(job, Fetched::Unread { from, offset: 0, length });
+                    }
+                    Ok(Some((from, length))) => match read_whole(from, length, space) {
+                        Ok(bytes) => each(job, Fetched::Bytes(bytes)),
+                        Err(reason) => each(job, Fetched::Failed(reason)),
+                    },
+                    Ok(None) => each(job, Fetched::Missing),
+                    Err(reason) => each(job, Fetched::Failed(reason)),
+                });
                 job += 1;
             }
             Located::At { from, offset, length } if worth_own_read(from, length, unread) => {
@@ -220,7 +248,34 @@ pub fn fetch_one<'a>(
             from.read(offset, bytes, &mut [])?;
             Ok(Some(bytes))
         }
+        Located::Named { files, number, most } => with_named(files, number, most, |found| match found? {
+            Some((from, length)) => read_whole(from, length, space).map(Some),
+            None => Ok(None),
+        }),
     }
+}
+
+/// Call `work` with a file of `files` and its size, of `most` bytes at most; nothing if it is missing, and may be.
+fn with_named<T>(
+    files: &StoredFiles,
+    number: usize,
+    most: usize,
+    work: impl FnOnce(Outcome<Option<(Readable<'static>, usize)>>) -> T,
+) -> T {
+    match files.open(number) {
+        Ok(Some(opened)) => match usize::try_from(opened.size()) {
+            Ok(size) if size <= most => work(Ok(Some((opened.readable(), size)))),
+            _ => work(Err(format!("{} bytes, expected at most {most}", opened.size()).into())),
+        },
+        Ok(None) => work(Ok(None)),
+        Err(reason) => work(Err(reason)),
+    }
+}
+
+fn read_whole<'a>(from: Readable, length: usize, space: &'a mut Scratch) -> Outcome<&'a [u8]> {
+    let bytes = space.take(length)?;
+    from.read(0, bytes, &mut [])?;
+    Ok(bytes)
 }
 
 fn read_window<'a>(
@@ -245,6 +300,7 @@ fn read_window<'a>(
                 each(job, Fetched::Bytes(&bytes[start..start + length]));
             }
             (_, Err(reason)) => each(job, Fetched::Failed(reason.clone())),
+            (Located::Named { .. }, _) => each(job, Fetched::Failed("a file among others".into())), // never
         }
     }
 }
@@ -256,6 +312,12 @@ enum Located<'a> {
         from: Readable<'a>,
         offset: u64,
         length: usize,
+    },
+    /// One of these files, to be opened.
+    Named {
+        files: &'a StoredFiles,
+        number: usize,
+        most: usize,
     },
 }
 
@@ -277,5 +339,11 @@ fn locate<'a>(sources: &'a [Source<'a>], jobs: &JobTable, job: usize) -> Located
             Ok(()) => Located::At { from: *from, offset, length },
             Err(reason) => Located::Now(Fetched::Failed(reason)),
         },
+        Source::Named(files, number) => Located::Named { files, number: *number, most: length },
     }
+}
+
+/// To open a source takes as long as to decode so many bytes.
+pub fn open_bytes(sources: &[Source]) -> usize {
+    if matches!(sources.first(), Some(Source::Named(..))) { OPEN_BYTES } else { 0 }
 }

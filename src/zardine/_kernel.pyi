@@ -31,6 +31,16 @@ from typing import Any, final
 from typing_extensions import Buffer
 
 @final
+class StoredFiles:
+    """Files that a call opens, each for the one job that names it, and closes: a few are open at a time.
+
+    ``paths`` are those of the files, of which none is read that does not lie below the real path ``below`` (with a
+    slash at its end) once it is open. A file that is ``missing`` is a chunk that is not stored; or a failure.
+    """
+
+    def __new__(cls, below: bytes, paths: Sequence[bytes], *, missing: bool) -> StoredFiles: ...
+
+@final
 class Pipeline:
     """What is the same for all chunks of an array. Immutable; any number of threads may use it at once.
 
@@ -55,7 +65,7 @@ class Pipeline:
     ) -> Pipeline: ...
     def decode(
         self,
-        sources: Sequence[Buffer | int],
+        sources: Sequence[Buffer | int] | StoredFiles,
         jobs: Buffer,
         axes: Sequence[tuple[Any, ...]],
         out: Buffer,
@@ -65,7 +75,8 @@ class Pipeline:
 
         ``sources``: contiguous bytes, or descriptors of regular files that stay open. ``jobs``: int64 of shape
         ``(n, 3 + number of axes)``: source, offset and length in bytes (length -1: not stored, full of the fill
-        value), then the row of each axis. Jobs, or rows of an axis, that share places of ``out`` are refused.
+        value), then the row of each axis. Or files to be opened: a job takes all of one, and its length is the most
+        bytes that this may have. Jobs, or rows of an axis, that share places of ``out`` are refused.
         Where a job fails its places hold what was there, or anything of what was read.
         """
 
@@ -105,7 +116,7 @@ class Pipeline:
 
     def decode_points(
         self,
-        sources: Sequence[Buffer | int],
+        sources: Sequence[Buffer | int] | StoredFiles,
         jobs: Buffer,
         extents: Sequence[Buffer],
         point_bounds: Buffer,
@@ -154,6 +165,7 @@ class Pipeline:
         write_empty: bool,
         threads: int,
         files: Sequence[tuple[int, bytes, bytes, bytes, bool]],
+        shards: tuple[Buffer, Buffer, int, bool, bool] | None = None,
     ) -> tuple[bytes, list[tuple[int, str]]]:
         """As :meth:`encode`, each chunk into a file of its own; what became of each, and the failures.
 
@@ -162,6 +174,33 @@ class Pipeline:
         becomes of a chunk: 1, the file has its name; 2, the chunk is full of the fill value and no file was made
         (unless ``write_empty``); 0, it is the caller's to do, and everything is as before: the file that is there is
         locked (``flock``), or no file, or a call of the system failed.
+
+        With ``shards``, a file for each shard instead: shard ``i`` is the jobs ``bounds[i]`` to ``bounds[i + 1]``
+        (exclusive), its chunks in this order. ``shards`` are the int64 arrays ``bounds`` and ``rows`` (for each job its
+        row in the index of its shard), the number of rows of an index, whether it lies in front of the chunks, and
+        whether a checksum is behind it; it is of little-endian words. Numbers of failures are those of shards.
+        """
+
+    def change_files(
+        self,
+        values: Buffer,
+        jobs: Buffer,
+        axes: Sequence[tuple[Any, ...]],
+        *,
+        write_empty: bool,
+        threads: int,
+        files: Sequence[tuple[int, bytes, bytes, bytes, bool]],
+        most: int,
+        shards: tuple[Buffer, Buffer, int, bool, bool] | None = None,
+    ) -> tuple[list[tuple[int | None, tuple[int, int, int, int], bytes, bytes] | None], list[tuple[int, str]]]:
+        """As :meth:`encode_to_files`, where files keep what is stored and not named by the jobs; and the failures.
+
+        That is the other elements of chunks, and the other chunks of shards. Nothing is known to be stored of more than
+        ``most`` bytes in one chunk: otherwise, where an index or a chunk that is changed in part is damaged, where
+        nothing is left to be stored, and where :meth:`encode_to_files` leaves a file, too, it is the caller's to do and
+        ``None``. What was changed: the descriptor of the file before, for the caller to close, if there was one; inode,
+        size, and the times of modification and of change in nanoseconds of the new file; and of a shard offset and
+        length of each chunk as native int64 (-1: not stored). A file is not replaced that has another name or a record.
         """
 
 def block_of_elements(
@@ -184,6 +223,21 @@ def locate_block(
     Grid coordinates of the object, row of the chunk in its index, first element of the block in the chunk. Numbers that
     are no grid raise :class:`ValueError`.
     """
+
+def make_files(files: Sequence[tuple[int, bytes]], contents: Sequence[Buffer], threads: int) -> list[tuple[int, int]]:
+    """Make files that are not there; number and error number of each that could not be made, or filled.
+
+    ``files``: for each the descriptor of an open directory, and a name in it.
+    """
+
+def read_files(files: Sequence[tuple[int, bytes]], most: int, threads: int) -> list[bytes | None]:
+    """Read whole files, named as for :func:`make_files`.
+
+    ``None`` where there is no regular file of ``most`` bytes at most, or it cannot be read, or the name is a link.
+    """
+
+def remove_files(files: Sequence[tuple[int, bytes]], threads: int) -> list[tuple[int, int]]:
+    """Remove files, named as for :func:`make_files`; number and error number of each that could not be removed."""
 
 def crc32c(data: Buffer, value: int = 0) -> int:
     """The CRC32C checksum of what gave ``value`` so far, followed by the C-contiguous ``data``."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import laspy
 import numpy as np
 import pytest
 
 import zardine
 from cli.conftest import Run, Shell
+from zardine import vectors
 
 
 @pytest.fixture
@@ -93,6 +95,14 @@ def test_plans_of_other_works(run: Run, planes: Path, tmp_path: Path, what: str)
     again = run("jobs", "plan", what, *words, "--out", file)
     assert again.exit_code == 2
     assert "is there already, and may be the plan of jobs that run" in again.output
+    if what == "convert":  # what is there is erased once the plan can be written, not before
+        made.mkdir()
+        (made / "old").touch()
+        assert run("jobs", "plan", what, *words, "--overwrite", "--out", file).exit_code == 2
+        assert (made / "old").exists()
+        file.unlink()
+        assert run("jobs", "plan", what, *words, "--overwrite", "--out", file).exit_code == 0
+        assert not (made / "old").exists()
     count = len(json.loads(run("jobs", "status", file, "--json").output)["stages"])
     for stage in range(1, count + 1):
         for part in ("1/2", "2/2"):
@@ -129,3 +139,29 @@ def test_an_unfinished_rechunk_is_called_so(run: Run, planes: Path, tmp_path: Pa
         assert told.exit_code == 1
         assert "rechunking" in told.output
         assert "conversion to" not in told.output
+
+
+def test_the_plan_of_an_import(run: Run, tmp_path: Path) -> None:
+    scan = laspy.LasData(laspy.LasHeader(point_format=3, version="1.2"))
+    scan.xyz = np.arange(30.0).reshape(10, 3)
+    scan.write(str(tmp_path / "a.las"))
+    file, words = tmp_path / "plan.json", ("import", tmp_path / "a.las", tmp_path / "a.zarr", "--path", "x/points")
+    planned = run("jobs", "plan", *words, "--compressor", "zstd", "--out", file, "--json")
+    assert planned.exit_code == 0, planned.output
+    assert [(stage["name"], stage["jobs"]) for stage in json.loads(planned.output)["stages"]] == [("read", 1)]
+    assert run("jobs", "run", file, "--part", "1/1").output == "complete: read 1 of 1 jobs\n"
+    assert not (tmp_path / "a.zarr" / "x" / "points" / "zarr.json").exists()
+    assert run("jobs", "finish", file).output == "finished: read 1 of 1 jobs\n"
+    found = vectors.read_points(tmp_path / "a.zarr" / "x" / "points")
+    assert sorted(map(tuple, found.positions.tolist())) == [(i, i + 1, i + 2) for i in range(0, 30, 3)]
+    again = run("jobs", "plan", *words, "--out", tmp_path / "other.json")
+    assert again.exit_code == 1
+    assert "is already stored at" in again.output
+    for name, why in (("none.las", "does not exist"), ("a.swc", "cannot be read in parts")):
+        (tmp_path / "a.swc").write_text("1 1 0 0 0 2 -1")
+        wrong = run("jobs", "plan", "import", tmp_path / name, tmp_path / "b.zv", "--out", tmp_path / "other.json")
+        assert wrong.exit_code in (1, 2)
+        assert why in wrong.output
+    assert not (tmp_path / "other.json").exists()
+    result = run("vectors", "import", tmp_path / "a.las", tmp_path / "b.zv", "--workers", 1)
+    assert result.output == "10 vertices, 2 chunks\n"

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import laspy
+import numpy as np
 import pytest
 
 import zardine
@@ -65,6 +67,24 @@ def imported(run: Any, path: str, *words: str) -> Any:
     return vectors.describe_store(f"{path}.new")
 
 
+def of_three_axes(text: str) -> str:
+    """The spelling of (4, 2) as one of (4, 2, 2)."""
+    between = text[text.index("4") + 1 : text.index("2")]
+    return text.replace("2", f"2{between}2")
+
+
+def planned_import(run: Any, path: str, *words: str) -> Any:
+    """Facts of a store whose import was planned in these words."""
+    file, plan = Path(path).with_suffix(".las"), f"{path}.json"
+    scan = laspy.LasData(laspy.LasHeader(point_format=3, version="1.2"))
+    scan.xyz = np.array([[0, 0, 0], [9, 9, 9], [30, 5, 30]])
+    scan.write(str(file))
+    for command in (("plan", "import", file, f"{path}.new", *words, "--out", plan), ("run", plan)):
+        result = run("jobs", *command)
+        assert result.exit_code == 0, result.stderr
+    return vectors.describe_store(f"{path}.new")
+
+
 def rechunked(run: Any, path: str, *options: str) -> zardine.Array:
     result = run("rechunk", path, f"{path}.new", *options)
     assert result.exit_code == 0, result.stderr
@@ -117,6 +137,12 @@ USES: dict[str, Callable[[Any, str, str, str], Any]] = {
     "vectors import --shard-shape": lambda run, array, points, text: imported(
         run, points, "--chunk-shape", "1", "--shard-shape", text
     )["levels"][0]["shard_shape"],
+    "plan import --chunk-shape": lambda run, array, points, text: planned_import(
+        run, points, "--chunk-shape", of_three_axes(text)
+    )["chunk_shape"][:2],
+    "plan import --shard-shape": lambda run, array, points, text: planned_import(
+        run, points, "--chunk-shape", "1", "--shard-shape", of_three_axes(text)
+    )["levels"][0]["shard_shape"][:2],
 }
 """What comes of a shape, for each command and parameter that takes one."""
 

@@ -28,6 +28,23 @@ def test_info(run: Any, store: str) -> None:
     assert facts["levels"][0]["compressors"] == ["zstd", "crc32c"]
 
 
+def test_info_of_what_is_stored(run: Any, store: str) -> None:
+    vectors.shard_store(store, 2)
+    vectors.build_pyramid(store, factors=[(2, 1)])
+    for level in (0, 1):
+        stored = vectors.describe_store(store, sizes=True)["levels"][level]["stored"]
+        assert {"vertices", "vertex_fragments"} <= set(stored)
+        for name, each in stored.items():
+            files = [file for file in Path(store, str(level), name, "c").rglob("*") if file.is_file()]
+            assert each == {"objects": len(files), "nbytes": sum(file.stat().st_size for file in files)}
+            line = f"{name}: {each['objects']} stored object{'s' * (len(files) != 1)}, bytes: {each['nbytes']:,}"
+            assert line in run("vectors", "info", store, "--complete").stdout
+    assert vectors.open(store).info(sizes=True) == vectors.describe_store(store, sizes=True)
+    assert json.loads(run("vectors", "info", store, "--complete", "--json").stdout)["levels"][1]["stored"] == stored
+    assert json.loads(run("info", store, "--complete", "--json").stdout)["vectors"]["levels"][1]["stored"] == stored
+    assert "stored object" not in run("vectors", "info", store).stdout
+
+
 def test_conversions_pyramid_and_validate(run: Any, store: str) -> None:
     assert "3 arrays converted" in run("vectors", "shard", store, "--shards", "2").stdout
     assert json.loads(run("vectors", "shard", store, "--shards", "2", "--json").stdout)["arrays"] == 0

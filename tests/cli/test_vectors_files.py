@@ -66,6 +66,24 @@ def test_import(run: Any, swc: str, tmp_path: Path) -> None:
     assert run("vectors", "import", swc, path, "--overwrite", "--compressor", "none", "-q").output == ""
 
 
+def test_in_a_hierarchy(run: Any, swc: str, tmp_path: Path) -> None:
+    """``--path`` names the node, as for all other commands; groups on the way to it are made."""
+    path, out = str(tmp_path / "all.zarr"), str(tmp_path / "out.swc")
+    for _ in range(2):
+        result = run("vectors", "import", swc, path, "--path", "cells/one")
+        if result.exit_code:
+            break
+    assert result.stderr == f"Error: something is stored at '{path}/cells/one' already: --overwrite replaces it\n"
+    assert vectors.open(f"{path}/cells/one").kind == "skeleton"
+    assert "cells" in run("tree", path).stdout
+    assert run("vectors", "export", path, out, "--path", "cells/one", "-q").output == ""
+    assert Path(out).read_text().count("\n") == 4
+    told = run("vectors", "export", path, out, "--path", "cells", "--overwrite")
+    assert told.exit_code == 1
+    assert "Zarr Vectors" in told.stderr
+    assert Path(out).read_text().count("\n") == 4
+
+
 def test_faults_of_imports(run: Any, swc: str, tmp_path: Path) -> None:
     path = str(tmp_path / "new.zv")
     other = tmp_path / "cell.xyz"

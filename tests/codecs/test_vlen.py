@@ -55,6 +55,19 @@ def test_golden_bytes(h):
     assert BYTES.decode(stored, h.spec("bytes", (3,))).tolist() == [b"a", b"", b"\xc3\xa4"]
 
 
+@pytest.mark.parametrize("filled", [0, 1, 7, 300])
+@pytest.mark.parametrize("last", [b"", b"a", b"\0", bytes(9)])
+def test_a_table_with_room_at_its_end(h, filled, last):
+    values = [b"ab\0", b""] * filled + [last] + [b""] * 200
+    spec = h.spec("bytes", (len(values),))
+    encoded = BYTES.encode(objects(values, spec.shape), spec)
+    assert encoded == bytes(numcodecs.VLenBytes().encode(objects(values, spec.shape)))
+    assert BYTES.decode(encoded, spec).tolist() == values
+    for damaged in (encoded[:-1], encoded[:-4], encoded + b"\0", encoded + bytes(4)):
+        with pytest.raises(ChunkDecodeError):
+            BYTES.decode(damaged, spec)
+
+
 def test_c_order(h):
     array = np.array([["a", "b"], ["c", "d"]], np.dtypes.StringDType()).T
     decoded = TEXT.decode(TEXT.encode(array, h.spec("string", (2, 2))), h.spec("string", (2, 2)))

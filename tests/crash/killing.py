@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zardine.engine import write
+
 CALLS = (
     *(
         "write",
@@ -62,7 +64,11 @@ Instead = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], A
 
 
 def watch_calls(instead: Instead, put: Callable[[Any, str, Any], None] = setattr, more: tuple[str, ...] = ()) -> None:
-    """From now on have ``instead`` called for each of :data:`CALLS`, and ``more``; ``put`` puts wrappers in place."""
+    """From now on have ``instead`` called for each of :data:`CALLS`, and ``more``; ``put`` puts wrappers in place.
+
+    Files are changed in part without the kernel then, whose calls only a tracer sees.
+    """
+    put(write, "change_files", lambda handle, plan, parts, *others: parts)
 
     def wrapper(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,7 @@ class SmallFiles:
         return max(file.stat().st_size for file in path.rglob("*"))
 
     def leave(self, room: int) -> None:
+        sys.dont_write_bytecode = True  # Python would keep the half of a compiled module that fits
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
 
     def free(self) -> None:

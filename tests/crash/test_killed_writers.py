@@ -98,11 +98,13 @@ def test_killed_at_every_system_call(name: str, strategy: str, foreign: Foreign,
     assert len(points) >= (50 if traced and SOAK else 10)
 
 
-def test_killed_in_the_kernel(foreign: Foreign, quick_path: Path) -> None:
-    """Whole chunks are written by the kernel, where only a tracer kills."""
+@pytest.mark.parametrize("name", ["chunks", "update", "append"])
+def test_killed_in_the_kernel(name: str, foreign: Foreign, quick_path: Path) -> None:
+    """Whole chunks are written, and files are changed in part, by the kernel, where only a tracer kills."""
     if not has_tracer():
         pytest.skip("there is no strace that may trace")
-    plan = Plan(str(quick_path), "chunks", "rewrite", "end", False, True, foreign.address, every=EVERY, step=STEP)
+    step = 1 if SOAK else 3  # there are few calls
+    plan = Plan(str(quick_path), name, "rewrite", "end", False, True, foreign.address, every=EVERY, step=step)
     points = killed(plan)
     check(points, plan)
     assert sum(point["killed"] for point in points) >= 0.9 * len(points)

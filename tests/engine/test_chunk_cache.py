@@ -1,12 +1,18 @@
 """The optional cache of decoded chunks."""
 
+import threading
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
 import zardine
+from engine.far_store import FarStore
+from zardine.engine import freshness
 from zardine.engine.array_config import parse_bytes
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.storage import CountingStore, MemoryStore
+from zardine.stores.base import FAR
 
 
 def test_second_reads_cost_only_the_version():
@@ -43,14 +49,82 @@ def test_kept_chunks_cannot_be_changed_through_results():
 def test_the_limit_holds():
     cache = ChunkCache(1000)
     for i in range(100):
-        cache.put(("k", i, "v"), np.full(30, i, "u1"))
+        cache.put("k", i, "v", np.full(30, i, "u1"))
         assert cache.nbytes <= 1000
-    assert cache.get(("k", 0, "v")) is None
-    assert cache.get(("k", 99, "v")).tolist() == [99] * 30
-    cache.put(("k", 100, "v"), np.zeros(2000, "u1"))
-    assert cache.get(("k", 100, "v")) is None
-    cache.put(("k", 99, "v"), np.zeros(30, "u1"))
+    assert cache.get("k", 0) is None
+    assert cache.get("k", 99).chunk.tolist() == [99] * 30
+    cache.put("k", 100, "v", np.zeros(2000, "u1"))
+    assert cache.get("k", 100) is None
+    cache.put("k", 99, "w", np.zeros(30, "u1"))
     assert cache.nbytes == 990
+    assert cache.get("k", 99).version == "w"
+    cache.drop("k", 99)
+    assert cache.get("k", 99) is None
+
+
+class Asked(FarStore):
+    @property
+    def cost(self):
+        return FAR
+
+
+@pytest.fixture
+def far():
+    """An array of 16 shards in a store where everything is a request, and the store."""
+    inner = MemoryStore()
+    truth = np.arange(1, 64 * 64 + 1, dtype="u2").reshape(64, 64)
+    zardine.create_array(inner, data=truth, chunks=(4, 4), shards=(16, 16))
+    store = CountingStore(Asked(inner))
+    array = zardine.open_array(store, mode="r+", zarr_format=3, config={"cache": "1 MiB"})
+    store.reset()
+    return store, array, truth
+
+
+def test_far_away_nothing_is_asked_for_but_the_version_of_what_is_kept(far, monkeypatch):
+    monkeypatch.setattr(freshness, "LEASE", 600.0)  # however slow this machine is
+    store, array, truth = far
+    selections = [(5, 6), (slice(4, 8), slice(4, 8)), (slice(5, 7), slice(4, 8))]
+    for number, chosen in enumerate(selections):
+        assert (array[chosen] == truth[chosen]).all()
+        counts = store.reset()
+        assert counts.reads == (2 if number == 0 else 1)  # index and chunk; then a look
+        assert (counts.bytes_read > 0) == (number == 0)
+    assert (array[::16, ::16] == truth[::16, ::16]).all()
+    assert store.reset().reads == 16 * 2 - 1  # no chunk of them was kept, and one index
+    assert (array[::16, ::16] == truth[::16, ::16]).all()
+    counts = store.reset()
+    assert (counts.reads, counts.bytes_read) == (16, 0)
+
+
+def test_far_away_what_others_write_is_seen_and_costs_one_look_more(far, monkeypatch):
+    monkeypatch.setattr(freshness, "LEASE", 600.0)
+    store, array, truth = far
+    assert array[5, 6] == truth[5, 6]
+    other = zardine.open_array(store.store.store, mode="r+")
+    other[4:6, 6] = [100, 200]
+    store.reset()
+    assert array[5, 6] == 200
+    assert store.reset().reads == 3  # the version, the chunk by the index as it was, then the shard as it is
+    assert array[4, 6] == 100
+    assert store.reset().bytes_read == 0
+    other[...] = 0
+    assert (array[:8, :8] == 0).all()
+
+
+def test_far_away_as_many_are_asked_for_at_a_time_as_without_a_cache(far, monkeypatch):
+    _, array, truth = far
+    meeting = threading.Barrier(16)
+
+    def read(self, key, ranges=((0, None),)):
+        if key != "zarr.json":
+            with suppress(threading.BrokenBarrierError):
+                meeting.wait(60)  # nobody is answered before all have asked
+        return self.store.read(key, ranges)
+
+    monkeypatch.setattr(Asked, "read", read, raising=False)
+    with zardine.config.set({"threads": 2}):
+        assert (array[::16, ::16] == truth[::16, ::16]).all()
+    assert not meeting.broken
 
 
 @pytest.mark.parametrize(

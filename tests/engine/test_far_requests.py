@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -76,9 +77,60 @@ def opened(kind: type[Far] = Far, **how: Any) -> tuple[Far, zardine.Array]:
     return store, array
 
 
+def opened_long_ago(kind: type[Far] = Far, **how: Any) -> tuple[Far, zardine.Array]:
+    """As :func:`opened`; what was seen then does not count any more."""
+    store, array = opened(kind, **how)
+    array._handle.watch.forget()
+    return store, array
+
+
+@pytest.mark.parametrize("how", [PLAIN, SHARDED])
+def test_who_has_just_opened_or_made_an_array_writes_without_a_look(how: dict[str, Any]) -> None:
+    store, array = opened(**how)
+    array[:4, :4] = -1
+    assert store.taken() == ["put c/0/0"]
+    array[4, 4] = -2
+    assert store.taken() == ["read c/1/1", "put on condition c/1/1"]
+    group = zardine.open_group(store, mode="w")
+    made = group.create_array("a", shape=(8, 8), dtype="i4", **how)
+    store.taken()
+    made[...] = VALUES
+    assert sorted(store.taken()) == [f"put a/c/{i}/{j}" for i in range(2) for j in range(2)]
+    member = group["a"]
+    store.taken()
+    member[:4, :4] = -1
+    assert store.taken() == ["put a/c/0/0"]
+
+
+def test_what_was_not_read_just_now_is_looked_at_before_the_first_put() -> None:
+    """Of handles by consolidated metadata, and of those whose document came with them, nobody knows how old it is."""
+    store = Far(MemoryStore())
+    group = zardine.open_group(store, mode="w")
+    made = group.create_array("a", shape=(8, 8), dtype="i4", **PLAIN)
+    zardine.consolidate_metadata(store)
+    member = zardine.open_group(store)["a"]
+    sent = zardine.Array(store, "a", made.metadata)
+    store.taken()
+    for array in (member, sent):
+        array[:4, :4] = VALUES[:4, :4]
+        assert store.taken() == ["read a/zarr.json", "put a/c/0/0"]
+
+
+def test_an_array_that_another_process_is_about_to_change_is_not_written_after_opening() -> None:
+    inner = MemoryStore()
+    array = zardine.create_array(inner, shape=(8, 8), dtype="i4", **PLAIN)
+    document = json.loads(bytes(inner.get("zarr.json")))
+    inner.set("zarr.json", json.dumps({**document, freshness.CLOSING: {"must_understand": False}}).encode())
+    store = Far(inner)
+    array = zardine.open_array(store)
+    with pytest.raises(ArrayChangedError, match="about to change"):
+        array[:4, :4] = -1
+    assert "put c/0/0" not in store.taken()
+
+
 @pytest.mark.parametrize("how", [PLAIN, SHARDED])
 def test_writing_a_part_reads_and_puts_and_looks_once_a_lease(how: dict[str, Any]) -> None:
-    store, array = opened(**how)
+    store, array = opened_long_ago(**how)
     array[0, 0] = -1
     first = store.taken()
     assert sorted(first) == sorted([LOOK, "read c/0/0", "put on condition c/0/0"])
@@ -91,7 +143,7 @@ def test_writing_a_part_reads_and_puts_and_looks_once_a_lease(how: dict[str, Any
 
 @pytest.mark.parametrize("how", [PLAIN, SHARDED])
 def test_writing_what_is_whole_is_a_put(how: dict[str, Any]) -> None:
-    store, array = opened(**how)
+    store, array = opened_long_ago(**how)
     array[:4, :4] = -1
     assert store.taken() == [LOOK, "put c/0/0"]
     array[:4, 4:] = -2
@@ -145,7 +197,7 @@ def test_the_look_is_under_way_beside_the_read(how: dict[str, Any]) -> None:
 
         waits_for: tuple[str, ...] = ()
 
-    store, array = opened(Meeting, **how)
+    store, array = opened_long_ago(Meeting, **how)
     store.waits_for = ("c/0/0",)
     with zardine.config.set({"threads": 2}):
         array[0, 0] = -1
@@ -156,7 +208,7 @@ def test_the_look_is_under_way_beside_the_read(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("chosen", [(0, 0), (slice(0, 4), slice(0, 4)), (slice(None), slice(None))], ids=str)
 def test_nothing_is_put_before_the_look_is_answered(how: dict[str, Any], chosen: Any) -> None:
     """By many threads through one handle, either: the array was replaced by a program that gives nobody time."""
-    store, array = opened(**how)
+    store, array = opened_long_ago(**how)
     other = zardine.create_array(MemoryStore(), shape=(8, 8), chunks=(8, 8), dtype="f8")
     store.store.set("zarr.json", other.store.get("zarr.json"))
     failures: list[BaseException] = []

@@ -10,7 +10,10 @@ import pytest
 
 import zardine
 from zardine.engine.raw_ranges import raw_ranges
+from zardine.engine.read_each import read_each
 from zardine.errors import CorruptionError
+from zardine.indexing.parse import parse_basic
+from zardine.indexing.plan import make_plan
 from zardine.kernel import KERNEL
 from zardine.storage import CountingStore, MemoryStore, WrapperStore
 from zardine.stores.base import ReadCost
@@ -93,6 +96,72 @@ def test_what_is_compressed_or_has_a_checksum_is_fetched_whole() -> None:
         store.reset()
         assert (array[3] == VALUES[3]).all()
         assert store.reset().bytes_read == whole
+
+
+@pytest.mark.parametrize("how", [{}, {"shards": (32, 64, 128)}], ids=["chunk", "shard"])
+def test_what_is_kept_decoded_or_given_whole_is_whole(how: dict[str, Any]) -> None:
+    _, array = opened(**how)
+    handle = array._handle
+    part = next(make_plan(parse_basic((3,), array.shape), handle.layout.grids).parts())
+    (seen,) = read_each(handle, part)
+    assert seen.values is not None
+    assert (seen.values == VALUES).all()
+    kept = array.with_config({"cache": "1 MiB"})
+    for plane in (3, 9, 20):
+        assert (kept[plane] == (VALUES[plane] if plane < 16 else 0)).all()
+
+
+IN_SHARDS: dict[str, Any] = {"chunks": (8, 64, 128), "shards": (32, 64, 128)}
+"""Four chunks, of which two are stored."""
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+@pytest.mark.parametrize("at_start", [False, True])
+def test_only_what_is_wanted_is_fetched_of_inner_chunks(name: str, at_start: bool) -> None:
+    place = "start" if at_start else "end"
+    codec = zardine.codecs.ShardingCodec(
+        chunk_shape=IN_SHARDS["chunks"], codecs=[zardine.codecs.BytesCodec()], index_location=place
+    )
+    store, array = opened(chunks=IN_SHARDS["shards"], serializer=codec)
+    chosen, nbytes = SELECTIONS[name]
+    reader = array.oindex if name == "two planes" else array
+    expected = VALUES[[3, 9]] if name == "two planes" else VALUES[chosen]
+    np.testing.assert_array_equal(reader[chosen], expected)
+    cold = store.reset()
+    np.testing.assert_array_equal(reader[chosen], expected)
+    warm = store.reset()
+    assert (cold.reads, warm.reads) == (2, 1)
+    index = cold.bytes_read - warm.bytes_read
+    assert index == 4 * 16 + 4
+    if KERNEL is not None:
+        assert warm.bytes_read == nbytes or name in ("two planes", "every other plane", "nearly all")
+        assert warm.bytes_read <= max(nbytes, 5 * 64 * 128 * 2)
+
+
+def test_inner_chunks_that_are_missing_damaged_or_replaced() -> None:
+    store, array = opened(**IN_SHARDS)
+    assert (array[14:18, 3] == np.concatenate([VALUES[14:16, 3], np.zeros((2, 128), "u2")])).all()
+    writer = zardine.open_array(store.store.store, mode="r+")
+    writer[8:16] = VALUES[:8]  # the index that is remembered is of another version now
+    assert (array[14, 3] == VALUES[6, 3]).all()
+    writer[:, :, :] = 0
+    assert (array[14, 3] == 0).all()
+    writer[...] = 1
+    layout = array._handle.layout.shard((0, 0, 0))
+    key = "c/0/0/0"
+    whole = bytes(store.get(key))
+    index = layout.decode_index(whole[-layout.index_size :])
+    index.lengths[1] -= 2
+    store.store.store.set(key, whole[: -layout.index_size] + bytes(layout.encode_index(index)))
+    assert (array[0] == 1).all()
+    with pytest.raises(CorruptionError, match=r"expected 131072.*131070|131070"):
+        array[9]
+
+
+def test_inner_chunks_with_checksums_are_fetched_whole() -> None:
+    store, array = opened(**IN_SHARDS, checksum=True)
+    assert (array[3] == VALUES[3]).all()
+    assert store.reset().bytes_read > VALUES.nbytes / 2
 
 
 def test_a_chunk_of_another_length_is_damaged_and_a_missing_one_is_empty() -> None:

@@ -1,10 +1,11 @@
-"""Whole chunks that the kernel encodes, writes and names, many in one call: as if each were set by itself."""
+"""Whole chunks and shards that the kernel encodes, writes and names, many in one call: as if each were set alone."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import zardine
 from zardine.buffers import BytesLike
-from zardine.errors import StoreError
+from zardine.errors import InvalidKeyError, StoreError
 from zardine.kernel import KERNEL
 from zardine.stores.base import Condition, Version
 from zardine.stores.local.store import LocalStore
@@ -27,7 +28,16 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "raw rows": {"chunks": (10, 52), "compressors": None, "filters": None},
     "big endian": {"chunks": (10, 13), "compressors": None, "dtype": ">i4"},
     "v2": {"chunks": (10, 13), "zarr_format": 2},
+    "shards": {"chunks": (5, 13), "shards": (10, 26)},
+    "raw shards": {"chunks": (5, 13), "shards": (10, 26), "compressors": None},
 }
+
+
+@pytest.fixture(autouse=True)
+def _two_threads() -> Iterator[None]:
+    """Shards are made by one thread each if there are as many of them as threads."""
+    with zardine.config.set({"threads": 2}):
+        yield
 
 
 @pytest.fixture
@@ -36,10 +46,10 @@ def sets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     keys: list[str] = []
     put = LocalStore._set
 
-    def seen(self: LocalStore, key: str, data: BytesLike, condition: Condition | None) -> Version:
+    def seen(self: LocalStore, key: str, data: BytesLike, *others: Any) -> Version:
         if not key.endswith(("zarr.json", ".zarray", ".zattrs", ".zgroup")):
             keys.append(key)
-        return put(self, key, data, condition)
+        return put(self, key, data, *others)
 
     monkeypatch.setattr(LocalStore, "_set", seen)
     return keys
@@ -65,7 +75,70 @@ def test_they_are_read_as_they_were_written(layout: str, tmp_path: Path, sets: l
         if factor == 1:
             assert sets == []  # also those that the end of the array cuts, since none was stored before
     assert not list((tmp_path / "a").rglob(".zardine-*"))
-    assert len(files(tmp_path / "a")) == np.prod([-(-n // c) for n, c in zip(SHAPE, a.chunks, strict=True)])
+    objects = a.shards or a.chunks
+    assert len(files(tmp_path / "a")) == np.prod([-(-n // c) for n, c in zip(SHAPE, objects, strict=True)])
+
+
+@pytest.mark.parametrize("order", ["as_written", "f", "morton"])
+@pytest.mark.parametrize(
+    "form", ["raw", "zstd", "without checksums", "rows as they are", "index in front", "transposed"]
+)
+def test_shards_have_the_bytes_that_they_have_one_by_one(
+    form: str, order: str, tmp_path: Path, sets: list[str]
+) -> None:
+    codecs: dict[str, Any] = {
+        "raw": {"compressors": None},
+        "zstd": {},
+        "without checksums": {"compressors": ()},
+        "rows as they are": {"compressors": (), "chunks": (5, 52), "shards": (10, 52)},
+        "index in front": {"compressors": None, "shards": {"shape": (10, 26), "index_location": "start"}},
+        "transposed": {"filters": [{"name": "transpose", "configuration": {"order": [1, 0]}}]},
+    }
+    options = {"chunks": (5, 13), "shards": (10, 26), "config": {"chunk_order": order}, **codecs[form]}
+    d = np.arange(1, 45 * 52 + 1, dtype="i4").reshape(SHAPE)
+    d[3:18, 10:30] = 0  # some chunks are full of the fill value
+    d[20:30, 26:] = 0  # and one shard
+    d[30:35] = 0
+    create(tmp_path / "a", **options)[...] = d
+    assert sets == []
+    with zardine.config.set({"window_bytes": 2**10}):
+        create(tmp_path / "b", **options)[...] = d
+    assert len(sets) == len(files(tmp_path / "a")) == (5 if form == "rows as they are" else 9)
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    for name in files(tmp_path / "a"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], d)
+
+
+def test_shards_that_are_not_whole_keep_the_rest(tmp_path: Path, sets: list[str]) -> None:
+    a = create(tmp_path / "a", **LAYOUTS["shards"])
+    a[...] = d = np.arange(1, 45 * 52 + 1, dtype="i4").reshape(SHAPE)
+    a[:21, 3:] = 7
+    d[:21, 3:] = 7
+    np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], d)
+    assert sorted(os.listdir(tmp_path / "a" / "c")) == ["0", "1", "2", "3", "4"]
+    a[:20] = 0
+    d[:20] = 0
+    np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], d)
+    assert sorted(os.listdir(tmp_path / "a" / "c")) == ["2", "3", "4"]
+    other = zardine.open_array(tmp_path / "a", mode="r+")
+    assert a[25, 30] == d[25, 30]  # now its index is known
+    other[...] = 5
+    assert (a[...] == 5).all()
+
+
+def test_a_shard_that_is_edited_by_another_thread_is_waited_for(tmp_path: Path, sets: list[str]) -> None:
+    a = create(tmp_path / "a", **LAYOUTS["shards"])
+    a[...] = 1
+    with a.store.lock("c/1/1"):
+        writer = threading.Thread(target=a.__setitem__, args=(slice(0, 40), 2))
+        writer.start()
+        writer.join(0.3)
+        assert writer.is_alive()
+        assert zardine.open_array(tmp_path / "a")[15, 35] == 1
+    writer.join(60)
+    assert (a[:40] == 2).all()
+    assert sets == ["c/1/1"]
 
 
 def test_chunks_of_the_fill_value_go_and_leave_no_directory(tmp_path: Path) -> None:
@@ -108,6 +181,23 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert other.read_bytes() == before
     assert not chunk.is_symlink()
     assert (a[...] == 2).all()
+
+
+def test_directories_that_are_links_are_followed_inside_of_the_store_alone(tmp_path: Path, sets: list[str]) -> None:
+    a = create(tmp_path / "a", chunks=(10, 13))
+    inside, outside, chunks = tmp_path / "a" / "inside", tmp_path / "outside", tmp_path / "a" / "c"
+    for each in (inside, outside, chunks):
+        each.mkdir()
+    (chunks / "1").symlink_to("../inside")
+    a[...] = d = np.arange(1, 45 * 52 + 1, dtype="i4").reshape(SHAPE)
+    assert (a[...] == d).all()
+    assert files(inside) == ["0", "1", "2", "3"]
+    assert sets == []
+    (chunks / "1").unlink()
+    (chunks / "1").symlink_to(outside)
+    with pytest.raises(InvalidKeyError):
+        a[...] = -d
+    assert files(outside) == []
 
 
 def test_durable_stores_and_those_of_others_set_each_chunk(tmp_path: Path, sets: list[str]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from zardine.engine import workers
 from zardine.engine.workers import for_each
 
 
@@ -40,3 +41,23 @@ def test_what_is_under_way_is_finished_when_the_items_fail(in_caller: bool) -> N
     with pytest.raises(OSError, match="no more items"):
         for_each(work, items(), 3, 2)
     assert len(done) == 1
+
+
+def test_finding_the_first_item_needs_no_other_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be all that there is to do, as where the kernel has written whatever there was."""
+    monkeypatch.setattr(workers, "_pool", None)  # whose use would fail
+    caller = threading.current_thread()
+    found: list[threading.Thread] = []
+
+    def items() -> Iterator[str]:
+        found.append(threading.current_thread())
+        yield from ()
+
+    for_each(pytest.fail, items(), 5, 4)
+    assert found == [caller]
+
+
+def test_every_item_is_worked_on_once() -> None:
+    done: list[int] = []
+    for_each(done.append, iter(range(100)), 100, 4)
+    assert sorted(done) == list(range(100))

@@ -77,6 +77,19 @@ def test_in_parts(hierarchy: Path, tmp_path: Path) -> None:
         zardine.plan_convert(hierarchy, tmp_path / "new", shards=(10, 10))
 
 
+def test_what_is_there_is_erased_when_the_plan_is_made(hierarchy: Path, tmp_path: Path) -> None:
+    for shards in ((10, 10), (10, 10), (20, 10)):  # the second time the result is the one that is there
+        plan = zardine.plan_convert(hierarchy, tmp_path / "new", shards=shards, overwrite=True)
+        assert not [path for path in (tmp_path / "new").rglob("*") if path.is_file()]
+        assert plan.run()
+        assert same(tmp_path / "new")
+    with pytest.raises(ValueError, match="are one place"):
+        zardine.plan_convert(hierarchy, hierarchy / "a", overwrite=True)
+    with pytest.raises(NodeExistsError, match="already stored"):
+        zardine.plan_convert(hierarchy, tmp_path / "new", shards=(20, 10))
+    assert same(tmp_path / "new")
+
+
 def test_writers_meanwhile(hierarchy: Path, tmp_path: Path) -> None:
     """What is written, and erased, between a job and finishing is in the result; nothing else is copied again."""
     old = zardine.open_group(hierarchy)

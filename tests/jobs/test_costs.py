@@ -73,6 +73,26 @@ def test_on_s3(what: str, layout: str) -> None:
     check(plan, chunks, target or f"{url}/a", options)
 
 
+def test_chunks_of_differing_lengths() -> None:
+    url, options = f"s3://{new_bucket()}", s3_options()
+    chunks = ((1, 2, 5, 1, 3, 6, 6), (40,), (13, 3, 20))
+    array = zardine.create_array(
+        f"{url}/a", shape=VALUES.shape, dtype="int32", chunks=chunks, compressors=None, storage_options=options
+    )
+    array[...] = VALUES
+    both: dict[str, Any] = {"storage_options": options, "target_options": options}
+    plan = zardine.plan_rechunk(
+        f"{url}/a", f"{url}/b", chunks=((24,), (7, 3, 30), (4,) * 9), max_memory="75 KiB", **both
+    )
+    assert [stage.name for stage in plan.work.stages] == ["read", "write"]
+    s3().log()
+    assert plan.run()
+    lines = [line.split() for line in s3().log()]
+    seen = [(words[0], words[1], int(words[4])) for words in lines if _is_chunk(words[1])]
+    erased = [("POST", "", 0)]  # all pieces between by one request, whose log does not name them
+    check(plan, seen + erased, f"{url}/b", options)
+
+
 def _is_chunk(path: str) -> bool:
     parts = path.partition("?")[0].split("/")
     return parts[-1].isdigit() and parts[-2].isdigit()

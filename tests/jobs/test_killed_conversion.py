@@ -36,7 +36,7 @@ def memory_of_an_idle_worker(folder: Path) -> int:
 
 def test_killed_at_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_long_work(tmp_path, monkeypatch)
-    per_job = plan.work.stages[1].grids[0].block[0]
+    per_job = plan.work.stages[1].grids[0].axes[0].longest
     plan.save(tmp_path / "plan.json")
     rng = random.Random(new_seed(7))
     victims = [who for who, count in KILLS.items() for _ in range(count)]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
+import pytest
 
 import zardine
+from zardine.frozen import with_fields
 from zardine.storage import MemoryStore
 
 
@@ -68,3 +72,25 @@ def test_a_document_that_changed_is_parsed_anew() -> None:
     store.set("zarr.json", bytes(document).replace(b'"fill_value": 3', b'"fill_value": 4'))
     assert zardine.open_array(store)[0] == 4
     assert array.refresh()[0] == 4
+
+
+def test_arrays_of_one_document_share_what_is_worked_out() -> None:
+    """From the first one on, where there are no attributes, of which each has its own."""
+    store = MemoryStore()
+    zardine.create_array(store, shape=(4,), dtype="i2", fill_value=11)
+    first, second = (zardine.open_array(store) for _ in range(2))
+    assert first.metadata is second.metadata
+    assert first._handle.layout is second._handle.layout
+
+
+def test_copies_with_other_fields() -> None:
+    """All fields but those that are named are the same, those that are not of ``__init__`` as well."""
+    metadata = zardine.create_array(MemoryStore(), shape=(4,), dtype="i2").metadata
+    attributes = {"a": 1}
+    copy = with_fields(metadata, attributes=attributes)
+    assert copy.attributes is attributes
+    assert "a" not in metadata.attributes
+    names = [field.name for field in fields(metadata) if field.name != "attributes"]
+    assert all(getattr(copy, name) is getattr(metadata, name) for name in names)
+    with pytest.raises(AttributeError):
+        with_fields(metadata, no_field=1)

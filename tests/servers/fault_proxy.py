@@ -8,6 +8,7 @@
   such as ``503`` (answered without forwarding), ``"503_after"`` (forward, then answer so), ``"truncate"`` (half of the
   body, then hang up), ``"stall"`` (half of the body, then nothing for ``stall`` seconds), ``"slow"`` (the body in ten
   pieces over ``stall`` seconds), bytes (the whole answer, head and body, without forwarding), ``None`` (nothing wrong);
+- ``together``: requests wait for each other, that many at a time, before they are answered (1: they do not);
 - ``always``: gives the fault of each request for which ``faults`` has none, by method, path and headers (small names).
 
 ``requests`` are the lines ``METHOD path`` and ``headers`` the headers of those that came in, :meth:`rounds` how many of
@@ -35,6 +36,8 @@ class FaultProxy:
         self.spans: list[tuple[float, float]] = []
         self.under_way = 0
         self.most_under_way = 0
+        self.together = 1
+        self._waiting: list[asyncio.Future[None]] = []
         started = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
@@ -50,7 +53,7 @@ class FaultProxy:
         self._thread.join()
 
     def reset(self) -> None:
-        self.latency, self.faults, self.requests, self.most_under_way = 0.0, [], [], 0
+        self.latency, self.together, self.faults, self.requests, self.most_under_way = 0.0, 1, [], [], 0
         self.headers, self.spans = [], []
         self.matching = lambda method, path: True
         self.always = lambda method, path, headers: None
@@ -96,16 +99,29 @@ class FaultProxy:
         begin = self._loop.time()
         self.under_way += 1
         self.most_under_way = max(self.under_way, self.most_under_way)
+        noted = False
+
+        def note_end() -> None:
+            """Before the answer goes: whoever has it finds the request among those that have ended."""
+            nonlocal noted
+            if not noted:
+                noted = True
+                self.under_way -= 1
+                self.spans.append((begin, self._loop.time()))
+
         try:
             fault = self.faults.pop(0) if self.faults and self.matching(method, path) else None
             if fault is None:
                 fault = self.always(method, path, headers)
+            if self.together > 1:
+                await self._others()
             if self.latency:
                 await asyncio.sleep(self.latency)
             if fault == "drop":
                 return False
             if isinstance(fault, (int, bytes)):
                 empty = f"HTTP/1.1 {fault} Fault\r\ncontent-length: 0\r\n\r\n".encode()
+                note_end()
                 writer.write(fault if isinstance(fault, bytes) else empty)
                 await writer.drain()
                 return True
@@ -120,18 +136,29 @@ class FaultProxy:
                 upstream[1].close()
                 upstream.clear()
                 answer = answer.replace(b"Connection: close\r\n", b"").replace(b"connection: close\r\n", b"")
-            return await self._answer(writer, fault, answer, content)
+            return await self._answer(writer, fault, answer, content, note_end)
         finally:
-            self.under_way -= 1
-            self.spans.append((begin, self._loop.time()))
+            note_end()
 
-    async def _answer(self, writer, fault, answer: bytes, content: bytes) -> bool:
+    async def _others(self) -> None:
+        mine = self._loop.create_future()
+        self._waiting.append(mine)
+        if len(self._waiting) == self.together:
+            for each in self._waiting:
+                each.set_result(None)
+            self._waiting.clear()
+        await mine
+
+    async def _answer(self, writer, fault, answer: bytes, content: bytes, note_end: Callable[[], None]) -> bool:
         if fault == "drop_after":
             return False
         if fault == "503_after":
+            note_end()
             writer.write(b"HTTP/1.1 503 Fault\r\ncontent-length: 0\r\n\r\n")
             await writer.drain()
             return True
+        if fault not in ("truncate", "stall", "slow"):
+            note_end()
         writer.write(answer)
         if fault in ("truncate", "stall"):
             writer.write(content[: len(content) // 2])

@@ -164,6 +164,7 @@ _FULL = """
     inner.set("k", bytes(range(256)) * 400)
     store = CachedStore(inner, sys.argv[1])
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sys.dont_write_bytecode = True  # Python would keep the half of a compiled module that fits
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))  # no file gets longer: as on a disk that is full
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -13,10 +13,13 @@ import pytest
 
 import zardine
 from servers import servers
+from servers.fault_proxy import FaultProxy
 from zardine.errors import ReadOnlyError, StoreError, UnsupportedError
-from zardine.storage import FsspecStore, LocalStore, ZipStore
+from zardine.storage import FsspecStore, HTTPStore, LocalStore, ZipStore
+from zardine.stores import pace
 from zardine.stores.fsspec.filesystems import missing_package
 from zardine.stores.object.urls import object_store_of_url
+from zardine.stores.pace import turns_of
 from zardine.stores.resolve import resolve_store
 from zardine.testing.store import StoreConformance
 
@@ -337,3 +340,77 @@ def test_urls_that_cannot_be_opened_do_not_show_passwords():
         assert "me:***@" in str(caught.value)
     with pytest.raises(TypeError, match="storage_options"):
         zardine.open("simplecache::memory://a", storage_options={"cache_storage": 5, "memory": {"nonsense": 1}, "x": 2})
+
+
+# how many requests go at a time
+
+
+@pytest.fixture
+def proxy():
+    proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
+    yield proxy
+    proxy.close()
+
+
+def by_s3fs(proxy, path: str) -> FsspecStore:
+    kind = servers.package("s3fs").S3FileSystem
+    options = {"client_kwargs": {"endpoint_url": proxy.url}, "skip_instance_cache": True}
+    return FsspecStore(kind(key="test", secret="test", **options), path)
+
+
+def test_a_bucket_has_one_pace_whoever_asks_it(proxy):
+    bucket = servers.new_bucket()
+    store = by_s3fs(proxy, f"{bucket}/a.zarr")
+    near = object_store_of_url("s3", f"{bucket}/b.zarr", servers.s3_options(proxy.url))
+    turns = near._client.turns
+    assert turns_of(store._place, 1) is turns
+    assert turns_of(by_s3fs(proxy, servers.new_bucket())._place, 1) is not turns
+    turns.pace.limit = 3
+    assert (store.cost.requests, near.cost.requests) == (3, 3)
+    assert pickle.loads(pickle.dumps(store)).cost == store.cost
+    web = FsspecStore(fsspec.filesystem("http"), f"{proxy.url}/{bucket}", read_only=True)
+    assert turns_of(web._place, 1) is HTTPStore(f"{proxy.url}/other")._client.turns
+
+
+@QUIET
+def test_no_more_requests_go_at_a_time_than_the_pace_says(proxy, monkeypatch):
+    monkeypatch.setattr(pace, "MOST", 5)  # else more are tried
+    store = by_s3fs(proxy, f"{servers.new_bucket()}/a.zarr")
+    values = np.arange(1, 25, dtype="i4")
+    array = zardine.create_array(store, shape=(24,), chunks=(1,), dtype="i4")
+    turns_of(store._place, 1).pace.limit = 5
+    proxy.reset()
+    proxy.latency = 0.02
+    array[...] = values
+    assert 1 < proxy.most_under_way <= 5
+    proxy.reset()
+    proxy.latency = 0.02
+    assert (array[...] == values).all()
+    assert 1 < proxy.most_under_way <= 5
+
+
+def test_ranges_of_a_value_are_asked_for_together(proxy):
+    store = by_s3fs(proxy, f"{servers.new_bucket()}/a")
+    store.set("value", bytes(range(100)))
+    proxy.reset()
+    proxy.latency = 0.05
+    reading = store.read("value", ((0, 3), (10, 0), (20, 3), (-2, None), (50, 3)))
+    assert [bytes(part) for part in reading.parts] == [b"\0\1\2", b"", b"\x14\x15\x16", b"bc", b"234"]
+    assert len(proxy.requests) == 6  # and what the value is, before and after
+    assert proxy.most_under_way == 4
+
+
+def test_a_server_that_is_busy_is_asked_less(proxy):
+    bucket = servers.new_bucket(x_amz_acl="public-read")
+    by_s3fs(proxy, bucket).set("value", b"abc")
+    store = FsspecStore(fsspec.filesystem("http", skip_instance_cache=True), f"{proxy.url}/{bucket}", read_only=True)
+    turns = turns_of(store._place, 1)
+    before = turns.limit
+    assert bytes(store.get("value")) == b"abc"
+    assert store.get("nothing") is None
+    assert turns.limit == before
+    proxy.faults = [503]
+    proxy.matching = lambda method, path: method == "GET"
+    with pytest.raises(StoreError, match="503"):
+        store.get("value")
+    assert turns.limit == before // 2

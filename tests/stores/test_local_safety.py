@@ -123,6 +123,33 @@ def test_dangling_links(store, outside):
     assert sorted(os.listdir(outside)) == ["secret", "sub"]
 
 
+def test_what_seems_missing(store, outside):
+    """A look that costs nothing never says of what can be read, or would be refused, that it is not there."""
+    os.symlink(outside / "secret", store.root / "out")
+    os.symlink("nowhere", store.root / "dangling")
+    keys = ("in/file", "in/none", "none/file", "none", "out", "dangling")
+    assert [store.seems_missing(key) for key in keys] == [False, True, True, True, False, True]
+    with pytest.raises(InvalidKeyError):
+        store.exists("out")
+    with pytest.raises(InvalidKeyError):
+        store.seems_missing("../outside/secret")
+
+
+def test_files_directly_in_the_root_are_not_asked_where_they_lie(store, outside, monkeypatch):
+    """Only a link leads out, and such a file is opened as none."""
+    store.set("file", b"inside")
+    os.symlink("in/file", store.root / "link")
+    os.symlink(outside / "secret", store.root / "out")
+    asked = []
+    real = os.readlink
+    monkeypatch.setattr(os, "readlink", lambda path, **options: asked.append(path) or real(path, **options))
+    assert store.get("file") == b"inside"
+    assert asked == []
+    assert store.get("link") == b"inside"
+    with pytest.raises(InvalidKeyError):
+        store.get("out")
+
+
 def test_links_inside_are_followed(store):
     root = store.root
     os.symlink("in", root / "relative")

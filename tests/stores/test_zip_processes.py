@@ -427,6 +427,7 @@ def test_a_pickled_store_finds_what_was_written(tmp_path):
 
 def limited(size):
     """Files of this process may have ``size`` bytes, as on a disk that is full."""
+    sys.dont_write_bytecode = True  # Python would keep the half of a compiled module that fits
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 

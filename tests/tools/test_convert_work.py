@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 import zardine
 from effort import examples
 from zardine.storage import MemoryStore, WrapperStore
-from zardine.tools.converting.work import plan_work
+from zardine.tools.converting.work import ArrayWork, blocks_of, steps_of, stored_cells
 
 
 @st.composite
@@ -52,6 +53,12 @@ def touched(source: zardine.Array, target: zardine.Array) -> set[tuple[int, ...]
     return {coordinates for coordinates in grid if mask[region(target, coordinates)].any()}
 
 
+def plan_work(source: zardine.Array, target: zardine.Array) -> ArrayWork:
+    """What is made of what is stored, straight."""
+    (work,) = steps_of(source, target, blocks_of(source, target), (source.store, ""))
+    return replace(work, cells=stored_cells(source, [work])[0])
+
+
 def region(array: zardine.Array, coordinates: tuple[int, ...]) -> tuple[slice, ...]:
     axes = zip(array._handle.layout.grids.storage, coordinates, strict=True)
     return tuple(slice(axis.start(i), min(axis.start(i) + axis.extent(i), axis.length)) for axis, i in axes)
@@ -66,8 +73,10 @@ def test_every_object_that_holds_something_is_made_once(case: tuple[zardine.Arra
     portions = list(work.portions())
     made = [coordinates for portion in portions for coordinates in portion]
     assert len(made) == len(set(made)) == work.count
-    blocks = {tuple(i // k for i, k in zip(each, work.per_block, strict=True)) for each in touched(source, target)}
-    assert {tuple(i // k for i, k in zip(each, work.per_block, strict=True)) for each in made} == blocks
+    blocks = {
+        tuple(axis.find(i) for i, axis in zip(each, work.per_block, strict=True)) for each in touched(source, target)
+    }
+    assert {tuple(axis.find(i) for i, axis in zip(each, work.per_block, strict=True)) for each in made} == blocks
     assert set(made) >= touched(source, target)
     for portion in portions:
         box = work.region(portion)

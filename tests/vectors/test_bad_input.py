@@ -103,7 +103,7 @@ WRONG_OPTIONS: dict[str, tuple[Any, ...]] = {
     "object_attributes": (*OTHERS, "x", [1], {"a": [0] * 9}, np.zeros(4)),
     "group_attributes": (*OTHERS, "x", [1], {"a": [0] * 9}, np.zeros(4)),
     "object_ids": (*OTHERS, "x", [0, [1]], [0] * 9, [1.5] * 4, [2**63] * 4, [None] * 4),
-    "groups": (*OTHERS, [0], [[0.5]], [["a"]], [None], [[99]], {1: [0]}, {"a": [0]}),
+    "groups": (*OTHERS, [0], [[0.5]], [["a"]], [None], [[99]], {1: [0]}, {"a": [99]}, {"a": [0], 0: [0]}),
     "dtype": (0, "x", "f2", "i4", np.int32, object(), [[]], len),
     "axes": (
         *OTHERS,
@@ -117,6 +117,7 @@ WRONG_OPTIONS: dict[str, tuple[Any, ...]] = {
     ),
     "crs": (*OTHERS, "EPSG:4326", [1], {"a": object()}, {"a": np.nan}, {1: 2}),
     "bin_shape": ("x", 3, 1e-5, 1e-320, [1, 2], 0, np.nan),
+    "out_of_bounds": (*OTHERS, "x", None, ["raise"]),
 }
 
 
@@ -133,7 +134,7 @@ def test_wrong_options_of_writers(name: str) -> None:
     write, given = ways[name]
     store = MemoryStore()
     for option, wrong in WRONG_OPTIONS.items():
-        for value in wrong if option != "bin_shape" or name == "points" else ():
+        for value in wrong:
             with pytest.raises(DataError):
                 write(store, *given, **{"chunk_shape": 20, option: value})
     for place in range(len(given)):

@@ -80,7 +80,7 @@ def test_points_of_objects_and_arrays() -> None:
         ({"bounds": [5, 5, 0, 0]}, "no lowest and highest corner"),
         ({"dtype": "int16"}, "float32 or float64"),
         ({"kind": "meshes", "corners": 2}, "faces have from 3 to 12 corners, not 2"),
-        ({"kind": "meshes", "layout": Layout(chunk_shape=4, bin_shape=2)}, "leave bin_shape out"),
+        ({"kind": "meshes", "layout": Layout(chunk_shape=4, bin_shape=3)}, "evenly"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_written(changed: dict[str, Any], told: str) -> None:

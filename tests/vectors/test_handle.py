@@ -8,6 +8,7 @@ import pytest
 from vectors.stores_of_all_kinds import COUNT, WRITERS, store_of
 from zardine import vectors
 from zardine.errors import DataError, ReadOnlyError, SelectionError
+from zardine.storage import MemoryStore
 from zardine.vectors import Polylines
 
 
@@ -84,6 +85,22 @@ def test_where_groups_have_no_names() -> None:
         held.groups["x"]
     assert "1 objects" not in repr(vectors.open(store_of("points")).objects)
     assert len(vectors.open(store_of("points")).groups) == 0
+    with pytest.raises(SelectionError, match="the store has no groups"):
+        vectors.open(store_of("points")).groups["x"]
+
+
+def test_groups_are_given_by_their_names() -> None:
+    lines, store = [np.eye(3), np.eye(3) + 1, np.eye(3) + 2], MemoryStore()
+    groups = {"left": [0, 2], "right": [1]}
+    vectors.write_polylines(store, lines, chunk_shape=9, groups=groups, group_attributes={"w": [1, 2]})
+    held = vectors.open(store)
+    assert held.groups.names == ["left", "right"]
+    assert held.groups["left"].object_ids.tolist() == [0, 2]  # type: ignore[union-attr]
+    assert held.groups.attributes["w"].tolist() == [1, 2]
+    with pytest.raises(DataError, match="give one of them"):
+        vectors.write(MemoryStore(), held.read(), groups=groups, group_attributes={"name": ["a", "b"]})
+    with pytest.raises(DataError, match="one line is given as"):
+        vectors.open(store, "r+").append(np.eye(3))
 
 
 def test_changes() -> None:
@@ -108,7 +125,7 @@ def test_changes() -> None:
     for kind, wanted in (("graph", "a Graph can"), ("polylines", "Polylines, or a list of arrays,")):
         with pytest.raises(DataError, match=wanted):
             vectors.open(store_of(kind), mode="r+").append("text")
-    with pytest.raises(DataError, match="can be given for points alone"):
+    with pytest.raises(DataError, match="one row for each of the 0 new objects"):
         vectors.open(store_of("mesh"), mode="r+").append(
             vectors.read_mesh(store_of("mesh")), object_attributes={"a": [1]}
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,10 @@ import pytest
 from effort import SOAK
 from vectors.geometry_samples import Killed, rows
 from zardine import vectors
+from zardine.buffers import BytesLike
 from zardine.storage import LocalStore
+from zardine.stores.local.base_directory import BaseDirectory
+from zardine.stores.local.many_files import make_files
 from zardine.stores.open_files import EditableFile
 from zardine.vectors.storing import cell_bytes
 
@@ -42,19 +45,21 @@ def mortal_files(monkeypatch: pytest.MonkeyPatch, changes: int) -> Iterator[None
         def __getattr__(self, name: str) -> Any:
             return getattr(real, name)
 
-        def write(self, file: int, data: memoryview) -> int:
-            if left[0] == 0:
-                real.write(file, data[: len(data) // 2])
-            live()
-            return real.write(file, data)
-
         def link(self, *args: Any, **more: Any) -> None:
             live()
             real.link(*args, **more)
 
+    def make(base: BaseDirectory, values: Iterable[tuple[str, BytesLike]]) -> None:
+        for key, value in values:
+            if left[0] == 0:
+                make_files(base, [(key, memoryview(value)[: len(value) // 2])])
+            live()
+            make_files(base, [(key, value)])
+
     real = cell_bytes.os
     with monkeypatch.context() as patch:
         patch.setattr(cell_bytes, "os", Files())
+        patch.setattr(cell_bytes, "make_files", make)
         for name in ("set", "erase", "erase_prefix"):
             patch.setattr(LocalStore, name, guarded(getattr(LocalStore, name)))
         patch.setattr(EditableFile, "replace", guarded(EditableFile.replace))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,11 @@ from zardine.errors import (
 )
 from zardine.storage import MemoryStore
 from zardine.vectors.exchange.formats import export_vectors, import_vectors
-from zardine.vectors.exchange.precomputed import spatial
+from zardine.vectors.exchange.precomputed import segments, spatial
+from zardine.vectors.exchange.precomputed import skeletons as skeletons_of_it
+from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo
 from zardine.vectors.exchange.precomputed.forests import parents_of_edges
+from zardine.vectors.exchange.precomputed.sharding import Sharding
 
 MICRO: Any = [{"name": name, "unit": "micrometer"} for name in "xyz"]
 PACKED = pytest.mark.parametrize("sharded", [False, True])
@@ -365,6 +369,81 @@ def test_documents_that_are_none(tmp_path: Path, changes: Any, error: Any, text:
     with pytest.raises(error, match=text):
         import_vectors(folder, str(tmp_path / "b.zv"), format="precomputed")
     assert not (tmp_path / "b.zv").exists()
+
+
+HOSTILE = (None, True, -1, 0.5, 10**400, float("inf"), "", "1" * 30, "../..", [], [[]], {}, {"a": 1}, "\ud800", 2**64)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    keys: Any = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield (*path, key)
+        yield from _places(value[key], (*path, key))
+
+
+def test_whatever_stands_in_a_document() -> None:
+    """Each value of each document is replaced by each of some others: it is read, or said to be wrong."""
+    packed = Sharding(minishard_bits=2).document()
+    places = {"key": "s", "sharding": packed}
+    notes = {
+        "dimensions": {"x": [1e-9, "m"]},
+        "lower_bound": [0],
+        "upper_bound": [1],
+        "annotation_type": "point",
+        "properties": [{"id": "a", "type": "uint8", "enum_values": [1], "enum_labels": ["x"]}],
+        "relationships": [{"id": "r", **places}],
+        "by_id": places,
+        "spatial": [{"grid_shape": [1], "chunk_size": [1], "limit": 3, **places}],
+    }
+    trees = {
+        "transform": list(skeletons_of_it.IDENTITY),
+        "vertex_attributes": [{"id": "r", "data_type": "float32", "num_components": 1}],
+        "sharding": packed,
+        "segment_properties": "p",
+    }
+    columns = [
+        {"id": "a", "type": "number", "data_type": "float32", "values": [1]},
+        {"id": "b", "type": "number", "data_type": "uint8", "values": [1]},
+        {"id": "c", "type": "string", "values": ["x"]},
+        {"id": "t", "type": "tags", "tags": ["p"], "values": [[0]]},
+    ]
+    about = {"@type": segments.TYPE, "inline": {"ids": ["1"], "properties": columns}}
+    read = refused = 0
+    for document, parse in (
+        (notes, AnnotationInfo.parse),
+        (trees, skeletons_of_it.SkeletonInfo.parse),
+        (about, segments.parse),
+    ):
+        parse(document, "here")  # type: ignore[operator]
+        for *above, last in _places(document):
+            for hostile in HOSTILE:
+                changed = json.loads(json.dumps(document))
+                inner = changed
+                for key in above:
+                    inner = inner[key]
+                inner[last] = hostile
+                try:
+                    parse(changed, "here")  # type: ignore[operator]
+                    read += 1
+                except DataError:
+                    refused += 1
+    assert min(read, refused) > 100
+
+
+def test_parts_that_are_named_twice(tmp_path: Path) -> None:
+    """What would be read, and held, many times over is refused."""
+    vectors.write_mesh(str(tmp_path / "m.zv"), np.eye(3, dtype="f4"), [[0, 1, 2]], chunk_shape=2)
+    mesh = tmp_path / "mesh"
+    export_vectors(str(tmp_path / "m.zv"), mesh, format="precomputed")
+    (mesh / "0:0").write_text(json.dumps({"fragments": ["0:0:0"] * 2}))
+    with pytest.raises(CorruptionError, match="names one part of the mesh twice"):
+        import_vectors(mesh, str(tmp_path / "b.zv"))
+    points(str(tmp_path / "a.zv"), 20)
+    export_vectors(str(tmp_path / "a.zv"), tmp_path / "out", format="precomputed")
+    info = json.loads((tmp_path / "out/info").read_text())
+    info_of(tmp_path / "out", spatial=info["spatial"] * 2)
+    with pytest.raises(DataError, match="spatial have one key twice"):
+        import_vectors(tmp_path / "out", str(tmp_path / "b.zv"))
 
 
 def test_values_that_lie(tmp_path: Path) -> None:

@@ -47,6 +47,28 @@ def write(path: Path, sharding: Sharding, values: dict[int, bytes]) -> None:
         (path / sharding.name(shard)).write_bytes(sharding.shard(given))
 
 
+@pytest.mark.parametrize(
+    ("told", "steps", "minishards"),
+    [
+        ("belongs into another place", [0], (0, 1)),
+        ("an id is in this shard twice", [0, 2, -2], (0,)),
+        ("values overlap", [0, *[2] * 40], (0,)),
+    ],
+)
+def test_a_shard_that_names_values_again_and_again(
+    tmp_path: Path, told: str, steps: list[int], minishards: tuple[int, ...]
+) -> None:
+    """Each id is there once, where it belongs: a small file does not make large values many times over."""
+    value, sharding = bytes(1000), Sharding(minishard_bits=1, hash="identity", **RAW)
+    count = len(steps)
+    table = np.array([steps, [0, *[-1000] * (count - 1)], [1000] * count], "<i8").tobytes()
+    entries = np.zeros((2, 2), "<u8")
+    entries[list(minishards)] = 1000, 1000 + len(table)
+    (tmp_path / sharding.name(0)).write_bytes(entries.tobytes() + value + table)
+    with pytest.raises(CorruptionError, match=told):
+        list(Folder.at(tmp_path).values(Index(".", sharding)))
+
+
 @ROUND
 def test_tensorstore_reads_what_we_write(tmp_path: Path, sharding: Sharding) -> None:
     values = many()

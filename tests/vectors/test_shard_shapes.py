@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,8 @@ import pytest
 
 from vectors.geometry_samples import links, rows, values
 from zardine import vectors
-from zardine.errors import DataError
-from zardine.storage import MemoryStore
+from zardine.errors import DataError, SelectionError
+from zardine.storage import MemoryStore, Store, WrapperStore
 from zardine.vectors.format.layouts import ASKED
 
 POINTS = np.random.default_rng(0).uniform(0, 80, (500, 3))
@@ -79,9 +81,9 @@ def test_appends_in_all_directions_keep_the_shape_that_was_asked_for() -> None:
         vectors.append_points(store, [point], vertex_attributes={"a": [number]})
         cell = np.floor(np.array(point) / 10).astype(int)
         low, high = np.minimum(low, cell), np.maximum(high, cell + 1)
-        assert shapes(store) == {
-            tuple(min(each, size) for each, size in zip(asked, (high - low).tolist(), strict=True))
-        }
+        grid = json.loads(bytes(store.get("0/vertices/zarr.json")))["shape"]
+        assert (np.array(grid) >= high - low).all()  # it has room before the first chunk
+        assert shapes(store) == {tuple(min(each, size) for each, size in zip(asked, grid, strict=True))}
     assert shapes(store) == {asked}
     assert rows(vectors.read_points(store).positions) == rows([*POINTS, *extra])
     assert not [finding for finding in vectors.validate(store).findings if finding.severity == "error"]
@@ -112,7 +114,8 @@ def test_edits_and_levels_use_the_shape_that_was_asked_for() -> None:
     found = {name: info["shard_shape"] for name, info in vectors.get_shard_info(store).items() if name[0] == "1"}
     assert set(found.values()) <= {(8, 8, 8), (16, 16, 16)}
     vectors.append_polylines(store, [[[5, 5, 5], [-155, 5, 5]]])
-    assert shapes(store) == {(16, 16, 16)}
+    own = {name: info["shard_shape"] for name, info in vectors.get_shard_info(store).items() if name[0] == "0"}
+    assert set(own.values()) == {(16, 16, 16)}
     assert len(vectors.read_polylines(store)) == 4
 
 
@@ -145,6 +148,81 @@ def test_a_shape_in_the_document_that_does_not_fit_what_is_stored(asked: Any) ->
     vectors.append_points(store, [[155, 155, 155]])
     assert shapes(store) == {(16, 16, 16) if asked == [10**40, 20, 20] else (8, 8, 8)}
     assert len(vectors.read_points(store)) == 501
+
+
+def test_counts_and_bytes() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, POINTS, chunk_shape=10, shard_shape=4)
+    for shape in (4, None):
+        vectors.reshard(store, shape)
+        info = vectors.get_shard_info(store, sizes=True)
+        for name, each in info.items():
+            stored = {key: value for key, value in values(store).items() if key.startswith(f"{name}/c/")}
+            assert (each["objects"], each["nbytes"]) == (len(stored), sum(map(len, stored.values())))
+            assert each["objects"] == (8 if shape else each["chunks"])
+    assert "nbytes" not in vectors.get_shard_info(store)["0/vertices"]
+
+
+def test_fragments_and_chunks_of_a_part() -> None:
+    store = MemoryStore()
+    vectors.write_points(store, POINTS, chunk_shape=20, bin_shape=10)
+    box = [0, 0, 0, 19.5, 19.5, 39.5]
+    assert vectors.list_chunks(store, bbox=box).tolist() == [[0, 0, 0], [0, 0, 1]]
+    assert len(vectors.list_chunks(store)) == 64
+    assert vectors.list_chunks(store, array="vertex_fragments").tolist() == vectors.list_chunks(store).tolist()
+    assert vectors.chunk_exists(store, [0, 3, 3])
+    assert not vectors.chunk_exists(store, [0, 3, 4])
+    every, some = vectors.read_fragments(store), vectors.read_fragments(store, chunks=[[0, 0, 0], [3, 0, 0]])
+    assert len(every.chunks) == 64 * 8
+    assert some.chunks.tolist() == [[0, 0, 0]] * 8 + [[3, 0, 0]] * 8
+    assert some.vertex_counts.sum() == len(vectors.read_points(store, chunks=[[0, 0, 0], [3, 0, 0]]))
+    box = [0, 0, 0, 29, 29, 29]
+    inside = np.floor(vectors.read_points(store, bbox=box).positions / 10)
+    assert len(vectors.read_fragments(store, bbox=box).chunks) == len(np.unique(inside, axis=0)) > 1
+    with pytest.raises(SelectionError, match="has no 'typo' of cells"):
+        vectors.list_chunks(store, array="typo")
+    with pytest.raises(SelectionError, match="rows of 3 integers"):
+        vectors.chunk_exists(store, [0, 3])
+
+
+class Written(WrapperStore):
+    """Counts how often each key is written."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.counts: Counter[str] = Counter()
+
+    def set(self, key: str, value: Any, *, condition: Any = None) -> Any:
+        self.counts[key] += 1
+        return super().set(key, value, condition=condition)
+
+
+def test_each_of_the_many_objects_is_written_once() -> None:
+    store = Written(MemoryStore())
+    vectors.write_points(store, POINTS, chunk_shape=10, shard_shape=4)
+    before = values(store)
+    store.counts.clear()
+    vectors.unshard_store(store)
+    cells = {key: count for key, count in store.counts.items() if "/c/" in key}
+    assert set(cells.values()) == {1}
+    assert len(cells) == sum(info["chunks"] for info in vectors.get_shard_info(store).values())
+    assert sum(1 for key in store.counts if "/c." in key) == 2 * 8  # shards, a second time
+    store.counts.clear()
+    vectors.shard_store(store, 4)
+    assert {key for key in store.counts if "/c/" in key} == {key for key in before if "/c/" in key}
+    assert max(count for key, count in store.counts.items() if "/c" in key) == 1
+    assert {key: value for key, value in values(store).items() if "/c/" in key} == {
+        key: value for key, value in before.items() if "/c/" in key
+    }
+
+
+def test_files_get_second_names_and_lose_the_first(tmp_path: Path) -> None:
+    vectors.write_points(str(tmp_path / "a.zv"), POINTS, chunk_shape=10)
+    vectors.shard_store(str(tmp_path / "a.zv"), 4)
+    shards = list((tmp_path / "a.zv/0/vertices").glob("c/*/*/*"))
+    assert [each.stat().st_nlink for each in shards] == [1] * 8
+    vectors.unshard_store(str(tmp_path / "a.zv"))
+    assert rows(vectors.read_points(str(tmp_path / "a.zv")).positions) == rows(POINTS)
 
 
 def test_absurd_shards_are_refused() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trimesh
+from nibabel.streamlines import TckFile
 
 from vectors.stores_of_all_kinds import WRITERS, read_all, store_of
 from zardine import vectors
@@ -65,8 +67,8 @@ def test_what_belongs_to_no_such_geometry_is_refused() -> None:
         vectors.write(MemoryStore(), lines, kind="meshes")
     with pytest.raises(DataError, match="kind is one of"):
         vectors.write(MemoryStore(), lines, kind="lump")
-    with pytest.raises(DataError, match="leave bin_shape out"):
-        vectors.write(MemoryStore(), lines, layout=Layout(chunk_shape=2, bin_shape=1))
+    with pytest.raises(DataError, match="evenly"):
+        vectors.write(MemoryStore(), lines, layout=Layout(chunk_shape=3, bin_shape=2))
     with pytest.raises(DataError, match="part of the Polylines"):
         vectors.write(MemoryStore(), lines, object_attributes={"a": [1, 2]})
     store = MemoryStore()
@@ -87,6 +89,8 @@ def test_points_and_data_frames() -> None:
     assert vectors.read_points(store).attributes["k"].tolist() == ["a", None]
     with pytest.raises(DataError, match="no column 'w'"):
         Points.from_pandas(table, axes=("x", "w"))
+    with pytest.raises(DataError, match="a data frame is needed, not dict"):
+        Points.from_pandas({"x": [1]})
     places = points.to_geopandas("EPSG:4326")
     assert [place.z for place in places.geometry] == [2, 5]
 
@@ -104,6 +108,12 @@ def test_streamlines_and_tractograms() -> None:
     assert back.object_attributes["w"].tolist() == [1.5, 2.5]
     with pytest.raises(DataError, match="shape"):
         lines.to_tractogram(np.eye(3))
+    with pytest.raises(DataError, match="no inverse"):
+        lines.to_tractogram(np.zeros((4, 4)))
+    read = Polylines.from_tractogram(TckFile(tracts))  # what nibabel.streamlines.load gives
+    assert np.allclose(read.positions, lines.positions)
+    with pytest.raises(DataError, match="a tractogram of nibabel is needed, not str"):
+        Polylines.from_tractogram("a.trk")
     assert [shape.length > 0 for shape in lines.to_geopandas().geometry] == [True, True]
     assert lines.to_pandas()["object_id"].tolist() == [0, 0, 1, 1, 1]
 
@@ -126,6 +136,10 @@ def test_meshes_and_trimesh() -> None:
     back = Mesh.from_trimesh(other)
     assert back.faces.tolist() == [[0, 1, 2], [0, 2, 3]]
     assert back.face_attributes["c"].tolist() == [7, 7]
+    both = Mesh.from_trimesh(trimesh.Scene([other, other.copy().apply_translation([5, 0, 0])]))
+    assert (len(both), len(both.faces)) == (8, 4)
+    with pytest.raises(DataError, match="a mesh of trimesh is needed, not ndarray"):
+        Mesh.from_trimesh(square)
 
 
 def test_a_box_is_also_a_row_of_numbers() -> None:
@@ -145,8 +159,10 @@ def test_values_are_drawn() -> None:
     matplotlib.use("Agg")
     corners = np.array([[0.0, 0, 0], [2, 0, 0], [2, 2, 0]])
     mesh = Mesh(corners, np.array([[0, 1, 2]]))
-    assert len(mesh.plot().lines) == 3
+    sides = mesh.plot().lines[0].get_data_3d()[0].reshape(-1, 3)  # two ends, and a gap
+    assert sorted(map(tuple, sides[:, :2].tolist())) == [(0, 2), (0, 2), (2, 2)]
+    assert np.isnan(sides[:, 2]).all()
     assert len(Polylines.from_lines(LINES).plot().lines) == 2
     assert len(Points(corners[:, :2]).plot().collections) == 1
-    assert len(Skeleton(corners, np.array([-1, 0, 1])).plot().lines) == 2
+    assert len(Skeleton(corners, np.array([-1, 0, 1])).plot().lines[0].get_data_3d()[0]) == 6
     assert len(Graph(corners, np.array([[0, 2]])).plot().lines) == 1

@@ -246,7 +246,7 @@ def test_edited(tmp_path: Path, who: str, kind: str, edit: str) -> None:
 
 
 def test_lines_with_ids_that_have_gaps(tmp_path: Path) -> None:
-    """Without ids, ``read_polylines`` of zarr-vectors looks for the ids from 0 on, and finds some: also in its own."""
+    """Without ids, ``read_polylines`` of zarr-vectors looks for the ids from 0 on: also in its own stores."""
     sample = Sample(3, "float32")
     lines = [sample.points[:5], sample.points[5:20], sample.points[20:30], sample.points[30:]]
     for name, write in (("ours", vectors.write_polylines), ("theirs", write_polylines)):
@@ -254,7 +254,7 @@ def test_lines_with_ids_that_have_gaps(tmp_path: Path) -> None:
         write(place, lines, chunk_shape=(25.0,) * 3)
         vectors.delete(place, object_ids=[0])
         assert vectors.read_polylines(place).object_ids.tolist() == [1, 2, 3]
-        assert read_polylines(place)["object_ids"] == [1, 2]
+        assert read_polylines(place)["object_ids"] == [1, 2, 3]
         found = read_polylines(place, object_ids=[1, 2, 3])
         assert [np.concatenate(each).tolist() for each in found["polylines"]] == [each.tolist() for each in lines[1:]]
         agree(place)

@@ -12,8 +12,10 @@ use crate::axis_rows::{AxisRows, ListedArrays, StridedArrays};
 use crate::chunk_box::ObjectTable;
 use crate::new_file::NewFile;
 use crate::python::buffers::Buffer;
+use crate::shard_table::ShardTable;
 use crate::sources::{File, Readable, Source};
 use crate::steps::{Compressor, Steps, blosc};
+use crate::stored_files::StoredFiles;
 
 pub fn invalid(reason: impl Into<String>) -> PyErr {
     PyValueError::new_err(reason.into())
@@ -86,10 +88,31 @@ fn number(step: &Bound<'_, PyTuple>, at: usize, low: i64, high: i64) -> PyResult
     Ok(value)
 }
 
-/// Open files, and buffers that are held.
-pub struct Sources<'py>(Vec<Held<'py>>);
+/// Files that jobs name by their paths.
+#[pyclass(frozen, module = "zardine._kernel", name = "StoredFiles")]
+pub struct PyStoredFiles(StoredFiles);
 
-enum Held<'py> {
+#[pymethods]
+impl PyStoredFiles {
+    #[new]
+    #[pyo3(signature = (below, paths, *, missing))]
+    fn new(below: Vec<u8>, paths: &Bound<'_, PySequence>, missing: bool) -> PyResult<Self> {
+        let path = |each: Bound<'_, PyAny>| {
+            let bytes = each.cast::<PyBytes>().map_err(|_| invalid("a path is bytes"))?;
+            CString::new(bytes.as_bytes()).map_err(|_| invalid("a path with a zero byte"))
+        };
+        let paths = paths.try_iter()?.map(|each| path(each?)).collect::<PyResult<_>>()?;
+        Ok(PyStoredFiles(StoredFiles { below, paths, missing }))
+    }
+}
+
+/// Open files, and buffers that are held; or files that are still to be opened.
+pub enum Sources<'py> {
+    Held(Vec<Held<'py>>),
+    Named(Bound<'py, PyStoredFiles>),
+}
+
+pub enum Held<'py> {
     File(File),
     Buffer { buffer: Buffer<'py>, immutable: bool },
 }
@@ -104,13 +127,17 @@ impl<'py> Held<'py> {
 }
 
 impl<'py> Sources<'py> {
-    pub fn of(list: &Bound<'py, PySequence>) -> PyResult<Self> {
-        Ok(Sources(list.try_iter()?.map(|each| Held::of(&each?)).collect::<PyResult<_>>()?))
+    /// Of a sequence, or files.
+    pub fn of(list: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(files) = list.cast::<PyStoredFiles>() {
+            return Ok(Sources::Named(files.clone()));
+        }
+        Ok(Sources::Held(list.try_iter()?.map(|each| Held::of(&each?)).collect::<PyResult<_>>()?))
     }
 
     /// The only one.
     pub fn one(source: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Ok(Sources(vec![Held::of(source)?]))
+        Ok(Sources::Held(vec![Held::of(source)?]))
     }
 
     pub fn sources(&self) -> PyResult<Vec<Source<'_>>> {
@@ -122,7 +149,13 @@ impl<'py> Sources<'py> {
                 Held::Buffer { buffer, immutable: false } => Ok(Source::Read(Readable::Shared(buffer.bytes()?))),
             }
         }
-        self.0.iter().map(source).collect()
+        match self {
+            Sources::Held(held) => held.iter().map(source).collect(),
+            Sources::Named(files) => {
+                let files = &files.get().0;
+                Ok((0..files.paths.len()).map(|number| Source::Named(files, number)).collect())
+            }
+        }
     }
 }
 
@@ -177,6 +210,14 @@ pub fn new_files(list: &Bound<'_, PySequence>) -> PyResult<Vec<NewFile>> {
         files.push(NewFile { directory, name: own, temporary, record, only_new });
     }
     Ok(files)
+}
+
+/// Which of so many jobs make up which shard: bounds, rows, count of rows, whether the index comes first, has a checksum.
+pub fn shard_table(shards: &Bound<'_, PyTuple>, jobs: usize) -> PyResult<ShardTable> {
+    expect_length(shards, 5)?;
+    let numbers = |at: usize| Buffer::of(&shards.get_item(at)?, false)?.copied_integers();
+    let form = (shards.get_item(3)?.extract()?, shards.get_item(4)?.extract()?);
+    ShardTable::new(&numbers(0)?, &numbers(1)?, shards.get_item(2)?.extract()?, form, jobs).map_err(invalid)
 }
 
 /// The axes of a selection of an array of `shape`; only the rows `used` of each.

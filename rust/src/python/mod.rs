@@ -3,6 +3,7 @@
 mod arguments;
 mod block;
 mod buffers;
+mod files;
 mod pipeline_class;
 
 use pyo3::prelude::*;
@@ -32,8 +33,12 @@ fn version() -> &'static str {
 #[pymodule]
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline_class::PyPipeline>()?;
+    module.add_class::<arguments::PyStoredFiles>()?;
     module.add_function(wrap_pyfunction!(self::crc32c, module)?)?;
     module.add_function(wrap_pyfunction!(block::block_of_elements, module)?)?;
     module.add_function(wrap_pyfunction!(block::locate_block, module)?)?;
+    module.add_function(wrap_pyfunction!(files::make_files, module)?)?;
+    module.add_function(wrap_pyfunction!(files::read_files, module)?)?;
+    module.add_function(wrap_pyfunction!(files::remove_files, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

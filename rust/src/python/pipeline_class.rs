@@ -1,6 +1,9 @@
 //! `Pipeline`: the entries for batches of chunks.
 
+use std::fs::Metadata;
 use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -11,17 +14,21 @@ use pyo3::types::{PyByteArray, PyBytes, PySequence, PyTuple};
 use crate::axis_rows::AxisRows;
 use crate::chunk_box::{BoxAxis, plan_box};
 use crate::decode::Decode;
-use crate::encode::{Encode, How};
+use crate::encode::{Changed, Encode, How};
 use crate::job_table::JobTable;
+use crate::new_file::NewFile;
 use crate::pipeline::Pipeline;
 use crate::points::{DecodePoints, Points};
 use crate::python::arguments::{self, Sources, Tables, invalid};
 use crate::python::buffers::Buffer;
+use crate::shard_table::{Entry, ShardTable};
 use crate::{Failure, Reason};
 
 #[pyclass(frozen, module = "zardine._kernel", name = "Pipeline")]
 pub struct PyPipeline(Pipeline);
 
+/// The file before, which is still open; inode, size and times of the new one; offsets and lengths of its chunks.
+type ChangedFile<'py> = (Option<RawFd>, (u64, u64, i64, i64), Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type Encoded<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Failures);
 /// Failures as Python has them.
 type Failures = Vec<(usize, String)>;
@@ -51,7 +58,7 @@ impl PyPipeline {
     fn decode(
         &self,
         py: Python<'_>,
-        sources: &Bound<'_, PySequence>,
+        sources: &Bound<'_, PyAny>,
         jobs: &Bound<'_, PyAny>,
         axes: &Bound<'_, PySequence>,
         out: &Bound<'_, PyAny>,
@@ -107,7 +114,7 @@ impl PyPipeline {
     fn decode_box(
         &self,
         py: Python<'_>,
-        sources: &Bound<'_, PySequence>,
+        sources: &Bound<'_, PyAny>,
         tables: &Bound<'_, PySequence>,
         grid: (Vec<usize>, Vec<usize>, Vec<usize>),
         first: Vec<usize>,
@@ -146,7 +153,7 @@ impl PyPipeline {
     fn decode_points<'py>(
         &self,
         py: Python<'py>,
-        sources: &Bound<'py, PySequence>,
+        sources: &Bound<'py, PyAny>,
         jobs: &Bound<'py, PyAny>,
         extents: &Bound<'py, PySequence>,
         point_bounds: &Bound<'py, PyAny>,
@@ -177,8 +184,8 @@ impl PyPipeline {
         noticed(guarded(py, || call.run(threads))?)
     }
 
-    /// As `encode`, each chunk into a file of its own.
-    #[pyo3(signature = (values, jobs, axes, *, write_empty, threads, files))]
+    /// As `encode`, each chunk, or all of a shard, into a file of its own.
+    #[pyo3(signature = (values, jobs, axes, *, write_empty, threads, files, shards=None))]
     #[allow(clippy::too_many_arguments)]
     fn encode_to_files<'py>(
         &self,
@@ -189,22 +196,43 @@ impl PyPipeline {
         write_empty: bool,
         threads: usize,
         files: &Bound<'py, PySequence>,
+        shards: Option<&Bound<'py, PyTuple>>,
     ) -> PyResult<(Bound<'py, PyBytes>, Failures)> {
-        let pipeline = &self.0;
-        let ndim = self.ndim(axes.len()?)?;
-        let values = Buffer::of(values, false)?;
-        let memory = values.strided(pipeline.item(), ndim)?;
-        let files = arguments::new_files(files)?;
-        let jobs = if ndim == 0 { JobTable::empty_rows(files.len()) } else { job_table(jobs, 0, ndim)? };
-        if jobs.len() != files.len() {
-            return Err(invalid(format!("{} files for {} chunks", files.len(), jobs.len())));
-        }
-        let axes = arguments::axes(axes, jobs.used_rows(), memory.shape())?;
         let how = How { write_empty, threads, head: 0 };
-        let call = Encode::new(pipeline, &[], &memory, &jobs, &axes, how).map_err(invalid)?;
-        let (puts, failures) = guarded(py, || call.run_into(&files))?;
+        let work = |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| call.run_into(files, shards);
+        let (puts, failures) = self.for_files(py, (values, jobs, axes), how, files, shards, work)?;
         let puts: Vec<u8> = puts.into_iter().map(|put| put as u8).collect();
         Ok((PyBytes::new(py, &puts), noticed(failures)?))
+    }
+
+    /// As `encode_to_files`, where files keep what is stored and not named by the jobs.
+    #[pyo3(signature = (values, jobs, axes, *, write_empty, threads, files, most, shards=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn change_files<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Bound<'py, PyAny>,
+        jobs: &Bound<'py, PyAny>,
+        axes: &Bound<'py, PySequence>,
+        write_empty: bool,
+        threads: usize,
+        files: &Bound<'py, PySequence>,
+        most: u64,
+        shards: Option<&Bound<'py, PyTuple>>,
+    ) -> PyResult<(Vec<Option<ChangedFile<'py>>>, Failures)> {
+        let how = How { write_empty, threads, head: 0 };
+        let work =
+            |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| call.run_changes(files, shards, most);
+        let (changed, failures) = self.for_files(py, (values, jobs, axes), how, files, shards, work)?;
+        let changed = changed.into_iter().map(|each| {
+            each.map(|Changed { status, entries, old }| {
+                let status = (status.ino(), status.size(), nanoseconds(&status, false), nanoseconds(&status, true));
+                let column = |of: fn(&Entry) -> u64| words(py, entries.len(), entries.iter().map(of));
+                Ok((old, status, column(|entry| entry.offset)?, column(|entry| entry.length)?))
+            })
+            .transpose()
+        });
+        Ok((changed.collect::<PyResult<_>>()?, noticed(failures)?))
     }
 
     #[pyo3(signature = (values, jobs, axes, *, write_empty, head, tail, threads, sources=None))]
@@ -219,7 +247,7 @@ impl PyPipeline {
         head: usize,
         tail: usize,
         threads: usize,
-        sources: Option<&Bound<'py, PySequence>>,
+        sources: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Encoded<'py>> {
         let pipeline = &self.0;
         let ndim = self.ndim(axes.len()?)?;
@@ -253,14 +281,7 @@ impl PyPipeline {
         }
         result.grow(tail)?.fill(MaybeUninit::new(0));
         let failures = noticed(failures)?;
-        let table = |column: &[u64]| {
-            PyBytes::new_with(py, size_of_val(column), |bytes| {
-                for (target, value) in bytes.chunks_exact_mut(8).zip(column) {
-                    target.copy_from_slice(&value.to_ne_bytes());
-                }
-                Ok(())
-            })
-        };
+        let table = |column: &[u64]| words(py, column.len(), column.iter().copied());
         // SAFETY: whatever it has grown by was written: zeros, or by `write`.
         let result = unsafe { result.filled() };
         Ok((result, table(&offsets)?, table(&lengths)?, failures))
@@ -268,6 +289,32 @@ impl PyPipeline {
 }
 
 impl PyPipeline {
+    /// Do `work` with a call for chunks, or all of shards, that go into files.
+    fn for_files<'py, T: Send>(
+        &self,
+        py: Python<'py>,
+        (values, jobs, axes): (&Bound<'py, PyAny>, &Bound<'py, PyAny>, &Bound<'py, PySequence>),
+        how: How,
+        files: &Bound<'py, PySequence>,
+        shards: Option<&Bound<'py, PyTuple>>,
+        work: impl FnOnce(&Encode, &[NewFile], Option<&ShardTable>) -> T + Send,
+    ) -> PyResult<T> {
+        let pipeline = &self.0;
+        let ndim = self.ndim(axes.len()?)?;
+        let values = Buffer::of(values, false)?;
+        let memory = values.strided(pipeline.item(), ndim)?;
+        let files = arguments::new_files(files)?;
+        let jobs = if ndim == 0 { JobTable::empty_rows(files.len()) } else { job_table(jobs, 0, ndim)? };
+        let shards = shards.map(|shards| arguments::shard_table(shards, jobs.len())).transpose()?;
+        let (count, what) = shards.as_ref().map_or((jobs.len(), "chunks"), |shards| (shards.shards(), "shards"));
+        if count != files.len() {
+            return Err(invalid(format!("{} files for {count} {what}", files.len())));
+        }
+        let axes = arguments::axes(axes, jobs.used_rows(), memory.shape())?;
+        let call = Encode::new(pipeline, &[], &memory, &jobs, &axes, how).map_err(invalid)?;
+        guarded(py, || work(&call, &files, shards.as_ref()))
+    }
+
     fn ndim(&self, ndim: usize) -> PyResult<usize> {
         if self.0.ndim() != ndim {
             return Err(invalid(format!("{ndim} axes, expected {}", self.0.ndim())));
@@ -284,8 +331,25 @@ fn job_table(jobs: &Bound<'_, PyAny>, fixed: usize, axes: usize) -> PyResult<Job
     JobTable::new(buffer.copied_integers()?, fixed, axes).map_err(invalid)
 }
 
+/// So many words as bytes.
+fn words(py: Python<'_>, count: usize, words: impl Iterator<Item = u64>) -> PyResult<Bound<'_, PyBytes>> {
+    PyBytes::new_with(py, count * size_of::<u64>(), |bytes| {
+        for (target, word) in bytes.chunks_exact_mut(size_of::<u64>()).zip(words) {
+            target.copy_from_slice(&word.to_ne_bytes());
+        }
+        Ok(())
+    })
+}
+
+/// The time at which a file was modified, or `changed`, since 1970.
+fn nanoseconds(status: &Metadata, changed: bool) -> i64 {
+    let (seconds, rest) =
+        if changed { (status.ctime(), status.ctime_nsec()) } else { (status.mtime(), status.mtime_nsec()) };
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+}
+
 /// Do `work` without the GIL; a panic becomes an exception.
-fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+pub fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work)))
         .map_err(|_| PyRuntimeError::new_err("the kernel panicked; this is a bug"))
 }

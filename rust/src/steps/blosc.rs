@@ -355,6 +355,26 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_what_repeats_are_as_they_are() {
+        let mut decoders = Decoders::default();
+        let mut content = vec![0; 1_000_000];
+        content.iter_mut().step_by(90_001).for_each(|byte| *byte = 3);
+        for (shuffle, typesize) in [(0, 1), (1, 2), (1, 16), (2, 4)] {
+            let cname = CString::new("lz4").unwrap();
+            let parameters = Parameters { cname, clevel: 5, shuffle, typesize, blocksize: 0 };
+            let mut data = Vec::with_capacity(bound(content.len()).unwrap());
+            compress(&content, &parameters, &mut data).unwrap();
+            for part in [0..1, 90_000..90_002, 300_000..700_000, 999_999..1_000_000] {
+                let mut parts = Parts::default();
+                parts.push(part.clone(), 0);
+                let mut target = vec![7; content.len()];
+                decompress(&data, &mut target, Some(&parts), &mut decoders).unwrap();
+                assert!(target[part.clone()] == content[part], "{shuffle} {typesize}");
+            }
+        }
+    }
+
+    #[test]
     fn only_blocks_that_are_needed_are_read() {
         let mut decoders = Decoders::default();
         for (shuffle, clevel, blocksize) in [(1, 5, 4096), (2, 5, 65536), (0, 5, 64), (1, 0, 4096)] {

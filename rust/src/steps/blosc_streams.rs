@@ -46,6 +46,12 @@ impl Format {
     }
 }
 
+/// Streams of LZ4 that become more than so many times as long repeat so much that to stop early takes longer than not to:
+/// what is repeated beyond the end is copied byte by byte.
+const REPETITIVE: usize = 16;
+/// Of LZ4, what leaves less than one of so many bytes out is as good as everything.
+const WORTH: usize = 4;
+
 /// Decompress `stream` to exactly fill `target`; or, where that is less work, its first `wanted` bytes.
 pub fn decompress_stream(
     format: Format,
@@ -57,7 +63,8 @@ pub fn decompress_stream(
     let (Ok(taken), Ok(given)) = (c_int::try_from(stream.len()), c_int::try_from(target.len())) else {
         return Err("a blosc stream is too long".into());
     };
-    let beginning = (wanted < target.len()).then_some(wanted as c_int);
+    let is_less = wanted <= target.len() - target.len() / WORTH && stream.len() >= target.len() / REPETITIVE;
+    let beginning = (is_less && wanted < target.len()).then_some(wanted as c_int);
     let full = match format {
         Format::Zlib => return decoders.gzip.decompress_zlib(stream, target),
         Format::Zstd => return decoders.zstd.decompress_beginning(stream, target, wanted),

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from zardine.api.create import create
 from zardine.engine.array_config import ArrayConfigLike, parse_array_config
-from zardine.engine.freshness import note_opened
+from zardine.engine.freshness import moment, note_seen
 from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError, ZarrUserWarning
 from zardine.hierarchy.find import (
     UNFINISHED,
@@ -63,14 +63,14 @@ def open(
     options: dict[str, Any] = dict(kwargs)
     if "shape" in options or options.get("data") is not None:
         return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **options)
-    seen: dict[str, Version | None] = {}
+    when, seen = moment(), dict[str, Version | None]()
     wanted = options.get("use_consolidated") is not False
     node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format, seen=seen, consolidated=wanted)
     if isinstance(node, ArrayMetadata):
         _check_arguments(options, open_array)
         refuse_unfinished(node, found, inner)
         _warn_of_two(found, inner, node, zarr_format)
-        return _opened(Array(found, inner, node, parse_array_config(config)), seen)
+        return _opened(Array(found, inner, node, parse_array_config(config)), seen, when)
     if config is not None:
         raise TypeError(f"config says how an array is read and written, and {describe(found, inner)} is a group")
     try:
@@ -112,16 +112,16 @@ def open_array(
             raise TypeError(f"mode {mode!r} creates an array: give its shape and dtype, or data")
         kwargs["overwrite"] = mode == "w"
         return create(store=found, path=inner, config=settings, zarr_format=zarr_format, **kwargs)
-    seen: dict[str, Version | None] = {}
+    when, seen = moment(), dict[str, Version | None]()
     node = find_node(found, inner, zarr_format, expected="array", seen=seen)
     if isinstance(node, ArrayMetadata) and not kwargs.get("overwrite"):
         refuse_unfinished(node, found, inner)
         _warn_of_two(found, inner, node, zarr_format)
-        return _opened(Array(found, inner, node, settings), seen)
+        return _opened(Array(found, inner, node, settings), seen, when)
     if mode in (None, "a") and creating:
         return create(store=found, path=inner, config=settings, zarr_format=zarr_format, **kwargs)
     try:
-        return _opened(Array(found, inner, as_array(node, found, inner, zarr_format), settings), seen)
+        return _opened(Array(found, inner, as_array(node, found, inner, zarr_format), settings), seen, when)
     except ArrayNotFoundError as error:
         if mode in (None, "a") and not found.read_only:
             raise ArrayNotFoundError(f"{error}; give shape and dtype to create one") from None
@@ -271,8 +271,10 @@ def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int |
         )
 
 
-def _opened(array: Array, seen: Mapping[str, Version | None]) -> Array:
-    note_opened(array._handle, seen)
+def _opened(array: Array, seen: Mapping[str, Version | None], when: tuple[float, int]) -> Array:
+    """Return ``array``, whose documents were asked for at that moment, with the versions ``seen``, by name."""
+    handle = array._handle
+    note_seen(handle, seen.get(handle.watch.key.rpartition("/")[2]), array.metadata, when)
     return array
 
 

@@ -98,6 +98,35 @@ class Axis:
             return self.runs[0][0]
         return int(self.extents(np.array([chunk], np.int64))[0])
 
+    def find(self, element: int) -> int:
+        """The chunk that one element lies in."""
+        if len(self.runs) == 1:
+            return element // self.runs[0][0]
+        return int(self.locate(np.array([element], np.int64))[0][0])
+
+    @property
+    def longest(self) -> int:
+        """The most elements that a chunk has, those beyond the end included; 1 where there are no chunks."""
+        return max((size for size, _ in self.runs), default=1)
+
+    def together(self, number: int) -> Axis:
+        """The axis in which ``number`` chunks at a time are one; the last may be fewer."""
+        if number == 1:
+            return self
+        if len(self.runs) == 1:
+            return Axis.regular(self.length, self.runs[0][0] * number)
+        starts = self.starts(np.arange(0, self.count, number, dtype=np.int64))
+        return Axis.cut(self.length, starts)
+
+    @classmethod
+    def cut(cls, length: int, starts: Ints) -> Axis:
+        """An axis of chunks that begin at ``starts``, which ascend from 0, and end at ``length``."""
+        lengths = np.diff(np.append(starts, max(length, int(starts[-1]) + 1 if len(starts) else 1)))
+        firsts = np.flatnonzero(np.append(True, np.diff(lengths) != 0)) if len(lengths) else np.zeros(0, np.int64)
+        numbers = np.diff(np.append(firsts, len(lengths)))
+        runs = zip(lengths[firsts].tolist(), numbers.tolist(), strict=True)
+        return cls(length, tuple((int(size), int(number)) for size, number in runs) or ((1, None),))
+
     def is_cut(self, chunk: int) -> bool:
         """Whether one chunk reaches beyond the end."""
         return self.start(chunk) + self.extent(chunk) > self.length

@@ -47,7 +47,7 @@ class RegularGrid(ChunkGrid):
 
     def resized(self, shape: tuple[int, ...]) -> RegularGrid:
         """The same grid: it has no end. A length of 0 (of an empty axis) becomes 1."""
-        return RegularGrid(tuple(max(size, 1) for size in self.chunk_shape))
+        return self if 0 not in self.chunk_shape else RegularGrid(tuple(max(size, 1) for size in self.chunk_shape))
 
     def continues(self, other: ChunkGrid) -> bool:
         """Whether the chunks are the same; a length of 0 is that of an empty axis, and as good as 1."""

@@ -72,6 +72,11 @@ def convert_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--objects-as-text", is_flag=True, help="Make text of Python objects, which all have to be text."),
         click.option("--leave-out", is_flag=True, help="Convert the rest of a file of HDF5 that Zarr has no form for."),
         click.option("--verify", is_flag=True, help="Compare every element before DST becomes visible."),
+        click.option(
+            "--max-memory",
+            metavar="SIZE",
+            help="Memory of each worker, such as '256 MiB' (default: 1 GiB, or as much as one new object takes).",
+        ),
         storage_option(store="the store of SRC"),
         storage_option("target", "the store of DST"),
     )
@@ -103,6 +108,7 @@ def convert(
     metadata_only: bool,
     remove_old: bool,
     verify: bool,
+    max_memory: str | None,
     overwrite: bool,
     no_resume: bool,
     dry_run: bool,
@@ -144,6 +150,7 @@ def convert(
                 source_path=node,
                 target_path=target_path,
                 leave_out=leave_out,
+                max_memory=max_memory,
                 storage_options=storage_options or None,
                 target_options=target_options or None,
             )

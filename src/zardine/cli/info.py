@@ -8,7 +8,14 @@ import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import FAULTS, FINE, print_error
-from zardine.cli.options import json_option, node_option, path_argument, storage_option, zarr_format_option
+from zardine.cli.options import (
+    complete_option,
+    json_option,
+    node_option,
+    path_argument,
+    storage_option,
+    zarr_format_option,
+)
 
 if TYPE_CHECKING:
     from zardine.nodes.array import Array
@@ -18,7 +25,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @path_argument()
 @node_option()
-@click.option("--complete", is_flag=True, help="Look at every stored object: how many there are, and their bytes.")
+@complete_option()
 @click.option("--attributes", is_flag=True, help="Print all attributes in full.")
 @click.option("--requests", is_flag=True, help="Tell what this command asked of the store.")
 @zarr_format_option()
@@ -72,7 +79,7 @@ def _facts(node: Array | Group, *, complete: bool, watched: bool) -> dict[str, A
     facts.update(foreign_facts(node))
     if facts["kind"] == "group" and is_vectors(facts["attributes"]):
         try:
-            facts["vectors"] = describe_store(StorePath(node.store, node.path))
+            facts["vectors"] = describe_store(StorePath(node.store, node.path), sizes=complete)
         except ZardineError as error:
             facts["broken_vectors"] = str(error)
     if complete:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import click
 
@@ -27,6 +28,7 @@ from zardine.cli.rechunk import plan_of, rechunk_options
 from zardine.cli.reshard import check_shards, request_of, reshard_options
 from zardine.cli.running import plan_progress, run_options, workers_of
 from zardine.cli.signals import interruptible
+from zardine.cli.vectors_files import StoreWords, check_file, import_options, packages, writer_options
 from zardine.cli.verify import print_report, verify_options
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ PLANS = {
         "zardine.cli.jobs:plan_convert", "Plan to store what is at SRC in another version of Zarr at DST."
     ),
     "reshard": LazyCommand("zardine.cli.jobs:plan_reshard", "Plan to give the array at PATH other shards."),
+    "import": LazyCommand(
+        "zardine.cli.jobs:plan_import", "Plan to write what is in FILE to a new store of vectors at PATH."
+    ),
     "rechunk": LazyCommand("zardine.cli.jobs:plan_rechunk", "Plan to store the array at SRC in other chunks at DST."),
     "verify": LazyCommand("zardine.cli.jobs:plan_verify", "Plan to find every fault of what is stored at PATH."),
 }
@@ -80,13 +85,20 @@ def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated(command, out, quiet_option(), json_option())
 
 
+def _refuse_taken(out: str) -> None:
+    if os.path.exists(out):
+        raise _taken(out)
+
+
+def _taken(out: str) -> ArgumentError:
+    return ArgumentError(f"{out} is there already, and may be the plan of jobs that run: give another --out")
+
+
 def _write(made: Plan, out: str, *, quiet: bool, as_json: bool) -> int:
     try:
         made.save(out, overwrite=False)
     except FileExistsError:
-        raise ArgumentError(
-            f"{out} is there already, and may be the plan of jobs that run: give another --out"
-        ) from None
+        raise _taken(out) from None
     _show(made, quiet=quiet, as_json=as_json)
     return FINE
 
@@ -95,6 +107,7 @@ def _write(made: Plan, out: str, *, quiet: bool, as_json: bool) -> int:
 @path_argument("src")
 @path_argument("dst")
 @convert_options
+@click.option("--overwrite", is_flag=True, help="Erase what is stored at DST, now.")
 @_plan_options
 def plan_convert(
     src: str,
@@ -103,8 +116,10 @@ def plan_convert(
     target_path: str | None,
     leave_out: bool,
     verify: bool,
+    max_memory: str | None,
     storage_options: dict[str, Any],
     target_options: dict[str, Any],
+    overwrite: bool,
     out: str,
     quiet: bool,
     as_json: bool,
@@ -112,11 +127,12 @@ def plan_convert(
 ) -> int:
     """Plan to store what is at SRC in another version of Zarr at DST.
 
-    Nothing may be stored at DST, and nothing is written but FILE. Prints how many jobs there are, what a job needs and
-    what all of them take.
+    Nothing may be stored at DST, unless it is to be erased, and nothing is written but FILE. Prints how many jobs there
+    are, what a job needs and what all of them take.
     """
     import zardine
 
+    _refuse_taken(out)
     with arguments(), missing(src), in_words_of_the_command():
         made = zardine.plan_convert(
             src,
@@ -125,6 +141,8 @@ def plan_convert(
             target_path=target_path,
             leave_out=leave_out,
             verify=verify,
+            overwrite=overwrite,
+            max_memory=max_memory,
             storage_options=storage_options or None,
             target_options=target_options or None,
             **options_of(**how),
@@ -159,6 +177,41 @@ def plan_rechunk(out: str, quiet: bool, as_json: bool, **asked: Any) -> int:
     """
     with arguments():
         return _write(plan_of(**asked), out, quiet=quiet, as_json=as_json)
+
+
+@click.command("import", cls=Command)
+@import_options
+@_plan_options
+def plan_import(
+    file: str,
+    path: str,
+    node: str | None,
+    name: str | None,
+    storage_options: dict[str, Any],
+    out: str,
+    quiet: bool,
+    as_json: bool,
+    **words: Unpack[StoreWords],
+) -> int:
+    """Plan to write what is in FILE to a new store of vectors at PATH.
+
+    FILE is .las, .laz, .trk, .trx (not compressed inside) or .parquet (points or lines, whose attributes are numbers).
+    Jobs read parts of it; 'zardine jobs finish' writes the store. Nothing is written but the plan. Prints how many jobs
+    there are, what a job needs and what all of them take.
+    """
+    from zardine.vectors import plan_import
+
+    check_file(file)
+    with arguments(), packages():
+        made = plan_import(
+            file,
+            path,
+            format=name,
+            target_path=node,
+            target_options=storage_options or None,
+            **writer_options(words),
+        )
+        return _write(made, out, quiet=quiet, as_json=as_json)
 
 
 @click.command("verify", cls=Command)
@@ -212,11 +265,24 @@ def _on_plan(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the plan in FILE, as ``made``."""
 
     @wraps(command)
-    def with_plan(file: str, storage_options: dict[str, Any], target_options: dict[str, Any], **rest: Any) -> Any:
+    def with_plan(
+        file: str,
+        storage_options: dict[str, Any],
+        target_options: dict[str, Any],
+        functions: tuple[str, ...] = (),
+        **rest: Any,
+    ) -> Any:
         from zardine.jobs.plan import Plan
 
+        if functions and os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())  # as for a program that is run from here
         with arguments():
-            made = Plan.load(file, storage_options=storage_options or None, target_options=target_options or None)
+            made = Plan.load(
+                file,
+                storage_options=storage_options or None,
+                target_options=target_options or None,
+                functions=functions,
+            )
             return command(made=made, **rest)
 
     return decorated(
@@ -241,6 +307,14 @@ def _part(text: str | None) -> tuple[int, int] | None:
 @click.option("--stage", type=click.IntRange(min=1), metavar="N", help="Of this stage (default: all, one by one).")
 @click.option("--part", metavar="I/N", help="This part of N equal ones of a stage, counted from 1.")
 @click.option("--wait", is_flag=True, help="Wait for the stage before, if it is not complete.")
+@click.option(
+    "--function",
+    "functions",
+    multiple=True,
+    metavar="MODULE:NAME",
+    help="Let jobs run this function, which the plan names (of writing cells of vectors); modules are looked for in "
+    "this folder, too. May be repeated.",
+)
 @run_options
 @quiet_option()
 @json_option()

@@ -110,6 +110,13 @@ def json_option() -> Decorator[Any]:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
+def complete_option() -> Decorator[Any]:
+    """Return ``--complete``, as the parameter ``complete``."""
+    return click.option(
+        "--complete", is_flag=True, help="Look at every stored object: how many there are, and their bytes."
+    )
+
+
 def quiet_option() -> Decorator[Any]:
     """Return ``--quiet``, as the parameter ``quiet``: no progress and no remarks, only errors."""
     return click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")

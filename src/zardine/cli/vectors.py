@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,6 +13,7 @@ from zardine.cli.base import Command, LazyCommand, LazyGroup
 from zardine.cli.errors import FAULTS, FINE, arguments
 from zardine.cli.options import (
     ShapeType,
+    complete_option,
     json_option,
     node_option,
     path_argument,
@@ -61,19 +62,21 @@ def vectors() -> None:
 @click.command("info", cls=Command)
 @path_argument()
 @node_option()
+@complete_option()
 @storage_option()
 @json_option()
-def info(path: str, node: str | None, storage_options: dict[str, Any], as_json: bool) -> None:
+def info(path: str, node: str | None, complete: bool, storage_options: dict[str, Any], as_json: bool) -> None:
     """Describe the Zarr Vectors store at PATH.
 
     Shows geometry, bounds with the units of axes, the reference system and chunks, and for each level how many
-    vertices, objects and links it has and how it is stored. Cells are not read.
+    vertices, objects and links it has and how it is stored; with --complete also how many stored objects, and bytes,
+    each array of it has. Cells are not read.
     """
     from zardine.cli.output import print_facts, print_json
     from zardine.vectors import describe_store
 
     with arguments(), missing(path):
-        facts = describe_store(store_at(path, storage_options, node=node))
+        facts = describe_store(store_at(path, storage_options, node=node), sizes=complete)
     if as_json:
         print_json(facts)
     else:
@@ -319,6 +322,7 @@ def vectors_rows(facts: Mapping[str, Any]) -> list[Row]:
     for level in facts["levels"]:
         told = [counted(level["vertex_count"], "vertex", "vertices"), f"{level['dtype']}"]
         told += [counted(level[what], what[:-1]) for what in ("objects", "groups", "links") if level[what] is not None]
+        told += ["older than level 0"] if level["older"] else []
         rows.append((f"Level {level['level']}", ", ".join(told)))
         grid = " × ".join(map(str, level["grid_shape"] or ()))
         shards = level["shard_shape"]
@@ -334,7 +338,19 @@ def vectors_rows(facts: Mapping[str, Any]) -> list[Row]:
                 rows.append(
                     ("", f"attributes of {kind}s: {', '.join(level[f'{kind}_attributes'])}".replace("exs", "ices"))
                 )
+        if "stored" in level:
+            rows += _stored_rows(level["stored"])
     return [(label, clean(value)) for label, value in rows]
+
+
+def _stored_rows(stored: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str]]:
+    """Yield how much is stored of a level, and of each array of it, those with most bytes first."""
+    from zardine.nodes.display import byte_text
+
+    whole = [sum(each[what] for each in stored.values()) for what in ("objects", "nbytes")]
+    parts = sorted(stored.items(), key=lambda pair: (-pair[1]["nbytes"], pair[0]))
+    for name, (objects, nbytes) in (("all", whole), *((path, each.values()) for path, each in parts)):
+        yield "", f"{name}: {counted(objects, 'stored object')}, bytes: {byte_text(nbytes)}"
 
 
 def _reference(crs: Any) -> str:

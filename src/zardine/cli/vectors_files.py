@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import click
 
 from zardine.cli.base import Command
 from zardine.cli.errors import arguments
-from zardine.cli.options import ShapeType, json_option, path_argument, quiet_option, storage_option
+from zardine.cli.options import (
+    ShapeType,
+    decorated,
+    json_option,
+    node_option,
+    path_argument,
+    quiet_option,
+    storage_option,
+)
 from zardine.cli.output import counted
 from zardine.cli.paths import missing, store_at
 from zardine.cli.signals import interruptible
@@ -33,40 +41,79 @@ _FORMAT = click.option(
 )
 
 
+class StoreWords(TypedDict):
+    """What a user says of the new store on the command line."""
+
+    chunk_shape: float | tuple[float, ...] | None
+    shard_shape: int | tuple[int, ...] | None
+    compressor: str | None
+    overwrite: bool
+
+
+def import_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command FILE and PATH, and what is said of the new store there."""
+    return decorated(
+        command,
+        path_argument("file"),
+        path_argument(),
+        node_option(),
+        _FORMAT,
+        click.option(
+            "--chunk-shape",
+            type=ShapeType(above=0, number=float, example="50, or 50,50,12.5"),
+            metavar="SIZES",
+            help="Size of a chunk in the units of FILE: 50, or 50,50,12.",
+        ),
+        click.option(
+            "--shard-shape", type=CELLS, metavar="CELLS", help="Cells of a shard: 8, or 4,4,16 (default: no shards)."
+        ),
+        click.option(
+            "--compressor", metavar="NAME", help="Compress cells by this codec, such as zstd (default: by none)."
+        ),
+        click.option("--overwrite", is_flag=True, help="Replace what is stored at PATH."),
+        storage_option(),
+    )
+
+
+def check_file(file: str) -> None:
+    """Raise where nothing is at the path ``file``."""
+    if "://" not in file and not os.path.exists(file):
+        raise click.ClickException(f"{file!r} does not exist")
+
+
+def writer_options(words: StoreWords) -> dict[str, Any]:
+    """Return what the writer is given."""
+    return {**words, "compressor": None if words["compressor"] == "none" else words["compressor"]}
+
+
 @click.command("import", cls=Command)
-@path_argument("file")
-@path_argument()
-@_FORMAT
+@import_options
 @click.option(
-    "--chunk-shape",
-    type=ShapeType(above=0, number=float, example="50, or 50,50,12.5"),
-    metavar="SIZES",
-    help="Size of a chunk in the units of FILE: 50, or 50,50,12.",
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Read the file in so many processes: .las, .laz, .trk, .trx, .parquet, to a directory.",
 )
-@click.option("--shard-shape", type=CELLS, metavar="CELLS", help="Cells of a shard: 8, or 4,4,16 (default: no shards).")
-@click.option("--compressor", metavar="NAME", help="Compress cells by this codec, such as zstd (default: by none).")
-@click.option("--overwrite", is_flag=True, help="Replace what is stored at PATH.")
-@storage_option()
 @quiet_option()
 @json_option()
 def import_file(
     file: str,
     path: str,
+    node: str | None,
     name: str | None,
-    chunk_shape: float | tuple[float, ...] | None,
-    shard_shape: int | tuple[int, ...] | None,
-    compressor: str | None,
-    overwrite: bool,
     storage_options: dict[str, Any],
+    workers: int | None,
     quiet: bool,
     as_json: bool,
+    **words: Unpack[StoreWords],
 ) -> None:
     """Write what is in FILE to a new Zarr Vectors store at PATH.
 
     The ending of FILE says the format: .trk, .tck and .trx (streamlines), .swc (skeletons), .ply, .obj and .stl
     (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a folder or URL
     of neuroglancer (precomputed), or a graph of GEFF (.geff). What a store cannot hold is told. Most formats need
-    other packages: pip install 'zardine[vectors]'.
+    other packages: pip install 'zardine[vectors]'. Where the import of a large .las, .laz, .trk, .trx or .parquet
+    to a directory was cut off, the same command goes on.
     """
     from zardine.cli.progress import progress
     from zardine.hierarchy.place import find_place
@@ -74,21 +121,18 @@ def import_file(
     from zardine.vectors import describe_store
     from zardine.vectors.exchange.formats import format_of, import_vectors
 
-    is_local = "://" not in file
-    if is_local and not os.path.exists(file):
-        raise click.ClickException(f"{file!r} does not exist")
-    if is_local and os.path.isdir(file) and not _is_folder(file, name):
+    check_file(file)
+    if "://" not in file and os.path.isdir(file) and not _is_folder(file, name):
         raise click.ClickException(f"{file!r} is a directory, not a file")
     with arguments():
         format_of(file, name, stored=True)
-        store = StorePath(*find_place(path, mode="a", storage_options=storage_options or None))
-    if not overwrite:
-        _check_room(store, path)
-    options: dict[str, Any] = {"chunk_shape": chunk_shape, "shard_shape": shard_shape, "overwrite": overwrite}
-    options["compressor"] = None if compressor == "none" else compressor
+        store = StorePath(*find_place(path, node, mode="a", storage_options=storage_options or None))
+    if not words["overwrite"]:
+        _check_room(store, path if node is None else f"{path.rstrip('/')}/{node}")
+    options = writer_options(words)
     show = not (as_json or quiet)
-    with interruptible(), _packages(), _remarks(quiet), progress("Reading files", show=show) as advance:
-        import_vectors(file, store, format=name, progress=advance.report, **options)
+    with interruptible(), packages(), _remarks(quiet), progress("Reading files", show=show) as advance:
+        import_vectors(file, store, format=name, workers=workers, progress=advance.report, **options)
     facts = describe_store(store)
     level = facts["levels"][0]
     names = ("vertex_count", "objects", "groups", "links", "chunks")
@@ -106,6 +150,7 @@ def import_file(
 @click.command("export", cls=Command)
 @path_argument()
 @path_argument("file")
+@node_option()
 @_FORMAT
 @click.option(
     "--level", type=click.IntRange(min=0), default=0, metavar="N", help="The level (default: 0, all vertices)."
@@ -127,6 +172,7 @@ def import_file(
 def export_file(
     path: str,
     file: str,
+    node: str | None,
     name: str | None,
     level: int,
     sharded: bool | None,
@@ -152,7 +198,7 @@ def export_file(
         chosen = format_of(file, name)
         if options and not chosen.is_folder:
             raise click.UsageError(f"the format {chosen.name} has no option --{next(iter(options)).replace('_', '-')}")
-        store = store_at(path, storage_options)
+        store = store_at(path, storage_options, node=node)
     files = [] if chosen.is_folder else _files_of(target)
     if not chosen.is_folder:
         _check_target(target, files, overwrite)
@@ -161,7 +207,7 @@ def export_file(
         interruptible(),
         missing(path),
         _replacing(files),
-        _packages(),
+        packages(),
         _remarks(quiet),
         progress("Writing values", show=show) as advance,
     ):
@@ -237,7 +283,7 @@ def _replacing(files: Sequence[Path]) -> Iterator[None]:
 
 
 @contextmanager
-def _packages() -> Iterator[None]:
+def packages() -> Iterator[None]:
     """Say how a package that the block misses is installed: that is no fault of zardine."""
     try:
         yield

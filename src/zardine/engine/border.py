@@ -37,7 +37,7 @@ def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> di
     settled = {}
 
     def note(change: Change | PendingChange) -> None:
-        reading = store.read(change.key, ((0, 0),))
+        reading = None if store.seems_missing(change.key) else store.read(change.key, ((0, 0),))
         if reading is None or reading.version is not None:
             settled[change.key] = Settled(None if reading is None else reading.version)
 

@@ -1,12 +1,13 @@
 """Decoded chunks kept in memory, for arrays opened with ``config={"cache": "256 MiB"}``.
 
-An entry belongs to one version of the stored object, so that what others write is seen at the next read. Each read
-still asks the store for the version of the object, which costs less than the data.
+An entry belongs to one version of the stored object, so that what others write is seen at the next read. Before an
+entry is used the store is asked for the version of the object, which costs less than the data; nothing is asked where
+nothing is kept.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +15,19 @@ import numpy.typing as npt
 from zardine.cache import Cache
 from zardine.stores.base import Version
 
-Name: TypeAlias = tuple[str, int, Version]
-"""Key of the object, number of the chunk in it, version of the object."""
+
+class KeptChunk(NamedTuple):
+    """A decoded chunk, read-only, of one version of the stored object."""
+
+    version: Version
+    chunk: npt.NDArray[Any]
 
 
 class ChunkCache:
-    """At most ``limit`` bytes of decoded chunks, for one opened array."""
+    """At most ``limit`` bytes of decoded chunks of one opened array, by the key of the object and the number in it."""
 
     def __init__(self, limit: int) -> None:
-        self._chunks: Cache[Name, npt.NDArray[Any]] = Cache(limit)
+        self._chunks: Cache[tuple[str, int], KeptChunk] = Cache(limit)
 
     @property
     def limit(self) -> int:
@@ -34,14 +39,18 @@ class ChunkCache:
         """Return the bytes of the chunks kept now."""
         return self._chunks.nbytes
 
-    def get(self, name: Name) -> npt.NDArray[Any] | None:
-        """Return a chunk, read-only, or ``None``."""
-        return self._chunks.get(name)
+    def get(self, key: str, number: int) -> KeptChunk | None:
+        """Return what is kept of a chunk, of whatever version, or ``None``."""
+        return self._chunks.get((key, number))
 
-    def put(self, name: Name, chunk: npt.NDArray[Any]) -> None:
-        """Keep a chunk, if it fits at all."""
+    def put(self, key: str, number: int, version: Version, chunk: npt.NDArray[Any]) -> None:
+        """Keep a chunk in the place of its other versions, if it fits at all."""
         if not chunk.flags.owndata:
             chunk = np.array(chunk)  # a view would keep the whole object in memory
         if chunk.nbytes <= self.limit:
             chunk.flags.writeable = False
-            self._chunks.put(name, chunk, chunk.nbytes)
+            self._chunks.put((key, number), KeptChunk(version, chunk), chunk.nbytes)
+
+    def drop(self, key: str, number: int) -> None:
+        """Forget a chunk, of whatever version."""
+        self._chunks.drop((key, number))

@@ -11,8 +11,9 @@ Before a handle uses what it found, and before it writes, it looks whether the d
 - Elsewhere a look is a request, and counts for :data:`LEASE` seconds. Who changes the document gives others more than
   that (:data:`GRACE`) between saying so and the change: resharding marks the document first, and who replaces, erases
   or moves an array takes the document away first (:func:`let_writers_end`).
-- Writing there needs a look within a lease before each put, and one that is made after opening: a handle is often old
-  when it is first written through. It is under way beside what is read and encoded (:class:`Writing`). A second one,
+- Writing there needs a look within a lease before each put: that of opening or creating the array, where it is known
+  when the document was asked for, or stored (:func:`note_seen`), as it is not of handles out of pickles and of
+  consolidated metadata. One that is due is under way beside what is read and encoded (:class:`Writing`). A second one,
   when all is written, is not needed as long as the first one counts: whatever was put till then was there before
   anybody changed the layout, who took it along, or erased it. What took longer looks again, and says what may be lost.
 - Where such a request is fast (a file system by way of fsspec) nobody waits, and writing looks before and after.
@@ -25,7 +26,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -75,7 +76,7 @@ class Watch:
     """What is known of the document of a handle: when it was last seen to be of the handle's generation."""
 
     __slots__ = (
-        *("is_hearsay", "is_owned", "is_stored", "key", "shape", "version"),
+        *("document", "is_hearsay", "is_owned", "is_stored", "key", "shape", "version"),
         *("changed", "looked", "pending", "seen"),
     )
 
@@ -90,12 +91,14 @@ class Watch:
         """Whether somebody else looks after the documents, as vectors do: a look counts for a lease everywhere."""
         self.seen = -inf
         self.looked = -inf
-        """When the document was last looked at since it was opened."""
+        """When the document was last asked for, or stored, by who made this handle or through it."""
         self.pending: _Look | None = None
         """A look that is under way, for which every put waits."""
         self.changed = -1
         self.shape: tuple[Version | None, tuple[int, ...]] = None, ()
         """A version of the document, and the shape that it gives the array."""
+        self.document: tuple[Version | None, bytes | None] = None, None
+        """The same with its bytes, where they are known, and are all that is stored of the metadata."""
         if self.is_stored and not is_closing(metadata):
             self.note(None)
 
@@ -153,34 +156,35 @@ def is_closing(metadata: ArrayMetadata) -> bool:
     return CLOSING in metadata.unknown
 
 
-def note_fresh(handle: ArrayHandle, version: Version | None = None) -> None:
-    """The document of ``handle`` has just been read, or stored as ``version``."""
+def note_fresh(handle: ArrayHandle, version: Version | None) -> None:
+    """The document of ``handle`` has just been stored as ``version``."""
     handle.watch.note(version)
-    handle.watch.shape = version, handle.layout.metadata.shape
+    _remember(handle.watch, version, handle.layout.metadata)
+
+
+def _remember(watch: Watch, version: Version | None, current: ArrayMetadata) -> None:
+    watch.shape = version, current.shape
+    watch.document = version, current.document
 
 
 def moment() -> tuple[float, int]:
-    """Return what to remember before a document is read, for :func:`note_seen`."""
+    """Return what to remember before a document is read, or stored, for :func:`note_seen`."""
     return time.monotonic(), _changed
 
 
 def note_seen(handle: ArrayHandle, version: Version | None, current: ArrayMetadata, when: tuple[float, int]) -> None:
-    """The document ``current``, of the generation of ``handle``, was read as ``version`` at that :func:`moment`."""
+    """The document ``current``, of the generation of ``handle``, was read or stored at that :func:`moment`.
+
+    ``version``: that of what is stored, if it is known.
+    """
     watch = handle.watch
-    watch.shape = version, current.shape
+    _remember(watch, version, current)
     if is_closing(current):
         watch.forget()
         watch.is_stored = True
     else:
         watch.note(version, when[0])
         watch.looked, watch.changed = when
-
-
-def note_opened(handle: ArrayHandle, seen: Mapping[str, Version | None]) -> None:
-    """Versions of documents, by name, that were ``seen`` when the document of ``handle`` was read."""
-    if not is_closing(handle.layout.metadata):
-        version = seen.get(handle.watch.key.rpartition("/")[2])
-        handle.watch.version, handle.watch.shape = version, (version, handle.layout.metadata.shape)
 
 
 def leave_to_owner(handle: ArrayHandle) -> None:
@@ -454,7 +458,6 @@ __all__ = [
     "moment",
     "note_change",
     "note_fresh",
-    "note_opened",
     "note_seen",
     "refuse_closing",
     "with_generation",

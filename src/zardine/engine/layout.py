@@ -22,6 +22,7 @@ from zardine.codecs.sharding_indexed import ShardingCodec, prepare_sharding
 from zardine.codecs.transpose import TransposeCodec
 from zardine.engine.pipelines import make_pipeline
 from zardine.errors import Problem
+from zardine.frozen import with_fields
 from zardine.indexing.block import Block, BlockPlan
 from zardine.indexing.plan import TwoGrids
 from zardine.json_document import Problems
@@ -160,6 +161,11 @@ class Blocks:
     opaque: np.dtype[Any]
     """The same as the kernel takes it: so many bytes."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a decoded chunk."""
+        return prod(self.shape) * self.dtype.itemsize
+
     def locate(self, block: Block) -> tuple[tuple[int, ...], int, tuple[int, ...]] | None:
         """Return where a block is; ``None`` if it does not lie in one chunk.
 
@@ -249,7 +255,7 @@ def prepare_layout(metadata: ArrayMetadata, subject: str = "the document is inva
     """
     known = None if metadata.document is None else _layouts.get(metadata.document)
     if known is not None:
-        return known if known.metadata is metadata else replace(known, metadata=metadata)
+        return known if known.metadata is metadata else with_fields(known, metadata=metadata)
     layout = _work_out(metadata, subject)
     if metadata.document is not None:
         _layouts.put(metadata.document, layout, len(metadata.document) + _WORKED_OUT)

@@ -2,9 +2,10 @@
 
 For a reader, :func:`find_chunks` says for each chunk in which buffer or open file it is, at which offset and how long,
 all from one version of the stored object. There are three ways to the chunks of a shard: the store gives it as an open
-file; its index is read first, then the ranges of the wanted chunks, near ones joined; or, where that is cheaper, the
-whole of it is read in one request. A writer takes :func:`index_to_edit` for a shard that it changes as a file, and
-:func:`read_whole_shard` for one that it replaces.
+file; its index is read first, then the ranges of the wanted chunks, near ones joined (of large ones that are stored as
+they lie in memory only what is wanted of them); or, where that is cheaper, the whole of it is read in one request. A
+writer takes :func:`index_to_edit` for a shard that it changes as a file, and :func:`read_whole_shard` for one that it
+replaces.
 
 An index is decoded and checked against its shard in two functions: :func:`read_index`, by requests to a store, and
 :func:`index_in_file`, in an open file. What was checked is remembered with the version of the shard
@@ -29,7 +30,7 @@ from zardine.cache import Cache
 from zardine.codecs.chain import CodecChain
 from zardine.engine.freshness import is_far
 from zardine.engine.handle import ArrayHandle
-from zardine.engine.raw_ranges import raw_ranges
+from zardine.engine.raw_ranges import has_raw_ranges, raw_ranges
 from zardine.errors import (
     ConditionFailedError,
     CorruptionError,
@@ -116,6 +117,9 @@ _MOSTLY = 0.5
 
 _FEW = 16
 
+_AT_ONCE = 2**30
+"""Bytes of a file that are read by one call at most."""
+
 
 # where chunks are
 
@@ -159,6 +163,21 @@ class FoundChunks:
             return os.pread(buffer.fd, length, offset)
         return memoryview(buffer)[offset : offset + length]
 
+    def chunks(self, rows: Ints) -> list[BytesLike | None]:
+        """Return the bytes of the chunks ``rows``, as :meth:`chunk`; of a file at once where they are most of it."""
+        stored = rows[self.lengths[rows] != MISSING]
+        if not self.in_file or len(self.buffers) != 1 or not len(stored):
+            return [self.chunk(i) for i in rows.tolist()]
+        start = int(self.offsets[stored].min())
+        span = int((self.offsets[stored] + self.lengths[stored]).max()) - start
+        if span > _AT_ONCE or self.lengths[stored].sum() < _MOSTLY * span:
+            return [self.chunk(i) for i in rows.tolist()]
+        (file,) = self.buffers
+        assert isinstance(file, OpenFile)
+        whole = memoryview(os.pread(file.fd, span, start))
+        places = zip((self.offsets[rows] - start).tolist(), self.lengths[rows].tolist(), strict=True)
+        return [None if length == MISSING else whole[at : at + length] for at, length in places]
+
     def byte_range(self, i: int) -> tuple[int, int]:
         """Return offset and length of chunk ``i`` in the stored object."""
         return int(self.stored_at[i]), int(self.lengths[i])
@@ -180,10 +199,13 @@ class FoundChunks:
                 buffer.close()
 
 
-def find_chunks(handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unlocked: bool = False) -> FoundChunks:
+def find_chunks(
+    handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unlocked: bool = False, whole: bool = True
+) -> FoundChunks:
     """Return where the chunks of ``part`` are; with ``files``, in an open file if the store gives files.
 
-    A file is ``unlocked`` when no one edits it until it is closed, for which this waits.
+    A file is ``unlocked`` when no one edits it until it is closed, for which this waits. Chunks that are not needed
+    ``whole`` may have zeros in the place of what ``part`` does not take of them.
 
     Raises :class:`~zardine.errors.ShardIndexError` or :class:`~zardine.errors.ChecksumError` for an index that is
     damaged or points outside the shard.
@@ -209,25 +231,44 @@ def find_chunks(handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool,
             file.close()
             raise
     if layout is None:
-        return _in_chunk_object(handle, part, key)
-    return _in_shard(handle, part, layout, key)
+        return _in_chunk_object(handle, part, key, whole=whole)
+    return _in_shard(handle, part, layout, key, whole=whole)
 
 
-def _in_chunk_object(handle: ArrayHandle, part: ObjectPart, key: str) -> FoundChunks:
+def _in_chunk_object(handle: ArrayHandle, part: ObjectPart, key: str, *, whole: bool) -> FoundChunks:
     """Find the chunk that is an object: of one far away that is stored as it lies in memory only what is wanted."""
-    chain, store = handle.layout.chain_of(part.object), handle.store
-    if is_far(store) and handle.layout.pipeline is not None and chain.encoded.nbytes <= chain.most_for_kernel():
-        wanted = raw_ranges(chain, part.inner(0), store.cost.gap)
-        reading = None if wanted is None else store.read(key, wanted)
-        if wanted is not None and reading is None:
+    store, wanted = handle.store, None if whole else _raw_parts(handle, part).get(0)
+    if wanted is not None:
+        reading = store.read(key, wanted)
+        if reading is None:
             return _none(part)
-        if wanted is not None and reading is not None and reading.size == chain.encoded.nbytes:
-            whole = memoryview(mmap(-1, reading.size))  # takes no memory where nothing is put
+        if reading.size == handle.layout.chain_of(part.object).encoded.nbytes:
+            chunk = _sparse(reading.size)
             for (start, size), data in zip(wanted, reading.parts, strict=True):
-                whole[start : start + size] = data
-            return _whole_object(whole, reading.size, reading.version)
+                chunk[start : start + size] = data
+            return _whole_object(chunk, reading.size, reading.version)
     reading = read_chunk_object(handle, part.object, key)
     return _none(part) if reading is None else _whole_object(reading.parts[0], reading.size, reading.version)
+
+
+def _raw_parts(handle: ArrayHandle, part: ObjectPart) -> dict[int, tuple[tuple[int, int], ...]]:
+    """Return the byte ranges that hold what is wanted of chunks, by their numbers, where that saves bytes.
+
+    Far away, of chunks that are stored as they lie in memory, each range saves more bytes than flow in the time of a
+    request.
+    """
+    chain, gap = handle.layout.chain_of(part.object), handle.store.cost.gap
+    if not (has_raw_ranges(chain, gap) and is_far(handle.store) and handle.layout.pipeline is not None):
+        return {}
+    if chain.encoded.nbytes > chain.most_for_kernel():
+        return {}
+    found = {i: raw_ranges(chain, part.inner(i), gap) for i in range(part.count)}
+    return {i: ranges for i, ranges in found.items() if ranges is not None}
+
+
+def _sparse(size: int) -> memoryview:
+    """Return so many zeros, which take no memory where nothing else is put."""
+    return memoryview(mmap(-1, size))
 
 
 def read_chunk_object(handle: ArrayHandle, coordinates: tuple[int, ...], key: str) -> Reading | None:
@@ -253,31 +294,33 @@ def _in_file(
     return FoundChunks((file,), np.zeros(len(offsets), np.int64), offsets, lengths, offsets, file.version, unlocked)
 
 
-def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: str) -> FoundChunks:
+def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: str, *, whole: bool) -> FoundChunks:
     """Find the chunks of a shard by requests: by its index where that is known or cheaper, else in the whole of it."""
     store = handle.store
     known = INDEXES.get(handle.cache_space, key)
+    raw = {} if whole else _raw_parts(handle, part)
     fresh = False
-    if known is None and not whole_is_cheaper(handle, part.count, layout):
+    if known is None and (raw or not whole_is_cheaper(handle, part.count, layout)):
         known, fresh = _read_once(handle, layout, key)
         if known is None:
             return _none(part)
     if known is not None:
-        found = _in_ranges(handle, part, layout, key, known, store.cost.gap, fresh=fresh)
+        found = _in_ranges(handle, part, layout, key, known, store.cost.gap, raw, fresh=fresh)
         if found is not None:
             return found
         # replaced since: read it anew, in one piece
-    reading = store.read_up_to(key, most_of_shard(layout, handle.layout.chain_of(part.object)))
-    if reading is None:
-        return _none(part)
-    if reading.parts:
-        known = KnownIndex(layout.checked_index_of(reading.parts[0]), reading.version)
-        INDEXES.put(handle.cache_space, key, known)
-        at, lengths = _entries(handle, part, layout, known)
-        return FoundChunks(reading.parts, np.zeros(len(at), np.int64), at, lengths, at, reading.version)
+    if not raw:
+        reading = store.read_up_to(key, most_of_shard(layout, handle.layout.chain_of(part.object)))
+        if reading is None:
+            return _none(part)
+        if reading.parts:
+            known = KnownIndex(layout.checked_index_of(reading.parts[0]), reading.version)
+            INDEXES.put(handle.cache_space, key, known)
+            at, lengths = _entries(handle, part, layout, known)
+            return FoundChunks(reading.parts, np.zeros(len(at), np.int64), at, lengths, at, reading.version)
     for last in attempts():  # with much unused space: by ranges in any case
         known = _read_known(handle, layout, key)
-        found = _none(part) if known is None else _in_ranges(handle, part, layout, key, known, 0, fresh=True)
+        found = _none(part) if known is None else _in_ranges(handle, part, layout, key, known, 0, raw, fresh=True)
         if found is not None:
             return found
         if last:
@@ -286,16 +329,32 @@ def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: s
 
 
 def _in_ranges(
-    handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: str, known: KnownIndex, gap: int, *, fresh: bool
+    handle: ArrayHandle,
+    part: ObjectPart,
+    layout: ShardLayout,
+    key: str,
+    known: KnownIndex,
+    gap: int,
+    raw: dict[int, tuple[tuple[int, int], ...]],
+    *,
+    fresh: bool,
 ) -> FoundChunks | None:
     """Find chunks where the ``known`` index says; ``None`` if the shard was replaced since that was read.
 
-    ``fresh``: that was just now.
+    ``fresh``: that was just now. ``raw``: the ranges that are enough of some chunks, by their numbers.
     """
     store = handle.store
     at, lengths = _entries(handle, part, layout, known)
     stored = lengths != MISSING
-    joined = join_ranges(at[stored], lengths[stored], gap)
+    starts, sizes = at[stored], lengths[stored]
+    if raw:
+        exact = handle.layout.chain_of(part.object).encoded.nbytes
+        raw = {i: ranges for i, ranges in raw.items() if lengths[i] == exact}
+        stored[list(raw)] = False
+        pieces = [(int(at[i]) + start, size) for i, ranges in raw.items() for start, size in ranges]
+        first, second = np.array(pieces, np.int64).reshape(-1, 2).T
+        starts, sizes = np.append(at[stored], first), np.append(lengths[stored], second)
+    joined = join_ranges(starts, sizes, gap)
     parts: tuple[BytesLike, ...] = ()
     if joined.fetched:
         check_size("what is read of one shard at a time", sum(size or 0 for _, size in joined.fetched))
@@ -311,7 +370,16 @@ def _in_ranges(
         INDEXES.drop(handle.cache_space, key)
         return None
     within, offsets = np.zeros((2, len(at)), np.int64)
-    within[stored], offsets[stored] = joined.within, joined.offsets
+    whole = len(starts) - sum(map(len, raw.values()))
+    within[stored], offsets[stored] = joined.within[:whole], joined.offsets[:whole]
+    places = zip(joined.within[whole:].tolist(), joined.offsets[whole:].tolist(), strict=True)
+    for i, ranges in raw.items():
+        chunk = _sparse(int(lengths[i]))
+        for start, size in ranges:
+            n, offset = next(places)
+            chunk[start : start + size] = memoryview(parts[n])[offset : offset + size]
+        within[i] = len(parts)
+        parts += (chunk,)
     return FoundChunks(parts, within, offsets, lengths, at, known.version, unchanged=not fresh)
 
 

@@ -10,19 +10,26 @@ from zardine.codecs.chain import CodecChain, box_around
 from zardine.codecs.transpose import TransposeCodec
 
 
+def has_raw_ranges(chain: CodecChain, gap: int) -> bool:
+    """Tell whether a part of an encoded chunk, of more than ``gap`` bytes, can be had without the rest."""
+    if chain.compressors or type(chain.serializer) is not BytesCodec:
+        return False
+    if any(type(codec) is not TransposeCodec for codec, _ in chain.filters):
+        return False
+    return chain.encoded.exact and chain.encoded.nbytes > gap
+
+
 def raw_ranges(chain: CodecChain, wanted: tuple[Any, ...], gap: int) -> tuple[tuple[int, int], ...] | None:
     """Return the ranges of an encoded chunk that hold what the index ``wanted`` takes of it, ascending.
 
     Ranges at most ``gap`` bytes apart are one. ``None``: the whole is needed, since it is compressed or has a checksum,
     or what is not needed is no more than ``gap`` bytes.
     """
-    transposes = [codec for codec, _ in chain.filters if type(codec) is TransposeCodec]
-    if chain.compressors or type(chain.serializer) is not BytesCodec or len(transposes) < len(chain.filters):
-        return None
-    if not chain.encoded.exact or chain.encoded.nbytes <= gap:
+    if not has_raw_ranges(chain, gap):
         return None
     box = box_around(wanted, chain.spec.shape)
-    for codec in transposes:
+    for codec, _ in chain.filters:
+        assert isinstance(codec, TransposeCodec)
         box = tuple(box[axis] for axis in codec.dimensions)
     shape = chain.serializer_spec.shape
     stride = span = chain.encoded.nbytes // prod(shape)
@@ -39,4 +46,4 @@ def raw_ranges(chain: CodecChain, wanted: tuple[Any, ...], gap: int) -> tuple[tu
     return tuple((start, span) for start in starts)
 
 
-__all__ = ["raw_ranges"]
+__all__ = ["has_raw_ranges", "raw_ranges"]

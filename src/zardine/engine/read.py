@@ -17,12 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import BytesLike
+from zardine.codecs.chain import CodecChain
 from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.fetching import fetch_each
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import FoundChunks, find_chunks
 from zardine.engine.read_ahead import ahead, batches
+from zardine.engine.read_elements import decode_elements, element_chain, element_places
+from zardine.engine.read_files import read_whole_files
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ChunkNotFoundError, CorruptionError, DataError
 from zardine.indexing.plan import ChunkPlan, ObjectPart, PointPlan
@@ -55,14 +58,16 @@ def read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> No
 def _read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> None:
     parts: Iterator[ObjectPart] = plan.parts()
     if handle.chunk_cache is not None:
-        cache = handle.chunk_cache
-        for_each(lambda part: _read_through(cache, handle, part, out), parts, plan.object_count)
+        cache, at_once = handle.chunk_cache, None if handle.store.gives_files else most_requests(handle.store)
+        for_each(lambda part: _read_through(cache, handle, part, out), parts, plan.object_count, at_once)
         check_fresh(handle)
         return
     native = handle.layout.pipeline is not None and out.dtype == handle.layout.metadata.dtype
     native = native and handle.layout.fits_memory  # else the reason is found chunk by chunk
     raw = out.view(f"V{out.dtype.itemsize}") if native else None
     if handle.store.gives_files:
+        if raw is not None:
+            parts = read_whole_files(handle, plan, raw)
         while group := list(islice(parts, _MOST_OBJECTS)):
             with closing(_Fetched.files(handle, group)) as fetched:
                 check_fresh(handle)
@@ -149,21 +154,16 @@ def _read_unlocked(
 def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out: npt.NDArray[Any]) -> None:
     """Read a part with the help of decoded chunks kept from earlier reads."""
     key = handle.key(part.object)
-    version = handle.store.version(key)
-    if version is None:
-        with closing(find_part(handle, part, key, files=handle.store.gives_files)) as found:
-            for i in range(part.count):
-                _read_chunk(handle, part, i, found, key, out)
-        return
     layout = handle.layout.shard(part.object)
     numbers = [0] if layout is None else part.positions(layout.strides).tolist()
+    entries = [cache.get(key, number) for number in numbers]
+    version = handle.store.version(key) if any(entries) else None
     missing = []
-    for i, number in enumerate(numbers):
-        chunk = cache.get((key, number, version))
-        if chunk is None:
+    for i, kept in enumerate(entries):
+        if kept is None or kept.version != version:
             missing.append(i)
         else:
-            out[part.outer(i)] = chunk[part.inner(i)]
+            out[part.outer(i)] = kept.chunk[part.inner(i)]
     if not missing:
         return
     with closing(find_part(handle, part, key, files=handle.store.gives_files)) as found:
@@ -178,8 +178,8 @@ def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out:
                 _read_chunk(handle, part, i, found, key, out)
                 continue
             out[part.outer(i)] = chunk[part.inner(i)]
-            if found.version == version and found.is_unedited():
-                cache.put((key, numbers[i], version), chunk)
+            if found.version is not None and found.is_unedited():
+                cache.put(key, numbers[i], found.version, chunk)
         if not handle.layout.is_checked and not found.is_unedited():
             _read_unlocked(handle, part, missing, key, out)
 
@@ -211,7 +211,7 @@ class _Fetched:
         found: list[Any] = [None] * len(parts)
 
         def fetch(number: int) -> None:
-            found[number] = find_part(handle, parts[number], keys[number], files=False).in_memory()
+            found[number] = find_part(handle, parts[number], keys[number], files=False, whole=False).in_memory()
 
         fetch_each(handle, parts, keys, fetch, requests)
         return cls(parts, keys, found)
@@ -232,6 +232,10 @@ def _decode(
     if raw is not None:
         _decode_by_kernel(handle, plan, fetched, out, raw)
         return
+    chain = element_chain(handle.layout)
+    if chain is not None:
+        _decode_elements(handle, chain, fetched, out)
+        return
 
     def work(batch: tuple[int, range]) -> None:
         number, rows = batch
@@ -240,6 +244,47 @@ def _decode(
 
     work_batches = [(n, rows) for n, part in enumerate(fetched.parts) for rows in row_batches(handle, part.count)]
     for_each(work, work_batches, len(work_batches))
+
+
+def _decode_elements(handle: ArrayHandle, chain: CodecChain, fetched: _Fetched, out: npt.NDArray[Any]) -> None:
+    """Decode chunks that hold one byte string each."""
+    together = []
+    for part, found, key in zip(fetched.parts, fetched.found, fetched.keys, strict=True):
+        places = element_places(part) if part.count > 1 else None
+        if places is not None:
+            together.append((part, found, key, places))
+            continue
+        for i in range(part.count):
+            _read_chunk(handle, part, i, found, key, out)
+    if not together:
+        return
+    values = iter(decode_elements(chain, [found for _, found, _, _ in together]))
+    for part, found, key, places in together:
+        _place_elements(handle, part, found, key, places, list(islice(values, part.count)), out)
+
+
+def _place_elements(
+    handle: ArrayHandle,
+    part: ObjectPart,
+    found: FoundChunks,
+    key: str,
+    places: tuple[Any, ...],
+    values: list[Any],
+    out: npt.NDArray[Any],
+) -> None:
+    """Put the ``values`` of the chunks of an object where they belong; those that are ``None`` are looked at again."""
+    left = [i for i, value in enumerate(values) if value is None]
+    if left and handle.config.read_missing_chunks:
+        nothing = (handle.layout.missing_inner if found.is_stored else handle.layout.metadata.fill).item()
+        missing = (found.lengths == MISSING).tolist()
+        for i in left:
+            values[i] = nothing if missing[i] else None
+        left = [i for i in left if not missing[i]]
+    flat = np.empty(len(values), object)
+    flat[:] = values
+    out[places] = flat.reshape(np.broadcast_shapes(*(each.shape for each in places)))
+    for i in left:
+        _read_chunk(handle, part, i, found, key, out)
 
 
 def _decode_by_kernel(
@@ -280,13 +325,15 @@ def _read_edited(handle: ArrayHandle, fetched: _Fetched, out: npt.NDArray[Any]) 
             _read_unlocked(handle, part, range(part.count), key, out)
 
 
-def find_part(handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unlocked: bool = False) -> FoundChunks:
+def find_part(
+    handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unlocked: bool = False, whole: bool = True
+) -> FoundChunks:
     """Return where the chunks of ``part`` are; what is damaged is looked at again when nobody edits it.
 
     Raises as :func:`~zardine.engine.locate.find_chunks`, with array and key.
     """
     try:
-        return find_chunks(handle, part, key, files=files, unlocked=unlocked)
+        return find_chunks(handle, part, key, files=files, unlocked=unlocked, whole=whole)
     except MemoryError as error:
         if isinstance(error, DataError):
             check_fresh(handle)

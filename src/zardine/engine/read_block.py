@@ -128,14 +128,14 @@ def _decode_file(
 
 
 def _copy_kept(cache: ChunkCache, handle: ArrayHandle, key: str, row: int, out: npt.NDArray[Any], inner: Any) -> bool:
-    if not handle.store.has_cheap_looks:  # to ask for the version twice, where the chunk is not kept, is a request more
+    kept = cache.get(key, row)
+    if kept is None:
         return False
-    version = handle.store.version(key)
-    chunk = None if version is None else cache.get((key, row, version))
-    if chunk is None:
+    if handle.store.version(key) != kept.version:
+        cache.drop(key, row)  # so that the version is not asked for again, which is a request far away
         return False
     check_fresh(handle)
-    out[...] = chunk[inner]
+    out[...] = kept.chunk[inner]
     return True
 
 
@@ -143,7 +143,11 @@ def _decode_stored(
     handle: ArrayHandle, chunks: Blocks, key: str, plan: BlockPlan, out: npt.NDArray[Any], most: int
 ) -> bool:
     fetched: list[FoundChunks] = []
-    fetch_each(handle, (plan,), (key,), lambda _: fetched.append(find_chunks(handle, plan, key, files=False)), 1)
+
+    def fetch(_: int) -> None:
+        fetched.append(find_chunks(handle, plan, key, files=False, whole=False))
+
+    fetch_each(handle, (plan,), (key,), fetch, 1)
     (found,) = fetched
     if handle.store.has_cheap_looks or not found.unchanged:
         check_fresh(handle)

@@ -200,7 +200,7 @@ def _order(change: AnyChange, layout: ShardLayout, index: ShardIndex) -> Ints:
     if wanted != "as_written":
         return np.argsort(chunk_ranks(layout.grid, layout.strides, wanted))
     # chunks that were not stored have the largest offset there is, and come last
-    return np.argsort(index.offsets, kind="stable")
+    return np.argsort(index.offsets.view(np.uint64), kind="stable")
 
 
 def condition_of(old: Reading | WholeShard | None, *, merged: bool) -> Condition | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -61,6 +62,10 @@ def for_each(work: Callable[[T], object], items: Iterable[T], count: int, thread
             work(item)
         return
     iterator = iter(items)
+    first = next(iterator, _DONE)  # here: finding it may be all that there is to do
+    if first is _DONE:
+        return
+    iterator = chain((first,), iterator)
     lock = Lock()
     errors: list[BaseException] = []
 

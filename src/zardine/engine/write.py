@@ -8,6 +8,7 @@ bytes they are.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.engine.border import settle
 from zardine.engine.change import Change, PendingChange, PendingPart, Settled, whole_chunk
+from zardine.engine.changed_files import change_files
 from zardine.engine.freshness import Writing, check_before_put
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import INDEXES
@@ -41,12 +43,18 @@ _COPIES = 2
 
 
 def write_plan(
-    handle: ArrayHandle, plan: ChunkPlan, values: npt.NDArray[Any], fields: str | list[str] | None = None
+    handle: ArrayHandle,
+    plan: ChunkPlan,
+    values: npt.NDArray[Any],
+    fields: str | list[str] | None = None,
+    *,
+    growing: bool = False,
 ) -> None:
     """Store ``values`` (of the selection's full shape; flat for points) where ``plan`` says.
 
     With ``fields``, only these fields of a struct type are written. Every object is written whole or, after an error,
-    not at all.
+    not at all. ``growing``: the handle has a shape that the document is to get from the caller, who has its lock and is
+    within :class:`~zardine.engine.freshness.Writing`; nothing beyond the end gives way then.
     """
     check_strategy(handle)
     at_once, threads = _share_threads(handle, plan.object_count, plan.chunk_count)
@@ -55,7 +63,7 @@ def write_plan(
         layout = handle.layout.shard(part.object)
         return Change(handle, plan, part, handle.key(part.object), layout, values, fields, threads)
 
-    at_border = plan.border_parts(handle.layout.grids.storage)
+    at_border = [] if growing else plan.border_parts(handle.layout.grids.storage)
     settled = settle(handle, map(change_of, at_border)) if at_border else {}
 
     def write(part: ObjectPart) -> None:
@@ -63,13 +71,12 @@ def write_plan(
         _write(replace(change, settled=settled.get(change.key)) if settled else change)
 
     parts: Iterator[ObjectPart] = plan.parts()
-    with Writing(handle, looked=bool(settled), beside=True):
-        if plan.object_count == 1:
-            write(next(parts))  # here and now
-        else:
-            if fields is None:
-                parts = put_whole_chunks(handle, plan, values, settled)
-            for_each(write, parts, plan.object_count, at_once)
+    with nullcontext() if growing else Writing(handle, looked=bool(settled), beside=True):
+        if fields is None and plan.object_count > 1:
+            parts = put_whole_chunks(handle, plan, values, settled)
+        if fields is None and handle.store.gives_files:
+            parts = change_files(handle, plan, parts, values, settled)
+        for_each(write, parts, plan.object_count, at_once)
 
 
 def flush(handle: ArrayHandle, buffer: WriteBuffer) -> None:

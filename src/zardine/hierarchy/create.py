@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from zardine.buffers import BytesLike
-from zardine.engine.freshness import is_far, let_writers_end, note_change, with_generation
+from zardine.engine.freshness import is_far, let_writers_end, moment, note_change, with_generation
 from zardine.errors import (
     ConditionFailedError,
     ContainsArrayError,
@@ -42,8 +42,10 @@ from zardine.stores.base import Condition, Store, Version
 
 def create_node(
     store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool
-) -> tuple[NodeMetadata, Version | None]:
-    """Store the document of a new node, and documents of groups above it that have none. Gives what was stored.
+) -> tuple[NodeMetadata, Version | None, tuple[float, int]]:
+    """Store the document of a new node, and documents of groups above it that have none.
+
+    Gives what was stored, its version, and the moment before it was.
 
     An array that takes the place of something is of a generation of its own, see :mod:`zardine.engine.freshness`.
 
@@ -66,11 +68,12 @@ def create_node(
             store.set(join_path(path, name), document)
     document = documents[first]
     assert document is not None
+    when = moment()
     try:
         version = store.set(join_path(path, first), document, condition=None if overwrite else Condition(None))
     except ConditionFailedError:
         raise taken(store, path, find_node(store, path)) from None
-    return metadata, version
+    return metadata, version, when
 
 
 def create_ancestors(store: Store, path: str, zarr_format: int | None = 3) -> None:

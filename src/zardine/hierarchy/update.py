@@ -58,10 +58,20 @@ class StoredNode(Generic[M]):
         return node, versions.get(next(iter(self.readings)))
 
 
-def stored_node(store: Store, path: str, metadata: M) -> StoredNode[M]:
-    """Return the node at ``path`` as it is stored now; for a group without a document, ``metadata``."""
+def stored_node(
+    store: Store, path: str, metadata: M, known: tuple[Version | None, bytes | None] = (None, None)
+) -> StoredNode[M]:
+    """Return the node at ``path`` as it is stored now; for a group without a document, ``metadata``.
+
+    ``known``: a version of its only document with its bytes, which are not read again where that is cheap to see.
+    """
     names = names_of(metadata)
-    readings = {name: read_document(store, join_path(path, name)) for name in names}
+    version, document = known
+    readings: dict[str, Reading | None]
+    if document is not None and store.has_cheap_looks and store.is_unchanged(join_path(path, names[0]), version):
+        readings = {names[0]: Reading((document,), version, len(document))}
+    else:
+        readings = {name: read_document(store, join_path(path, name)) for name in names}
     current: Any = metadata
     if readings[names[0]] is not None:
         documents = {name: None if each is None else each.parts[0] for name, each in readings.items()}

@@ -167,6 +167,16 @@ class GridPart:
         """For each chunk, whether all of its elements are selected, and none of them lies beyond the array."""
         return self._all([axis.whole for axis in self.plan.axes])
 
+    def is_covered(self) -> bool:
+        """Whether of all chunks all elements that lie in the array are selected."""
+        axes = zip(self.plan.axes, self.low, self.high, strict=True)
+        return all(bool(axis.covered[low:high].all()) for axis, low, high in axes)
+
+    def is_whole(self) -> bool:
+        """Whether of all chunks all elements are selected, and none of them lies beyond the array."""
+        axes = zip(self.plan.axes, self.low, self.high, strict=True)
+        return all(bool(axis.whole[low:high].all()) for axis, low, high in axes)
+
     def chunk(self, i: int) -> tuple[int, ...]:
         """Grid coordinates of chunk ``i``."""
         return tuple(int(axis.chunks[k]) for axis, k in zip(self.plan.axes, self._rows(i), strict=True))
@@ -267,8 +277,11 @@ class PointPart:
         return places
 
     def covered(self) -> npt.NDArray[np.bool_]:
-        """All false: points are never taken to fill a chunk."""
-        return np.zeros(self.count, np.bool_)
+        """Whether all elements of each chunk are selected: of chunks of one element; others are not looked at."""
+        single = np.ones(self.count, np.bool_)
+        for axis in self.plan.extents:
+            single &= axis[self.low : self.high] == 1
+        return single
 
     whole = covered
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,8 @@ class Places:
     """Of the store that is read."""
     target_options: Mapping[str, Any] | None = None
     """Of the one that is written."""
+    functions: Collection[str] = ()
+    """Names of functions that a plan may import, as its user says."""
 
     def source(self, name: str = "source", *, mode: Any = "r") -> Place:
         """Open the place that is read."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -182,10 +182,13 @@ class Plan:
         *,
         storage_options: Mapping[str, Any] | None = None,
         target_options: Mapping[str, Any] | None = None,
+        functions: Collection[str] = (),
     ) -> Plan:
         """Return the plan in a file. Raises :class:`~zardine.errors.PlanError` for a file that holds none.
 
-        ``storage_options`` are for the store that is read, ``target_options`` for the one that is written.
+        ``storage_options`` are for the store that is read, ``target_options`` for the one that is written. A plan of
+        :func:`zardine.vectors.plan_write_cells` names a function, as ``module:function``, which its jobs import only if
+        it is one of ``functions``: a file is no program.
         """
         data = Path(path).read_bytes()
         try:
@@ -204,7 +207,7 @@ class Plan:
         if work_class is None or not isinstance(document.get("work"), dict):
             raise PlanError(f"{os.fspath(path)} is a plan of the kind {kind!r}, which this zardine does not know")
         try:
-            places = Places(document["work"]["places"], storage_options, target_options)
+            places = Places(document["work"]["places"], storage_options, target_options, functions)
             work = work_class.from_json(document["work"], places)
         except (KeyError, TypeError, AttributeError) as error:
             raise PlanError(f"{os.fspath(path)} is a plan with a part missing or of another type: {error}") from None
@@ -257,7 +260,7 @@ class Plan:
         """
         if self.work.is_finished(self.id):
             return self._clean_up()
-        with runner_of(executor, workers) as runner:
+        with runner_of(executor, workers, type(self.work).__module__) as runner:
             self.begin()
             done = self._look()
             if done is None:
@@ -291,7 +294,7 @@ class Plan:
             raise ValueError(f"part is a number from 1 on, and how many there are, not {number}/{count}")
         if self.work.is_finished(self.id):
             return self.status()
-        with runner_of(executor, workers) as runner:
+        with runner_of(executor, workers, type(self.work).__module__) as runner:
             self.begin()
             done = self._look()
             if done is None:
@@ -338,7 +341,7 @@ class Plan:
         """
         if self.work.is_finished(self.id):
             return self._clean_up()
-        with runner_of(executor, workers) as runner:
+        with runner_of(executor, workers, type(self.work).__module__) as runner:
             return self._finish(runner)
 
     def cancel(self) -> None:

@@ -8,6 +8,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from zardine.errors import ArrayChangedError, JobsFailedError, ReadOnlyError
@@ -90,41 +91,54 @@ class _Given:
 
 
 class _Processes:
-    """Processes of our own, begun anew where one of them is killed. They share the cores."""
+    """Processes of our own, begun with the first job, and anew where one of them is killed. They share the cores."""
 
     is_here = False
 
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._pool = self._begin()
+    def __init__(self, count: int, module: str) -> None:
+        self._count, self._module = count, module
+        self._pool: Executor | None = None
 
     def _begin(self) -> Executor:
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
         threads = max(1, thread_count() // self._count)
-        return ProcessPoolExecutor(
-            self._count, multiprocessing.get_context("spawn"), initializer=_begin_worker, initargs=(threads,)
-        )
+        spawn = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(self._count, spawn, initializer=_begin_worker, initargs=(threads, self._module))
+        for _ in range(self._count):  # all of them start now, not when they are first needed: a stage may have one job
+            pool.submit(_begun)
+        return pool
 
     def workers(self) -> int:
         return self._count
 
     def submit(self, call: Call, job: int) -> Future[Any]:
+        if self._pool is None:
+            self._pool = self._begin()
         return self._pool.submit(call, job)
 
     def renew(self) -> bool:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._pool = self._begin()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = None
         return True
 
     def close(self) -> None:
         """End the processes."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin_worker(threads: int) -> None:
-    """Use so many threads, and end with the process that hands out jobs, however that ends."""
+def _begun() -> None:
+    """Do nothing."""
+
+
+def _begin_worker(threads: int, module: str) -> None:
+    """Use so many threads, and end with the process that hands out jobs, however that ends.
+
+    The ``module`` of the work is imported before the first job comes.
+    """
     import multiprocessing
 
     config.set({"threads": threads})
@@ -136,6 +150,7 @@ def _begin_worker(threads: int) -> None:
             os._exit(1)
 
     threading.Thread(target=follow, daemon=True, name="zardine-follow").start()
+    import_module(module)
 
 
 class _Here:
@@ -161,8 +176,11 @@ class _Here:
 
 
 @contextmanager
-def runner_of(executor: Any, workers: int | None) -> Iterator[Runner]:
-    """Give where jobs run: at an ``executor``, in so many processes, or without either in this thread."""
+def runner_of(executor: Any, workers: int | None, module: str) -> Iterator[Runner]:
+    """Give where jobs run: at an ``executor``, in so many processes, or without either in this thread.
+
+    ``module`` is that of the work, which processes need.
+    """
     if executor is not None:
         if workers is not None:
             raise ValueError("give either an executor, or the number of workers, not both")
@@ -173,7 +191,7 @@ def runner_of(executor: Any, workers: int | None) -> Iterator[Runner]:
         return
     if workers < 1:
         raise ValueError(f"workers is a number of processes, 1 or more, not {workers}")
-    processes = _Processes(workers)
+    processes = _Processes(workers, module)
     try:
         yield processes
     finally:

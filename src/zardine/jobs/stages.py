@@ -8,63 +8,51 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, product
 from math import prod
-from typing import Any
 
-from zardine.errors import PlanError
+from zardine.chunk_grids.axis import Axis
 
 
 @dataclass(frozen=True)
 class BlockGrid:
-    """The elements of one array in blocks of ``block`` elements along each axis, the last of which may be shorter."""
+    """The elements of one array in blocks: those that the chunks of each axis are, the last of which may be cut."""
 
-    shape: tuple[int, ...]
-    block: tuple[int, ...]
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def regular(cls, shape: Sequence[int], block: Sequence[int]) -> BlockGrid:
+        """Blocks of ``block`` elements along each axis."""
+        return cls(tuple(map(Axis.regular, shape, block)))
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
         """Blocks along each axis."""
-        return tuple(-(-length // size) for length, size in zip(self.shape, self.block, strict=True))
+        return tuple(axis.count for axis in self.axes)
 
     def __len__(self) -> int:
         return prod(self.counts)
 
+    @property
+    def largest(self) -> tuple[int, ...]:
+        """The most elements that a block has along each axis."""
+        return tuple(min(axis.longest, axis.length) for axis in self.axes)
+
     def box(self, number: int) -> tuple[tuple[int, int], ...]:
         """Return the first element and the end (exclusive) along each axis of a block, counted in C order."""
         found = []
-        for length, size, count in reversed(list(zip(self.shape, self.block, self.counts, strict=True))):
+        for axis, count in reversed(list(zip(self.axes, self.counts, strict=True))):
             number, place = divmod(number, count)
-            found.append((place * size, min(length, (place + 1) * size)))
+            start = axis.start(place)
+            found.append((start, min(axis.length, start + axis.extent(place))))
         return tuple(reversed(found))
 
     def meeting(self, box: Sequence[tuple[int, int]]) -> Iterator[int]:
         """Give the numbers of all blocks that share an element with ``box``."""
-        axes = zip(box, self.block, self.counts, strict=True)
-        places = [range(start // size, min(count, -(-stop // size))) for (start, stop), size, count in axes]
-        for place in product(*places):
-            number = 0
-            for i, count in zip(place, self.counts, strict=True):
-                number = number * count + i
-            yield number
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {"shape": list(self.shape), "block": list(self.block)}
-
-    @classmethod
-    def from_json(cls, document: Any) -> BlockGrid:
-        """Return the grid that :meth:`to_json` wrote. Raises :class:`~zardine.errors.PlanError` for anything else."""
-        if not isinstance(document, dict):
-            raise PlanError(f"a grid of jobs is an object with shape and block, not {document!r}")
-        shape, block = _lengths(document.get("shape"), 0), _lengths(document.get("block"), 1)
-        if len(shape) != len(block):
-            raise PlanError(f"a grid of jobs has blocks of {len(block)} axes in a shape of {len(shape)}")
-        return cls(shape, block)
-
-
-def _lengths(value: Any, least: int) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(type(each) is int and least <= each < 2**63 for each in value):
-        raise PlanError(f"a grid of jobs has lengths that are integers from {least} on, not {value!r}")
-    return tuple(value)
+        cells = Cells(self.counts)
+        places = [
+            range(axis.find(start), min(axis.count, axis.find(stop - 1) + 1)) if start < stop else range(0)
+            for (start, stop), axis in zip(box, self.axes, strict=True)
+        ]
+        return map(cells.number, product(*places))
 
 
 @dataclass(frozen=True)
@@ -118,21 +106,6 @@ class Stage:
             raise IndexError(f"stage {self.name!r} has {len(self)} jobs, counted from 0: there is no job {job}")
         number = bisect_right(self._ends, job)
         return number, job - (self._ends[number - 1] if number else 0)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {"name": self.name, "grids": [grid.to_json() for grid in self.grids], "memory": self.memory}
-
-    @classmethod
-    def from_json(cls, document: Any) -> Stage:
-        """Return the stage that :meth:`to_json` wrote. Raises :class:`~zardine.errors.PlanError` for anything else."""
-        try:
-            name, grids, memory = document["name"], document["grids"], document["memory"]
-        except (TypeError, KeyError):
-            raise PlanError(f"a stage is an object with name, grids and memory, not {document!r}") from None
-        if not isinstance(name, str) or not isinstance(grids, list) or type(memory) is not int:
-            raise PlanError("a stage has a name that is text, a list of grids, and a number of bytes of memory")
-        return cls(name, tuple(map(BlockGrid.from_json, grids)), memory)
 
 
 __all__ = ["BlockGrid", "Cells", "Stage"]

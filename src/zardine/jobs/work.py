@@ -171,7 +171,9 @@ WORKS: Final[ExtensionTable[type[Work]]] = ExtensionTable(
     "plan",
     "zardine.plans",
     {
+        "cells": "zardine.vectors.changing.cell_jobs:CellsWork",
         "convert": "zardine.tools.converting.jobs:ConvertWork",
+        "import": "zardine.vectors.exchange.import_work:ImportWork",
         "rechunk": "zardine.tools.rechunking.work:RechunkWork",
         "reshard": "zardine.tools.resharding.jobs:ReshardWork",
         "verify": "zardine.tools.checking.work:VerifyWork",

@@ -14,7 +14,7 @@ def normalize_path(path: object, zarr_format: int | None = None) -> str:
 
     Raises ``ValueError`` for names that nodes of that version of Zarr cannot have; without one, that none can have.
     """
-    if path is None:
+    if path is None or path == "":
         return ""
     if isinstance(path, bytes):
         path = path.decode()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from zardine.cache import Cache
+from zardine.frozen import with_fields
 from zardine.json_document import JSON
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 
@@ -52,20 +53,20 @@ def recall(document: bytes) -> ArrayMetadata | GroupMetadata | None:
     known, packed = _seen.get(document) or (None, None)
     if known is None or packed is None:
         return known
-    return _mark(replace(known, attributes=_unpack(packed)), document)
+    return with_fields(known, attributes=_unpack(packed))
 
 
 def remember(node: N, document: bytes) -> N:
     """Keep what ``document`` was parsed to, unless it is long, or a group that repeats the documents below it.
 
-    Gives ``node``.
+    Gives ``node``, or what :func:`recall` gives from now on if that is always the same.
     """
     if len(document) > _LONGEST or (isinstance(node, GroupMetadata) and node.consolidated_metadata is not None):
         return node
     packed = _pack(node.attributes) if node.attributes or isinstance(node, GroupMetadata) else None
-    kept = _mark(replace(node, attributes=_NO_ATTRIBUTES), document), packed
-    _seen.put(document, kept, len(document) + _PARSED)
-    return _mark(node, document)
+    kept = _mark(node if node.attributes is _NO_ATTRIBUTES else replace(node, attributes=_NO_ATTRIBUTES), document)
+    _seen.put(document, (kept, packed), len(document) + _PARSED)
+    return kept if packed is None else _mark(node, document)
 
 
 def _mark(node: N, document: bytes) -> N:

@@ -173,7 +173,27 @@ def _without_non_numbers(value: Any) -> Any:
 
 
 def _indented(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
-    """Return ``json.dumps(document, indent=2)``, which is slow, so that members which stay are remembered."""
+    """Return ``json.dumps(document, indent=2)``, which is slow, so that what stays is remembered."""
+    shape = document.get("shape")
+    if not isinstance(shape, list):
+        return _indented_members(document, ascii_only=ascii_only)
+    compact = _compact_encoders[ascii_only].encode({**document, "shape": 0})
+    around = _around_shape if len(compact) <= _LONGEST_REMEMBERED else _around_shape.__wrapped__
+    before, after = around(compact, ascii_only)
+    lengths = ",\n".join([f"    {length}" for length in shape])
+    return f"{before}[\n{lengths}\n  ]{after}" if shape else f"{before}[]{after}"
+
+
+@lru_cache(maxsize=128)
+def _around_shape(compact: str, ascii_only: bool) -> tuple[str, str]:
+    """Return what is in front of and behind the shape in an indented document, ``compact`` with a shape of 0."""
+    whole = _indented_members(json.loads(compact), ascii_only=ascii_only)
+    before, name, after = whole.partition('\n  "shape": 0')  # members of members stand further to the right
+    return before + name[:-1], after
+
+
+def _indented_members(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
+    """Return ``json.dumps(document, indent=2)``, of which members that stay are remembered."""
     members = []
     for name, value in document.items():
         compact = _compact_encoders[ascii_only].encode({name: value})

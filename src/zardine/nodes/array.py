@@ -17,7 +17,15 @@ from zardine.creation.options import ShapeLike
 from zardine.creation.v3 import parse_shape
 from zardine.data_types.numpy_types import AnyObject
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config, parse_bytes
-from zardine.engine.freshness import Writing, check_fresh, is_same_generation, note_fresh, refuse_closing
+from zardine.engine.freshness import (
+    Writing,
+    check_fresh,
+    is_same_generation,
+    moment,
+    note_fresh,
+    note_seen,
+    refuse_closing,
+)
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import prepare_layout
 from zardine.engine.opened import opened_before, remember_opened
@@ -56,7 +64,7 @@ from zardine.nodes.buffered import (
     write_buffered,
 )
 from zardine.nodes.display import ArrayInfo, array_html, describe_array
-from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_for_append, take_back, with_shape
+from zardine.nodes.resizing import clear_beyond, erase_beyond, grown_for_append, plan_box, take_back, with_shape
 from zardine.nodes.selectors import BlockIndex, OIndex, VIndex, split_fields
 from zardine.public_names import public
 from zardine.stores.attempts import attempts
@@ -119,7 +127,10 @@ class Array(StoredFacts):
     def open(cls, store: StoreLike, zarr_format: int | None = None, *, config: ArrayConfigLike = None) -> Array:
         """Open the array that is stored at ``store``. Raises :class:`~zardine.errors.ArrayNotFoundError`."""
         found, path = find_place(store)
-        return cls(found, path, load_array(found, path, zarr_format), parse_array_config(config))
+        when = moment()
+        array = cls(found, path, load_array(found, path, zarr_format), parse_array_config(config))
+        note_seen(array._handle, None, array.metadata, when)
+        return array
 
     @classmethod
     def from_dict(cls, store_path: StorePath, data: Mapping[str, Any]) -> Array:
@@ -388,6 +399,7 @@ class Array(StoredFacts):
         first, and reads as fill value meanwhile.
         """
         values = cast_values(data, self.dtype)
+        values = broadcast_values(values, values.shape)
         self._check_writable()
         check_strategy(self._handle)
         self.flush()
@@ -401,11 +413,12 @@ class Array(StoredFacts):
                 shape = grown_for_append(old, values.shape, axis)
                 grown = with_shape(stored.metadata, self._handle.layout.grid, shape)
                 handle = self._handle.with_shape(grown)
-                added = tuple(slice(old[i], None) if i == axis % self.ndim else slice(None) for i in range(self.ndim))
-                direct = self._with_handle(replace(handle, buffer=None))
+                direct = handle if handle.buffer is None else replace(handle, buffer=None)
+                starts = [old[i] if i == axis % self.ndim else 0 for i in range(self.ndim)]
+                plan = plan_box(direct, tuple(starts), values.shape)
                 try:
                     if exclusive:
-                        direct[added] = values
+                        write_plan(direct, plan, values, growing=True)
                     _, version = stored.replaced_by(grown)
                 except ConditionFailedError:
                     if last:
@@ -415,13 +428,15 @@ class Array(StoredFacts):
                     if exclusive:
                         take_back(handle, self._handle)
                     raise
-                self._handle = replace(handle, buffer=self._handle.buffer)
+                if handle.buffer is not self._handle.buffer:
+                    handle = replace(handle, buffer=self._handle.buffer)
+                self._handle = handle
                 if exclusive and version is not None:
                     note_fresh(self._handle, version)
                 self._keep_entry()
                 if not exclusive:
                     try:
-                        direct[added] = values
+                        write_plan(direct, plan, values)
                     except UnsupportedError:  # nothing can be changed in part there: the place is given back
                         if self._stored().metadata.shape == grown.shape:
                             self.resize(old)
@@ -659,7 +674,7 @@ class Array(StoredFacts):
 
     def _stored(self) -> StoredNode[ArrayMetadata]:
         """Return what the document says now, after taking that over."""
-        stored = stored_node(self.store, self.path, self.metadata)
+        stored = stored_node(self.store, self.path, self.metadata, self._handle.watch.document)
         self._adopt(stored.metadata)
         return stored
 

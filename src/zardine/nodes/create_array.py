@@ -22,7 +22,7 @@ from zardine.creation.options import (
 )
 from zardine.creation.v3 import DEFAULT, new_array_metadata
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike, parse_array_config
-from zardine.engine.freshness import note_fresh
+from zardine.engine.freshness import note_seen
 from zardine.errors import MetadataError
 from zardine.hierarchy.create import create_node
 from zardine.hierarchy.find import describe
@@ -290,11 +290,11 @@ def store_new_array(
 ) -> Array:
     """Check that the array can be read and written, then store its document."""
     array = possible_array(store, path, metadata, settings)
-    stored, version = create_node(store, path, metadata, overwrite=overwrite)
+    stored, version, when = create_node(store, path, metadata, overwrite=overwrite)
+    assert isinstance(stored, ArrayMetadata)
     if stored is not metadata:
-        assert isinstance(stored, ArrayMetadata)
         array = Array(store, path, stored, settings)
-    note_fresh(array._handle, version)
+    note_seen(array._handle, version, stored, when)
     return array
 
 

@@ -13,6 +13,7 @@ from zardine.creation.options import CodecsLike, DTypeLike, ShapeLike, is_word
 from zardine.creation.v3 import as_written, parse_shape
 from zardine.data_types import data_type_for
 from zardine.engine.array_config import ArrayConfig, ArrayConfigLike
+from zardine.engine.freshness import moment, note_seen
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import (
     ArrayNotFoundError,
@@ -204,7 +205,13 @@ class Group:
     def __getitem__(self, path: str) -> Array | Group:
         """Return the member at ``path`` (``"a"`` or ``"a/b"``). Raises ``KeyError`` where there is none."""
         relative = self._relative_path(path)
-        return self._opened(relative, self._member(relative)) if relative else self
+        if not relative:
+            return self
+        when = moment()
+        node = self._opened(relative, self._member(relative))
+        if isinstance(node, Array) and self._consolidated is None:
+            note_seen(node._handle, None, node.metadata, when)
+        return node
 
     def get(self, path: str, default: object = None) -> Any:
         """Return the member at ``path``, or ``default``, also where no member can have such a name."""

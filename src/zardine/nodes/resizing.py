@@ -14,8 +14,9 @@ from zardine.engine.read import read_plan
 from zardine.engine.stored import stored_objects
 from zardine.engine.write import write_plan
 from zardine.errors import CorruptionError, ZardineError
-from zardine.indexing.boxes import boxes_beyond, cut_box, end_of_piece
-from zardine.indexing.plan import plan_grid
+from zardine.indexing.block import Block
+from zardine.indexing.boxes import box_of, boxes_beyond, cut_box, end_of_piece
+from zardine.indexing.plan import ChunkPlan, plan_grid
 from zardine.indexing.selection import GridSelection
 from zardine.metadata.documents import ArrayMetadata
 
@@ -37,10 +38,25 @@ def grown_for_append(shape: tuple[int, ...], data: tuple[int, ...], axis: int) -
     return (*shape[:axis], shape[axis] + data[axis], *shape[axis + 1 :])
 
 
+def plan_box(handle: ArrayHandle, starts: tuple[int, ...], counts: tuple[int, ...]) -> ChunkPlan:
+    """Return the plan of a box of elements in the array ``handle``."""
+    layout = handle.layout
+    plan = None
+    if layout.blocks is not None and all(counts):
+        plan = layout.blocks.plan(Block(starts, counts, None), layout.metadata.shape)
+    if plan is not None:
+        return plan
+    ends = [start + count for start, count in zip(starts, counts, strict=True)]
+    return plan_grid(box_of(list(zip(starts, ends, strict=True))), layout.grids)
+
+
 def with_shape(metadata: ArrayMetadata, grid: ChunkGrid, shape: tuple[int, ...]) -> ArrayMetadata:
     """Return the document of an array with chunk grid ``grid`` after a change of its shape."""
-    resized = replace(metadata.chunk_grid, configuration=grid.resized(shape).configuration())
-    return replace(metadata, shape=shape, chunk_grid=resized)
+    resized = grid.resized(shape)
+    if resized is grid:
+        return metadata.with_shape(shape)
+    chunk_grid = replace(metadata.chunk_grid, configuration=resized.configuration())
+    return replace(metadata, shape=shape, chunk_grid=chunk_grid)
 
 
 def clear_beyond(before: ArrayHandle, shape: tuple[int, ...]) -> None:

@@ -97,6 +97,16 @@ class NewFile(NamedTuple):
     """Name of a file that goes when there is a new value."""
 
 
+class NamedFiles(NamedTuple):
+    """Files that are values, for who opens them by their paths."""
+
+    below: bytes
+    """Real path of a directory, with a slash at its end. A file that, once it is open, lies elsewhere is not to be read
+    but left to :meth:`Store.open_file`.
+    """
+    paths: list[bytes]
+
+
 @public("zardine.storage")
 class Store(ABC):
     """A mapping of keys to bytes. See the module's text for keys, prefixes and promises."""
@@ -155,6 +165,10 @@ class Store(ABC):
     def exists(self, key: str) -> bool:
         """Whether ``key`` has a value."""
         return self.read(key, ((0, 0),)) is not None
+
+    def seems_missing(self, key: str) -> bool:
+        """Whether nothing is at ``key``, or nothing that may be seen; false where a look costs as much as reading."""
+        return False
 
     def size(self, key: str) -> int | None:
         """Bytes of the value of ``key``, or ``None``."""
@@ -359,6 +373,11 @@ class Store(ABC):
         return ReadCost()
 
     @property
+    def erased_together(self) -> int:
+        """How many keys one request of :meth:`erase_values` removes at most."""
+        return 1
+
+    @property
     def gives_files(self) -> bool:
         """Whether values are local files that :meth:`open_file` opens."""
         return False
@@ -374,10 +393,21 @@ class Store(ABC):
         """
         return None
 
-    def new_files(self, keys: Sequence[str]) -> AbstractContextManager[Sequence[NewFile] | None]:
+    def named_files(self, keys: Sequence[str]) -> NamedFiles | None:
+        """Where the files of ``keys`` are, whether or not they exist, to be opened as :meth:`open_file` does it.
+
+        A path that means nothing is a key that is missing. ``None``: there are no files, or more is to be done than
+        that.
+        """
+        return None
+
+    def new_files(
+        self, keys: Sequence[str], *, changing: bool = False
+    ) -> AbstractContextManager[Sequence[NewFile] | None]:
         """A context in which files may be put in the place of the values of ``keys``, as :meth:`set` does it.
 
-        Gives where, for each of them. ``None``: there are no files, or more is to be done than that.
+        Gives where, for each of them. With ``changing``, the values that are there are read and locked before, as
+        :meth:`edit_file` does it. ``None``: there are no files, or more is to be done than that.
         """
         return nullcontext(None)
 

@@ -41,7 +41,12 @@ _SMALL_PIECE: Final = 2**14
 
 def version_of(status: os.stat_result) -> Version:
     """The token of a file in this state: its identity, size and times."""
-    return f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}"
+    return version_from(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def version_from(inode: int, size: int, modified: int, changed: int) -> Version:
+    """The same of what the kernel says: times in nanoseconds."""
+    return f"{inode:x}-{size:x}-{modified:x}-{changed:x}"
 
 
 def stamp(file: int) -> None:
@@ -525,5 +530,6 @@ __all__ = [
     "made_room",
     "owners",
     "stamp",
+    "version_from",
     "version_of",
 ]

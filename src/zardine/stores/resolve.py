@@ -60,15 +60,15 @@ def resolve_store(
     if read_only is None:
         read_only = mode == "r"
     inner = ""
-    if isinstance(store_like, Store):
+    if isinstance(store_like, str):  # the usual case first
+        store, inner = _store_of_text(store_like, storage_options, mode)
+        storage_options = None
+    elif isinstance(store_like, Store):
         store = store_like
     elif isinstance(store_like, StorePath):
         store, inner = store_like.store, store_like.path
     elif store_like is None:
         store = MemoryStore()
-    elif isinstance(store_like, str):
-        store, inner = _store_of_text(store_like, storage_options, mode)
-        storage_options = None
     elif isinstance(store_like, os.PathLike):
         store = _directory(os.fspath(store_like), mode)
     elif iscoroutinefunction(getattr(store_like, "get", None)):
@@ -90,7 +90,7 @@ def resolve_store(
         _refuse_options(storage_options, store)
     if read_only and not store.read_only:
         store = store.with_read_only(True)
-    return store, normalize_path(f"{inner}/{path}")
+    return store, normalize_path(f"{inner}/{path}") if inner or path else ""
 
 
 def _store_of_text(text: str, storage_options: Mapping[str, Any] | None, mode: Mode | None) -> tuple[Store, str]:
@@ -141,7 +141,7 @@ def _zip(path: str, mode: Mode | None) -> Store:
 
 def is_foreign(thing: object) -> bool:
     """Whether something is a store of obstore, or a mapper or filesystem of fsspec."""
-    return any(
+    return not isinstance(thing, str) and any(
         isinstance(thing, getattr(module, name))
         for where, name in _FOREIGN
         if (module := sys.modules.get(where)) is not None and hasattr(module, name)

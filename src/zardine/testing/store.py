@@ -523,6 +523,7 @@ class StoreConformance:
         reading = store.read("a/k")
         assert reading is not None
         assert not store.is_unchanged("a/k", None)
+        assert not store.seems_missing("a/k")
         if not self.versions:  # what it gives as a version may be that of another value
             return
         assert store.is_unchanged("a/k", reading.version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from zardine.creation.attribute_conventions import reads_fill_as_missing
@@ -17,6 +17,7 @@ from zardine.errors import (
     ZardineError,
     ZarrUserWarning,
 )
+from zardine.hierarchy.create import erase_node
 from zardine.hierarchy.find import describe, document_key, load_node
 from zardine.hierarchy.place import find_place, overlap
 from zardine.jobs.places import Place
@@ -32,7 +33,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.tools.arguments import place_of
 from zardine.tools.converting.foreign import lost_nodes, remarks_of, with_remarks
 from zardine.tools.converting.in_place import InPlace, prepare_in_place
-from zardine.tools.converting.jobs import plan_jobs
+from zardine.tools.converting.jobs import ConvertWork, plan_jobs
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.options import ConvertKeywords, ConvertOptions, is_for
 from zardine.tools.converting.plan import NodePlan, Planned, plan_nodes
@@ -71,6 +72,7 @@ def convert(
     verify: bool = False,
     overwrite: bool = False,
     resume: bool = True,
+    max_memory: int | str | None = None,
     executor: ExecutorLike | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -101,6 +103,10 @@ def convert(
     - ``overwrite``: erase what is stored at the target first.
     - ``resume``: continue where an earlier run of the same call was cut off; until the last run is through, nothing is
       found at the target.
+    - ``max_memory``: what a worker may hold of elements, in bytes or as ``"256 MiB"`` (default: 1 GiB, more where one
+      chunk or new object takes more, and less where the setting ``window_bytes`` says so). Where no blocks of that size
+      read every source object twice at most, these go by way of arrays between: uncompressed, in a hidden folder of the
+      target. ``ValueError`` where a chunk or a new object does not fit.
     - ``executor``, ``workers``: who does it, as for :meth:`zardine.jobs.Plan.run`; without, threads of this process.
     - ``progress``: called with the bytes of elements that are done and to be done (comparing them counts as well; in
       place, documents), from any thread, never twice at once.
@@ -140,6 +146,7 @@ def convert(
         source_path=source_path,
         target_path=target_path,
         leave_out=leave_out,
+        max_memory=max_memory,
         storage_options=storage_options,
         target_options=target_options,
     )
@@ -158,13 +165,17 @@ def plan_convert(
     target_path: str | None = None,
     leave_out: bool = False,
     verify: bool = False,
+    overwrite: bool = False,
+    max_memory: int | str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
     **options: Unpack[ConvertKeywords],
 ) -> Plan:
     """Return the plan that :func:`zardine.convert` runs, with the same arguments. Nothing is written.
 
-    The target has to be empty when it begins. Raises as :func:`zardine.convert`.
+    The target has to be empty when it begins. With ``overwrite`` all that is stored there is erased at once, as soon as
+    the conversion is known to be possible, and not by workers, of which none could tell what is old there from what is
+    new. Raises as :func:`zardine.convert`.
     """
     conversion = prepare_conversion(
         source,
@@ -173,10 +184,13 @@ def plan_convert(
         source_path=source_path,
         target_path=target_path,
         leave_out=leave_out,
+        max_memory=max_memory,
         storage_options=storage_options,
         target_options=target_options,
     )
-    conversion.target.look(overwrite=False, resume=True, way="a plan needs an empty place")
+    if overwrite:
+        erase_node(conversion.target.store, conversion.target.path)
+    conversion.target.look(overwrite=False, resume=True, way="overwrite=True erases all of it")
     return conversion.plan(verify=verify)
 
 
@@ -188,12 +202,12 @@ class Conversion:
     plans: tuple[NodePlan, ...]
     """Parents first."""
     target: Target
-    target_url: str | None
+    work: ConvertWork
 
     def plan(self, *, verify: bool = False) -> Plan:
         """Return it as a plan of jobs."""
         compares = verify or any(not plan.exact for plan in self.plans if isinstance(plan.source, ArrayMetadata))
-        return Plan(plan_jobs(self.source, self.plans, self.target, self.target_url, compares=compares))
+        return Plan(replace(self.work, compares=compares))
 
     def run(
         self,
@@ -229,6 +243,7 @@ def prepare_conversion(
     source_path: str | None = None,
     target_path: str | None = None,
     leave_out: bool = False,
+    max_memory: int | str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
 ) -> Conversion:
@@ -262,7 +277,8 @@ def prepare_conversion(
     version = found.version(document_key(inner)) if found.is_foreign else None
     request = fingerprint(name, plans, version)
     made = Target(store, path, name, request, options.in_words())
-    return Conversion(_named(found, inner, given), plans, made, Place.of(store, path, target).url)
+    where = _named(found, inner, given)
+    return Conversion(where, plans, made, plan_jobs(where, plans, made, Place.of(store, path, target).url, max_memory))
 
 
 def _named(store: Store, path: str, given: object) -> Place:

@@ -27,4 +27,26 @@ class Steps:
                 self._progress(self._done, self._total)
 
 
-__all__ = ["Progress", "Steps"]
+class Shares:
+    """Tell a :data:`Progress` of a work in several parts, one after the other, in thousandths of all of it."""
+
+    _OF_A_PART = 1000
+
+    def __init__(self, progress: Progress | None, parts: int) -> None:
+        self._steps = Steps(progress, parts * self._OF_A_PART)
+        self._done = self._begun = 0
+
+    def part(self) -> Callable[[float], None]:
+        """Begin the next part; gives a function that is called with the share of it that is done, from 0 to 1."""
+        before, self._begun = self._begun, self._begun + self._OF_A_PART
+
+        def step(share: float) -> None:
+            now = before + int(self._OF_A_PART * min(1.0, share))
+            if now > self._done:
+                self._steps(now - self._done)
+                self._done = now
+
+        return step
+
+
+__all__ = ["Progress", "Shares", "Steps"]

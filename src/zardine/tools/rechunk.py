@@ -9,7 +9,6 @@ from zardine.creation.likeness import like_arguments, like_attributes
 from zardine.creation.options import ChunksLike, CodecsLike, ShardsLike
 from zardine.creation.v3 import new_array_metadata
 from zardine.engine.layout import ArrayLayout, prepare_layout
-from zardine.errors import UnsupportedError
 from zardine.hierarchy.find import load_array
 from zardine.hierarchy.place import find_place, overlap
 from zardine.jobs.places import Place
@@ -53,9 +52,9 @@ def rechunk(
 ) -> PlanStatus:
     """Store an array anew, in other chunks and shards, however those lie to the old ones, in bounded memory.
 
-    ``chunks`` (needed) and ``shards`` are as in :func:`zardine.create_array`; codecs, fill value and attributes stay,
-    but for ``compressors`` where they are given. ``path`` and ``target_path`` are those of the arrays in their stores,
-    ``storage_options`` and ``target_options`` settings of the stores behind URLs.
+    ``chunks`` (needed) and ``shards`` are as in :func:`zardine.create_array`, lists of lengths too; codecs, fill value
+    and attributes stay, but for ``compressors`` where they are given. ``path`` and ``target_path`` are those of the
+    arrays in their stores, ``storage_options`` and ``target_options`` settings of the stores behind URLs.
 
     No worker holds more than ``max_memory`` (default: ``"1 GiB"``) of elements, and about a tenth of that beside.
     No source object is read more than twice. Where no blocks of that size do that, they go by way of uncompressed
@@ -100,12 +99,7 @@ def plan_rechunk(source: StoreLike | Array | Group, target: StoreLike, **options
     layout = prepare_layout(old)
     new = _new_metadata(layout, options["chunks"], options.get("shards"), options.get("compressors", "keep"))
     where, to = Place.of(found, inner, source), Place.of(place, place_path, target)
-    made = prepare_layout(new)
-    if made.object_shape is None:
-        raise UnsupportedError(
-            "chunks of differing lengths cannot be the target of rechunking: give one length an axis"
-        )
-    blocks = blocks_for(layout, made, memory, share_of((found, place)), appends=place.edits_files)
+    blocks = blocks_for(layout, prepare_layout(new), memory, share_of((found, place)), appends=place.edits_files)
     halfway, between = None, options.get("between")
     if blocks.between:
         halfway = default_between(to)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from math import prod
 from typing import Final
 
+from zardine.chunk_grids.axis import Axis
 from zardine.engine.handle import ArrayHandle
 from zardine.jobs.stages import Cells
 
@@ -14,18 +16,25 @@ _SAMPLE: Final = 16
 
 
 def stored_sample(handle: ArrayHandle) -> tuple[int, int]:
-    """Return about how many objects of an array are stored, and their bytes. Asks for a few sizes."""
-    cells = Cells(tuple(axis.count for axis in handle.layout.grids.storage))
+    """Return about how many objects of an array are stored, and their bytes. Asks for a few sizes.
+
+    Objects that differ in length are taken to have as many bytes an element.
+    """
+    axes = handle.layout.grids.storage
+    cells = Cells(tuple(axis.count for axis in axes))
     step = max(1, cells.count // _SAMPLE)
-    sizes = [
-        handle.store.size(handle.key(cells.place(number)))
-        for number in islice(_numbers(step // 2, cells.count, step), _SAMPLE)
-    ]
-    known = [each for each in sizes if each is not None]
+    places = [cells.place(number) for number in islice(_numbers(step // 2, cells.count, step), _SAMPLE)]
+    sizes = [handle.store.size(handle.key(place)) for place in places]
+    known = [(size, _elements(axes, place)) for size, place in zip(sizes, places, strict=True) if size is not None]
     if not known:
         return 0, 0
-    count = round(cells.count * len(known) / len(sizes))
-    return count, round(count * sum(known) / len(known))
+    stored, elements = map(sum, zip(*known, strict=True))
+    everything = prod(axis.start(axis.count - 1) + axis.extent(axis.count - 1) for axis in axes)
+    return round(cells.count * len(known) / len(sizes)), everything * len(known) * stored // (len(sizes) * elements)
+
+
+def _elements(axes: Sequence[Axis], place: Sequence[int]) -> int:
+    return prod(axis.extent(i) for axis, i in zip(axes, place, strict=True))
 
 
 def _numbers(start: int, stop: int, step: int) -> Iterator[int]:

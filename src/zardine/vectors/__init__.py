@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zardine.vectors.changing.editing import delete as delete
     from zardine.vectors.changing.editing import move_vertices as move_vertices
     from zardine.vectors.changing.editing import set_attribute as set_attribute
+    from zardine.vectors.exchange.formats import plan_import as plan_import
     from zardine.vectors.findings import Finding as Finding
     from zardine.vectors.findings import Report as Report
     from zardine.vectors.graph import append_graph as append_graph
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     from zardine.vectors.inspecting import FragmentTable as FragmentTable
     from zardine.vectors.inspecting import GroupTable as GroupTable
     from zardine.vectors.inspecting import ObjectTable as ObjectTable
+    from zardine.vectors.inspecting import chunk_exists as chunk_exists
     from zardine.vectors.inspecting import describe_store as describe_store
+    from zardine.vectors.inspecting import list_chunks as list_chunks
     from zardine.vectors.inspecting import read_cross_level_links as read_cross_level_links
     from zardine.vectors.inspecting import read_fragments as read_fragments
     from zardine.vectors.inspecting import read_groups as read_groups
@@ -83,6 +86,8 @@ if TYPE_CHECKING:
     from zardine.vectors.writing import Layout as Layout
     from zardine.vectors.writing import Space as Space
     from zardine.vectors.writing import write as write
+    from zardine.vectors.writing_cells import plan_write_cells as plan_write_cells
+    from zardine.vectors.writing_cells import write_cells as write_cells
 
 _exports = Exports(
     __name__,
@@ -92,8 +97,10 @@ _exports = Exports(
         "members": ("Groups", "Objects"),
         "selecting": ("Selection",),
         "writing": ("Layout", "Space", "write"),
+        "writing_cells": ("plan_write_cells", "write_cells"),
         "sharding": ("get_shard_info", "is_sharded", "reshard", "shard_store", "unshard_store"),
         "changing.editing": ("delete", "move_vertices", "set_attribute"),
+        "exchange.formats": ("plan_import",),
         "findings": ("Finding", "Report"),
         "graph": ("append_graph", "read_graph", "write_graph"),
         "skeleton": ("append_skeleton", "read_skeleton", "write_skeleton"),
@@ -106,7 +113,7 @@ _exports = Exports(
         "repairing": ("repair",),
         "results": ("Graph", "Mesh", "ParametricObject", "Points", "Polylines", "Skeleton"),
         "inspecting": (
-            *("FragmentTable", "GroupTable", "ObjectTable", "describe_store"),
+            *("FragmentTable", "GroupTable", "ObjectTable", "chunk_exists", "describe_store", "list_chunks"),
             *("read_cross_level_links", "read_fragments", "read_groups", "read_objects"),
         ),
     },

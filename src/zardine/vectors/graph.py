@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import append_links
-from zardine.vectors.changing.creating import GivenObjects, StoreOptions, write_linked
+from zardine.vectors.changing.creating import GivenObjects, StoreOptions
 from zardine.vectors.changing.one_writer import alone, repeated
-from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_links, one_of
+from zardine.vectors.changing.values import write_value
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, one_of, plain_array, plain_ids
+from zardine.vectors.content.columns import checked_mapping
 from zardine.vectors.reading.answer import check_geometry, ids_of_rows, links_between_rows, run_query, values_of
 from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
@@ -41,10 +43,12 @@ def write_graph(
     each distinct id, ascending. ``link_attributes`` have a row for each edge; ``edge_attributes`` is another name for
     them. ``options`` and errors as in :func:`write_polylines`.
     """
-    links = checked_links(edges, "edges", 2)
     of_links = one_of(link_attributes, edge_attributes, "edge_attributes")
-    given = GivenObjects(object_ids, object_attributes, groups, group_attributes)
-    write_linked(path, "graph", positions, links, given, vertex_attributes, of_links, dtype, options)
+    columns = checked_mapping(vertex_attributes) or {}, checked_mapping(of_links) or {}
+    arrays = plain_array(positions, "positions"), plain_array(edges, "edges")
+    value = Graph(*arrays, *columns, plain_ids(object_ids))
+    given = GivenObjects(None, object_attributes, groups, group_attributes)
+    write_value(path, value, "graph", given, options, dtype)
 
 
 @repeated
@@ -58,14 +62,17 @@ def append_graph(
     link_attributes: Attributes = None,
     edge_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
+    object_attributes: Attributes = None,
 ) -> None:
     """Add vertices and edges to a store of graphs, or faces to one of meshes; ``links`` are rows of the new vertices.
 
     ``object_ids`` ``(N,)``: known ids add to these objects (default: all belong to one new object).
+    ``object_attributes`` have a row for each distinct new id, ascending.
     ``edge_attributes`` is another name for ``link_attributes``. Everything else as in :func:`append_points`.
     """
     given = one_of(link_attributes, edge_attributes, "edge_attributes")
-    append_links(path, "append_graph", ("graph", "mesh"), positions, links, vertex_attributes, given, object_ids)
+    of_objects = object_ids, object_attributes
+    append_links(path, "append_graph", ("graph", "mesh"), positions, links, vertex_attributes, given, *of_objects)
 
 
 def read_graph(

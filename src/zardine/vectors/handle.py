@@ -25,11 +25,13 @@ from zardine.vectors.mesh import append_mesh
 from zardine.vectors.points import append_points
 from zardine.vectors.polylines import append_polylines
 from zardine.vectors.pyramid import build_pyramid
+from zardine.vectors.reading.kept import KeptDocuments, kind_of
 from zardine.vectors.reading.query import QueryOptions, Where
 from zardine.vectors.repairing import repair
-from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
-from zardine.vectors.selecting import LINES, Geometry, Selection
+from zardine.vectors.results import Geometry, Graph, Mesh, Points, Polylines, Skeleton
+from zardine.vectors.selecting import LINES, Selection
 from zardine.vectors.skeleton import append_skeleton
+from zardine.vectors.storing.store import VectorStore
 from zardine.vectors.validation.validate import validate
 from zardine.vectors.writing import Layout, Space, kind_named, write
 
@@ -57,23 +59,27 @@ class PyramidOptions(TypedDict, total=False):
 
 @public("zardine.vectors")
 class Vectors:
-    """A store of points, lines, a graph, skeletons or meshes. Facts are looked up in its documents each time."""
+    """A store of points, lines, a graph, skeletons or meshes.
+
+    Its documents are kept for :meth:`read`, :meth:`select`, :attr:`objects` and :attr:`groups`: one look after reading
+    tells whether somebody has changed the store, and then it is read anew. Facts are looked up each time.
+    """
 
     def __init__(self, path: StoreLike, mode: Literal["r", "r+"] = "r") -> None:
         if mode not in ("r", "r+"):
             raise DataError(f"mode is 'r' or 'r+', not {mode!r}: write and create make a new store")
         self.path = path
         self.mode = mode
-        self.info()
+        self._documents = KeptDocuments(self.kind)
 
-    def info(self) -> dict[str, Any]:
+    def info(self, *, sizes: bool = False) -> dict[str, Any]:
         """Return what :func:`zardine.vectors.describe_store` gives."""
-        return describe_store(self.path)
+        return describe_store(self.path, sizes=sizes)
 
     @property
     def kind(self) -> str:
         """The geometry, as the format calls it: ``"point_cloud"``, ``"streamline"``, …."""
-        return _kind_of(self.info())
+        return kind_of(VectorStore.open(self.path).root)
 
     @property
     def bounds(self) -> list[list[float]]:
@@ -111,12 +117,12 @@ class Vectors:
     @property
     def objects(self) -> Objects:
         """The objects, by id: ``objects[7]``."""
-        return Objects(self.path, self.kind)
+        return Objects(self._documents.at(self.path), self._documents.kind)
 
     @property
     def groups(self) -> Groups:
         """The groups, by number and name: ``groups["left"]``."""
-        return Groups(self.path, self.kind)
+        return Groups(self._documents.at(self.path), self._documents.kind)
 
     def __len__(self) -> int:
         """How many vertices level 0 has."""
@@ -126,9 +132,12 @@ class Vectors:
         facts = self.info()
         first = facts["levels"][0]
         low, high = facts["bounds"]
-        parts = [_kind_of(facts), f"{first['vertex_count']} vertices"]
+        kinds = facts["geometry_types"]
+        parts = [str(kinds[0]) if kinds else "point_cloud", f"{first['vertex_count']} vertices"]
         parts += [f"{first['objects']} objects"] if first["objects"] is not None else []
         parts += [f"bounds {low} to {high}", f"levels {[each['level'] for each in facts['levels']]}"]
+        older = [each["level"] for each in facts["levels"] if each["older"]]
+        parts += [f"of which {older} are older"] if older else []
         parts += [f"shards {first['shard_shape']}"] if first["shard_shape"] is not None else []
         return f"<Vectors {', '.join(parts)}>"
 
@@ -138,7 +147,7 @@ class Vectors:
         ``query`` as in :func:`zardine.vectors.read_points`. Raises :class:`~zardine.errors.SelectionError` for what can
         be no query; what the store does not have is told when it is read.
         """
-        return Selection(self.path, self.kind, **query)
+        return Selection(self._documents.at(self.path), self._documents.kind, **query)
 
     def read(self, **query: Unpack[QueryOptions]) -> Geometry:
         """Read what the geometry is: :class:`Points`, :class:`Polylines`, a :class:`Graph`, :class:`Skeleton`, ….
@@ -151,8 +160,8 @@ class Vectors:
         """Add a value of the geometry that the store holds, as :func:`zardine.vectors.append_points` and its kin do.
 
         Points may also be an array ``(N, D)``, and lines a list of such arrays, which get new ids.
-        ``object_attributes`` are of the new objects of points, a row for each distinct new id, ascending; those of
-        :class:`Polylines` are part of the value.
+        ``object_attributes`` have a row for each distinct new id, ascending; those of :class:`Polylines` are part of
+        the value.
 
         Raises :class:`~zardine.errors.ReadOnlyError` unless the mode is ``"r+"``, :class:`~zardine.errors.DataError`
         for what does not fit.
@@ -162,34 +171,34 @@ class Vectors:
             self._append_arrays(geometry, object_attributes)
             return
         value = geometry.checked()
-        if object_attributes and not isinstance(value, Points):
-            known = "are part of the Polylines" if isinstance(value, Polylines) else "can be given for points alone"
-            raise DataError(f"object_attributes {known}; set_attribute(..., kind='object') gives them to all objects")
-        ids, attributes = value.object_ids, value.attributes
-        if isinstance(value, Points):
-            more: Any = {"object_ids": ids, "object_attributes": object_attributes}
-            append_points(self.path, value.positions, vertex_attributes=attributes, **more)
-        elif isinstance(value, Polylines):
-            more = {"object_ids": ids, "object_attributes": value.object_attributes}
-            append_polylines(self.path, value.lines, vertex_attributes=attributes, **more)
-        elif isinstance(value, Skeleton):
-            append_skeleton(self.path, value.positions, value.parents, vertex_attributes=attributes, object_ids=ids)
-        elif isinstance(value, Mesh):
-            more = {"face_attributes": value.face_attributes, "object_ids": ids}
-            append_mesh(self.path, value.positions, value.faces, vertex_attributes=attributes, **more)
-        else:
-            more = {"edge_attributes": value.edge_attributes, "object_ids": ids}
-            append_graph(self.path, value.positions, value.edges, vertex_attributes=attributes, **more)
+        if object_attributes and isinstance(value, Polylines):
+            raise DataError("object_attributes of lines are part of the Polylines")
+        about: Any = {
+            "vertex_attributes": value.attributes,
+            "object_ids": value.object_ids,
+            "object_attributes": object_attributes,
+        }
+        match value:
+            case Points():
+                append_points(self.path, value.positions, **about)
+            case Polylines():
+                append_polylines(self.path, value.lines, **{**about, "object_attributes": value.object_attributes})
+            case Skeleton():
+                append_skeleton(self.path, value.positions, value.parents, **about)
+            case Mesh():
+                append_mesh(self.path, value.positions, value.faces, face_attributes=value.face_attributes, **about)
+            case Graph():
+                append_graph(self.path, value.positions, value.edges, edge_attributes=value.edge_attributes, **about)
 
     def delete(self, **conditions: Unpack[Conditions]) -> int:
         """Remove vertices, as :func:`zardine.vectors.delete`; gives how many."""
         self._check_mode()
         return delete(self.path, **conditions)
 
-    def move(self, rows: npt.ArrayLike, positions: npt.ArrayLike) -> None:
+    def move(self, rows: npt.ArrayLike, positions: npt.ArrayLike, *, object_ids: Collection[int] | None = None) -> None:
         """Put vertices elsewhere, as :func:`zardine.vectors.move_vertices`."""
         self._check_mode()
-        move_vertices(self.path, rows, positions)
+        move_vertices(self.path, rows, positions, object_ids=object_ids)
 
     def set_attribute(self, name: str, values: Sequence[Any] | npt.ArrayLike | None, *, kind: str = "vertex") -> None:
         """Give the things of one ``kind`` an attribute, as :func:`zardine.vectors.set_attribute`."""
@@ -216,7 +225,8 @@ class Vectors:
         if kind == "point_cloud" and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
             append_points(self.path, arrays, object_attributes=object_attributes)
         elif kind in LINES and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
-            append_polylines(self.path, list(arrays), object_attributes=object_attributes)
+            lines: Any = arrays
+            append_polylines(self.path, lines, object_attributes=object_attributes)
         else:
             wanted = _VALUES.get(kind, "Polylines, or a list of arrays,").replace("Points", "Points, or an array,")
             raise DataError(f"{wanted} can be added to a store of the geometry {kind}, not {type(arrays).__name__}")
@@ -289,11 +299,6 @@ def _nothing(kind: str, places: npt.NDArray[Any], dtype: Any, *, objects: bool, 
                 raise DataError(f"faces have from 3 to 12 corners, not {corners!r}")
             return Mesh(positions, none.reshape(0, corners), object_ids=none)
     return Polylines(positions, np.zeros(1, np.int64), none)
-
-
-def _kind_of(facts: Mapping[str, Any]) -> str:
-    kinds = facts["geometry_types"]
-    return str(kinds[0]) if kinds else "point_cloud"
 
 
 __all__ = ["Vectors", "create", "open"]

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.errors import ArrayChangedError, SelectionError
+from zardine.buffers import Ints
+from zardine.errors import ArrayChangedError, SelectionError, ZardineError
+from zardine.metadata.documents import ArrayMetadata
 from zardine.nodes.array import Array
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.content.arguments import Box, checked_box
+from zardine.vectors.format.grids import in_box
+from zardine.vectors.format.ragged import find_rows
+from zardine.vectors.format.removed_objects import parse_removed
+from zardine.vectors.reading.answer import chunk_box, chunks_for, given_chunks
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_cross_links
-from zardine.vectors.reading.loading_objects import load_groups, load_manifests, load_tables
-from zardine.vectors.reading.query import ALL
+from zardine.vectors.reading.loading_objects import load_groups, load_manifests, load_object_tables
+from zardine.vectors.reading.presence import present_chunks
+from zardine.vectors.reading.query import ALL, Query
 from zardine.vectors.reading.rereading import open_level, read_steadily
 from zardine.vectors.results import Arrays
-from zardine.vectors.storing.level_nodes import cell_arrays
+from zardine.vectors.storing.cell_bytes import stored_sizes
+from zardine.vectors.storing.cells import CellArray, child
+from zardine.vectors.storing.level_nodes import cell_arrays, has_cells, nodes_below
 from zardine.vectors.storing.store import Level, VectorStore
+from zardine.vectors.storing.transactions import reopened
 
 
 @public("zardine.vectors")
@@ -65,16 +76,19 @@ class FragmentTable:
     """For each fragment attribute ``(F,)`` or ``(F, channels)``."""
 
 
-def describe_store(path: StoreLike) -> dict[str, Any]:
+def describe_store(path: StoreLike, *, sizes: bool = False) -> dict[str, Any]:
     """Return the facts of a store and of each level, for people and programs; reads documents only.
 
     ``geometry_types``, ``crs``, ``axes``, ``bounds``, ``chunk_shape``, ``bin_shape``, ``format_version``, and
-    ``levels``: of each ``level``, ``vertex_count``, ``chunk_shape``, ``grid_shape``, ``chunks`` (with vertices),
-    ``dtype``, ``shard_shape``, ``compressors`` (of the vertices), ``shard_shapes`` (of each array of cells, by its
-    path), ``objects``, ``links`` and names of attributes.
+    ``levels``: of each ``level``, ``older`` (whether level 0 was changed since it was made), ``vertex_count``,
+    ``chunk_shape``, ``grid_shape``, ``chunks`` (with vertices), ``dtype``, ``shard_shape``, ``compressors`` (of the
+    vertices), ``shard_shapes`` (of each array of cells, by its path), ``objects``, ``links`` and names of attributes.
+
+    With ``sizes`` each level also has ``stored``: of each array below it, by its path, ``objects`` and ``nbytes``, how
+    many objects are stored and how many bytes they have together. That lists all of them.
     """
     owner = VectorStore.open(path)
-    root = owner.root
+    root, older = owner.root, owner.older_levels()
     return {
         "path": owner.name,
         "format_version": root.block.get("zv_version"),
@@ -86,16 +100,33 @@ def describe_store(path: StoreLike) -> dict[str, Any]:
         "bin_shape": list(root.bin_shape),
         "links_convention": root.links_convention,
         "notes": root.attributes.get("notes"),
-        "levels": [_facts_of(owner.level(number)) for number in owner.finished_levels()],
+        "levels": [
+            {**_facts_of(level, level.document.level in older), **({"stored": _stored(level)} if sizes else {})}
+            for level in map(owner.level, owner.finished_levels())
+        ],
     }
 
 
-def _facts_of(level: Level) -> dict[str, Any]:
+def _stored(level: Level) -> dict[str, dict[str, int]]:
+    """What is stored of every array below a level, by its path."""
+    found = {}
+    for path in nodes_below(level):
+        node, place = level.node(path), child(level.path, path)
+        if isinstance(node, ArrayMetadata):
+            cells = has_cells(path, node)
+            array = reopened(level.owner.store, place, node).array if cells else Array(level.owner.store, place, node)
+            objects, nbytes = stored_sizes(array)
+            found[path] = {"objects": objects, "nbytes": nbytes}
+    return found
+
+
+def _facts_of(level: Level, older: bool) -> dict[str, Any]:
     vertices = level.cells("vertices")
     objects, groups = level.attributes("object_index"), level.attributes("groups")
     about = level.attributes("links/0")
     return {
         "level": level.document.level,
+        "older": older,
         "vertex_count": level.document.vertex_count,
         "chunk_shape": list(level.document.chunk_shape),
         "grid_shape": None if vertices is None else list(vertices.array.shape),
@@ -106,7 +137,7 @@ def _facts_of(level: Level) -> dict[str, Any]:
             name: None if array.array.shards is None else list(array.array.shards) for name, array in cell_arrays(level)
         },
         "compressors": [] if vertices is None else [codec.name for codec in vertices.array.compressors],
-        "objects": None if objects is None else objects.get("num_objects"),
+        "objects": None if objects is None else _object_count(objects, level),
         "groups": None if groups is None else groups.get("num_groups"),
         "links": None if about is None else about.get("num_links"),
         "vertex_attributes": level.names("vertex_attributes"),
@@ -115,6 +146,12 @@ def _facts_of(level: Level) -> dict[str, Any]:
         "fragment_attributes": level.names("fragment_attributes"),
         "group_attributes": level.names("group_attributes"),
     }
+
+
+def _object_count(about: Mapping[str, Any], level: Level) -> Any:
+    """How many objects there are, as the object index says; without those that are removed."""
+    rows = about.get("num_objects")
+    return rows - parse_removed(about, child(level.path, "object_index")).count() if type(rows) is int else rows
 
 
 def read_objects(path: StoreLike, *, level: int = 0) -> ObjectTable:
@@ -127,7 +164,7 @@ def _objects(opened: Level) -> ObjectTable:
     if manifests is None:
         none = np.zeros(0, np.int64)
         return ObjectTable(none, none)
-    columns = load_tables(opened, "object_attributes", len(manifests.ids))
+    columns = load_object_tables(opened, manifests)
     values = {name: column.decoded() for name, column in columns.items()}
     present = {name: _present(opened.table(f"object_attributes/{name}"), values[name]) for name in values}
     return ObjectTable(manifests.ids, np.diff(manifests.starts), values, present)
@@ -153,12 +190,71 @@ def read_groups(path: StoreLike, *, level: int = 0) -> GroupTable:
     return GroupTable(groups.members, {name: column.decoded() for name, column in groups.attributes.items()})
 
 
-def read_fragments(path: StoreLike, *, level: int = 0) -> FragmentTable:
-    """Read the chunks and attributes of all fragments of a level."""
-    content = read_steadily(path, level, lambda opened: load_cells(opened, fragment_attributes=ALL))
-    chunks = np.repeat(content.keys, np.diff(content.fragments.before), axis=0)
-    values = {name: column.decoded() for name, column in content.fragment_attributes.items()}
-    return FragmentTable(chunks, np.diff(content.fragments.starts), values)
+def read_fragments(
+    path: StoreLike, *, level: int = 0, bbox: Box = None, chunks: Collection[Sequence[int]] | None = None
+) -> FragmentTable:
+    """Read the chunks and attributes of the fragments of a level: of all, or of those that are asked for.
+
+    ``bbox``: of those with a vertex in a closed box; ``chunks``: of those in some chunks, rows of integers. Raises as
+    :func:`zardine.vectors.read_points`.
+    """
+    query = Query(level=level, bbox=bbox, chunks=chunks).checked()
+    return read_steadily(path, level, lambda opened: _fragments(opened, query))
+
+
+def _fragments(opened: Level, query: Query) -> FragmentTable:
+    asked = chunks_for(opened, query, None, opened.cells("vertices"))
+    content = load_cells(opened, asked, fragment_attributes=ALL)
+    own, rows = content.fragments.of_rows(), content.fragments.rows
+    wanted = np.ones(content.fragments.count, np.bool_)
+    if query.bbox is not None:
+        wanted[:] = False
+        wanted[own[in_box(content.positions[rows], *checked_box(query.bbox, opened.owner.root.ndim))]] = True
+    found = np.flatnonzero(wanted)
+    chunks = np.repeat(content.keys, np.diff(content.fragments.before), axis=0)[found]
+    values = {name: column.take(found).decoded() for name, column in content.fragment_attributes.items()}
+    return FragmentTable(chunks, np.diff(content.fragments.starts)[found], values)
+
+
+def list_chunks(path: StoreLike, *, level: int = 0, bbox: Box = None, array: str = "vertices") -> npt.NDArray[np.int64]:
+    """Return the chunks ``(C, K)`` of a level that have a cell, ascending; reads documents only.
+
+    ``bbox``: of those that touch a closed box. ``array``: of another array of cells, by its path below the level. Where
+    documents do not list them, looks at what is stored. Raises :class:`~zardine.errors.SelectionError` for levels and
+    arrays that are not there.
+    """
+    query = Query(level=level, bbox=bbox).checked()
+    return read_steadily(path, level, lambda opened: _listed(opened, array, query))
+
+
+def _listed(opened: Level, name: str, query: Query) -> Ints:
+    present = present_chunks(_cells(opened, name), None)
+    if query.bbox is None:
+        return present
+    low, high = chunk_box(opened, query.bbox)
+    space = present[:, -len(low) :]
+    return np.asarray(present[((space >= low) & (space <= high)).all(axis=1)], np.int64)
+
+
+def chunk_exists(path: StoreLike, chunk: Sequence[int], *, level: int = 0, array: str = "vertices") -> bool:
+    """Tell whether a chunk has a cell, as :func:`list_chunks`. Raises :class:`~zardine.errors.SelectionError`."""
+    return read_steadily(path, level, lambda opened: _has_cell(opened, array, chunk))
+
+
+def _has_cell(opened: Level, name: str, chunk: Sequence[int]) -> bool:
+    array, wanted = _cells(opened, name), given_chunks(opened, [chunk])
+    named = array.lists(wanted)
+    return bool((find_rows(array.found(), wanted) >= 0)[0] if named is None else named[0])
+
+
+def _cells(opened: Level, name: str) -> CellArray:
+    found = dict(cell_arrays(opened))
+    if name not in found:
+        known = ", ".join(sorted(found))
+        raise SelectionError(f"level {opened.document.level} of {opened.owner.name} has no {name!r} of cells: {known}")
+    array = opened.cells(name)
+    assert array is not None
+    return array
 
 
 def read_cross_level_links(path: StoreLike, level: int, delta: int = 1) -> npt.NDArray[np.int64]:
@@ -177,12 +273,18 @@ def _cross_level_links(path: StoreLike, own: Level, delta: int) -> npt.NDArray[n
     if level + delta < 0:
         raise SelectionError(f"{own.owner.name} has no level {level + delta}")
     other = open_level(path, level + delta)
-    content, its = load_cells(own), load_cells(other)
-    links = load_cross_links(own, content, its, other, delta)
+    changed = f"level {level + delta} of {own.owner.name} was changed while it was read"
+    try:
+        content, its = load_cells(own), load_cells(other)
+        links = load_cross_links(own, content, its, other, delta)
+    except ZardineError:
+        if other.is_unchanged():
+            raise
+        raise ArrayChangedError(changed) from None
+    if not other.is_current():
+        raise ArrayChangedError(changed)
     if links is None:
         raise SelectionError(f"{own.owner.name} has no links from level {level} to level {level + delta}")
-    if not other.is_current():
-        raise ArrayChangedError(f"level {level + delta} of {own.owner.name} was changed while it was read")
     found = links.endpoints.copy()
     for column, each in ((0, content), (1, its)):
         number = np.full(len(each.positions) + 1, -1, np.int64)

@@ -14,8 +14,8 @@ from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.arguments import shown
 from zardine.vectors.inspecting import read_groups, read_objects
-from zardine.vectors.results import Arrays
-from zardine.vectors.selecting import Geometry, Selection
+from zardine.vectors.results import Arrays, Geometry
+from zardine.vectors.selecting import Selection
 
 _NAMES = ("name", "label")
 """Attributes of groups that are their names, in this order, if they are text."""
@@ -141,6 +141,8 @@ class Groups:
         table = read_groups(self._path)
         if isinstance(group, str):
             names = _names_of(table.attributes)
+            if not table.members:
+                raise SelectionError(f"there is no group {group!r}: the store has no groups")
             found = [number for number, name in enumerate(names) if name == group]
             if not names:
                 raise SelectionError(f"groups have no names here, only numbers from 0 to {len(table.members) - 1}")

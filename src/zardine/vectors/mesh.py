@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import append_links
-from zardine.vectors.changing.creating import GivenObjects, StoreOptions, write_linked
+from zardine.vectors.changing.creating import GivenObjects, StoreOptions
 from zardine.vectors.changing.one_writer import alone, repeated
-from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_links, one_of
+from zardine.vectors.changing.values import write_value
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, one_of, plain_array, plain_ids
+from zardine.vectors.content.columns import checked_mapping
 from zardine.vectors.reading.answer import check_geometry, ids_of_rows, links_between_rows, run_query, values_of
 from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
@@ -39,10 +41,12 @@ def write_mesh(
     The order of the corners is kept. ``face_attributes`` is another name for ``link_attributes``. Everything else as in
     :func:`write_graph`.
     """
-    links = checked_links(faces, "faces", 3)
     of_links = one_of(link_attributes, face_attributes, "face_attributes")
-    given = GivenObjects(object_ids, object_attributes, groups, group_attributes)
-    write_linked(path, "mesh", positions, links, given, vertex_attributes, of_links, dtype, options)
+    columns = checked_mapping(vertex_attributes) or {}, checked_mapping(of_links) or {}
+    arrays = plain_array(positions, "positions"), plain_array(faces, "faces")
+    value = Mesh(*arrays, *columns, plain_ids(object_ids))
+    given = GivenObjects(None, object_attributes, groups, group_attributes)
+    write_value(path, value, "mesh", given, options, dtype)
 
 
 @repeated
@@ -56,13 +60,15 @@ def append_mesh(
     link_attributes: Attributes = None,
     face_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
+    object_attributes: Attributes = None,
 ) -> None:
     """Add vertices and faces, with as many corners as those that are there, to a store of meshes.
 
     ``face_attributes`` is another name for ``link_attributes``. Everything else as in :func:`append_graph`.
     """
     given = one_of(link_attributes, face_attributes, "face_attributes")
-    append_links(path, "append_mesh", ("mesh",), positions, faces, vertex_attributes, given, object_ids)
+    of_objects = object_ids, object_attributes
+    append_links(path, "append_mesh", ("mesh",), positions, faces, vertex_attributes, given, *of_objects)
 
 
 def read_mesh(

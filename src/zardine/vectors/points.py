@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,31 +11,24 @@ import numpy.typing as npt
 from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, new_points, open_to_add
-from zardine.vectors.changing.creating import GivenObjects, NewStore, checked_bounds, new_objects, write_store
+from zardine.vectors.changing.creating import GivenObjects, StoreOptions, new_objects
+from zardine.vectors.changing.large_stores import store_points
 from zardine.vectors.changing.one_writer import alone, repeated
-from zardine.vectors.content.arguments import (
-    Attributes,
-    Box,
-    GroupsLike,
-    Lengths,
-    checked_ids,
-    checked_positions,
-    checked_shapes,
-)
+from zardine.vectors.changing.values import write_value
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_ids, plain_array, plain_ids
 from zardine.vectors.content.changes import plain_points
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Content
-from zardine.vectors.content.plan import grid_of
-from zardine.vectors.content.point_content import binned_points, by_object, groups_of, object_points
-from zardine.vectors.format.documents import plain_axes
-from zardine.vectors.format.grids import chunks_of
-from zardine.vectors.format.layouts import CodecsLike, Shards, layout_from
-from zardine.vectors.format.ragged import unique_rows
+from zardine.vectors.content.parts import Vertices, loaded
+from zardine.vectors.content.point_content import by_object
+from zardine.vectors.format.grids import distinct_chunks_of
+from zardine.vectors.format.ragged import rows_at
 from zardine.vectors.reading.answer import ids_of_rows, run_query, values_of
 from zardine.vectors.reading.loading_objects import known_ids
 from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Points
+from zardine.vectors.storing.level_in_parts import Step
 from zardine.vectors.storing.store import Level
 
 
@@ -44,75 +36,64 @@ def write_points(
     path: StoreLike,
     positions: npt.ArrayLike,
     *,
-    chunk_shape: Lengths = None,
-    bin_shape: Lengths = None,
-    shard_shape: Shards = None,
-    codec_config: CodecsLike = None,
-    compressor: CodecsLike = None,
-    checksum: bool | None = None,
-    bounds: Box = None,
     vertex_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
     object_attributes: Attributes = None,
     groups: GroupsLike = None,
     group_attributes: Attributes = None,
     dtype: npt.DTypeLike | None = None,
-    axes: Sequence[str | Mapping[str, Any]] | None = None,
-    crs: Mapping[str, Any] | None = None,
-    out_of_bounds: Literal["raise", "ignore", "expand"] = "raise",
-    overwrite: bool = False,
+    **options: Unpack[StoreOptions],
 ) -> None:
     """Write points to a new store at ``path``.
 
     - ``positions``: ``(N, D)``, D from 1 to 4, finite. float32 and float64 stay as they are, unless ``dtype`` says.
-    - ``chunk_shape``: size of a chunk in the units of the positions; left out, about 8,192 points make a chunk.
-    - ``bin_shape``: divides ``chunk_shape``; within chunks, points are ordered by bins.
+    - ``vertex_attributes``: for each name ``(N,)`` or ``(N, channels)`` numbers, or text.
+    - ``object_ids``: ``(N,)`` 64-bit integers. ``object_attributes`` have a row for each distinct id, ascending.
+    - ``groups``: lists of object ids, or such by names; ``group_attributes`` have a row for each.
+
+    With object attributes or groups, and without ids, each point is an object.
+
+    ``options``, the same for every geometry:
+
+    - ``chunk_shape``: size of a chunk in the units of the positions; left out, about 8,192 vertices make a chunk.
+    - ``bin_shape``: divides ``chunk_shape`` (default: the same). A coarser level has a vertex for each bin, times its
+      factor; points that are part of no object are ordered by bins.
     - ``shard_shape``: chunks in one stored object, along each axis or along all; ``1`` or ``None``: one. Cut to the
       grid, but not below 8.
     - ``compressor``: codecs such as ``"zstd"``; none if left out. ``codec_config``: the same as a list of codecs, or as
       a Zarr array document has it. ``checksum``: whether a ``crc32c`` ends every cell, so that changed bytes are
       noticed (default: yes, unless ``codec_config`` is given; then that says all).
-    - ``bounds``: lowest and highest corner, both included (default: those of the positions). ``out_of_bounds`` says
-      whether positions outside are an error, left out, or make the bounds larger.
-    - ``vertex_attributes``: for each name ``(N,)`` or ``(N, channels)`` numbers, or text.
-    - ``object_ids``: ``(N,)`` 64-bit integers. ``object_attributes`` have a row for each distinct id, ascending.
-    - ``groups``: lists of object ids; ``group_attributes`` have a row for each.
+    - ``bounds``: lowest and highest corner, both included (default: those of the positions).
+    - ``out_of_bounds``: whether positions outside are an error (``"raise"``), make the bounds larger (``"expand"``) or,
+      of points alone, are left out (``"ignore"``).
+    - ``axes``: names of the axes, or a table for each, with ``unit``. ``crs``: a table of what the coordinates are.
+    - ``overwrite``: whether what is stored at ``path`` is replaced.
 
-    With object attributes or groups, and without ids, each point is an object. Raises
-    :class:`~zardine.errors.DataError` for unusable arguments before anything is written,
+    Raises :class:`~zardine.errors.DataError` for unusable arguments before anything is written,
     :class:`~zardine.errors.NodeExistsError` where something is stored and ``overwrite`` is false.
     """
-    points = checked_positions(positions, dtype)
-    corners, kept = checked_bounds(bounds, points, out_of_bounds)
-    count, rank = points.shape
-    columns = columns_of(vertex_attributes, count, "points")
-    ids = None if object_ids is None else checked_ids(object_ids, count, "object_ids")
-    if ids is None and (checked_mapping(object_attributes) or groups is not None):
-        ids = np.arange(count)
-    chunks, bins = checked_shapes(chunk_shape, bin_shape, corners, count)
-    layout = layout_from(shard_shape, compressor, codec_config, checksum, rank)
-    named = plain_axes(axes, rank)
-    content: Content
-    if ids is None:
-        if checked_mapping(group_attributes):
-            raise DataError("group_attributes need groups")
-        if kept is not None:
-            points, columns = points[kept], {name: column.take(kept) for name, column in columns.items()}
-        content = binned_points(points, columns, chunks, bins)
-    else:
-        distinct = np.unique(ids)
-        object_columns = columns_of(object_attributes, len(distinct), "objects (one for each distinct id)")
-        found_groups = groups_of(groups, group_attributes, distinct)
-        if kept is not None:
-            points, ids = points[kept], ids[kept]
-            columns = {name: column.take(kept) for name, column in columns.items()}
-        content = object_points(points, columns, ids, chunks, object_columns=object_columns, object_ids=distinct)
-        content = replace(content, groups=found_groups)
-    grid = grid_of(content.keys, corners, chunks, layout)
-    new = NewStore(
-        kind="point_cloud", chunk_shape=chunks, bin_shape=bins, bounds=corners, grid=grid, axes=named, crs=crs
-    )
-    write_store(path, content, new, overwrite=overwrite)
+    columns = checked_mapping(vertex_attributes) or {}
+    value = Points(plain_array(positions, "positions"), columns, plain_ids(object_ids))
+    given = GivenObjects(None, object_attributes, groups, group_attributes)
+    write_value(path, value, "point_cloud", given, options, dtype)
+
+
+def write_spooled_points(
+    path: StoreLike, spool: Vertices, options: Mapping[str, Any], step: Step, origin: str | None = None
+) -> None:
+    """Write points that came piece by piece; ``options`` are those of :func:`write_points`, also attributes and ids.
+
+    With attributes or ids the points must fit in memory. ``origin`` as in
+    :func:`~zardine.vectors.changing.large_stores.store_points`.
+    """
+    plain = {name: value for name, value in options.items() if name != "dtype"}
+    if not set(plain) - set(StoreOptions.__annotations__):
+        store_points(path, spool, cast(StoreOptions, plain), step, origin)
+        return
+    positions, columns = loaded(spool)
+    decoded = {name: column.decoded() for name, column in columns.items()}
+    write_points(path, positions, **{"vertex_attributes": decoded, **options})
+    step(1)
 
 
 @repeated
@@ -158,7 +139,7 @@ def append_points(
     ids = checked_ids(object_ids, len(points), "object_ids")
     distinct, row = np.unique(ids, return_inverse=True)
     fresh = distinct[known.rows_of(distinct) < 0]
-    keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
+    keys, cell = distinct_chunks_of(points, level.document.chunk_shape)
     objects, _ = new_objects(GivenObjects(distinct), len(distinct))
     content, _ = by_object(points, columns, keys, cell, row.reshape(-1), objects)
     given = columns_of(object_attributes, len(fresh), "new objects (one for each distinct new id)")
@@ -206,5 +187,5 @@ def _points(level: Level, query: Query) -> Points:
     found = run_query(level, query)
     values = values_of(found.content.vertex_attributes, found.rows, query.attributes)
     whole = len(found.rows) == len(found.content.positions)
-    positions = found.content.positions if whole else found.content.positions[found.rows]
+    positions = found.content.positions if whole else rows_at(found.content.positions, found.rows)
     return Points(positions, values, ids_of_rows(found))

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import Any, Literal, Unpack
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, new_ids, new_points, open_to_add
-from zardine.vectors.changing.creating import (
-    GivenObjects,
-    StoreOptions,
-    check_options,
-    new_objects,
-    prepare,
-    rank_of,
-    store_content,
-)
+from zardine.vectors.changing.creating import GivenObjects, StoreOptions, check_options, new_objects, rank_of
+from zardine.vectors.changing.large_stores import Lines, store_lines
 from zardine.vectors.changing.levels import kind_of
 from zardine.vectors.changing.one_writer import alone, repeated
-from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_positions, plain_array
+from zardine.vectors.changing.values import checked_kind, write_value
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, plain_array
 from zardine.vectors.content.changes import LINES
 from zardine.vectors.content.columns import checked_mapping, columns_of
+from zardine.vectors.content.parts import Vertices, loaded
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
-from zardine.vectors.format.ragged import ranges, starts_of
-from zardine.vectors.reading.answer import check_geometry, run_query, values_of
-from zardine.vectors.reading.loading_objects import known_ids, load_tables, no_objects
+from zardine.vectors.format.ragged import ranges, rows_at, starts_of
+from zardine.vectors.reading.answer import check_geometry, find_objects, values_of
+from zardine.vectors.reading.loading_objects import known_ids, load_object_tables
 from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Polylines
+from zardine.vectors.storing.level_in_parts import Step
 from zardine.vectors.storing.store import Level
 
 
@@ -54,24 +50,45 @@ def write_polylines(
     - ``vertex_attributes``: for each name a list with the values of each line, or the values of all lines in a row.
     - ``object_ids``: an id for each line (default: its number). ``object_attributes``: a row for each line.
 
-    ``options`` are ``chunk_shape``, ``shard_shape``, ``codec_config``, ``compressor``, ``checksum``, ``bounds``,
-    ``axes``, ``crs`` and ``overwrite``, as in :func:`write_points`; so are groups and errors.
+    ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``codec_config``, ``compressor``, ``checksum``,
+    ``bounds``, ``out_of_bounds``, ``axes``, ``crs`` and ``overwrite``, as in :func:`write_points`; so are groups and
+    errors. Lines are whole: ``out_of_bounds`` cannot be ``"ignore"``.
     """
-    if geometry_type not in ("streamline", "polyline", "line"):
-        raise DataError(f"geometry_type is 'streamline', 'polyline' or 'line', not {geometry_type!r}")
-    check_options(options)
+    checked_kind(geometry_type, np.zeros(0, np.int64))
     whole, lengths = joined_lines(polylines, rank_of(options))
-    if geometry_type == "line" and any(length != 2 for length in lengths):
-        raise DataError(
-            f"a line has 2 vertices, not {next(int(each) for each in lengths if each != 2)}: see write_polylines"
-        )
-    points = checked_positions(whole, dtype, "vertices of polylines")
-    columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
-    given = GivenObjects(object_ids, object_attributes, groups, group_attributes)
-    objects, found_groups = new_objects(given, len(lengths))
-    chosen = prepare(points, options)
-    content = polyline_content(points, columns, lengths, chosen.chunk_shape, objects)
-    store_content(path, replace(content, groups=found_groups), geometry_type, chosen, options)
+    ids = np.arange(len(lengths)) if object_ids is None else plain_array(object_ids, "object_ids")
+    columns = joined_columns(vertex_attributes, lengths) or {}, checked_mapping(object_attributes) or {}
+    value = Polylines(whole, starts_of(lengths), ids, *columns)
+    given = GivenObjects(None, None, groups, group_attributes)
+    write_value(path, value, geometry_type, given, options, dtype)
+
+
+def write_spooled_lines(
+    path: StoreLike,
+    spool: Vertices,
+    lengths: Ints,
+    options: Mapping[str, Any],
+    step: Step,
+    origin: str | None = None,
+) -> None:
+    """Write lines whose vertices came piece by piece; ``options`` are those of :func:`write_polylines`.
+
+    With other attributes of vertices, or another data type, they must fit in memory. ``origin`` as in
+    :func:`~zardine.vectors.changing.large_stores.store_points`.
+    """
+    if "vertex_attributes" in options or options.get("dtype") is not None:
+        positions, columns = loaded(spool)
+        decoded = {name: column.decoded() for name, column in columns.items()}
+        lines = np.split(positions, np.cumsum(lengths)[:-1]) if len(lengths) else []
+        write_polylines(path, lines, **{"vertex_attributes": decoded, **options})
+        step(1)
+        return
+    own = ("geometry_type", "object_ids", "object_attributes", "groups", "group_attributes", "dtype")
+    plain = cast(StoreOptions, {name: value for name, value in options.items() if name not in own})
+    check_options(plain)
+    kind = checked_kind(options.get("geometry_type", "streamline"), lengths)
+    given = GivenObjects(*(options.get(name) for name in own[1:5]))
+    store_lines(path, Lines(spool, lengths, *new_objects(given, len(lengths))), kind, plain, step, origin)
 
 
 @repeated
@@ -169,19 +186,18 @@ def read_polylines(
 
 def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
     check_geometry(level, "line", "polyline", "streamline")
-    found = run_query(level, query, fragments=True, whole_objects=True)
-    if found.manifests is None or found.objects is None:
-        raise SelectionError(f"{found.level.owner.name} has no lines: level {query.level} has no object index")
-    content = found.content
-    taken = (content.objects or no_objects()).take(found.objects)
-    starts, rows = replace(content, objects=taken).rows_of_objects()
-    tables = load_tables(found.level, "object_attributes", len(found.manifests.ids), of_objects)
+    found = find_objects(level, query)
+    if found is None:
+        raise SelectionError(f"{level.owner.name} has no lines: level {query.level} has no object index")
+    content, manifests = found.content, found.manifests
+    starts, rows = content.rows_of_objects()
+    tables = load_object_tables(level, manifests, of_objects)
     return Polylines(
-        content.positions[rows],
+        rows_at(content.positions, rows),
         starts,
-        taken.ids,
+        manifests.ids.copy(),
         values_of(content.vertex_attributes, rows, query.attributes),
-        {name: column.take(found.objects).decoded() for name, column in tables.items()},
+        {name: column.decoded() for name, column in tables.items()},
     )
 
 

@@ -22,6 +22,7 @@ from zardine.vectors.changing.levels import (
     describe_levels,
     end_level,
     erase_levels,
+    forget_age,
     forget_levels,
 )
 from zardine.vectors.changing.one_writer import alone
@@ -33,6 +34,7 @@ from zardine.vectors.format.documents import LevelBlock, new_level
 from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.links import signed
 from zardine.vectors.format.ragged import ranges, row_numbers, starts_of, take_rows, unique_rows
+from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_objects import load_groups, load_manifests, with_objects
 from zardine.vectors.reading.presence import check_all, present_chunks, stored_chunks
@@ -91,11 +93,11 @@ def build_pyramid(
         raise DataError(f"{owner.name} is divided by an attribute: no coarser levels can be made of it")
     finish(owner.level(0))
     ratios = _chunk_ratios(owner, [coarsen for coarsen, _ in steps], scales)
-    content = _load_objects(owner.level(0).remembering())
+    content = _load_objects(KeptLevel.of(owner.level(0)))
     bin_shape, made = np.asarray(owner.root.bin_shape), list[int]()
     for number, ((coarsen, sparsity), ratio) in enumerate(zip(steps, ratios, strict=True), 1):
         bin_shape = bin_shape * coarsen
-        fine = owner.level(number - 1).remembering()  # each block asks for the same documents
+        fine = KeptLevel.of(owner.level(number - 1))  # each block asks for the same documents
         coarse = _Coarse(owner, fine, ratio, bin_shape, sparsity, linked=cross_level_links)
         content = coarse.make(content, generator)
         if number == 1:
@@ -121,6 +123,7 @@ def _forget_old(owner: VectorStore) -> None:
     """Remove the levels above 0, and all links to them."""
     erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
     forget_levels(owner.level(0), range(1, sys.maxsize))
+    forget_age(owner)
 
 
 def _checked_steps(factors: Any, chunk_scale_factors: Any) -> tuple[list[tuple[float, float]], list[int] | None]:
@@ -197,7 +200,7 @@ class _Coarse:
         self._begin()
 
     def _begin(self) -> None:
-        self._level, self._up, self._down = (NodeParts(self._fine) for _ in range(3))
+        self._level, self._up, self._down = (NodeParts(self._owner.store, self._fine.path) for _ in range(3))
         self._count = 0
         self._objects: int | None = None
 

@@ -30,16 +30,17 @@ from zardine.vectors.format.fragment_index import decode_index, encode_indexes
 from zardine.vectors.format.links import segment_of, signed
 from zardine.vectors.format.manifests import encode_manifests
 from zardine.vectors.format.ragged import find_rows, row_numbers, starts_of, unique_rows
+from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading import dtype_of, load_cells, row_shape_of
 from zardine.vectors.reading.loading_links import deltas_of, rows_of_links, stored_links
-from zardine.vectors.reading.loading_objects import load_manifests
+from zardine.vectors.reading.loading_objects import known_ids, load_manifests
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.consolidation import differing_documents, forget_consolidated
 from zardine.vectors.storing.level_nodes import cell_arrays
 from zardine.vectors.storing.store import Level, VectorStore
 from zardine.vectors.storing.transactions import finish, is_unedited, rebuild, reopened, settle
 from zardine.vectors.validation.objects import check_objects
-from zardine.vectors.validation.rows import check_rows
+from zardine.vectors.validation.rows import Outline, RowChecks, contents
 
 T = TypeVar("T")
 
@@ -206,10 +207,11 @@ def _fill_up(array: CellArray, name: str, keys: Ints, counts: Ints, drop_lost: b
 
 def _mend_tables(level: Level) -> Iterator[str]:
     """Programs that add an object may leave the attributes of objects as they are: it has none."""
-    manifests = load_manifests(level, trust_count=False)
-    for name in level.names("object_attributes") if manifests is not None else ():
+    known = known_ids(level)
+    for name in level.names("object_attributes") if known is not None else ():
         table = level.table(f"object_attributes/{name}")
-        missing = 0 if manifests is None or table is None or table.ndim == 0 else len(manifests.ids) - len(table)
+        rows = 0 if known is None else known.count
+        missing = 0 if table is None or table.ndim == 0 else rows - len(table)
         if table is not None and missing > 0:
             table.resize((len(table) + missing, *table.shape[1:]))
             yield f"object_attributes/{name}: filled up {missing} missing rows"
@@ -217,13 +219,16 @@ def _mend_tables(level: Level) -> Iterator[str]:
 
 def _left_as_it_is(level: Level) -> Iterator[Finding]:
     """What is wrong with vertices and objects that can be read, and cannot be put right."""
+    outline, checks = Outline(), RowChecks(level)
     try:
-        content = load_cells(level, trust_count=False)
+        for content in contents(KeptLevel.of(level)):
+            outline.add(content)
+            checks.add(content)
     except ZardineError:
         return
     findings: list[Finding] = []
-    content = check_objects(level, content, findings)
-    for each in (*check_rows(level, content), *findings):
+    check_objects(level, outline.content(level.rank), findings)
+    for each in (*checks.of_rows(), *findings):
         if each.severity == "error":
             yield each
 
@@ -281,10 +286,14 @@ def forget_vertices(level: Level) -> Iterator[str]:
         return
     owner = row_numbers(np.diff(manifests.starts))[good]
     starts = starts_of(np.bincount(owner, minlength=len(manifests.ids)))
-    table = level.table("object_index/manifests")
+    table, known = level.table("object_index/manifests"), known_ids(level)
     assert table is not None
-    blobs = np.empty(len(manifests.ids), object)
-    blobs[:] = encode_manifests(starts, manifests.chunks[good], manifests.fragments[good])
+    assert known is not None
+    blobs, left_over = np.empty(known.count, object), np.empty(len(manifests.ids), object)
+    nothing = np.zeros(0, np.int64)
+    blobs[:] = encode_manifests(np.zeros(known.count + 1, np.int64), nothing.reshape(0, level.rank), nothing)
+    left_over[:] = encode_manifests(starts, manifests.chunks[good], manifests.fragments[good])
+    blobs[known.places_of(manifests.ids)] = left_over
     table[...] = blobs
     present = int((np.diff(starts) > 0).sum())
     set_attributes(level, "object_index", {"num_present": present})

@@ -11,17 +11,24 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from operator import index
 from pathlib import Path
-from typing import Any, SupportsIndex, overload
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.public_names import public
-from zardine.vectors.content.arguments import checked_ids, checked_links, checked_positions, plain_array
+from zardine.vectors.content.arguments import (
+    checked_ids,
+    checked_links,
+    checked_parents,
+    checked_positions,
+    checked_rows,
+    plain_array,
+)
 from zardine.vectors.content.columns import columns_of
 from zardine.vectors.content.run_content import joined_columns, joined_lines
-from zardine.vectors.format.ragged import row_numbers, starts_of
+from zardine.vectors.format.ragged import are_distinct, row_numbers, starts_of
 from zardine.vectors.outside import needing
 from zardine.vectors.swc import read_swc, write_swc
 
@@ -55,8 +62,10 @@ class Points:
     def from_pandas(cls, table: Any, axes: Sequence[str] = ("x", "y", "z")) -> Points:
         """Return the points of a data frame: columns ``axes`` are coordinates, ``object_id`` ids, others attributes.
 
-        Raises :class:`~zardine.errors.DataError` for columns that are not there.
+        Raises :class:`~zardine.errors.DataError` for columns that are not there, and for what is no data frame.
         """
+        if not hasattr(table, "columns"):
+            raise DataError(f"a data frame is needed, not {type(table).__name__}: Points(positions) takes an array")
         lost = [name for name in axes if name not in table.columns]
         if lost:
             raise DataError(f"the table has no column {lost[0]!r}; axes= names those with the coordinates")
@@ -162,7 +171,7 @@ class Polylines:
                 f"starts of {len(ids)} lines are {len(ids) + 1} numbers that ascend from 0 to {len(positions)}, "
                 "the number of vertices"
             )
-        if len(np.unique(ids)) != len(ids):
+        if not are_distinct(ids):
             raise DataError("object_ids: each id can be there once")
         attributes = _checked(self.attributes, len(positions), "vertices")
         return Polylines(positions, starts, ids, attributes, _checked(self.object_attributes, len(ids), "lines"))
@@ -172,8 +181,13 @@ class Polylines:
         """Return the streamlines of a ``nibabel.streamlines.Tractogram``, in its space of RAS millimetres.
 
         Values of points and of streamlines become attributes of vertices and of lines. A tractogram without an affine
-        is taken as it is.
+        is taken as it is. What nibabel gives for a file (``TrkFile``, ``TckFile``) will do, too. Raises
+        :class:`~zardine.errors.DataError` for anything else.
         """
+        given, tractogram = tractogram, getattr(tractogram, "tractogram", tractogram)
+        if not hasattr(tractogram, "streamlines"):
+            reason = "a tractogram of nibabel is needed"
+            raise DataError(f"{reason}, not {type(given).__name__}: zardine.vectors.exchange.formats reads files")
         lines = [np.asarray(line) for line in tractogram.streamlines]
         lengths = np.array([len(line) for line in lines], np.int64)
         whole = np.concatenate(lines) if lines else np.zeros((0, 3), np.float32)
@@ -191,7 +205,8 @@ class Polylines:
         """Return a ``nibabel.streamlines.Tractogram`` of the lines, whose positions are RAS millimetres.
 
         ``affine`` ``(4, 4)`` maps the coordinates that the tractogram is to have (voxels, say) to these; left out, they
-        are the same. Attributes of numbers are kept. Raises :class:`DataError` for other than three axes.
+        are the same. Attributes of numbers are kept. Raises :class:`DataError` for other than three axes, and for an
+        affine that has no inverse.
         """
         nibabel = _package("nibabel.streamlines", "Polylines.to_tractogram")
         _check_rank(self.positions, (3,), "a tractogram")
@@ -200,7 +215,10 @@ class Polylines:
             raise DataError(f"an affine is a matrix of shape (4, 4), not {matrix.shape}")
         positions = self.positions
         if affine is not None:
-            back = np.linalg.inv(matrix)
+            try:
+                back = np.linalg.inv(matrix)
+            except np.linalg.LinAlgError as error:
+                raise DataError(f"the affine has no inverse: {error}") from None
             positions = (positions.astype(np.float64) @ back[:3, :3].T + back[:3, 3]).astype(positions.dtype)
         cuts = self.starts[1:-1]
         of_lines = {name: each for name, each in self.object_attributes.items() if each.dtype.kind in "iufb"}
@@ -269,7 +287,7 @@ class Graph:
     def checked(self) -> Graph:
         """Return the same with arrays of fitting lengths, as they can be stored. Raises :class:`DataError`."""
         positions = checked_positions(self.positions)
-        edges = _checked_rows(checked_links(self.edges, "edges", 2), len(positions), "edges")
+        edges = checked_rows(checked_links(self.edges, "edges", 2), len(positions), "edges")
         attributes = _checked(self.attributes, len(positions), "vertices")
         of_edges = _checked(self.edge_attributes, len(edges), "edges")
         return Graph(positions, edges, attributes, of_edges, _checked_owners(self.object_ids, len(positions)))
@@ -314,9 +332,7 @@ class Skeleton:
     def checked(self) -> Skeleton:
         """Return the same with arrays of fitting lengths, as they can be stored. Raises :class:`DataError`."""
         positions = checked_positions(self.positions)
-        parents = checked_ids(self.parents, len(positions), "parents")
-        if ((parents < -1) | (parents >= len(positions))).any():
-            raise DataError(f"parents are rows of the {len(positions)} vertices, or -1")
+        parents = checked_parents(self.parents, len(positions))
         attributes = _checked(self.attributes, len(positions), "vertices")
         return Skeleton(positions, parents, attributes, _checked_owners(self.object_ids, len(positions)))
 
@@ -396,14 +412,20 @@ class Mesh:
     def checked(self) -> Mesh:
         """Return the same with arrays of fitting lengths, as they can be stored. Raises :class:`DataError`."""
         positions = checked_positions(self.positions)
-        faces = _checked_rows(checked_links(self.faces, "faces", 3), len(positions), "faces")
+        faces = checked_rows(checked_links(self.faces, "faces", 3), len(positions), "faces")
         attributes = _checked(self.attributes, len(positions), "vertices")
         of_faces = _checked(self.face_attributes, len(faces), "faces")
         return Mesh(positions, faces, attributes, of_faces, _checked_owners(self.object_ids, len(positions)))
 
     @classmethod
     def from_trimesh(cls, mesh: Any) -> Mesh:
-        """Return the vertices, faces and attributes of a ``trimesh.Trimesh``."""
+        """Return the vertices, faces and attributes of a ``trimesh.Trimesh``; of a ``Scene``, those of all its meshes.
+
+        Raises :class:`~zardine.errors.DataError` for anything else.
+        """
+        given, mesh = mesh, mesh.to_mesh() if hasattr(mesh, "to_mesh") else mesh
+        if not (hasattr(mesh, "vertex_attributes") and hasattr(mesh, "faces")):
+            raise DataError(f"a mesh of trimesh is needed, not {type(given).__name__}")
         attributes = {name: np.asarray(each) for name, each in mesh.vertex_attributes.items()}
         of_faces = {name: np.asarray(each) for name, each in mesh.face_attributes.items()}
         return cls(np.asarray(mesh.vertices), np.asarray(mesh.faces, np.int64), attributes, of_faces)
@@ -427,6 +449,10 @@ class Mesh:
         corners = self.faces.shape[1]
         sides = [self.faces[:, [place, (place + 1) % corners]] for place in range(corners)]
         return _plot_links(axes, self.positions, np.unique(np.sort(np.concatenate(sides), axis=1), axis=0), options)
+
+
+Geometry: TypeAlias = Points | Polylines | Graph | Skeleton | Mesh
+"""What a store can hold, read or to be written."""
 
 
 @public("zardine.vectors")
@@ -462,12 +488,6 @@ def _checked_owners(ids: Any, rows: int) -> npt.NDArray[np.int64] | None:
         row = int(np.flatnonzero(none)[0])
         raise DataError(f"object_ids: row {row} is part of no object (-1), and others are: give all vertices one")
     return None
-
-
-def _checked_rows(links: npt.NDArray[np.int64], rows: int, what: str) -> npt.NDArray[np.int64]:
-    if len(links) and (links.min() < 0 or links.max() >= rows):
-        raise DataError(f"{what} name rows {int(links.min())} to {int(links.max())}; there are {rows} vertices")
-    return links
 
 
 def _check_rank(positions: Array, ranks: tuple[int, ...], what: str) -> None:
@@ -522,6 +542,7 @@ def _axes_for(axes: Any, positions: Array) -> Any:
 
 def _plot_links(axes: Any, positions: Array, links: npt.NDArray[np.int64], options: Mapping[str, Any]) -> Any:
     drawing = _axes_for(axes, positions)
-    for line in positions[links]:
-        drawing.plot(*line.T[:3], **{"linewidth": 0.5, "color": "C0", **options})
+    gaps = np.full((len(links), 1, positions.shape[1]), np.nan)  # one line with gaps is drawn at once
+    line = np.concatenate([positions[links], gaps], axis=1).reshape(-1, positions.shape[1])
+    drawing.plot(*line.T[:3], **{"linewidth": 0.5, "color": "C0", **options})
     return drawing

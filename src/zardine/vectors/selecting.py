@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Any, Final, TypeAlias, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
 
@@ -20,14 +20,12 @@ from zardine.vectors.reading.batches import batches_of_points, count_vertices, i
 from zardine.vectors.reading.batches_of_lines import batches_of_lines, count_in_lines
 from zardine.vectors.reading.batches_of_links import batches_of_links, batches_of_skeletons
 from zardine.vectors.reading.explaining import Explanation, explain
+from zardine.vectors.reading.kept import KeptLevel, KeptPlace, kind_of
 from zardine.vectors.reading.query import ALL, Query, QueryOptions
 from zardine.vectors.reading.rereading import read_steadily
-from zardine.vectors.reading.walk import KeptLevel
-from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
+from zardine.vectors.results import Geometry
 from zardine.vectors.skeleton import read_skeleton
 from zardine.vectors.storing.store import Level
-
-Geometry: TypeAlias = Points | Polylines | Graph | Skeleton | Mesh
 
 LINES: Final = ("line", "polyline", "streamline")
 _AT_ONCE: Final = 2**20
@@ -40,13 +38,32 @@ class Selection:
 
     def __init__(self, path: StoreLike, kind: str, **query: Unpack[QueryOptions]) -> None:
         self.path = path
-        self.kind = kind
+        self._kind = kind
         self.query = Query(**query).checked()
+
+    @property
+    def kind(self) -> str:
+        """The geometry; of a store that is held open, as it was told last."""
+        return self.path.documents.kind if isinstance(self.path, KeptPlace) else self._kind
 
     def read(self) -> Geometry:
         """Read all of it, as :meth:`Vectors.read` does."""
+        while True:
+            kind = self.kind
+            try:
+                found = self._read(kind)
+            except SelectionError:
+                if isinstance(self.path, KeptPlace):
+                    self.path.look_at_kind()
+                if self.kind == kind:
+                    raise
+            else:
+                if self.kind == kind:
+                    return found
+
+    def _read(self, kind: str) -> Geometry:
         query: Any = {each.name: getattr(self.query, each.name) for each in fields(self.query)}
-        match self.kind:
+        match kind:
             case "graph":
                 return read_graph(self.path, **query)
             case "skeleton":
@@ -62,7 +79,7 @@ class Selection:
 
         Reads documents, the object index, and indexes of shards or sizes of cells; ``print`` shows it as a table.
         """
-        return explain(self.path, self.query, self.kind)
+        return explain(self.path, self.query, None if isinstance(self.path, KeptPlace) else self._kind)
 
     def count(self) -> int:
         """Return how many vertices it has: rows of ``positions`` that :meth:`read` would give.
@@ -70,8 +87,12 @@ class Selection:
         Positions are read where documents do not tell, in bounded memory; what :meth:`batches` says of it holds here.
         """
         query = replace(self.query, attributes=None)
-        look = count_in_lines if self.kind in LINES else count_vertices
-        return read_steadily(self.path, query.level, lambda level: look(KeptLevel.of(level), query, _AT_ONCE))
+
+        def look(level: Level) -> int:
+            counted = count_in_lines if self._kind_at(level) in LINES else count_vertices
+            return counted(KeptLevel.of(level), query, _AT_ONCE)
+
+        return read_steadily(self.path, query.level, look)
 
     def batches(self, most: int) -> Iterator[Geometry]:
         """Go through it in parts of about ``most`` vertices, which together are what :meth:`read` gives.
@@ -96,15 +117,19 @@ class Selection:
         query, number = self.query, int(most)
 
         def make(level: Level) -> Iterator[Geometry]:
-            if self.kind in LINES:
+            kind = self._kind_at(level)
+            if kind in LINES:
                 return batches_of_lines(level, query, number)
-            if self.kind == "skeleton":
+            if kind == "skeleton":
                 return batches_of_skeletons(level, query, number)
-            if self.kind in ("graph", "mesh"):
-                return batches_of_links(level, query, ALL, self.kind, number)
+            if kind in ("graph", "mesh"):
+                return batches_of_links(level, query, ALL, kind, number)
             return batches_of_points(level, query, number)
 
         return in_batches(self.path, query.level, make)
+
+    def _kind_at(self, level: Level) -> str:
+        return kind_of(level.owner.root) if isinstance(self.path, KeptPlace) else self._kind
 
     def __repr__(self) -> str:
         values = {each.name: getattr(self.query, each.name) for each in fields(self.query)}
@@ -117,4 +142,4 @@ def _same(value: Any, usual: Any) -> bool:
     return value is usual or (isinstance(value, int | str) and value == usual)
 
 
-__all__ = ["Geometry", "Selection"]
+__all__ = ["Selection"]

@@ -17,6 +17,7 @@ from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.format.layouts import ASKED, SHARDED_NOTE, Shards, cells_metadata, fitting_shards, shards_from
 from zardine.vectors.reading.presence import check_whole
+from zardine.vectors.storing.cell_bytes import stored_sizes
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.conversion import convert_cells
 from zardine.vectors.storing.level_nodes import cell_arrays
@@ -74,8 +75,12 @@ def is_sharded(path: StoreLike) -> bool:
     return any(info["shard_shape"] is not None for info in get_shard_info(path).values())
 
 
-def get_shard_info(path: StoreLike) -> dict[str, dict[str, Any]]:
-    """Tell of each array of cells, by its path: ``shard_shape``, ``grid_shape``, ``chunks`` and ``compressors``."""
+def get_shard_info(path: StoreLike, *, sizes: bool = False) -> dict[str, dict[str, Any]]:
+    """Tell of each array of cells, by its path: ``shard_shape``, ``grid_shape``, ``chunks`` and ``compressors``.
+
+    With ``sizes`` also ``objects`` and ``nbytes``: how many objects (shards, or single cells) are stored, and how many
+    bytes they have together. That lists all of them; without, documents alone are read.
+    """
     owner = VectorStore.open(path)
     found: dict[str, dict[str, Any]] = {}
     for number in owner.finished_levels():
@@ -87,6 +92,9 @@ def get_shard_info(path: StoreLike) -> dict[str, dict[str, Any]]:
                 "chunks": array.count(),
                 "compressors": [codec.name for codec in array.array.compressors],
             }
+            if sizes:
+                objects, nbytes = stored_sizes(array.array)
+                found[f"{number}/{name}"] |= {"objects": objects, "nbytes": nbytes}
     return found
 
 

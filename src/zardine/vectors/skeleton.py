@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
@@ -12,17 +11,11 @@ import numpy.typing as npt
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, ids_to_add_to, new_points, objects_for, open_to_add
-from zardine.vectors.changing.creating import (
-    GivenObjects,
-    StoreOptions,
-    check_options,
-    object_rows,
-    prepare,
-    store_content,
-)
+from zardine.vectors.changing.creating import GivenObjects, StoreOptions
 from zardine.vectors.changing.one_writer import alone, repeated
-from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_ids, checked_positions, plain_array
-from zardine.vectors.content.columns import columns_of
+from zardine.vectors.changing.values import write_value
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_parents, plain_array, plain_ids
+from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.run_content import parents_of, skeleton_content
 from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, run_query, values_of
 from zardine.vectors.reading.loading_links import load_links
@@ -49,26 +42,10 @@ def write_skeleton(
 
     An object may have several roots. Everything else as in :func:`write_graph`.
     """
-    check_options(options)
-    points = checked_positions(positions, dtype)
-    found = plain_array(parents, "parents")
-    if found.shape != (len(points),) or found.dtype.kind not in "iu":
-        raise DataError(f"parents are {len(points)} integers, not {found.dtype} of shape {found.shape}")
-    if found.dtype.kind == "u" and found.size and int(found.max()) >= 2**63:
-        raise DataError(f"parents are rows of the {len(points)} vertices, or -1; found {int(found.max())}")
-    above = found.astype(np.int64)
-    if ((above < -1) | (above >= len(points))).any():
-        raise DataError(
-            f"parents are rows of the {len(points)} vertices, or -1; found {int(above.max())}, {int(above.min())}"
-        )
-    given = GivenObjects(object_ids, object_attributes, groups, group_attributes)
-    objects, row, found_groups = object_rows(given, len(points))
-    if (row[above[above >= 0]] != row[above >= 0]).any():
-        raise DataError("a vertex and its parent belong to different objects")
-    columns = columns_of(vertex_attributes, len(points), "vertices")
-    chosen = prepare(points, options)
-    content = skeleton_content(points, columns, above, row, chosen.chunk_shape, objects)
-    store_content(path, replace(content, groups=found_groups), "skeleton", chosen, options)
+    arrays = plain_array(positions, "positions"), plain_array(parents, "parents")
+    value = Skeleton(*arrays, checked_mapping(vertex_attributes) or {}, plain_ids(object_ids))
+    given = GivenObjects(None, object_attributes, groups, group_attributes)
+    write_value(path, value, "skeleton", given, options, dtype)
 
 
 @repeated
@@ -80,6 +57,7 @@ def append_skeleton(
     *,
     vertex_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
+    object_attributes: Attributes = None,
 ) -> None:
     """Add trees to a store of skeletons; ``parents`` are rows of the new vertices, -1 for roots.
 
@@ -87,17 +65,15 @@ def append_skeleton(
     """
     level = open_to_add(path, "append_skeleton", "skeleton")
     points = new_points(positions, level)
-    above = checked_ids(parents, len(points), "parents")
-    if ((above < -1) | (above >= len(points))).any():
-        raise DataError(f"parents are rows of the {len(points)} new vertices, or -1")
+    above = checked_parents(parents, len(points))
     known = ids_to_add_to(level)
-    objects, row = objects_for(object_ids, points, known)
+    objects, row, of_objects = objects_for(object_ids, object_attributes, points, known)
     if (row[above[above >= 0]] != row[above >= 0]).any():
         raise DataError("a vertex and its parent belong to different objects")
     columns = columns_of(vertex_attributes, len(points), "vertices")
     if len(points):
         content = skeleton_content(points, columns, above, row, level.document.chunk_shape, objects)
-        add(level, content, known)
+        add(level, content, known, of_objects)
 
 
 def read_skeleton(

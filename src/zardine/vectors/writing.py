@@ -9,17 +9,12 @@ from typing import Any
 from zardine.errors import DataError
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.creating import StoreOptions
-from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, Lengths
+from zardine.vectors.changing.creating import GivenObjects, StoreOptions
+from zardine.vectors.changing.values import write_value
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, Lengths, OutOfBounds
 from zardine.vectors.format.documents import KINDS
 from zardine.vectors.format.layouts import CodecsLike, Shards
-from zardine.vectors.graph import write_graph
-from zardine.vectors.mesh import write_mesh
-from zardine.vectors.points import write_points
-from zardine.vectors.polylines import write_polylines
-from zardine.vectors.results import Graph, Mesh, Points, Polylines, Skeleton
-from zardine.vectors.selecting import Geometry
-from zardine.vectors.skeleton import write_skeleton
+from zardine.vectors.results import Geometry, Graph, Mesh, Points, Polylines, Skeleton
 
 _PLURALS = {
     "points": "point_cloud",
@@ -40,7 +35,7 @@ class Layout:
     chunk_shape: Lengths = None
     """Size of a chunk in the units of the positions: a number, or one for each axis."""
     bin_shape: Lengths = None
-    """Of points without objects: the size of bins within chunks."""
+    """Size of a bin, which divides that of a chunk: a coarser level has a vertex for each, so many times as large."""
     shard_shape: Shards = None
     """Chunks in one stored object: a number, or one for each axis; ``None``: one."""
     compressor: CodecsLike = None
@@ -55,6 +50,8 @@ class Space:
 
     bounds: Box = None
     """The lowest and the highest corner, both included; ``None``: those of the positions."""
+    out_of_bounds: OutOfBounds = "raise"
+    """Whether positions outside are an error, let the bounds grow (``"expand"``) or, of points alone, are left out."""
     axes: Sequence[str | Mapping[str, Any]] | None = None
     """Names of the axes, or a table for each, with ``unit``."""
     crs: Mapping[str, Any] | None = None
@@ -85,32 +82,17 @@ def write(
     if not isinstance(geometry, Geometry):
         reason = "Points, Polylines, a Graph, a Skeleton or a Mesh can be written"
         raise DataError(f"{reason}, not {type(geometry).__name__}: write_points and its kin take arrays")
-    options = _options(layout, space, overwrite, bins=isinstance(geometry, Points))
-    named = None if kind is None else kind_named(kind)
-    if named is not None and named not in _kinds_of(geometry):
+    options = options_of(layout, space, overwrite)
+    named = _kinds_of(geometry)[-1] if kind is None else kind_named(kind)
+    if named not in _kinds_of(geometry):
         raise DataError(f"a {type(geometry).__name__} is {' or '.join(_kinds_of(geometry))}, not {named}")
     value = geometry.checked()
-    more: dict[str, Any] = {"groups": groups, "group_attributes": group_attributes, **options}
     if isinstance(value, Polylines):
-        lines: Any = named or "streamline"
         if object_attributes:
             raise DataError("object_attributes of lines are part of the Polylines")
-        columns: dict[str, Any] = {"vertex_attributes": value.attributes, "object_attributes": value.object_attributes}
-        if len(value) == 0 and (space is None or space.bounds is None):
+        if len(value) == 0 and options.get("bounds") is None:
             raise DataError("there are no lines: give space=Space(bounds=(lowest, highest corner)) for an empty store")
-        columns["dtype"] = value.positions.dtype
-        write_polylines(path, value.lines, geometry_type=lines, object_ids=value.object_ids, **columns, **more)
-        return
-    more |= {"vertex_attributes": value.attributes, "object_ids": value.object_ids}
-    more["object_attributes"] = object_attributes
-    if isinstance(value, Points):
-        write_points(path, value.positions, **more)
-    elif isinstance(value, Graph):
-        write_graph(path, value.positions, value.edges, link_attributes=value.edge_attributes, **more)
-    elif isinstance(value, Skeleton):
-        write_skeleton(path, value.positions, value.parents, **more)
-    else:
-        write_mesh(path, value.positions, value.faces, face_attributes=value.face_attributes, **more)
+    write_value(path, value, named, GivenObjects(None, object_attributes, groups, group_attributes), options)
 
 
 def kind_named(kind: str) -> str:
@@ -126,25 +108,22 @@ def _kinds_of(geometry: Geometry) -> tuple[str, ...]:
     return (names[type(geometry)],) if type(geometry) in names else ("line", "polyline", "streamline")
 
 
-def _options(layout: Layout | None, space: Space | None, overwrite: bool, *, bins: bool) -> StoreOptions:
+def options_of(layout: Layout | None, space: Space | None, overwrite: bool) -> StoreOptions:
+    """Return the options that writers take."""
     chosen, where = layout or Layout(), space or Space()
-    options: Any = {
+    return {
         "chunk_shape": chosen.chunk_shape,
+        "bin_shape": chosen.bin_shape,
         "shard_shape": chosen.shard_shape,
         "compressor": chosen.compressor,
         "codec_config": chosen.codec_config,
         "checksum": chosen.checksum,
         "bounds": where.bounds,
+        "out_of_bounds": where.out_of_bounds,
         "axes": where.axes,
         "crs": where.crs,
         "overwrite": overwrite,
     }
-    if bins:
-        options["bin_shape"] = chosen.bin_shape
-    elif chosen.bin_shape is not None:
-        raise DataError("bins order points that are part of no object: leave bin_shape out")
-    found: StoreOptions = options
-    return found
 
 
 __all__ = ["Layout", "Space", "write"]

@@ -76,7 +76,7 @@ def elements_to_bytes(array: npt.NDArray[Any], spec: ChunkSpec, *, codec: str) -
     for start in range(0, flat.size, AT_ONCE):
         values = flat[start : start + AT_ONCE].tolist()
         if spec.data_type.name in BYTES_TYPES:
-            yield [_plain(value, codec) for value in values]
+            yield values if set(map(type, values)) <= {bytes} else [_plain(value, codec) for value in values]
             continue
         try:
             encoded = [str.encode(value) for value in values]

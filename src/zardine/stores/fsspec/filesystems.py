@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import errno
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
+
+from zardine.stores.object.kinds import service_of
 
 _ROOTED: Final = ("zip", "tar", "libarchive", "reference")
 """Filesystems whose root is a thing that the user named."""
@@ -19,6 +23,11 @@ _NO_BUCKET: Final = ("bucket does not exist", "container does not exist", "NoSuc
 _COPYING: Final = ("simplecache", "filecache", "blockcache", "cached")
 
 _ON_A_HOST: Final = ("sftp", "ssh", "ftp", "smb", "hdfs", "arrow_hdfs", "webhdfs")
+
+_SERVICES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
+
+_BUSY: Final = (429, 500, 502, 503, 504)
+_BUSY_ERRNO: Final = (errno.EBUSY, errno.EAGAIN, errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT)
 
 _PACKAGES: Final[Mapping[str, str]] = {
     "smbclient": "smbprotocol",
@@ -111,6 +120,34 @@ def account_of(fs: Any) -> str:
     return str(getattr(fs, "account_name", None) or "") if names_of(fs)[0] in ("az", "abfs", "abfss") else ""
 
 
+def origin_of(fs: Any) -> tuple[str, str, str] | None:
+    """Return scheme, host of the service (empty for the cloud's own), and account; ``None`` of what has no buckets."""
+    scheme = _SERVICES.get(names_of(fs)[0])
+    return None if scheme is None else (scheme, service_of(endpoint_of(fs) or ""), account_of(fs))
+
+
+def place_of(fs: Any, path: str) -> Hashable:
+    """Return what tells the bucket, or the server, that a path is on: object stores and HTTP as those of obstore do."""
+    origin = origin_of(fs)
+    if origin is not None:
+        return *origin, path.strip("/").partition("/")[0]
+    if names_of(fs)[0] in ("http", "https"):
+        parts = urlsplit(path)
+        return parts.scheme, parts.netloc.rpartition("@")[2].lower(), "", ""
+    return names_of(fs)[0], str(getattr(fs, "host", "") or getattr(fs, "_fs_token", id(fs)))
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether a service, or the way to it, seems to have too much to do."""
+    for each in (error, error.__cause__):
+        if isinstance(each, (TimeoutError, ConnectionError)) or getattr(each, "errno", None) in _BUSY_ERRNO:
+            return True
+        told = (getattr(each, name) for name in ("status", "status_code", "code") if hasattr(each, name))
+        if next(told, None) in _BUSY:
+            return True
+    return False
+
+
 def missing_package(url: str, error: ImportError) -> str:
     """What to say of a URL whose filesystem cannot be imported: the command that installs what lacks."""
     cause: BaseException | None = error
@@ -128,11 +165,14 @@ __all__ = [
     "endpoint_of",
     "forget_listings",
     "has_buckets",
+    "is_busy",
     "is_rooted",
     "is_without_bucket",
     "keeps_copies",
     "missing_package",
     "names_of",
+    "origin_of",
+    "place_of",
     "shown",
     "unwrapped",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from zardine.buffers import BytesLike
@@ -28,24 +29,26 @@ from zardine.stores.base import (
 )
 from zardine.stores.extras import need
 from zardine.stores.fsspec.filesystems import (
-    account_of,
-    endpoint_of,
     forget_listings,
     has_buckets,
+    is_busy,
     is_rooted,
     is_without_bucket,
     keeps_copies,
     missing_package,
     names_of,
+    origin_of,
+    place_of,
     shown,
     unwrapped,
 )
 from zardine.stores.locks import KeyedLock
-from zardine.stores.object.kinds import service_of
+from zardine.stores.object.client import concurrently
+from zardine.stores.pace import turns_of
 from zardine.stores.this_process import Ticket, check_own, process_name
 from zardine.stores.url_text import without_password
 
-_REMOTE: Final = ReadCost(latency=0.05, bandwidth=5e7, requests=32)
+_REMOTE: Final = ReadCost(latency=0.05, bandwidth=5e7)
 _NEAR: Final = ReadCost(latency=1e-4, bandwidth=1e9, requests=2)
 _MEMORY: Final = "memory"
 _LOCAL: Final = ("file", "local", _MEMORY, "zip", "tar")
@@ -53,7 +56,6 @@ _RENAMING: Final = ("file", "local", "sftp", "ssh")
 _DIRECTORIES: Final = (*_RENAMING, _MEMORY, "smb", "hdfs", "ftp")
 _TEMPORARY: Final = ".zardine-unfinished-"
 _WRITES: Final = 100
-_SERVICES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
 _MISSING: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError, KeyError)
 _TOKENS: Final = (
     "ETag",
@@ -77,7 +79,8 @@ class FsspecStore(Store):
     and size), asked for before and after each read of ranges, and writes of several processes may undo each other; the
     first conditional write warns. Threads of this process exclude each other. For S3, Google Cloud Storage, Azure and
     HTTP the stores behind their URLs are faster and promise more. A filesystem in memory cannot be pickled into another
-    process, as :class:`~zardine.storage.MemoryStore` cannot.
+    process, as :class:`~zardine.storage.MemoryStore` cannot. How many requests go at a time is measured for each bucket
+    or server, together with those of the stores behind URLs.
 
     The filesystem's cache of listings (its ``dircache``) is switched off: it would hide what others write. One that
     keeps copies of files and does not ask whether they changed (``simplecache`` and its like) is only read from.
@@ -103,6 +106,9 @@ class FsspecStore(Store):
         forget_listings(fs)
         self._fs = fs
         self._path = str(fs._strip_protocol(path) if path else fs.root_marker).rstrip("/")
+        is_near = bool(set(names_of(fs)) & set(_LOCAL))
+        self._cost = _NEAR if is_near else replace(_REMOTE, waiting=_REMOTE.requests // 2)
+        self._place = None if is_near else place_of(fs, self._path)
         self._warned = False
         self._process = process_name()
 
@@ -145,8 +151,7 @@ class FsspecStore(Store):
     @property
     def origin(self) -> tuple[str, str, str] | None:
         """Where the buckets are, as :attr:`ObjectStore.origin` says it; ``None`` of what has none."""
-        scheme = _SERVICES.get(names_of(self._fs)[0])
-        return None if scheme is None else (scheme, service_of(endpoint_of(self._fs) or ""), account_of(self._fs))
+        return origin_of(self._fs)
 
     # readable
 
@@ -160,12 +165,11 @@ class FsspecStore(Store):
                 version, size = _version(info), int(info["size"])
                 spans = [resolve_range(each, size) for each in ranges]
                 if any(span == (0, size) for span in spans):
-                    data = memoryview(self._fs.cat_file(name))  # whole, so of one version: of this one, or a newer one
+                    # whole, so of one version: of this one, or a newer one
+                    data = memoryview(self._ask(self._fs.cat_file, name, nbytes=size))
                     spans = [resolve_range(each, len(data)) for each in ranges]
                     return Reading(tuple(data[start:stop] for start, stop in spans), version, len(data))
-                parts: list[BytesLike] = [
-                    self._fs.cat_file(name, start=start, end=stop) if stop > start else b"" for start, stop in spans
-                ]
+                parts = self._parts_of(name, spans)
                 whole = all(len(part) == stop - start for part, (start, stop) in zip(parts, spans, strict=True))
                 if not any(stop > start for start, stop in spans):
                     return Reading(tuple(parts), version, size)
@@ -179,9 +183,38 @@ class FsspecStore(Store):
             self._fail("read", key, error)
         raise StoreError(f"cannot read key {key!r} of {self}: it changed during each of {LOOKS} tries")
 
+    def _parts_of(self, name: str, spans: Sequence[tuple[int, int]]) -> list[BytesLike]:
+        """Return some bytes of a file; each part is a request, and elsewhere than here all go at the same time."""
+
+        def part(span: tuple[int, int]) -> BytesLike:
+            start, stop = span
+            if stop == start:
+                return b""
+            found: BytesLike = self._ask(self._fs.cat_file, name, start=start, end=stop, nbytes=stop - start)
+            return found
+
+        return list(map(part, spans)) if self._place is None else concurrently(part, spans)
+
+    def _ask(self, method: Callable[..., Any], *args: Any, nbytes: int | None = 0, **more: Any) -> Any:
+        """Return what a method of the filesystem gives, which is a request: when its turn has come.
+
+        ``nbytes``: that are asked for, or sent; ``None``: as many as come. What is on this machine takes no turns.
+        """
+        if self._place is None:
+            return method(*args, **more)
+        with turns_of(self._place, _REMOTE.gap).turn(nbytes) as turn:
+            try:
+                found = method(*args, **more)
+            except Exception as error:
+                turn.nbytes, turn.refused = 0, is_busy(error)
+                raise
+            if nbytes is None:
+                turn.nbytes = len(found)
+            return found
+
     def _info(self, name: str) -> Mapping[str, Any] | None:
         try:
-            info: Mapping[str, Any] = self._fs.info(name)
+            info: Mapping[str, Any] = self._ask(self._fs.info, name)
         except _MISSING as error:
             if is_without_bucket(error):
                 raise
@@ -189,13 +222,15 @@ class FsspecStore(Store):
         if info.get("type") == "directory":
             return None
         if info.get("size") is None:
-            data = self._fs.cat_file(name)
+            data = self._ask(self._fs.cat_file, name, nbytes=None)
             return {**info, "size": len(data)}
         return info
 
     @property
     def cost(self) -> ReadCost:
-        return _NEAR if set(names_of(self._fs)) & set(_LOCAL) else _REMOTE
+        if self._place is not None and (limit := turns_of(self._place, _REMOTE.gap).limit) != self._cost.requests:
+            self._cost = replace(self._cost, requests=limit, waiting=limit // 2)
+        return self._cost
 
     # writeable
 
@@ -228,12 +263,12 @@ class FsspecStore(Store):
         for attempt in range(_WRITES):
             try:
                 if parent and not has_buckets(self._fs):
-                    self._fs.makedirs(parent, exist_ok=True)
-                self._fs.pipe_file(place, data)
+                    self._ask(self._fs.makedirs, parent, exist_ok=True)
+                self._ask(self._fs.pipe_file, place, data, nbytes=len(data))
                 if renames:
-                    if self._fs.isdir(name):
-                        self._fs.rmdir(name)  # of a prefix that has no keys any more
-                    self._fs.mv(place, name)
+                    if self._ask(self._fs.isdir, name):
+                        self._ask(self._fs.rmdir, name)  # of a prefix that has no keys any more
+                    self._ask(self._fs.mv, place, name)
             except (FileNotFoundError, FileExistsError):  # the directory was erased meanwhile
                 if attempt + 1 == _WRITES or has_buckets(self._fs):
                     raise
@@ -245,7 +280,7 @@ class FsspecStore(Store):
         self._check_writable("erase from")
         try:
             if self._info(name) is not None:
-                self._fs.rm_file(name)
+                self._ask(self._fs.rm_file, name)
                 self._remove_empty(name)
         except _MISSING as error:
             self._fail_without_bucket("erase", key, error)
@@ -259,7 +294,7 @@ class FsspecStore(Store):
         above = name.rpartition("/")[0]
         while len(above) > len(self._path):
             try:
-                self._fs.rmdir(above)
+                self._ask(self._fs.rmdir, above)
             except Exception:
                 return
             above = above.rpartition("/")[0]
@@ -290,7 +325,7 @@ class FsspecStore(Store):
         above = self._name(prefix[:-1]) if prefix else self._path
         try:
             self._fs.invalidate_cache()  # what it keeps without a dircache
-            found = self._fs.ls(above, detail=True)
+            found = self._ask(self._fs.ls, above, detail=True)
         except _MISSING as error:
             self._fail_without_bucket("list", prefix, error)
             return [], []

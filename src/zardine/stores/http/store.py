@@ -20,8 +20,8 @@ from zardine.stores.extras import need
 from zardine.stores.http.client import HTTPClient
 from zardine.stores.http.plain import basic
 from zardine.stores.locks import KeyedLock
-from zardine.stores.object.client import RUNTIME
 from zardine.stores.object.options import object_options
+from zardine.stores.object.runtime import RUNTIME
 from zardine.stores.object.store import ObjectStore, cut
 from zardine.stores.url_text import without_password
 

@@ -23,6 +23,8 @@ from zardine.stores.base import check_key
 from zardine.stores.local.beside import START, is_temporary
 
 DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILES_TELL: Final = sys.platform != "darwin" and os.path.exists("/proc/self/fd")
+"""Whether links there say where open files lie."""
 _NO_LINK: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
 
 if sys.platform == "darwin":
@@ -31,7 +33,7 @@ if sys.platform == "darwin":
     def _where(file: int, path: str) -> str:
         return os.fsdecode(fcntl.fcntl(file, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
 
-elif os.path.exists("/proc/self/fd"):
+elif _FILES_TELL:
 
     def _where(file: int, path: str) -> str:
         return os.readlink(f"/proc/self/fd/{file}")
@@ -63,13 +65,30 @@ class BaseDirectory:
         where = _where(file, path)
         if where.startswith(self._below) or where == self._real:
             return
-        self._real = os.path.realpath(self.path)  # the base may itself be a link, and may have moved
-        self._below = self._real.rstrip("/") + "/"
+        if where.startswith(self.path) and where[len(self.path) : len(self.path) + 1] in ("/", ""):
+            self._real, self._below = self.path, self.path.rstrip("/") + "/"  # as it is: no link leads here
+            return
+        self._find_real()  # the base may itself be a link, and may have moved
         if where.startswith(self._below) or where == self._real:
             return
         if where.endswith(" (deleted)"):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         raise InvalidKeyError(f"{path!r} leads to {where!r}, out of the store's base {self._real!r}")
+
+    def _find_real(self) -> None:
+        self._real = os.path.realpath(self.path)
+        self._below = self._real.rstrip("/") + "/"
+
+    def below(self) -> str | None:
+        """Return what the real paths of all files in it begin with; ``None`` where files cannot be asked for theirs.
+
+        That is worked out when it is first needed: :meth:`check_inside` does it again where the directory has moved.
+        """
+        if not _FILES_TELL:
+            return None
+        if self._below == "\0":
+            self._find_real()
+        return self._below
 
     def open(self, name: str, *, create: bool = False, durable: bool = False) -> int:
         """A descriptor of the directory of a prefix (without its last slash), for the caller to close.
@@ -87,6 +106,37 @@ class BaseDirectory:
             with contextlib.suppress(FileNotFoundError):  # someone removes what we make: again
                 self._make(name, durable)
         raise StoreError(f"cannot make the directory {path!r}: it goes away as often as it is made")
+
+    def open_below(self, name: str, opened: dict[str, int], made: list[str]) -> int:
+        """As :meth:`open`, one of many directories: made where it is missing, and those above it.
+
+        All are among ``opened``, by their names, for the caller to close, and what was made in ``made``.
+        """
+        directory = opened.get(name)
+        if directory is None:
+            directory = opened[name] = self._open_below(name, opened, made)
+        return directory
+
+    def _open_below(self, name: str, opened: dict[str, int], made: list[str]) -> int:
+        above, _, last = name.rpartition("/")
+        if not name or above not in opened:
+            try:
+                return self.open(name)
+            except FileNotFoundError:
+                if not name:
+                    return self.open(name, create=True)
+        directory = self.open_below(above, opened, made)  # which lies in the base, and so does all in it but links
+        try:
+            return os.open(last, _NO_LINK, dir_fd=directory)
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(last, dir_fd=directory)
+                made.append(name)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            return self.open(name)
+        return os.open(last, _NO_LINK, dir_fd=directory)
 
     def _open_checked(self, path: str) -> int:
         directory = os.open(path, DIRECTORY)

@@ -14,6 +14,7 @@ from zardine.stores.attempts import RACES
 from zardine.stores.base import is_key
 from zardine.stores.local.base_directory import DIRECTORY, BaseDirectory
 from zardine.stores.local.beside import edited_name, is_temporary, temporary_name
+from zardine.stores.local.many_files import remove_files
 
 _BELOW: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
 
@@ -163,12 +164,10 @@ def clear(directory: int) -> None:
     """Remove everything in an open directory; links are removed, not followed."""
     with os.scandir(directory) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    remove_files([(directory, os.fsencode(name)) for name, is_directory in found if not is_directory])
     for name, is_directory in found:
         if is_directory:
             _remove_now(directory, name)
-        else:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=directory)
 
 
 def leftovers(path: str, older_than: float) -> Iterator[str]:

@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 import sys
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -20,6 +21,7 @@ from zardine.stores.base import (
     WHOLE,
     ByteRange,
     Condition,
+    NamedFiles,
     NewFile,
     OpenFile,
     ReadCost,
@@ -52,8 +54,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hang us
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | _NO_LINK
+_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | _NO_LINK
 _MOST: Final = 0x7FFFF000  # bytes that Linux moves in one call
 _LONGEST_NAME: Final = 255
 """Bytes of a file name; a file whose record would need a longer one is not edited."""
@@ -61,6 +64,14 @@ _SHORT_NAME: Final = 32
 """Characters of a name that leave enough room in any case."""
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
+
+_held: dict[tuple[int, str, str], tuple[int, FileLock]] = {}
+"""For threads that are within :meth:`LocalStore.lock`, the base and the key: the open directory, and the lock."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_held.clear)
+
+_KNOWS_EFFECTIVE_IDS: Final = os.access in os.supports_effective_ids
 
 _OPENS_BELOW: Final = any(function.__name__ == "open" for function in os.supports_dir_fd)
 """Whether files can be opened below an open directory; by name, since programs may put another ``os.open`` there."""
@@ -154,7 +165,7 @@ class LocalStore(Store):
         check_file_key(key)
         path = self._base.path_of(key)
         try:
-            fd = os.open(path, _READ)
+            fd, lies_in_base = _open(path, key)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -162,7 +173,8 @@ class LocalStore(Store):
                 return None
             self._fail("read", key, error)
         try:
-            self._base.check_inside(fd, path)
+            if not lies_in_base:
+                self._base.check_inside(fd, path)
             status = os.fstat(fd)
             if stat.S_ISREG(status.st_mode):
                 return OpenFile(fd, status.st_size, version_of(status), path)
@@ -193,6 +205,20 @@ class LocalStore(Store):
         kept_files.put(name, file, 1)
         return file
 
+    def named_files(self, keys: Sequence[str]) -> NamedFiles | None:
+        if type(self).open_file is not LocalStore.open_file:
+            return None
+        below = self._base.below()
+        if below is None:
+            return None
+        base = self._base.path
+        return NamedFiles(os.fsencode(below), [os.fsencode(f"{base}/{check_file_key(key)}") for key in keys])
+
+    def seems_missing(self, key: str) -> bool:
+        if type(self).open_file is not LocalStore.open_file:
+            return False
+        return not os.access(self._base.path_of(check_file_key(key)), os.F_OK, effective_ids=_KNOWS_EFFECTIVE_IDS)
+
     def is_unchanged(self, key: str, version: Version | None) -> bool:
         try:
             return version_of(os.stat(f"{self._base.path}/{key}")) == version
@@ -206,17 +232,23 @@ class LocalStore(Store):
         self._check_writable()
         kept_files.drop((self._base.path, key))
         data = flat_bytes(value)
-        if condition is not None and self.version(key) != condition.version:
+        held = _held.get((threading.get_ident(), self._base.path, key))
+        if held is None and condition is not None and not self._fits(key, condition):
             self._lost(key)
         for _ in range(RACES):
             try:
-                return self._set(key, data, condition)
+                return self._set(key, data, condition, held)
             except FileNotFoundError:  # the directory was erased while we wrote into it: again
-                continue
+                held = None
             except StoreError as error:
                 if not made_room(error):
                     raise
         raise StoreError(f"cannot write key {key!r} of {self}: its directory goes away as often as it is made")
+
+    def _fits(self, key: str, condition: Condition) -> bool:
+        """Whether a condition holds now; before what is surely looked at last, so that nothing is written in vain."""
+        wanted = condition.version
+        return (wanted is not None and self.is_unchanged(key, wanted)) or self.version(key) == wanted
 
     def erase(self, key: str) -> None:
         self._erase(key, None)
@@ -325,17 +357,21 @@ class LocalStore(Store):
         return wait_for_writers(self._base.path_of(check_prefix(prefix)[:-1]))
 
     @contextmanager
-    def new_files(self, keys: Sequence[str]) -> Generator[Sequence[NewFile] | None, None, None]:
+    def new_files(
+        self, keys: Sequence[str], *, changing: bool = False
+    ) -> Generator[Sequence[NewFile] | None, None, None]:
         self._check_writable()
         opened: dict[str, int] = {}
         made: list[str] = []
         try:
-            yield self._new_files(keys, opened, made)
+            yield None if changing and self._sees_changes() else self._new_files(keys, opened, made)
         finally:
+            for prefix in reversed(made):
+                above, _, name = prefix.rpartition("/")
+                with contextlib.suppress(OSError):  # mostly something was put into it
+                    os.rmdir(name, dir_fd=opened[above])
             for directory in opened.values():
                 os.close(directory)
-            for prefix in made:
-                self._remove_empty(prefix)  # if nothing was put into it
 
     def _new_files(self, keys: Sequence[str], opened: dict[str, int], made: list[str]) -> Sequence[NewFile] | None:
         """Where the files of ``keys`` go; ``None`` where to write one is more than that, or fails."""
@@ -346,20 +382,23 @@ class LocalStore(Store):
             check_file_key(key)
             kept_files.drop((self._base.path, key))
             prefix, _, name = key.rpartition("/")
-            directory = opened.get(prefix)
             try:
-                if directory is None:
-                    try:
-                        directory = self._base.open(prefix)
-                    except FileNotFoundError:
-                        made.append(prefix)
-                        directory = self._base.open(prefix, create=True)
-                    opened[prefix] = directory
+                directory = self._base.open_below(prefix, opened, made)
                 names = map(os.fsencode, (name, temporary_name(), edit_record_name(name)))
                 files.append(NewFile(directory, *names))
             except (OSError, ValueError, InvalidKeyError):  # which `set` puts into words
                 return None
         return files
+
+    def _sees_changes(self) -> bool:
+        """Whether a subclass wants to see what is read or locked."""
+        kind = type(self)
+        return not (
+            kind.read is LocalStore.read
+            and kind.open_file is LocalStore.open_file
+            and kind.edit_file is LocalStore.edit_file
+            and kind.lock is LocalStore.lock
+        )
 
     @contextmanager
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
@@ -496,9 +535,17 @@ class LocalStore(Store):
                 directory = self._base.open(prefix, create=True, durable=self._durable)
         except OSError as error:
             self._fail("lock", key, error)
+        place = threading.get_ident(), self._base.path, key
+        before = _held.get(place)
         try:
-            with FileLock(directory, name):
-                yield
+            with FileLock(directory, name) as lock:
+                _held[place] = directory, lock
+                try:
+                    yield
+                finally:
+                    _held.pop(place, None)
+                    if before is not None:
+                        _held[place] = before
         finally:
             os.close(directory)
             if made:
@@ -516,9 +563,15 @@ class LocalStore(Store):
             raise StoreError(f"key {key!r} of {self} was cut short by another program while it was read")
         return bytes(whole)
 
-    def _set(self, key: str, data: BytesLike, condition: Condition | None) -> Version:
+    def _set(
+        self, key: str, data: BytesLike, condition: Condition | None, held: tuple[int, FileLock] | None
+    ) -> Version:
         prefix, _, name = key.rpartition("/")
         try:
+            if held is not None:
+                directory, lock = held
+                lock.status = lock.look()
+                return self._put(directory, name, key, (data,), condition, lock)
             directory = self._base.open(prefix, create=True, durable=self._durable)
             try:
                 return self._put(directory, name, key, (data,), condition)
@@ -548,6 +601,8 @@ class LocalStore(Store):
             while status is None:
                 if held is not None:
                     status = self._place(directory, temporary, file, name, key, condition, held, stays=True)
+                    if status is None:
+                        held.status = held.look()
                     continue
                 with FileLock(directory, name) as lock:
                     status = self._place(directory, temporary, file, name, key, condition, lock)
@@ -659,6 +714,17 @@ class LocalStore(Store):
         failure.errno = error.errno
         failure.filename = self._base.path_of(key)
         raise failure from error
+
+
+def _open(path: str, key: str) -> tuple[int, bool]:
+    """Open the file of a key, and say whether it surely lies in the base: only links lead out, and of those none is."""
+    if _NO_LINK and "/" not in key:
+        try:
+            return os.open(path, _READ | _NO_LINK), True
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EMLINK):  # as systems say that it is a link
+                raise
+    return os.open(path, _READ), False
 
 
 def _rebuild(kind: type[LocalStore], path: str, read_only: bool, durable: bool) -> LocalStore:

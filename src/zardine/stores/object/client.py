@@ -9,57 +9,21 @@ from dataclasses import replace
 from datetime import timedelta
 from math import inf
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zardine.buffers import BytesLike
-from zardine.errors import StoreError
 from zardine.stores.attempts import REQUESTS, attempts
 from zardine.stores.base import FAR, MOST_REQUESTS
 from zardine.stores.extras import need
+from zardine.stores.object.buckets import BucketOptions
 from zardine.stores.object.errors import GivenUp, is_passing, is_refusal, repetitions
 from zardine.stores.object.kinds import bucket_of, origin_of
+from zardine.stores.object.runtime import RUNTIME
 from zardine.stores.object_meter import RequestMeter
 from zardine.stores.pace import Turn, Turns, turns_of
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
-
-
-class Runtime:
-    """``with RUNTIME:`` goes round every call of obstore; in a child that was forked after one it is an error.
-
-    Without it such a child would wait for ever. A panic of obstore (no ``Exception``) becomes an error of ours.
-    """
-
-    def __init__(self) -> None:
-        self._started = False
-        self._lost = False
-
-    def forked(self) -> None:
-        """To be called in a forked child."""
-        self._lost = self._lost or self._started
-
-    def __enter__(self) -> None:
-        if self._lost:
-            raise StoreError(
-                "this process was forked after an object store was used, and obstore does not work in it: start "
-                "processes with multiprocessing's 'spawn' or 'forkserver', or use no object store before the fork"
-            )
-        self._started = True
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None and kind.__name__ == "PanicException":
-            raise StoreError(
-                f"obstore broke down ({error}): are the URL and the endpoint in storage_options right?"
-            ) from None
-
-
-RUNTIME: Final = Runtime()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=RUNTIME.forked)
 
 
 T = TypeVar("T")
@@ -78,12 +42,22 @@ class ObjectClient:
     """What an :class:`ObjectStore` asks of the service. Errors are obstore's own, or :class:`GivenUp`.
 
     obstore repeats requests that fail at once, but gives up some that break off in the midst of the answer: those are
-    repeated here, within the number and time of its ``retry_config``.
+    repeated here, within the number and time of its ``retry_config``. Keys are those below ``prefix``, a path in
+    ``inner``, which is shared with others where it was made of ``options``.
     """
 
-    def __init__(self, inner: Any, kind: str, meter: RequestMeter | None = None) -> None:
+    def __init__(
+        self,
+        inner: Any,
+        kind: str,
+        meter: RequestMeter | None = None,
+        *,
+        prefix: str = "",
+        options: BucketOptions | None = None,
+    ) -> None:
         self._obstore = need("obstore", "an object store")
-        self._inner, self.kind = inner, kind
+        self.inner, self.kind, self.options = inner, kind, options
+        self._prefix = f"{prefix}/" if prefix else ""
         retry = getattr(inner, "retry_config", None) or {}
         most = int(retry.get("max_retries", REQUESTS.most)) + 1
         longest: timedelta | None = retry.get("retry_timeout")
@@ -91,6 +65,16 @@ class ObjectClient:
         self.patience = replace(REQUESTS, most=min(REQUESTS.most, most), seconds=seconds)
         self.meter = meter or RequestMeter()
         self._place = (*origin_of(inner, kind), bucket_of(inner, kind))
+
+    @classmethod
+    def sharing(cls, options: BucketOptions, prefix: str) -> ObjectClient:
+        """A client of a path in a bucket, whose connections others use, too."""
+        return cls(options.client(), options.kind, prefix=prefix, options=options)
+
+    @property
+    def prefix(self) -> str:
+        """The path of the store in its bucket; empty for all of it."""
+        return self._prefix[:-1] if self.options is not None else str(getattr(self.inner, "prefix", None) or "")
 
     @property
     def turns(self) -> Turns:
@@ -105,13 +89,13 @@ class ObjectClient:
     def without_repetitions(self) -> ObjectClient:
         """A client of the same place (of S3) for which obstore makes every request only once."""
         inner = need("obstore.store", "an object store").S3Store(
-            prefix=self._inner.prefix,
-            config=self._inner.config,
-            client_options=self._inner.client_options,
-            retry_config={**(self._inner.retry_config or {}), "max_retries": 0},
-            credential_provider=self._inner.credential_provider,
+            prefix=self.inner.prefix,
+            config=self.inner.config,
+            client_options=self.inner.client_options,
+            retry_config={**(self.inner.retry_config or {}), "max_retries": 0},
+            credential_provider=self.inner.credential_provider,
         )
-        return ObjectClient(inner, self.kind, self.meter)
+        return ObjectClient(inner, self.kind, self.meter, prefix=self._prefix[:-1])
 
     def get(self, key: str, most: int | None = None, **options: Any) -> tuple[Any, memoryview | None]:
         """What the service tells of a value, and the bytes, or a ``range`` of them.
@@ -120,7 +104,7 @@ class ObjectClient:
         """
 
         def call() -> tuple[Any, memoryview | None]:
-            answer = self._obstore.get(self._inner, key, options=options)
+            answer = self._obstore.get(self.inner, self._prefix + key, options=options)
             if most is not None and answer.meta["size"] > most:
                 return answer.meta, None
             return answer.meta, memoryview(answer.bytes())
@@ -134,13 +118,13 @@ class ObjectClient:
 
     def head(self, key: str) -> Any:
         """What the service tells of a value."""
-        return self._again(lambda: self._obstore.head(self._inner, key))
+        return self._again(lambda: self._obstore.head(self.inner, self._prefix + key))
 
     def attributes(self, key: str) -> tuple[Any, Any]:
         """What the service tells of a value, and the metadata that was given with it."""
 
         def call() -> tuple[Any, Any]:
-            answer = self._obstore.get(self._inner, key, options={"head": True})
+            answer = self._obstore.get(self.inner, self._prefix + key, options={"head": True})
             return answer.meta, answer.attributes
 
         return self._again(call)
@@ -157,29 +141,35 @@ class ObjectClient:
         if attributes:
             options["attributes"] = attributes
         return self._again(
-            lambda: self._obstore.put(self._inner, key, data, **options),
+            lambda: self._obstore.put(self.inner, self._prefix + key, data, **options),
             requests=requests,
             once=mode is not None,
             nbytes=len(data),
         )
 
+    @property
+    def erased_together(self) -> int:
+        """How many keys one request removes at most."""
+        return _MOST_ERASED.get(self.kind, 1)
+
     def delete(self, keys: Sequence[str]) -> None:
         """Remove values."""
-        most = _MOST_ERASED.get(self.kind, 1)
+        paths = [self._prefix + key for key in keys]
         self._again(
-            lambda: self._obstore.delete(self._inner, list(keys) if len(keys) > 1 else keys[0]),
-            requests=-(-len(keys) // most),
+            lambda: self._obstore.delete(self.inner, paths if len(paths) > 1 else paths[0]),
+            requests=-(-len(keys) // self.erased_together),
         )
 
-    def listed(self, prefix: str | None) -> Iterator[Any]:
-        """What the service tells of values, as it comes, a page of the service at a time."""
+    def listed(self, prefix: str | None) -> Iterator[tuple[str, Any]]:
+        """The key of each value and what the service tells of it, as it comes, a page of the service at a time."""
         last: str | None = None
+        below = self._path_of(prefix)
         count, page_size = 0, self._page()
         for last_attempt in attempts(replace(self.patience, seconds=inf)):  # it may take long to go through the names
             try:
                 self.meter.add()
                 with RUNTIME:
-                    pages = iter(self._obstore.list(self._inner, prefix, offset=last, chunk_size=page_size))
+                    pages = iter(self._obstore.list(self.inner, below, offset=last, chunk_size=page_size))
                 while True:
                     with self._turn(0), RUNTIME:
                         page = next(pages, None)
@@ -190,7 +180,7 @@ class ObjectClient:
                             self.meter.add()
                         count += 1
                         last = each["path"]
-                        yield each
+                        yield each["path"][len(self._prefix) :], each
             except Exception as error:
                 if last_attempt or not is_passing(error):
                     raise
@@ -199,12 +189,18 @@ class ObjectClient:
         """The values directly below a prefix, and the prefixes there."""
 
         def call() -> Any:
-            return self._obstore.list_with_delimiter(self._inner, prefix)
+            return self._obstore.list_with_delimiter(self.inner, self._path_of(prefix))
 
         found = self._again(call)
-        keys, prefixes = [each["path"] for each in found["objects"]], [str(each) for each in found["common_prefixes"]]
+        own = len(self._prefix)
+        keys = [each["path"][own:] for each in found["objects"]]
+        prefixes = [str(each)[own:] for each in found["common_prefixes"]]
         self.meter.add(max(0, -(-(len(keys) + len(prefixes)) // self._page()) - 1))
         return keys, prefixes
+
+    def _path_of(self, prefix: str | None) -> str | None:
+        """The path in the bucket of what is listed."""
+        return f"{self._prefix}{prefix or ''}".removesuffix("/") or None
 
     def _page(self) -> int:
         return _MOST_LISTED.get(self.kind, 1000)
@@ -253,11 +249,13 @@ class ObjectClient:
         raise AssertionError("unreachable")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_obstore": None}
+        return {**self.__dict__, "_obstore": None} | ({} if self.options is None else {"inner": None})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._obstore = need("obstore", "an object store")
+        if self.options is not None:
+            self.inner = self.options.client()
 
 
 R = TypeVar("R")
@@ -300,4 +298,4 @@ def concurrently(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     return [first, *(other.result() for other in others)]
 
 
-__all__ = ["RUNTIME", "ObjectClient", "concurrently"]
+__all__ = ["ObjectClient", "concurrently"]

@@ -13,7 +13,7 @@ _KINDS: Final = ("S3Store", "GCSStore", "AzureStore", "HTTPStore", "MemoryStore"
 SCHEMES: Final = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az", "HTTPStore": "http", "MemoryStore": "memory"}
 """URL schemes of the kinds that an :class:`ObjectStore` is made of."""
 
-_BUCKETS: Final = {"S3Store": "bucket", "GCSStore": "bucket", "AzureStore": "container_name"}
+BUCKETS: Final = {"S3Store": "bucket", "GCSStore": "bucket", "AzureStore": "container_name"}
 """What the buckets are called in the configuration of each kind."""
 
 
@@ -47,7 +47,7 @@ def origin_of(inner: Any, kind: str) -> tuple[str, str, str]:
 
 def bucket_of(inner: Any, kind: str) -> str:
     """The name of the bucket or container; empty for what has none."""
-    name = "" if kind in ("MemoryStore", "LocalStore", "HTTPStore") else inner.config.get(_BUCKETS.get(kind, ""))
+    name = "" if kind in ("MemoryStore", "LocalStore", "HTTPStore") else inner.config.get(BUCKETS.get(kind, ""))
     return str(name or "")
 
 
@@ -61,4 +61,4 @@ def service_of(endpoint: str) -> str:
     return f"{'127.0.0.1' if name == 'localhost' else name}{colon}{port}"
 
 
-__all__ = ["SCHEMES", "bucket_of", "kind_of", "origin_of", "service_of"]
+__all__ = ["BUCKETS", "SCHEMES", "bucket_of", "kind_of", "origin_of", "service_of"]

@@ -28,6 +28,7 @@ from zardine.stores.base import (
     resolve_range,
 )
 from zardine.stores.locks import KeyedLock
+from zardine.stores.object.buckets import BucketOptions
 from zardine.stores.object.client import ObjectClient, concurrently
 from zardine.stores.object.conditions import knows_conditions, put_conditionally
 from zardine.stores.object.errors import (
@@ -75,20 +76,27 @@ class ObjectStore(Store):
             raise TypeError(f"an ObjectStore is made of a store of the package obstore, not {type(store).__name__}")
         if kind not in self._kinds:
             raise TypeError(f"obstore's {kind} is not supported" + _INSTEAD.get(kind, ""))
-        self._inner, self._kind = store, kind
-        self._client = ObjectClient(store, kind)
-        self._cost = cost or (_NEAR if kind == "MemoryStore" else FAR)
-        self._is_measured = cost is None and kind != "MemoryStore"
+        self._set_up(ObjectClient(store, kind), cost)
+
+    def _set_up(self, client: ObjectClient, cost: ReadCost | None) -> None:
+        self._client, self._kind = client, client.kind
+        self._cost = cost or (_NEAR if self._kind == "MemoryStore" else FAR)
+        self._is_measured = cost is None and self._kind != "MemoryStore"
         if self._is_measured:
             self._cost = replace(FAR, waiting=FAR.requests // 2)
-        self._token = "version" if kind == "GCSStore" else "e_tag"  # what a conditional put there goes by
-        self._bucket = (*origin_of(store, kind), bucket_of(store, kind))
+        self._token = "version" if self._kind == "GCSStore" else "e_tag"  # what a conditional put there goes by
+        self._bucket = (*origin_of(client.inner, self._kind), bucket_of(client.inner, self._kind))
         self._warned = False
 
     @property
+    def _inner(self) -> Any:
+        return self._client.inner
+
+    @property
     def store(self) -> Any:
-        """The obstore store that does the work."""
-        return self._inner
+        """An obstore store of the same place."""
+        options, prefix = self._client.options, self._client.prefix
+        return self._inner if options is None or not prefix else options.own_client(prefix)
 
     @property
     def origin(self) -> tuple[str, str, str]:
@@ -270,6 +278,10 @@ class ObjectStore(Store):
         for start in range(0, len(names), _MOST_ERASED):
             self._delete(names[start : start + _MOST_ERASED], "erase keys")
 
+    @property
+    def erased_together(self) -> int:
+        return self._client.erased_together
+
     def _delete(self, keys: list[str], what: str) -> None:
         try:
             self._client.delete(keys)
@@ -286,14 +298,14 @@ class ObjectStore(Store):
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         check_prefix(prefix)
-        return (meta["path"] for meta in self._listed(prefix))
+        return (key for key, _ in self._listed(prefix))
 
     def list_versions(self, prefix: str) -> Iterator[tuple[str, Version | None]] | None:
         check_prefix(prefix)
-        return ((meta["path"], self._version_of(meta) or meta["e_tag"]) for meta in self._listed(prefix))
+        return ((key, self._version_of(meta) or meta["e_tag"]) for key, meta in self._listed(prefix))
 
-    def _listed(self, prefix: str) -> Iterator[Any]:
-        """What the service tells of values, a page of it at a time; all these services sort them."""
+    def _listed(self, prefix: str) -> Iterator[tuple[str, Any]]:
+        """Keys, and what the service tells of their values, a page of it at a time; all these services sort them."""
         try:
             yield from self._client.listed(prefix[:-1] or None)
         except FileNotFoundError as error:
@@ -320,7 +332,7 @@ class ObjectStore(Store):
         return KeyedLock((str(self), key))
 
     def __str__(self) -> str:
-        inner, prefix = self._inner, str(getattr(self._inner, "prefix", None) or "")
+        inner, prefix = self._inner, self._client.prefix
         config = getattr(inner, "config", None) or {}
         if self._kind == "MemoryStore":
             return f"obstore-memory://{id(inner)}"
@@ -335,8 +347,14 @@ class ObjectStore(Store):
         return (
             isinstance(other, ObjectStore)
             and self.read_only == other.read_only
-            and (self._inner is other._inner or bool(self._inner == other._inner))
+            and self._client.prefix == other._client.prefix
+            and (self._inner is other._inner or bool(self._inner == other._inner) or self._has_equal_store(other))
         )
+
+    def _has_equal_store(self, other: ObjectStore) -> bool:
+        """Whether obstore's stores are equal, of which one is of a whole bucket and the other of a path there."""
+        differ = (self._client.options is None) != (other._client.options is None)
+        return differ and bool(self.store == other.store)
 
     def __hash__(self) -> int:
         return hash((str(self), self.read_only))
@@ -359,6 +377,14 @@ class ObjectStore(Store):
         return region_of(self._inner.config) if self._kind == "S3Store" else ""
 
 
+def store_in_bucket(options: BucketOptions, prefix: str) -> ObjectStore:
+    """Return the store of a path in a bucket, which shares connections with others there."""
+    made = object.__new__(ObjectStore)
+    Store.__init__(made)
+    made._set_up(ObjectClient.sharing(options, prefix), None)
+    return made
+
+
 class _NoRangesError(Exception):
     """The server answered with the whole value instead of a range."""
 
@@ -376,4 +402,4 @@ def cut(whole: Reading | None, wanted: Sequence[ByteRange]) -> Reading | None:
     return Reading(tuple(data[start:stop] for start, stop in spans), whole.version, whole.size)
 
 
-__all__ = ["ObjectStore"]
+__all__ = ["ObjectStore", "store_in_bucket"]

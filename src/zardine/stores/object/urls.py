@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from zardine.errors import StoreError
 from zardine.stores.extras import need
-from zardine.stores.object.client import RUNTIME
+from zardine.stores.object.buckets import BucketOptions
+from zardine.stores.object.kinds import BUCKETS
 from zardine.stores.object.options import check_endpoint, connection_options, object_options
-from zardine.stores.object.store import ObjectStore
+from zardine.stores.object.runtime import RUNTIME
+from zardine.stores.object.store import ObjectStore, store_in_bucket
 from zardine.stores.path import normalize_path
 from zardine.stores.url_text import without_password
 
@@ -84,7 +86,7 @@ def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, An
     """
     service = _SERVICES[scheme]
     url = without_password(f"{scheme}://{rest}")
-    modules = need("obstore.store", f"{url!r}")
+    need("obstore.store", f"{url!r}")
     bucket, _, path = rest.partition("/")
     options = object_options(service, storage_options)
     config = options.config
@@ -108,20 +110,17 @@ def object_store_of_url(scheme: str, rest: str, storage_options: Mapping[str, An
         config["endpoint"] = check_endpoint(str(config["endpoint"]), "the endpoint")
         if config["endpoint"].startswith("http://"):
             options.client.setdefault("allow_http", True)
-    kind = {"s3": modules.S3Store, "gs": modules.GCSStore, "az": modules.AzureStore}[service]
-    prefix = normalize_path(path) or None
+    kind = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}[service]
+    shared = BucketOptions(kind, {**config, BUCKETS[kind]: bucket}, options.client, options.retry)
     try:
         with RUNTIME:
-            inner = kind(
-                bucket, prefix=prefix, config=config, client_options=options.client, retry_config=options.retry
-            )
+            return store_in_bucket(shared, normalize_path(path))
     except Exception as error:
         text = str(error).partition("\n")[0]
         if "ccount" in text and service == "az":
             text = "no storage account is named: give account_name in storage_options or AZURE_STORAGE_ACCOUNT_NAME"
         kind_of_error = TypeError if isinstance(error, TypeError) else StoreError
         raise kind_of_error(f"{url!r} cannot be opened: {text}") from error
-    return ObjectStore(inner)
 
 
 def _azure_environment(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from zardine.stores.base import (
     ByteRange,
     Condition,
     EditableFile,
+    NamedFiles,
     OpenFile,
     ReadCost,
     Reading,
@@ -156,6 +157,10 @@ class WrapperStore(Store):
         return self._store.cost
 
     @property
+    def erased_together(self) -> int:
+        return self._store.erased_together
+
+    @property
     def gives_files(self) -> bool:
         return self._store.gives_files
 
@@ -166,6 +171,11 @@ class WrapperStore(Store):
         if type(self).open_file is not WrapperStore.open_file:  # a subclass wants to see what is opened
             return None
         return self._store.kept_file(self._key(key))
+
+    def named_files(self, keys: Sequence[str]) -> NamedFiles | None:
+        if type(self).open_file is not WrapperStore.open_file:
+            return None
+        return self._store.named_files([self._key(key) for key in keys])
 
     @property
     def lock_is_exclusive(self) -> bool:

@@ -99,8 +99,8 @@ class VerifyWork(Work):
     def stages(self) -> tuple[Stage, ...]:
         copies = 2 * self.chunk_nbytes * thread_count()
         return (
-            Stage("list", (BlockGrid((1,), (1,)),), _FIXED),
-            Stage("check", (BlockGrid((self.jobs,), (1,)),), window_bytes() + copies + _FIXED),
+            Stage("list", (BlockGrid.regular((1,), (1,)),), _FIXED),
+            Stage("check", (BlockGrid.regular((self.jobs,), (1,)),), window_bytes() + copies + _FIXED),
         )
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from math import prod
 from threading import Lock
@@ -11,24 +12,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zardine.engine.read_ahead import window_bytes
+from zardine.engine.read_ahead import window, window_bytes
 from zardine.engine.workers import for_each
 from zardine.errors import EncodeError
 from zardine.jobs.job import Job
 from zardine.limits import within_memory
 from zardine.settings import thread_count
 from zardine.tools.converting.work import ArrayWork, Coordinates, Region
+from zardine.tools.rechunking.sums import sum_of
 from zardine.tools.resharding.move import box_of, move, object_bytes
 
 _MOST_AT_ONCE = 4
-COPIES = 4
-"""Elements are in memory that often while they are converted: read, changed, encoded, and what the store holds."""
+_WINDOW = 16
+"""One part in so many of the memory is for fetching ahead."""
 
 
-def convert_array(work: ArrayWork, job: Job) -> int:
-    """Write every object of ``work``, each whole and once; gives how many were stored."""
+def convert_array(work: ArrayWork, job: Job, *, sums: bool = False) -> tuple[int, str | None]:
+    """Write every object of ``work``, each whole and once.
+
+    Gives how many were stored, and with ``sums`` the sum of all elements: of what each is more than the fill value, so
+    that those that are stored nowhere count as nothing.
+    """
     made = 0
+    found = []
     guard = Lock()
+    fill = int(sum_of(np.full(1, work.target.metadata.fill[()], work.target.dtype)), 16) if sums else 0
 
     def make(portion: list[Coordinates]) -> None:
         nonlocal made
@@ -40,17 +48,22 @@ def convert_array(work: ArrayWork, job: Job) -> int:
                 with within_memory("an object of the array", object_bytes(target._handle), array=work.source.path):
                     move(work.source._handle, target._handle, box_of(each), encoded=True, behind=work.behind)
         else:
-            with within_memory("a portion of the array", work.portion_nbytes, array=work.source.path):
+            with fetched(work), within_memory("a portion of the array", work.portion_nbytes, array=work.source.path):
                 values = read_source(work, region)
-                for each in portion:
-                    own = work.region([each])
-                    target[own] = values[relative(own, region)]
+                if sums:
+                    found.append(int(sum_of(values), 16) - fill * values.size)
+                target[region or ...] = values
         with guard:
             made += store.stored
         job.advance(nbytes_of(work, region))
 
     for_each(make, work.portions(), work.count, at_once(work))
-    return made
+    return made, f"{sum(found) % 2**64:016x}" if sums else None
+
+
+def fetched(work: ArrayWork) -> AbstractContextManager[None]:
+    """Bound what is fetched ahead by the memory of the work."""
+    return nullcontext() if work.memory is None else window(max(2**20, work.memory // _WINDOW))
 
 
 def nbytes_of(work: ArrayWork, region: Region) -> int:
@@ -71,16 +84,10 @@ def read(array: Any, region: Region) -> npt.NDArray[Any]:
     return np.asarray(array.get_basic_selection(region, out=out))
 
 
-def relative(inner: Region, outer: Region) -> Region:
-    """Return ``inner`` as a region of what lies in ``outer``; as an index that gives an array."""
-    return tuple(
-        slice(own.start - whole.start, own.stop - whole.start) for own, whole in zip(inner, outer, strict=True)
-    ) or (...,)  # type: ignore[return-value]
-
-
 def at_once(work: ArrayWork) -> int:
     """Return how many portions may be in memory at a time."""
-    fitting = window_bytes() // (COPIES * max(1, work.portion_nbytes))
+    room = window_bytes() if work.memory is None else min(window_bytes(), work.memory)
+    fitting = room // (work.copies * max(1, work.portion_nbytes))
     return max(1, min(_MOST_AT_ONCE, thread_count(), fitting))
 
 

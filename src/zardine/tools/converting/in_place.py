@@ -34,7 +34,7 @@ from zardine.tools.converting.plan import (
     remark_on_fill,
 )
 from zardine.tools.converting.to_v3 import explain_type
-from zardine.tools.converting.work import ArrayWork, plan_work
+from zardine.tools.converting.work import ArrayWork, stored_cells, work_of
 from zardine.tools.progress import Progress, Steps
 
 
@@ -94,7 +94,8 @@ class InPlace:
                 place = join_path(self.path, plan.path)
                 before, after = (Array(store, place, each, ArrayConfig()) for each in (plan.source, plan.target))
                 unwatched = replace(before._handle, watched=False)  # its document may be of v3, and is not to be seen
-                works.append(plan_work(before._with_handle(unwatched), after))
+                work = work_of(before._with_handle(unwatched), after)
+                works.append(replace(work, cells=stored_cells(work.source, [work])[0]))
         return works
 
     def _old_keys(self) -> list[str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from math import prod
 from typing import Any, ClassVar, Final
 
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.layout import prepare_layout
 from zardine.errors import ConversionError, MetadataError, PlanError, Problem
 from zardine.hierarchy.find import describe, find_node
 from zardine.jobs.job import Job, JobDone
@@ -22,15 +25,18 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
-from zardine.settings import thread_count
+from zardine.settings import parse_bytes, thread_count
 from zardine.sources.opening import foreign_store
 from zardine.stores.base import Store
 from zardine.tools.converting.compare import MOST, compare_array
-from zardine.tools.converting.data import COPIES, at_once, convert_array
+from zardine.tools.converting.data import at_once, convert_array
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.plan import NodePlan, consolidated, document_text
 from zardine.tools.converting.target import Target
-from zardine.tools.converting.work import ArrayWork, stored_cells, work_of
+from zardine.tools.converting.work import ArrayWork, blocks_of, folder_between, steps_of, stored_cells
+from zardine.tools.rechunking.blocks import Blocks
+from zardine.tools.rechunking.copying import pieces_read, requests_between
+from zardine.tools.rechunking.sums import total
 from zardine.tools.sampling import stored_sample
 from zardine.tools.seen import NotingStore, digest, seen_now
 
@@ -38,6 +44,8 @@ _JOB_BYTES: Final = 2**26
 """Bytes of elements that a job handles, where an array has as many; more where there would be too many jobs."""
 _MOST_JOBS: Final = 2**16
 """Jobs of an array, about."""
+_COUNTED: Final = 2**16
+"""Blocks that are looked at one by one."""
 _FIXED: Final = 16 * 2**20
 """Bytes that a job takes beside its portions, about."""
 
@@ -55,16 +63,53 @@ class ConvertWork(Work):
     target_url: str | None
     compares: bool
     """Whether all is read again and compared before the result counts."""
-    per_job: tuple[int, ...]
-    """How many blocks of each array a job makes."""
+    blocks: tuple[Blocks | None, ...]
+    """Of each array how it is copied, where that is not object by object; with the arrays between."""
+    per_job: tuple[tuple[int, ...], ...]
+    """Of each array how many blocks a job makes: of every array between, and of the target."""
+    max_memory: int | None = None
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        each = zip(self._all, self.per_job, strict=True)
-        grids = tuple(BlockGrid((work.grid.count,), (per_job,)) for work, per_job in each)
-        memory = max(map(_memory, self._all), default=_FIXED)
-        found = Stage("list", (BlockGrid((1,), (1,)),), _FIXED), Stage("write", grids, memory)
-        return (*found, Stage("compare", grids, memory)) if self.compares else found
+        names = ["list", "read", *("regroup" for _ in self._grids[3:])][: self._last]
+        stages = [Stage("list", (BlockGrid.regular((1,), (1,)),), _FIXED)]
+        for name, which in zip([*names[1:], "write", "compare"], self._grids[1:], strict=False):
+            works = [self._steps[array][step] for array, step in which]
+            grids = [
+                BlockGrid.regular((work.grid.count,), (self.per_job[array][step],))
+                for work, (array, step) in zip(works, which, strict=True)
+            ]
+            stages.append(Stage(name, tuple(grids), max(map(_memory, works), default=_FIXED)))
+        return tuple(stages)
+
+    @cached_property
+    def _grids(self) -> list[list[tuple[int, int]]]:
+        """Of each stage the numbers of the array, and of the step of it, that each of its grids is of."""
+        last = [len(steps) - 1 for steps in self._steps]
+        grids: list[list[tuple[int, int]]] = [[]]
+        grids += (
+            [(array, step) for array, end in enumerate(last) if step < end] for step in range(max(last, default=0))
+        )
+        grids.append(list(enumerate(last)))
+        if self.compares:
+            grids.append([(array, step) for array, end in enumerate(last) for step in range(end + 1)])
+        return grids
+
+    @cached_property
+    def _last(self) -> int:
+        """The number of the stage that writes the target."""
+        return len(self._grids) - 1 - self.compares
+
+    def _stage_of(self, array: int, step: int) -> int:
+        """Return the number of the stage that makes a step."""
+        return self._last if step == len(self._steps[array]) - 1 else 1 + step
+
+    def _jobs(self, stage: int) -> Iterator[tuple[int, int, BlockGrid, int]]:
+        """Yield array, step, grid and the number of the first job of each grid of a stage."""
+        first = 0
+        for (array, step), grid in zip(self._grids[stage], self.stages[stage].grids, strict=True):
+            yield array, step, grid, first
+            first += len(grid)
 
     @cached_property
     def home(self) -> Place:
@@ -85,56 +130,73 @@ class ConvertWork(Work):
         return [plan for plan in self.plans if isinstance(plan.source, ArrayMetadata)]
 
     @cached_property
-    def _all(self) -> list[ArrayWork]:
-        """How each array is made of that of the source."""
-        return [self._work(self.source.store, plan) for plan in self._arrays]
+    def _steps(self) -> list[tuple[ArrayWork, ...]]:
+        """How each array is made of that of the source: straight, or by way of arrays between."""
+        return [self._steps_from(self.source.store, array) for array in range(len(self._arrays))]
 
-    def _work(self, source: Store, plan: NodePlan) -> ArrayWork:
-        return _array_work(source, self.source.path, self.target, plan)
+    def _steps_from(self, source: Store, array: int) -> tuple[ArrayWork, ...]:
+        plan = self._arrays[array]
+        store, folder = self._between
+        place = store, join_path(folder, f"{self._layout}/{array}")
+        options: Any = {"as_text": plan.as_text, "everything": plan.everything}
+        old, new = _arrays_of(source, self.source.path, self.target, plan)
+        return steps_of(old, new, self.blocks[array], place, self.max_memory, **options)
+
+    @cached_property
+    def _between(self) -> tuple[Store, str]:
+        """The store and folder below which arrays between are, also those of another plan for the same."""
+        return folder_between(self.target.store, self.target.path)
+
+    @cached_property
+    def _layout(self) -> str:
+        """The name of a folder for arrays between that are laid out like these."""
+        text = json.dumps([None if each is None else each.to_json() for each in self.blocks])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def _works(self) -> list[ArrayWork]:
+        """The steps that write the target."""
+        return [steps[-1] for steps in self._steps]
 
     def job_bytes(self, stage: int, job: int) -> int:
-        if stage == 0:
-            return 0
-        which, number = self.stages[1].locate(job)
-        grid = self.stages[1].grids[which]
-        ((start, stop),) = grid.box(number)
-        nbytes = self._nbytes[which]
-        return nbytes * stop // grid.shape[0] - nbytes * start // grid.shape[0]
+        return self.jobs_bytes(stage, Ranges([(job, job + 1)]))
 
     def jobs_bytes(self, stage: int, jobs: Ranges) -> int:
         if stage == 0:
             return 0
-        total = first = 0
-        for grid, nbytes in zip(self.stages[1].grids, self._nbytes, strict=True):
-            (cells,), (each,) = grid.shape, grid.block
+        total = 0
+        for array, step, grid, first in self._jobs(stage):
+            cells, each = self._steps[array][step].grid.count, self.per_job[array][step]
+            nbytes = self._works[array].target.nbytes
             for start, stop in jobs.between(first, first + len(grid)).pairs():
                 low, high = (start - first) * each, min(cells, (stop - first) * each)
                 total += nbytes * high // cells - nbytes * low // cells
-            first += len(grid)
         return total
-
-    @cached_property
-    def _nbytes(self) -> list[int]:
-        return [work.target.nbytes for work in self._all]
 
     # the jobs
 
     def run(self, job: Job) -> JobDone:
         if job.stage == 0:
-            cells = [
-                work.cells if plan.everything else stored_cells(work)
-                for plan, work in zip(self._arrays, self._all, strict=True)
-            ]
-            return JobDone(found=[each.to_json() for each in cells])
-        which, _ = self.stages[1].locate(job.number)
-        noting = NotingStore(self.source.store)
-        work = replace(self._work(noting, self._arrays[which]), cells=Ranges(job.given or ()))
-        if self.source.store.is_foreign:
-            work = replace(work, behind=self._work(self.source.store, self._arrays[which]).behind)
-        if job.stage == 2:
-            problems = compare_array(work, job.advance)
+            return JobDone(
+                found=[list(map(Ranges.to_json, self._list(array, job))) for array in range(len(self._steps))]
+            )
+        grid, _ = self.stages[job.stage].locate(job.number)
+        array, step = self._grids[job.stage][grid]
+        work, noting = self._steps[array][step], NotingStore(self.source.store)
+        if step == 0:
+            read = Array(noting, work.source.path, work.source.metadata, ArrayConfig())
+            work = replace(work, source=read)
+        work = replace(work, cells=Ranges(job.given or ()))
+        if job.stage > self._last:
+            problems = compare_array(work, job.advance, f"/{self._works[array].target.path}")
             return JobDone(found=[[each.place, each.message] for each in problems] or None)
-        made = convert_array(work, job)
+        made, total = convert_array(work, job, sums=len(self._steps[array]) > 1)
+        if total is not None:
+            found: Any = [made, total]
+        else:
+            found = made or None
+        if step:
+            return JobDone(found=found)
         keys = work.source._handle.layout.keys
         start = len(work.source.path) + 1 if work.source.path else 0
         seen = [
@@ -142,55 +204,93 @@ class ConvertWork(Work):
             for key, version in noting.versions.items()
             if version is not None and keys.decode(key[start:], work.source.ndim) is not None
         ]
-        return JobDone(digest(seen), made or None)
+        return JobDone(digest(seen), found)
+
+    def _list(self, array: int, job: Job) -> list[Ranges]:
+        """Return which blocks of each step of an array have something in them."""
+        steps = self._steps[array]
+        if self._arrays[array].everything:
+            return [work.cells for work in steps]
+        found = stored_cells(steps[0].source, steps)
+        if job.looks:  # what was listed before, and is gone, is not to be read between
+            for work, cells in zip(steps[:-1], found, strict=False):
+                work.target.store.erase_values(list(replace(work, cells=cells).unplanned()))
+        return found
 
     def given(self, stage: int, job: int, found: Found) -> Any:
         if stage == 0:
             return None
-        which, number = self.stages[1].locate(job)
-        ((start, stop),) = self.stages[1].grids[which].box(number)
-        return list(self._cells(found)[which].between(start, stop).pairs())
+        which, number = self.stages[stage].locate(job)
+        array, step = self._grids[stage][which]
+        ((start, stop),) = self.stages[stage].grids[which].box(number)
+        return list(self._cells(found)[array][step].between(start, stop).pairs())
 
     def idle(self, stage: int, found: Found) -> Ranges:
         if stage == 0:
             return Ranges()
         busy: list[tuple[int, int]] = []
-        first = 0
-        for cells, grid in zip(self._cells(found), self.stages[1].grids, strict=True):
-            per_job = grid.block[0]
-            busy += [(first + start // per_job, first + -(-stop // per_job)) for start, stop in cells.pairs()]
-            first += len(grid)
-        return Ranges(busy).missing(first)
+        all_cells = self._cells(found)
+        for array, step, _, first in self._jobs(stage):
+            per_job = self.per_job[array][step]
+            pairs = all_cells[array][step].pairs()
+            busy += [(first + start // per_job, first + -(-stop // per_job)) for start, stop in pairs]
+        return Ranges(busy).missing(len(self.stages[stage]))
 
-    def _cells(self, found: Found) -> list[Ranges]:
-        """Return which blocks of each array have something in them."""
+    def _cells(self, found: Found) -> list[list[Ranges]]:
+        """Return which blocks of each step of each array have something in them."""
         listing = found[0][0]
-        last: tuple[Any, list[Ranges]] | None = self.__dict__.get("_last")
+        last: tuple[Any, list[list[Ranges]]] | None = self.__dict__.get("_listed")
         if last is None or last[0] is not listing:
-            last = listing, list(map(Ranges.from_json, listing))
-            self.__dict__["_last"] = last
+            last = listing, [list(map(Ranges.from_json, each)) for each in listing]
+            self.__dict__["_listed"] = last
         return last[1]
 
     # what the jobs saw
 
     def seen(self, stage: int, jobs: Ranges, *, surely: bool) -> Iterator[tuple[int, str]]:
-        if stage == 0:  # what was stored since then is seen by the jobs that should have been given it
+        if (
+            not 1 <= stage <= self._last
+        ):  # what was stored since listing is seen by the jobs that should have been given it
             return
-        first = 0
-        for work, grid in zip(self._all, self.stages[1].grids, strict=True):
-            mine = jobs.between(first, first + len(grid)) if stage == 1 else Ranges()
-            if mine:
-                own = Ranges((start - first, stop - first) for start, stop in mine.pairs())
-                handle = work.source._handle
-                now = seen_now(handle, work.block_axes, own, per_job=grid.block[0], surely=surely, note=None)
-                yield from ((first + job, text) for job, text in now)
-            first += len(grid)
+        for array, step, grid, first in self._jobs(stage):
+            mine = jobs.between(first, first + len(grid)) if step == 0 else Ranges()
+            if not mine:
+                continue
+            own = Ranges((start - first, stop - first) for start, stop in mine.pairs())
+            work = self._steps[array][step]
+            each = self.per_job[array][step]
+            now = seen_now(work.source._handle, work.block_axes, own, per_job=each, surely=surely, note=None)
+            yield from ((first + job, text) for job, text in now)
 
     def after(self, stage: int, jobs: Ranges) -> dict[int, Ranges]:
-        """Return the same jobs of the next stage, which read what these write; and what is stored is listed again."""
-        if stage != 1:
+        """Return the jobs that read what these write, and so on; and what is stored is listed again."""
+        if not 1 <= stage <= self._last:
             return {}
-        return {0: Ranges([(0, 1)]), 2: jobs} if self.compares else {0: Ranges([(0, 1)])}
+        found: dict[int, list[tuple[int, int]]] = {0: [(0, 1)]}
+        for array, step, grid, first in self._jobs(stage):
+            mine = jobs.between(first, first + len(grid))
+            own = Ranges((start - first, stop - first) for start, stop in mine.pairs())
+            for later in range(step, len(self._steps[array]) if own else step):
+                if later > step:
+                    own = self._meeting(array, later, own)
+                others = {self._stage_of(array, later), *([self._last + 1] if self.compares else [])}
+                for other in others - {stage}:
+                    at = self._first_job(other, array, later)
+                    found.setdefault(other, []).extend((at + start, at + stop) for start, stop in own.pairs())
+        return {other: Ranges(pairs) for other, pairs in found.items()}
+
+    def _first_job(self, stage: int, array: int, step: int) -> int:
+        return next(first for *which, _, first in self._jobs(stage) if which == [array, step])
+
+    def _meeting(self, array: int, step: int, jobs: Ranges) -> Ranges:
+        """Return the jobs of a step that read what some of the step before write."""
+        before, work = self._steps[array][step - 1 : step + 1]
+        each, per_job = self.per_job[array][step - 1 : step + 1]
+        cells = [(start * each, min(stop * each, before.grid.count)) for start, stop in jobs.pairs()]
+        if sum(stop - start for start, stop in cells) > _COUNTED:
+            return Ranges([(0, -(-work.grid.count // per_job))])
+        boxes = (before.cuts.box(cell) for start, stop in cells for cell in range(start, stop))
+        return Ranges.of({number // per_job for box in boxes for number in work.cuts.meeting(box)})
 
     # before and after
 
@@ -217,51 +317,88 @@ class ConvertWork(Work):
         return node is not None and document_text(node) == document_text(self.plans[0].target)
 
     def finish(self, plan: str, done: Done) -> dict[str, Any]:
-        problems = [Problem(*each) for found in done.found.get(2, {}).values() for each in found]
-        works = self._all
+        compared = done.found.get(self._last + 1, {}) if self.compares else {}
+        problems = [Problem(*each) for found in compared.values() for each in found]
         if 0 in done.found.get(0, {}) and (self.compares or done.round):
-            for work, cells in zip(works, self._cells(done.found), strict=True):
-                keys = replace(work, cells=cells).unplanned()
+            for work, cells in zip(self._works, self._cells(done.found), strict=True):
+                keys = replace(work, cells=cells[-1]).unplanned()
                 if done.round:  # its source was erased since
                     self.target.store.erase_values(list(keys))
                     continue
                 text = "key {}: it is stored, and nothing of the source is there"
                 problems += [Problem(f"/{work.target.path}", text.format(key)) for key in islice(keys, MOST)]
+        problems += self._other_sums(done.found)
         if problems:
-            Records(self.home, plan).void(done, {2: Ranges([(0, len(self.stages[2]))])})
+            again = range(1 if any(self.blocks) else self._last + 1, len(self.stages))
+            Records(self.home, plan).void(done, {stage: Ranges([(0, len(self.stages[stage]))]) for stage in again})
             text = f"{self.target} is not what was to be converted, so it stays unfinished"
             raise ConversionError(text, sorted(problems, key=str))
         self.target.publish(self.plans)
-        return {"objects": sum(done.found.get(1, {}).values()), "compared": self.compares}
+        self._erase_between()
+        self.target.unmark()
+        made = (each[0] if isinstance(each, list) else each for each in done.found.get(self._last, {}).values())
+        return {"objects": sum(made), "compared": self.compares}
+
+    def _other_sums(self, found: Found) -> Iterator[Problem]:
+        """Yield arrays of which a step has read other elements than the one before wrote."""
+        sums = [[0] * len(steps) for steps in self._steps]
+        for stage in range(1, self._last + 1):
+            for job, each in found.get(stage, {}).items():
+                if isinstance(each, list):
+                    array, step = self._grids[stage][self.stages[stage].locate(job)[0]]
+                    sums[array][step] = total([f"{sums[array][step]:x}", each[1]])
+        for work, each in zip(self._works, sums, strict=True):
+            if len(set(each)) > 1:
+                text = "the sum of the elements that were read between is not that of those which were written there"
+                yield Problem(f"/{work.target.path}", text)
+
+    def _erase_between(self) -> None:
+        """Erase what lies between, of other plans for the same, too."""
+        if any(each is not None and each.between for each in self.blocks):
+            store, folder = self._between
+            store.erase_values(list(store.list_prefix(f"{folder}/")))
 
     def cancel(self, plan: str) -> None:
         if self.target.is_begun():
-            for work in self._all:
+            for work in self._works:
                 self.target.store.erase_values(list(replace(work, cells=Ranges()).unplanned()))
-            self.target.store.erase(self.target.key)
+            self._erase_between()
+            self.target.unmark()
 
     # forecasts
 
     def forecast(self) -> Forecast:
         objects = requests = read = written = 0
-        for work in self._all:
-            stored, size = stored_sample(work.source._handle)
-            cells = _objects_of(work, stored)
+        for steps, blocks in zip(self._steps, self.blocks, strict=True):
+            source = steps[0].source._handle
+            stored, size = stored_sample(source)
+            times = 1.0 if blocks is None else blocks.times_read
+            cells = _objects_of(steps[-1], stored)
             objects += cells
-            requests += stored + cells
+            reads = round(stored * times) * (2 if source.layout.sharding is not None and times > 1 else 1)
+            requests += reads + cells
             if not self.source.store.supports_listing:  # each is looked at when the plan is finished
-                requests += prod(axis.count for axis in work.source._handle.layout.grids.storage)
-            read += size
+                requests += prod(axis.count for axis in source.layout.grids.storage)
+            read += round(size * times)
             written += size
             if self.compares:
-                requests += stored + cells
-                read += 2 * size
+                requests += reads + cells
+                read += round(size * times) + size
+            for before, after in pairwise(steps):
+                objects += before.count
+                shards = before.target._handle.layout.sharding is not None
+                requests += requests_between(before.target.store, before.cuts, after.cuts, shards=shards)
+                read += before.target.nbytes
+                written += before.target.nbytes
+                if self.compares:
+                    requests += before.count + pieces_read(before.cuts, after.cuts)
+                    read += 2 * before.target.nbytes
         return Forecast(objects, requests, read, written)
 
     # JSON
 
     def identity(self) -> dict[str, Any]:
-        return {name: each for name, each in self.to_json().items() if name != "compares"}
+        return {name: each for name, each in self.to_json().items() if name not in ("compares", "max_memory")}
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -282,7 +419,9 @@ class ConvertWork(Work):
             "request": self.target.fingerprint,
             "options": dict(self.target.options),
             "compares": self.compares,
-            "per_job": list(self.per_job),
+            "blocks": [None if each is None else each.to_json() for each in self.blocks],
+            "per_job": list(map(list, self.per_job)),
+            "max_memory": self.max_memory,
         }
 
     @classmethod
@@ -300,11 +439,37 @@ class ConvertWork(Work):
         made = Target(
             home.store, home.path, describe(source.store, source.path), document["request"], document["options"]
         )
-        per_job, count = document["per_job"], sum(isinstance(each.source, ArrayMetadata) for each in plans.values())
-        if len(per_job) != count or not all(type(each) is int and each >= 1 for each in per_job):
-            raise PlanError(f"a plan of converting {count} arrays has as many numbers of blocks, not {per_job!r}")
         nodes = tuple(consolidated(plans).values())
-        return cls(source, nodes, made, home.url, bool(document["compares"]), tuple(per_job))
+        arrays = [each for each in nodes if isinstance(each.target, ArrayMetadata)]
+        blocks = tuple(None if each is None else Blocks.from_json(each) for each in document["blocks"])
+        per_job, memory = tuple(map(tuple, document["per_job"])), document["max_memory"]
+        if not len(blocks) == len(per_job) == len(arrays) or not all(map(_fit, arrays, blocks, per_job)):
+            raise PlanError(f"a plan of converting {len(arrays)} arrays has blocks and numbers of blocks for them")
+        if memory is not None and (type(memory) is not int or memory < 1):
+            raise PlanError(f"max_memory is a number of bytes, not {memory!r}")
+        return cls(source, nodes, made, home.url, bool(document["compares"]), blocks, per_job, memory)
+
+
+def _fit(plan: NodePlan, blocks: Blocks | None, per_job: tuple[Any, ...]) -> bool:
+    """Whether blocks, and how many a job makes, are such as an array can have."""
+    between = () if blocks is None else blocks.between
+    if len(per_job) != 1 + len(between) or not all(type(each) is int and each >= 1 for each in per_job):
+        return False
+    if blocks is None:
+        return True
+    assert isinstance(plan.target, ArrayMetadata)
+    if blocks.counted:
+        return all(len(each) == len(plan.target.shape) for each in (blocks.write, *(each.block for each in between)))
+    shape = prepare_layout(plan.target).object_shape
+    pairs = (
+        [(each.block, each.inner) for each in between]
+        if shape is None
+        else [(blocks.write, shape), *((each.block, each.inner) for each in between)]
+    )
+    return shape is not None and all(
+        len(whole) == len(part) == len(shape) and all(a % b == 0 for a, b in zip(whole, part, strict=True))
+        for whole, part in pairs
+    )
 
 
 class StaleSourceError(PlanError, ConversionError):
@@ -332,21 +497,38 @@ def _metadata(document: Mapping[str, Any], *, consolidated: bool = False) -> Nod
 
 
 def plan_jobs(
-    source: Place, plans: tuple[NodePlan, ...], target: Target, target_url: str | None, *, compares: bool
+    source: Place,
+    plans: tuple[NodePlan, ...],
+    target: Target,
+    target_url: str | None,
+    max_memory: int | str | None = None,
 ) -> ConvertWork:
-    """Return the work, cut into jobs. No I/O."""
-    arrays = [plan for plan in plans if isinstance(plan.source, ArrayMetadata)]
-    per_job = tuple(_per_job(_array_work(source.store, source.path, target, plan)) for plan in arrays)
-    return ConvertWork(source, plans, target, target_url, compares, per_job)
+    """Return the work, cut into jobs, without comparing. No I/O.
+
+    Raises ``ValueError`` where ``max_memory`` is given, and a chunk or a new object of an array does not fit.
+    """
+    memory = None if max_memory is None else parse_bytes(max_memory)
+    blocks, per_job = [], []
+    for plan in plans:
+        if isinstance(plan.source, ArrayMetadata):
+            old, new = _arrays_of(source.store, source.path, target, plan)
+            try:
+                blocks.append(blocks_of(old, new, memory))
+            except ValueError as error:
+                raise ValueError(f"/{plan.path}: {error}") from None
+            per_job.append(
+                tuple(map(_per_job, steps_of(old, new, blocks[-1], folder_between(target.store, target.path), memory)))
+            )
+    return ConvertWork(source, plans, target, target_url, False, tuple(blocks), tuple(per_job), memory)
 
 
-def _array_work(source: Store, path: str, target: Target, plan: NodePlan) -> ArrayWork:
+def _arrays_of(source: Store, path: str, target: Target, plan: NodePlan) -> tuple[Array, Array]:
     assert isinstance(plan.source, ArrayMetadata)
     assert isinstance(plan.target, ArrayMetadata)
     settings = ArrayConfig()  # whatever this process has set: objects have to be written whole
     old = Array(source, join_path(path, plan.path), plan.source, settings)
     new = Array(target.store, join_path(target.path, plan.path), plan.target, settings)
-    return work_of(old, new, as_text=plan.as_text, everything=plan.everything)
+    return old, new
 
 
 def _per_job(work: ArrayWork) -> int:
@@ -358,7 +540,8 @@ def _per_job(work: ArrayWork) -> int:
 
 def _memory(work: ArrayWork) -> int:
     chunks = work.source._handle.layout.chunk_nbytes + work.target._handle.layout.chunk_nbytes
-    return COPIES * at_once(work) * work.portion_nbytes + 2 * thread_count() * chunks + _FIXED
+    fetched = 0 if work.memory is None else work.memory // 16
+    return work.copies * at_once(work) * work.portion_nbytes + 2 * thread_count() * chunks + fetched + _FIXED
 
 
 def _objects_of(work: ArrayWork, stored: int) -> int:

@@ -136,11 +136,14 @@ class Target:
             raise NodeExistsError(f"another {WORKS[self.function]} to {self} has just begun") from None
 
     def publish(self, plans: Iterable[NodePlan]) -> None:
-        """Write all documents, that of the target's root last, and remove the mark."""
+        """Write all documents, that of the target's root last."""
         plans = list(plans)
         create_ancestors(self.store, self.path, plans[0].target.zarr_format)
         for plan in reversed(plans):
             write_documents(self.store, join_path(self.path, plan.path), plan.target)
+
+    def unmark(self) -> None:
+        """Remove the mark: nothing is left to do."""
         self.store.erase(self.key)
 
     def _marked(self) -> Mapping[str, JSON] | None:

@@ -9,6 +9,9 @@ the most elements that memory has room for. Three ways, of which the cheapest is
 - *between*: blocks of whole source objects are written as shards of an array between, whose inner chunks are the pieces
   that the next blocks need. Where such pieces would be small, several arrays between follow each other: the shards of
   each have shapes between those of its neighbours.
+
+Where objects differ in length, blocks are so many of them along each axis, whatever their lengths. Of an array between
+the pieces, cut at the borders of both kinds of blocks, are chunks without shards.
 """
 
 from __future__ import annotations
@@ -17,11 +20,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, permutations
 from math import gcd, lcm, prod
-from typing import Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
+from zardine.buffers import Ints
 from zardine.chunk_grids.axis import Axis
+from zardine.errors import PlanError
 from zardine.limits import check_size
 
 _MOST_READS: Final = 2
@@ -50,8 +55,9 @@ class Between:
     """An array between: its shards, and their inner chunks."""
 
     block: Shape
-    """Whole multiples of ``inner``."""
+    """Whole multiples of ``inner``; where blocks are ``counted``: source objects, or chunks, along each axis."""
     inner: Shape
+    """None where blocks are counted: the pieces differ."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,29 @@ class Blocks:
     times_read: float = 1.0
     """How often a source object is read, on average."""
     appends: bool = False
+    counted: Literal["", "objects", "chunks"] = ""
+    """Whether blocks are told by how many objects they are, and which of the source (chunks are those in shards)."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "write": list(self.write),
+            "between": [{"block": list(each.block), "inner": list(each.inner)} for each in self.between],
+            "appends": self.appends,
+            "times_read": self.times_read,
+            "counted": self.counted,
+        }
+
+    @classmethod
+    def from_json(cls, document: Any) -> Blocks:
+        """Return what :meth:`to_json` wrote. Raises :class:`~zardine.errors.PlanError` for lengths that none can be."""
+        between = tuple(Between(_lengths(each["block"]), _lengths(each["inner"])) for each in document["between"])
+        write, counted = _lengths(document["write"]), document["counted"]
+        if counted not in ("", "objects", "chunks") or (counted and len(between) > 1):
+            raise PlanError(
+                f"blocks of a plan count objects or chunks, with one array between at most, not {counted!r}"
+            )
+        return cls(write, between, float(document["times_read"]), bool(document["appends"]), counted)
 
 
 def choose_blocks(
@@ -111,26 +140,33 @@ def smaller_blocks(source: Sequence[Axis], target: Shape, blocks: Blocks, wanted
     return blocks
 
 
-def pulled_blocks(source: Sequence[Axis], target: Shape, most: int) -> Shape:
-    """Return the shape of blocks that are pulled, whatever that costs: the best of about ``most`` elements.
-
-    They read no source object more than twice, if any such blocks do; else as seldom as can be, on average.
-    """
-    best = min(_pulled(source, target, most), key=lambda each: each.times_read, default=None)
-    if best is None:
-        shape = tuple(axis.length for axis in source)
-        best = min(_all_pulled(source, target, max(most, volume(target, shape))), key=lambda each: each.times_read)
-    return best.write
+def pulled_blocks(source: Sequence[Axis], target: Shape, most: int) -> Blocks | None:
+    """Return the best blocks of about ``most`` elements that are pulled, and read no source object more than twice."""
+    return min(_pulled(source, target, most), key=lambda each: each.times_read, default=None)
 
 
-def reads_too_often(source: Sequence[Axis], block: Sequence[int]) -> bool:
-    """Whether blocks of this shape read any source object more often than is allowed."""
-    return _most_times(source, block) > _MOST_READS
+def seldom_pulled_blocks(source: Sequence[Axis], target: Shape, most: int) -> Blocks:
+    """Return blocks that are pulled, whatever that costs: source objects are read as seldom as can be, on average."""
+    shape = tuple(axis.length for axis in source)
+    return min(_all_pulled(source, target, max(most, volume(target, shape))), key=lambda each: each.times_read)
+
+
+def reads_too_often(source: Sequence[Axis], blocks: Sequence[Axis]) -> bool:
+    """Whether some blocks, along each axis, read any source object more often than is allowed."""
+    return prod(map(_most_times, source, blocks)) > _MOST_READS
+
+
+def _lengths(value: Any) -> Shape:
+    if not isinstance(value, list) or not all(type(each) is int and each >= 1 for each in value):
+        raise PlanError(f"blocks of a plan have lengths of 1 or more, not {value!r}")
+    return tuple(value)
 
 
 def _pulled(source: Sequence[Axis], target: Shape, most: int) -> Iterator[Blocks]:
     """Give blocks of whole ``target`` objects that read no source object more often than is allowed."""
-    return (each for each in _all_pulled(source, target, most) if not reads_too_often(source, each.write))
+    return (
+        each for each in _all_pulled(source, target, most) if not reads_too_often(source, _blocks(source, each.write))
+    )
 
 
 def _all_pulled(source: Sequence[Axis], target: Shape, most: int) -> Iterator[Blocks]:
@@ -176,38 +212,45 @@ def _counts(shape: Shape, block: Shape) -> Shape:
     return tuple(-(-length // size) for length, size in zip(shape, block, strict=True))
 
 
+def _blocks(source: Sequence[Axis], block: Shape) -> list[Axis]:
+    """Return the axes of blocks of one shape."""
+    return [Axis.regular(axis.length, size) for axis, size in zip(source, block, strict=True)]
+
+
 def _times(source: Sequence[Axis], block: Shape) -> float:
-    """Return how often a source object is read by blocks, on average."""
-    times = 1.0
-    for axis, size in zip(source, block, strict=True):
-        if not axis.count:
-            continue
-        if axis.is_regular:
-            pieces = pieces_between(axis.length, axis.runs[0][0], size)
-        else:
-            check_size("the list of the chunks along an axis", 16 * axis.count)
-            inside = axis.starts(np.arange(1, axis.count, dtype=np.int64)) % size != 0
-            pieces = -(-axis.length // size) + int(inside.sum())
-        times *= pieces / axis.count
-    return times
+    """Return how often a source object is read by blocks of one shape, on average."""
+    return prod(map(times_along, source, _blocks(source, block)))
 
 
-def _most_times(source: Sequence[Axis], block: Sequence[int]) -> int:
-    """Return how often any source object is read by blocks at most."""
-    times = 1
-    for axis, size in zip(source, block, strict=True):
-        if size >= axis.length or not axis.count:
-            continue
-        if axis.is_regular and axis.count > _TRIED:  # all remainders come up, about
-            own = axis.runs[0][0]
-            times *= (size - gcd(own, size) + own - 1) // size + 1
-            continue
-        check_size("the list of the chunks along an axis", 32 * axis.count)
-        chunks = np.arange(axis.count, dtype=np.int64)
-        starts = axis.starts(chunks)
-        stops = np.minimum(starts + axis.extents(chunks), axis.length)
-        times *= int(((stops - 1) // size - starts // size).max()) + 1
-    return times
+def times_along(axis: Axis, blocks: Axis) -> float:
+    """Return how often a source object along an axis is read by blocks, on average."""
+    if not axis.count:
+        return 1.0
+    if axis.is_regular and blocks.is_regular:
+        return pieces_between(axis.length, axis.runs[0][0], blocks.runs[0][0]) / axis.count
+    first, last = _met(axis, blocks)
+    return float((last - first + 1).sum()) / axis.count
+
+
+def _most_times(axis: Axis, blocks: Axis) -> int:
+    """Return how often any source object along an axis is read by blocks at most."""
+    size = blocks.longest
+    if blocks.count <= 1 or not axis.count:
+        return 1
+    if axis.is_regular and blocks.is_regular and axis.count > _TRIED:  # all remainders come up, about
+        own = axis.runs[0][0]
+        return (size - gcd(own, size) + own - 1) // size + 1
+    first, last = _met(axis, blocks)
+    return int((last - first).max()) + 1
+
+
+def _met(axis: Axis, blocks: Axis) -> tuple[Ints, Ints]:
+    """Return the first and the last block that each source object along an axis meets."""
+    check_size("the list of the chunks along an axis", 48 * axis.count)
+    chunks = np.arange(axis.count, dtype=np.int64)
+    starts = axis.starts(chunks)
+    stops = np.minimum(starts + axis.extents(chunks), axis.length)
+    return blocks.locate(starts)[0], blocks.locate(stops - 1)[0]
 
 
 def _aligned(source: Sequence[Axis], unit: Shape, target: Shape, read: Shape, write: Shape, appends: bool) -> Blocks:
@@ -323,6 +366,8 @@ __all__ = [
     "pieces_between",
     "pulled_blocks",
     "reads_too_often",
+    "seldom_pulled_blocks",
     "smaller_blocks",
+    "times_along",
     "volume",
 ]

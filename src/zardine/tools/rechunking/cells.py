@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import prod
-from typing import Final
+from typing import Final, Literal
 
 from zardine.chunk_grids.axis import Axis
 from zardine.engine.layout import ArrayLayout
+from zardine.jobs.stages import BlockGrid
 from zardine.stores.base import Store
-from zardine.tools.rechunking.blocks import Blocks, choose_blocks, smaller_blocks, volume
+from zardine.tools.rechunking.blocks import Blocks, choose_blocks, reads_too_often, smaller_blocks, volume
+from zardine.tools.rechunking.differing import counted_blocks, smaller_counted_blocks
 
 _COPIES: Final = 2
 """A block is in memory that often at most: as elements, and encoded."""
@@ -27,7 +30,7 @@ def cell_of(layout: ArrayLayout, *, encoded: bool) -> Shape:
         return (1,) * layout.metadata.ndim
     if layout.sharding is not None:
         return layout.sharding.chunk_shape
-    return tuple(axis.runs[0][0] for axis in layout.grids.storage)
+    return tuple(axis.longest for axis in layout.grids.storage)
 
 
 def cells_of(shape: Sequence[int], cell: Sequence[int]) -> Shape:
@@ -61,21 +64,53 @@ def blocks_for(
     ``appends``: whether whole chunks of the target can be appended to its shards. Raises ``ValueError`` where a chunk
     of the source or an object of the target does not fit.
     """
-    target, cell = new.object_shape, cell_of(old, encoded=encoded)
-    assert target is not None
+    cell = cell_of(old, encoded=encoded)
     item_size = item_size_of(old) * prod(cell)
     most = max(1, memory // share // item_size)
-    axes = in_cells(old.grids.storage, cell)
-    if volume(_largest(axes), cells_of(old.metadata.shape, cell)) > most and old.sharding is not None:
-        axes = in_cells(old.grids.chunks, cell)
-    inner = new.sharding.chunk_shape if appends and not encoded and new.sharding is not None else None
-    what, nbytes, shape = max(_least(old, new, cell, appends=inner is not None), key=lambda each: each[1])
+    axes, counted = source_axes(old, cell, most)
+    appends = appends and not encoded and new.sharding is not None
+    what, nbytes, shape = max(_least(old, new, cell, appends=appends), key=lambda each: each[1])
     if nbytes > most * item_size:
         raise ValueError(
             f"{what} of shape {shape} takes {nbytes:,} bytes, more than a block, which is 1/{share} of max_memory: "
             f"give a max_memory of {nbytes * share:,} bytes or more"
         )
-    return choose_blocks(axes, _largest(axes), cells_of(target, cell), most, item_size, inner=inner)
+    target = in_cells(new.grids.storage, cell)
+    fits = volume(_largest(target), cells_of(new.metadata.shape, cell)) <= most
+    if all(axis.is_regular for axis in target):
+        inner = new.sharding.chunk_shape if appends and new.sharding is not None else None
+        found = choose_blocks(axes, _largest(axes), _largest(target), most, item_size, inner=inner)
+        if all(axis.is_regular for axis in axes) or not _reads_too_often(axes, found):
+            return found
+    made = counted_blocks(axes, target if fits else in_cells(new.grids.chunks, cell), most, counted)
+    return made if fits else replace(made, appends=True)
+
+
+def source_axes(old: ArrayLayout, cell: Sequence[int], most: int) -> tuple[list[Axis], Literal["objects", "chunks"]]:
+    """Return what is read as one, in cells: objects, or the chunks in them, where objects have more cells than most."""
+    axes = in_cells(old.grids.storage, cell)
+    if old.sharding is None or volume(_largest(axes), cells_of(old.metadata.shape, cell)) <= most:
+        return axes, "objects"
+    return in_cells(old.grids.chunks, cell), "chunks"
+
+
+def _reads_too_often(source: Sequence[Axis], blocks: Blocks) -> bool:
+    first = blocks.between[0].block if blocks.between else blocks.write
+    return reads_too_often(source, [Axis.regular(axis.length, n) for axis, n in zip(source, first, strict=True)])
+
+
+def stage_grids(old: ArrayLayout, new: ArrayLayout, blocks: Blocks, cell: Sequence[int]) -> list[BlockGrid]:
+    """Return the grids of cells whose blocks are copied at a time, one for each array that is written."""
+    shape = cells_of(old.metadata.shape, cell)
+    if not blocks.counted:
+        return [BlockGrid.regular(shape, each) for each in (*(each.block for each in blocks.between), blocks.write)]
+    read = in_cells(old.grids.storage if blocks.counted == "objects" else old.grids.chunks, cell)
+    written = in_cells(new.grids.chunks if blocks.appends else new.grids.storage, cell)
+    pairs = [*((read, each.block) for each in blocks.between), (written, blocks.write)]
+    return [
+        BlockGrid(tuple(axis.together(number) for axis, number in zip(axes, numbers, strict=True)))
+        for axes, numbers in pairs
+    ]
 
 
 def least_memory(old: ArrayLayout, new: ArrayLayout, share: int, *, appends: bool, encoded: bool) -> int:
@@ -88,27 +123,30 @@ def least_memory(old: ArrayLayout, new: ArrayLayout, share: int, *, appends: boo
 def _least(old: ArrayLayout, new: ArrayLayout, cell: Shape, *, appends: bool) -> list[tuple[str, int, Shape]]:
     """Return what has to fit into a block, in words, its bytes, and its shape."""
     axes = old.grids.storage if old.sharding is None else old.grids.chunks
-    target = new.sharding.chunk_shape if appends and new.sharding is not None else new.object_shape
-    assert target is not None
-    shape = old.metadata.shape
+    target = _largest(new.grids.chunks if appends else new.grids.storage)
+    shape, item_size = cells_of(old.metadata.shape, cell), item_size_of(old) * prod(cell)
     parts = (
-        ("a chunk of the source", _largest(axes)),
-        ("an inner chunk of the target" if appends else "an object of the target", target),
+        ("a chunk of the source", cells_of(_largest(axes), cell)),
+        ("an inner chunk of the target" if appends else "an object of the target", cells_of(target, cell)),
     )
-    sizes = [tuple(n * k for n, k in zip(cells_of(each, cell), cell, strict=True)) for _, each in parts]
-    return [(what, volume(size, shape) * item_size_of(old), size) for (what, _), size in zip(parts, sizes, strict=True)]
+    return [
+        (what, volume(cells, shape) * item_size, tuple(n * k for n, k in zip(cells, cell, strict=True)))
+        for what, cells in parts
+    ]
 
 
 def with_more_jobs(old: ArrayLayout, new: ArrayLayout, blocks: Blocks, wanted: int, *, encoded: bool) -> Blocks:
     """Return the blocks in parts of about ``wanted`` bytes, where source objects are read no more often for that."""
     cell = cell_of(old, encoded=encoded)
-    assert new.object_shape is not None
-    axes, target = in_cells(old.grids.storage, cell), cells_of(new.object_shape, cell)
-    return smaller_blocks(axes, target, blocks, max(1, wanted // (item_size_of(old) * prod(cell))))
+    axes, target = in_cells(old.grids.storage, cell), in_cells(new.grids.storage, cell)
+    most = max(1, wanted // (item_size_of(old) * prod(cell)))
+    if not blocks.counted:
+        return smaller_blocks(axes, _largest(target), blocks, most)
+    return smaller_counted_blocks(axes, target, blocks, most)
 
 
 def _largest(axes: Sequence[Axis]) -> Shape:
-    return tuple(max((size for size, _ in axis.runs), default=1) for axis in axes)
+    return tuple(axis.longest for axis in axes)
 
 
 __all__ = [
@@ -119,5 +157,7 @@ __all__ = [
     "item_size_of",
     "least_memory",
     "share_of",
+    "source_axes",
+    "stage_grids",
     "with_more_jobs",
 ]

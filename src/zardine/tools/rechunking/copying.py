@@ -41,9 +41,11 @@ from zardine.limits import check_size, within_memory
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.settings import thread_count
+from zardine.stores.base import Store
 from zardine.tools.rechunking.append import append_block, array_prefix
-from zardine.tools.rechunking.blocks import Between, Blocks, pieces_between
-from zardine.tools.rechunking.cells import cell_of, cells_of, in_cells, item_size_of, share_of
+from zardine.tools.rechunking.blocks import Between, Blocks
+from zardine.tools.rechunking.cells import cell_of, in_cells, item_size_of, share_of, stage_grids
+from zardine.tools.rechunking.differing import pieces_along, pieces_of
 from zardine.tools.rechunking.sums import sum_of, total
 from zardine.tools.resharding.move import encoded_chunks, put_encoded
 from zardine.tools.sampling import stored_sample
@@ -76,7 +78,7 @@ class CopyWork(Work):
     old: ArrayMetadata
     new: ArrayMetadata
     blocks: Blocks
-    """In cells; where the new objects differ in shape ``write`` counts objects."""
+    """In cells, where they do not count objects."""
     max_memory: int
 
     # what it is
@@ -93,14 +95,10 @@ class CopyWork(Work):
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        blocks = [each.block for each in self.blocks.between]
         last = "append" if self.blocks.appends else "write" if self.between is not None else "copy"
-        names = ["read", *("regroup" for _ in blocks[1:])][: len(blocks)]
-        grids = [BlockGrid(self._shape, block) for block in blocks]
-        shape = self._shape if self._is_regular else tuple(axis.count for axis in self._new_layout.grids.storage)
-        grids.append(BlockGrid(shape, self.blocks.write))
-        named = enumerate(zip([*names, last], grids, strict=True))
-        return tuple(Stage(name, (grid,), self._memory(number)) for number, (name, grid) in named)
+        names = ["read", *("regroup" for _ in self.blocks.between[1:])][: len(self.blocks.between)]
+        grids = stage_grids(self._old_layout, self._new_layout, self.blocks, self._cell)
+        return tuple(Stage(name, (grid,), self._memory(grid)) for name, grid in zip([*names, last], grids, strict=True))
 
     @property
     def home(self) -> Place:
@@ -122,26 +120,9 @@ class CopyWork(Work):
         """Elements of a cell along each axis."""
         return cell_of(self._old_layout, encoded=self.encoded)
 
-    @cached_property
-    def _shape(self) -> tuple[int, ...]:
-        """Cells along each axis."""
-        return cells_of(self.old.shape, self._cell)
-
-    @property
-    def _is_regular(self) -> bool:
-        return self._new_layout.object_shape is not None
-
-    def _memory(self, stage: int) -> int:
+    def _memory(self, grid: BlockGrid) -> int:
         """Return bytes that a job takes: a block, the same encoded, and some chunks for each thread."""
-        if stage < len(self.blocks.between):
-            block = self.blocks.between[stage].block
-        elif self._is_regular:
-            block = self.blocks.write
-        else:
-            storage = zip(self._new_layout.grids.storage, self.blocks.write, self._cell, strict=True)
-            block = tuple(n * max((size for size, _ in axis.runs), default=1) // cell for axis, n, cell in storage)
-        cells = prod(min(a, b) for a, b in zip(block, self._shape, strict=True))
-        size = cells * prod(self._cell) * self._item_size
+        size = prod(grid.largest) * prod(self._cell) * self._item_size
         chunks = max(self._old_layout.chunk_nbytes, self._new_layout.chunk_nbytes)
         copies = share_of(place.store for place in self.places())
         copies -= copies > 2  # what a block leaves free
@@ -161,14 +142,7 @@ class CopyWork(Work):
 
     def _box(self, stage: int, job: int) -> Box:
         """Return the cells of a job."""
-        box = self.stages[stage].grids[0].box(job)
-        if stage < len(self.blocks.between) or self._is_regular:
-            return box
-        cells = []
-        for axis, (first, stop), cell in zip(self._new_layout.grids.storage, box, self._cell, strict=True):
-            end = min(axis.start(stop - 1) + axis.extent(stop - 1), axis.length)
-            cells.append((axis.start(first) // cell, -(-end // cell)))
-        return cells
+        return self.stages[stage].grids[0].box(job)
 
     def _elements(self, box: Box) -> list[tuple[int, int]]:
         """Return the elements of a box of cells."""
@@ -241,10 +215,8 @@ class CopyWork(Work):
 
     def _begun(self, box: Box) -> int:
         """Return how many target objects have their first cell in a box."""
-        shape = self._new_layout.object_shape
-        assert shape is not None
-        sizes = cells_of(shape, self._cell)
-        return prod(-(-stop // size) + -start // size for (start, stop), size in zip(box, sizes, strict=True))
+        axes = zip(box, in_cells(self._new_layout.grids.storage, self._cell), strict=True)
+        return prod(_begun_before(axis, stop) - _begun_before(axis, start) for (start, stop), axis in axes)
 
     def _target(self) -> ArrayHandle:
         return self._handle(
@@ -255,7 +227,8 @@ class CopyWork(Work):
         """Return the handle of this process, which remembers indexes of shards from one job to the next."""
         assert self.between is not None
         where = replace(self.between, path=join_path(self.between.path, str(number)))
-        made = between_metadata(self.old, self._shape, self.blocks.between[number], encoded=self.encoded)
+        cut = self.stages[number : number + 2]
+        made = between_of(self.old, self.blocks.between[number], [each.grids[0] for each in cut], encoded=self.encoded)
         place = where, json.dumps(made.to_dict(), sort_keys=True)
         handle = _HANDLES.get(place)
         if handle is None:
@@ -300,10 +273,8 @@ class CopyWork(Work):
     def _cuts(self) -> list[Axis]:
         """Return the blocks of the first stage along each axis, in elements."""
         (grid,) = self.stages[0].grids
-        if self.blocks.between or self._is_regular:
-            axes = zip(self.old.shape, grid.block, self._cell, strict=True)
-            return [Axis.regular(length, size * cell) for length, size, cell in axes]
-        return [_together(axis, n) for axis, n in zip(self._new_layout.grids.storage, grid.block, strict=True)]
+        axes = zip(grid.axes, self._cell, self.old.shape, strict=True)
+        return [Axis(length, tuple((size * cell, number) for size, number in axis.runs)) for axis, cell, length in axes]
 
     def after(self, stage: int, jobs: Ranges) -> dict[int, Ranges]:
         found: dict[int, Ranges] = {}
@@ -341,9 +312,10 @@ class CopyWork(Work):
         read, written = int(size * (1 if self.encoded else self.blocks.times_read)), size
         requests = round(reads) + looks + made
         for stage, following in pairwise(self.stages):
-            shards = len(stage)
-            objects += shards
-            requests += 3 * shards + _meetings(stage, following)  # written, erased, and its index read once
+            assert self.between is not None
+            pair = stage.grids[0], following.grids[0]
+            objects += pieces_read(*pair) if self.blocks.counted else len(stage)
+            requests += requests_between(self.between.store, *pair, shards=not self.blocks.counted)
             read += size if self.encoded else raw
             written += size if self.encoded else raw
         return Forecast(objects, requests, read, written)
@@ -359,10 +331,7 @@ class CopyWork(Work):
             },
             "old": self.old.to_dict(),
             "new": self.new.to_dict(),
-            "write": list(self.blocks.write),
-            "between": [{"block": list(each.block), "inner": list(each.inner)} for each in self.blocks.between],
-            "appends": self.blocks.appends,
-            "times_read": self.blocks.times_read,
+            **self.blocks.to_json(),
             "max_memory": self.max_memory,
         }
 
@@ -373,20 +342,9 @@ class CopyWork(Work):
 
 def parts_of(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of a :class:`CopyWork` its JSON has beside the places, by the names of fields."""
-    blocks = Blocks(
-        _lengths(document["write"]),
-        tuple(Between(_lengths(each["block"]), _lengths(each["inner"])) for each in document["between"]),
-        float(document["times_read"]),
-        bool(document["appends"]),
-    )
+    blocks = Blocks.from_json(document)
     old, new = ArrayMetadata.from_dict(document["old"]), ArrayMetadata.from_dict(document["new"])
     return {"old": old, "new": new, "blocks": blocks, "max_memory": int(document["max_memory"])}
-
-
-def _lengths(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(type(each) is int and each >= 1 for each in value):
-        raise PlanError(f"blocks of a plan have lengths of 1 or more, not {value!r}")
-    return tuple(value)
 
 
 def _check_plan(layout: ArrayLayout, ranges: Box) -> None:
@@ -408,32 +366,42 @@ def _whole(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return made
 
 
-def _together(axis: Axis, number: int) -> Axis:
-    """Return the axis in which ``number`` pieces at a time are one."""
-    if axis.is_regular:
-        return Axis.regular(axis.length, axis.runs[0][0] * number)
-    starts = axis.starts(np.arange(0, axis.count, number, dtype=np.int64))
-    lengths = np.diff(np.append(starts, max(axis.length, int(starts[-1]) + 1 if len(starts) else 1)))
-    return Axis(axis.length, (*((int(each), 1) for each in lengths), (1, None)))
+def _begun_before(axis: Axis, end: int) -> int:
+    """Return how many chunks of an axis have their first element before ``end``."""
+    return 0 if end == 0 else axis.find(end - 1) + 1
 
 
-def _meetings(stage: Stage, following: Stage) -> int:
-    """Return how many pieces of the blocks of a stage those of the following one read."""
-    first, second = stage.grids[0], following.grids[0]
-    axes = zip(first.shape, first.block, second.block, strict=True)
-    return prod(pieces_between(length, r, w) for length, r, w in axes)
+def pieces_read(first: BlockGrid, second: BlockGrid) -> int:
+    """Return how many pieces of the blocks of a grid those of the following one read."""
+    return prod(map(pieces_along, first.axes, second.axes))
 
 
-def between_metadata(old: ArrayMetadata, cells: tuple[int, ...], between: Between, *, encoded: bool) -> ArrayMetadata:
-    """Return the metadata of an array between: raw, with a crc32c behind each piece. Its document is never stored.
+def requests_between(store: Store, first: BlockGrid, second: BlockGrid, *, shards: bool) -> int:
+    """Return requests for an array between: what is stored is written and erased, and each piece is read.
 
-    Its elements are those of ``old``, or ``encoded`` chunks.
+    What is stored are ``shards``, whose indexes are read once, else the pieces.
     """
+    pieces = pieces_read(first, second)
+    stored = len(first) if shards else pieces
+    return stored + len(first) * shards + -(-stored // store.erased_together) + pieces
+
+
+def between_of(old: ArrayMetadata, between: Between, grids: Sequence[BlockGrid], *, encoded: bool) -> ArrayMetadata:
+    """Return the metadata of an array between, which the blocks of the first of two grids write, and the others read.
+
+    It is raw, with a crc32c behind each piece; its document is never stored. Its elements are those of ``old``, or
+    ``encoded`` chunks.
+    """
+    first, second = grids
+    shape = tuple(axis.length for axis in first.axes)
+    chunks: Any = between.inner
+    if not between.inner and shape:
+        chunks = [_lengths(pieces_of(*axes)) for axes in zip(first.axes, second.axes, strict=True)]
     made = new_array_metadata(
-        shape=cells,
+        shape=shape,
         dtype="variable_length_bytes" if encoded else old.data_type,
-        chunks=between.inner,
-        shards=between.block,
+        chunks=chunks,
+        shards=between.block if between.inner else None,
         filters=None,
         compressors=None,
         checksum=True,
@@ -441,9 +409,13 @@ def between_metadata(old: ArrayMetadata, cells: tuple[int, ...], between: Betwee
     return made if encoded else replace(made, fill=old.fill)
 
 
+def _lengths(axis: Axis) -> int | list[int]:
+    return axis.runs[0][0] if axis.is_regular else list(axis.lengths())
+
+
 def default_between(target: Place) -> Place:
     """Return where arrays between are, if the user says nothing else."""
     return Place(target.store, join_path(target.path, f"{HIDDEN}/between"), target.url)
 
 
-__all__ = ["CopyWork", "between_metadata", "default_between", "in_cells", "parts_of"]
+__all__ = ["CopyWork", "between_of", "default_between", "parts_of", "pieces_read", "requests_between"]

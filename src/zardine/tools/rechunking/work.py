@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from zardine.chunk_grids.axis import Axis
 from zardine.engine.freshness import GENERATION, generation_of
 from zardine.engine.stored import stored_objects
 from zardine.errors import ContainsArrayError, MetadataError, NodeExistsError, PlanError
@@ -44,16 +45,13 @@ class RechunkWork(CopyWork):
             )
 
     def _mark(self, plan: str) -> Target:
+        grids, sharding = self._new_layout.grids, self._new_layout.sharding
         options: dict[str, JSON] = {
-            "chunks": list(self._inner_chunks()),
-            "shards": list(self._new_layout.object_shape or ()) if self._new_layout.sharding is not None else None,
+            "chunks": _lengths(grids.storage) if sharding is None else list(sharding.chunk_shape),
+            "shards": None if sharding is None else _lengths(grids.storage),
             "max_memory": self.max_memory,
         }
         return Target(self.target.store, self.target.path, str(self.source), plan, options, "rechunk")
-
-    def _inner_chunks(self) -> tuple[int, ...]:
-        sharding = self._new_layout.sharding
-        return (self._new_layout.object_shape or ()) if sharding is None else sharding.chunk_shape
 
     def begin(self, plan: str) -> None:
         mark = self._mark(plan)
@@ -103,6 +101,11 @@ class RechunkWork(CopyWork):
         source, target = places.source(), places.target()
         between = None if places.named["between"] is None else places.target("between")
         return cls(source, target, between, **parts_of(document))
+
+
+def _lengths(axes: Sequence[Axis]) -> list[JSON]:
+    """Return the length of chunks of each axis, or a list of how many there are of which lengths."""
+    return [axis.runs[0][0] if axis.is_regular else [list(run) for run in axis.runs] for axis in axes]
 
 
 def differences(old: ArrayMetadata, now: ArrayMetadata) -> list[str]:

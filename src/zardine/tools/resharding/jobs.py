@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, ClassVar, Final
 
 from zardine.engine.freshness import generation_of
-from zardine.engine.layout import ArrayLayout, prepare_layout
+from zardine.engine.layout import prepare_layout
 from zardine.errors import ArrayNotFoundError, MetadataError, PlanError
 from zardine.hierarchy.find import find_node, load_array
 from zardine.jobs.job import Job, JobDone
@@ -18,7 +18,6 @@ from zardine.jobs.places import Place, Places
 from zardine.jobs.records import Done
 from zardine.metadata.documents import ArrayMetadata
 from zardine.settings import parse_bytes
-from zardine.tools.rechunking.blocks import Blocks
 from zardine.tools.rechunking.cells import blocks_for, item_size_of, least_memory, share_of, with_more_jobs
 from zardine.tools.rechunking.copying import CopyWork, default_between, parts_of
 from zardine.tools.resharding.elsewhere import Elsewhere
@@ -228,27 +227,13 @@ def plan_jobs(
     memory = _MEMORY if max_memory is None else parse_bytes(max_memory)
     nbytes = prod(old.shape) * item_size_of(before)
     wanted = max(nbytes // _MOST_JOBS, min(_JOB_BYTES, nbytes // _LEAST_JOBS))
-    if after.object_shape is None:
-        blocks = _differing(after, wanted)
-    else:
-        appends = target.store.edits_files
-        if max_memory is None:
-            memory = max(memory, least_memory(before, after, share, appends=appends, encoded=encoded))
-        blocks = blocks_for(before, after, memory, share, appends=appends, encoded=encoded)
-        blocks = with_more_jobs(before, after, blocks, wanted, encoded=encoded)
+    appends = target.store.edits_files
+    if max_memory is None:
+        memory = max(memory, least_memory(before, after, share, appends=appends, encoded=encoded))
+    blocks = blocks_for(before, after, memory, share, appends=appends, encoded=encoded)
+    blocks = with_more_jobs(before, after, blocks, wanted, encoded=encoded)
     between = default_between(target) if blocks.between else None
     return ReshardWork(source, target, between, old, new, blocks, memory, grace)
-
-
-def _differing(new: ArrayLayout, wanted: int) -> Blocks:
-    """Return blocks, in objects, where the new ones differ in shape: as many as have about ``wanted`` bytes."""
-    axes = new.grids.storage
-    sizes = [max((size for size, _ in axis.runs), default=1) for axis in axes]
-    units = [1] * len(axes)
-    for i in reversed(range(len(units))):
-        while units[i] < axes[i].count and 2 * prod(units) * prod(sizes) * item_size_of(new) <= wanted:
-            units[i] = min(2 * units[i], axes[i].count)
-    return Blocks(tuple(units))
 
 
 def _both(one: Callable[[], bool], other: Callable[[], bool]) -> Callable[[], bool]:

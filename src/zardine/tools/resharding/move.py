@@ -169,7 +169,8 @@ def _chunks_of_shard(source: ArrayHandle, part: GridPart, key: str) -> _Chunks:
     found = find_chunks(source, part, key, files=files, unlocked=files)
     try:
         chunks = np.empty(part.count, object)
-        chunks[:] = [found.chunk(i) for i in range(part.count)]
+        for i, chunk in enumerate(found.chunks(np.arange(part.count))):  # numpy would look into equally long ones
+            chunks[i] = chunk
         return chunks
     finally:
         found.close()

@@ -1,7 +1,7 @@
 """Adding to a store: the cells that are touched, and rows that tables gain, count from one moment on.
 
 What cannot be added so, such as attributes that are new, is added to the whole of level 0, which is stored anew.
-Coarser levels would no longer agree and are removed; :func:`zardine.vectors.build_pyramid` makes them again.
+Coarser levels are older then; :func:`zardine.vectors.build_pyramid` makes them anew.
 Where there is nothing to add, nothing changes.
 """
 
@@ -26,8 +26,7 @@ from zardine.vectors.content.columns import columns_of, join_columns, native
 from zardine.vectors.content.content import Columns, Content, Links, Objects
 from zardine.vectors.content.point_content import by_object
 from zardine.vectors.content.run_content import inverse
-from zardine.vectors.format.grids import chunks_of
-from zardine.vectors.format.ragged import unique_rows
+from zardine.vectors.format.grids import distinct_chunks_of
 from zardine.vectors.reading.loading import dtype_of
 from zardine.vectors.reading.loading_links import width_of
 from zardine.vectors.reading.loading_objects import KnownIds, known_ids
@@ -109,12 +108,18 @@ def ids_to_add_to(level: Level) -> KnownIds:
     return known
 
 
-def objects_for(ids: npt.ArrayLike | None, points: npt.NDArray[Any], known: KnownIds) -> tuple[Objects, Ints]:
-    """Return the objects that new vertices are part of, and the row among these of each vertex."""
+def objects_for(
+    ids: npt.ArrayLike | None, attributes: Attributes, points: npt.NDArray[Any], known: KnownIds
+) -> tuple[Objects, Ints, Columns]:
+    """Return the objects that new vertices are part of, and the row among these of each vertex.
+
+    Also gives the columns of ``attributes``, which have a row for each distinct id that is new, ascending.
+    """
     if ids is None:
         ids = np.full(len(points), new_ids(None, 1, known)[0])
     objects, row, _ = object_rows(GivenObjects(ids), len(points))
-    return objects, row
+    fresh = int((known.rows_of(objects.ids) < 0).sum()) if len(points) else 0
+    return objects, row, columns_of(attributes, fresh, "new objects (one for each distinct new id)")
 
 
 def new_ids(ids: npt.ArrayLike | None, count: int, known: KnownIds) -> Ints:
@@ -140,6 +145,7 @@ def append_links(
     vertex_attributes: Attributes,
     link_attributes: Attributes,
     object_ids: npt.ArrayLike | None,
+    object_attributes: Attributes,
 ) -> None:
     """Add vertices, and links (rows of these) between them, for the function ``name``.
 
@@ -157,12 +163,12 @@ def append_links(
     if array.shape[1] != width or (len(array) and (array.min() < 0 or array.max() >= len(points))):
         raise DataError(f"links are {width} rows of the {len(points)} new vertices each")
     known = ids_to_add_to(level)
-    objects, row = objects_for(object_ids, points, known)
-    keys, cell = unique_rows(chunks_of(points, level.document.chunk_shape))
+    objects, row, of_objects = objects_for(object_ids, object_attributes, points, known)
+    keys, cell = distinct_chunks_of(points, level.document.chunk_shape)
     columns = columns_of(vertex_attributes, len(points), "vertices")
     content, order = by_object(points, columns, keys, cell, row, objects)
     stored = inverse(order)
     of_links = columns_of(link_attributes, len(array), "links")
     content = replace(content, links={0: Links(stored[array] if len(array) else array, of_links)})
     if len(points):
-        add(level, content, known)
+        add(level, content, known, of_objects)

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import ContainsGroupError, DataError, ZardineError
+from zardine.errors import ContainsGroupError, DataError, NodeExistsError, ZardineError
 from zardine.hierarchy.create import create_ancestors, erase_node
-from zardine.hierarchy.find import child_names, describe, find_node, taken
+from zardine.hierarchy.find import HIDDEN, child_names, describe, find_node, taken
 from zardine.hierarchy.place import find_place
-from zardine.metadata.documents import GroupMetadata
+from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import parse_node_json
 from zardine.stores.base import Store
 from zardine.stores.path import StorePath
@@ -35,27 +35,26 @@ from zardine.vectors.content.arguments import (
     Box,
     GroupsLike,
     Lengths,
+    OutOfBounds,
     as_corners,
     checked_ids,
-    checked_positions,
     checked_shapes,
     plain_array,
     shown,
 )
 from zardine.vectors.content.columns import checked_mapping, columns_of
-from zardine.vectors.content.content import Content, Groups, Links, Objects
-from zardine.vectors.content.plan import Grid, Node, grid_of, group, level_attributes, plan_level
-from zardine.vectors.content.point_content import by_object, groups_of
-from zardine.vectors.content.run_content import inverse
+from zardine.vectors.content.content import Content, Groups, Objects
+from zardine.vectors.content.parts import Blocks
+from zardine.vectors.content.plan import Grid, Node, families_in, grid_of, group, level_attributes, plan_level
+from zardine.vectors.content.point_content import groups_of
 from zardine.vectors.format.documents import KINDS, LEVEL, new_level, new_root, plain_axes
-from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.layouts import SHARDED_NOTE, CodecsLike, Layout, Shards, layout_from
-from zardine.vectors.format.ragged import bounds_of, unique_rows
+from zardine.vectors.format.ragged import are_distinct, bounds_of
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.level_nodes import nodes_below
 from zardine.vectors.storing.node_writing import write_document, write_nodes
-from zardine.vectors.storing.store import NEXT, PENDING, UNFINISHED, VectorStore
-from zardine.vectors.storing.transactions import carry_out, finish, replace_below
+from zardine.vectors.storing.store import NEXT, ORIGIN, PENDING, UNFINISHED, WRITER, VectorStore
+from zardine.vectors.storing.transactions import carry_out, finish, replace_below, settle
 
 _Corners = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -64,11 +63,13 @@ class StoreOptions(TypedDict, total=False):
     """Options of every writer; see :func:`zardine.vectors.write_points`."""
 
     chunk_shape: Lengths
+    bin_shape: Lengths
     shard_shape: Shards
     codec_config: CodecsLike
     compressor: CodecsLike
     checksum: bool | None
     bounds: Box
+    out_of_bounds: OutOfBounds
     axes: Sequence[str | Mapping[str, Any]] | None
     crs: Mapping[str, Any] | None
     overwrite: bool
@@ -89,7 +90,10 @@ class Prepared:
     """Options, checked against the positions."""
 
     chunk_shape: tuple[float, ...]
+    bin_shape: tuple[float, ...] | None
     bounds: _Corners
+    kept: npt.NDArray[np.bool_] | None
+    """Which positions are to be stored; ``None``: all."""
     layout: Layout
     axes: list[dict[str, Any]]
 
@@ -105,6 +109,8 @@ class NewStore:
     grid: Grid
     axes: Sequence[Mapping[str, Any]]
     crs: Mapping[str, Any] | None = None
+    origin: str | None = None
+    """What the root document says under :data:`~zardine.vectors.storing.store.ORIGIN`."""
 
 
 def check_options(options: StoreOptions) -> None:
@@ -121,14 +127,26 @@ def rank_of(options: StoreOptions) -> int | None:
     return None if bounds is None else np.atleast_2d(as_corners(plain_array(bounds, "bounds"))).shape[-1]
 
 
-def prepare(positions: npt.NDArray[Any], options: StoreOptions) -> Prepared:
-    """Check the options. Raises :class:`~zardine.errors.DataError`."""
+def prepare(
+    positions: npt.NDArray[Any], options: StoreOptions, *, may_ignore: bool, count: int | None = None
+) -> Prepared:
+    """Check the options for ``positions``, or for the lowest and the highest corner of ``count`` positions.
+
+    ``may_ignore``: whether single positions can be left out. Raises :class:`~zardine.errors.DataError`.
+    """
     rank = positions.shape[1]
-    bounds, _ = checked_bounds(options.get("bounds"), positions, "raise")
-    chunks, _ = checked_shapes(options.get("chunk_shape"), None, bounds, len(positions))
+    outside = options.get("out_of_bounds", "raise")
+    if outside == "ignore" and not may_ignore:
+        raise DataError(
+            "out_of_bounds='ignore' leaves out points: what has vertices outside of the bounds stays whole, so leave "
+            "it out yourself, or let the bounds grow by 'expand'"
+        )
+    bounds, kept = checked_bounds(options.get("bounds"), positions, outside)
+    many = len(positions) if count is None else count
+    chunks, bins = checked_shapes(options.get("chunk_shape"), options.get("bin_shape"), bounds, many)
     codecs = options.get("compressor"), options.get("codec_config"), options.get("checksum")
     layout = layout_from(options.get("shard_shape"), *codecs, rank)
-    return Prepared(chunks, bounds, layout, plain_axes(options.get("axes"), rank))
+    return Prepared(chunks, bins, bounds, kept, layout, plain_axes(options.get("axes"), rank))
 
 
 def checked_bounds(
@@ -172,7 +190,7 @@ def new_objects(given: GivenObjects, count: int) -> tuple[Objects, Groups | None
     Raises :class:`~zardine.errors.DataError`.
     """
     found = np.arange(count) if given.ids is None else checked_ids(given.ids, count, "object_ids")
-    if len(np.unique(found)) != count:
+    if not are_distinct(found):
         raise DataError("object_ids: each id can be there once")
     none = np.zeros(0, np.int64)
     objects = Objects(found, none, none, columns_of(given.attributes, count, "objects"))
@@ -192,68 +210,63 @@ def object_rows(given: GivenObjects, count: int) -> tuple[Objects, Ints, Groups 
     return objects, row.reshape(-1).astype(np.int64), found
 
 
-def write_linked(
-    path: StoreLike,
-    kind: str,
-    positions: npt.ArrayLike,
-    links: Ints,
-    given: GivenObjects,
-    vertex_attributes: Attributes,
-    link_attributes: Attributes,
-    dtype: npt.DTypeLike | None,
-    options: StoreOptions,
-) -> None:
-    """Write vertices and ``links`` ``(M, width)`` between them (rows of vertices), a graph or a mesh, to a new store.
-
-    Raises :class:`~zardine.errors.DataError`, and ``TypeError`` for names that are no options.
-    """
-    check_options(options)
-    points = checked_positions(positions, dtype)
-    what = "edges" if kind == "graph" else "faces"
-    if len(links) and (links.min() < 0 or links.max() >= len(points)):
-        raise DataError(f"{what} name rows {int(links.min())} to {int(links.max())}; there are {len(points)} vertices")
-    objects, row, groups = object_rows(given, len(points))
-    columns = columns_of(vertex_attributes, len(points), "vertices")
-    of_links = columns_of(link_attributes, len(links), what)
-    chosen = prepare(points, options)
-    keys, cell = unique_rows(chunks_of(points, chosen.chunk_shape))
-    content, order = by_object(points, columns, keys, cell, row, objects)
-    endpoints = inverse(order)[links] if len(links) else links
-    content = replace(content, links={0: Links(endpoints, of_links)}, groups=groups)
-    store_content(path, content, kind, chosen, options)
-
-
-def store_content(path: StoreLike, content: Content, kind: str, prepared: Prepared, options: StoreOptions) -> None:
-    """Write a new store of one level."""
-    new = NewStore(
+def new_store(kind: str, keys: Ints, prepared: Prepared, options: StoreOptions, origin: str | None = None) -> NewStore:
+    """Return what a new store is to be that has vertices in the chunks ``keys``."""
+    return NewStore(
         kind=kind,
         chunk_shape=prepared.chunk_shape,
-        bin_shape=None,
+        bin_shape=prepared.bin_shape,
         bounds=prepared.bounds,
-        grid=grid_of(content.keys, prepared.bounds, prepared.chunk_shape, prepared.layout),
+        grid=grid_of(keys, prepared.bounds, prepared.chunk_shape, prepared.layout),
         axes=prepared.axes,
         crs=options.get("crs"),
+        origin=origin,
     )
-    write_store(path, content, new, overwrite=options.get("overwrite", False))
 
 
 def write_store(path: StoreLike, content: Content, new: NewStore, *, overwrite: bool = False) -> None:
-    """Write a store of one level; others that write here wait.
+    """Write a store of one level, which holds ``content``; others that write here wait. As :func:`write_planned`."""
+    store, inner = find_place(path, mode="a")
+    nodes = list(plan_level(content, new.grid, always_links=KINDS[new.kind].links))
+    write_planned(store, inner, nodes, level_attributes(content, 0, nodes), new, overwrite=overwrite)
+
+
+def level_in_parts(blocks: Blocks, nodes: Sequence[Node]) -> dict[str, Any]:
+    """Return the attributes of level 0, whose vertices are in ``blocks`` and that consists of ``nodes``."""
+    count = int(blocks.counts.sum())
+    return new_level(0, count, families_in(nodes), fragments_tile=True if count else None)
+
+
+def check_room(path: StoreLike, overwrite: bool) -> None:
+    """Raise :class:`~zardine.errors.NodeExistsError` where no store can be written, before there is much to write."""
+    store, inner = find_place(path, mode="a")
+    node = None if overwrite else find_node(store, inner)
+    if node is not None:
+        raise taken(store, inner, node)
+
+
+def write_planned(
+    store: Store,
+    inner: str,
+    nodes: Sequence[Node],
+    attributes: Mapping[str, Any],
+    new: NewStore,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write a store whose only level has ``attributes`` and consists of ``nodes``; others that write here wait.
 
     With ``overwrite`` an old store is there until one write changes to the new one.
 
-    Raises :class:`~zardine.errors.NodeExistsError` where something is stored at ``path`` and ``overwrite`` is false.
+    Raises :class:`~zardine.errors.NodeExistsError` where something is stored at the place and ``overwrite`` is false.
     After an error nothing is left behind.
     """
-    store, inner = find_place(path, mode="a")
-    kind = KINDS[new.kind]
-    nodes = list(plan_level(content, new.grid, always_links=kind.links))
-    attributes, root = level_attributes(content, 0, nodes), _root(store, inner, new)
+    root = root_attributes(store, inner, new)
     if overwrite and replace_store(store, inner, nodes, attributes, root):
         return
     level = child(inner, "0")
     with store.lock(child(level, "zarr.json")):  # who writes here now is no writer that was killed
-        _make_room(store, inner, overwrite)
+        make_room(store, inner, overwrite)
         try:
             write_document(store, level, group({UNFINISHED: True}))
             write_nodes(store, level, nodes)
@@ -266,10 +279,11 @@ def write_store(path: StoreLike, content: Content, new: NewStore, *, overwrite: 
             raise
 
 
-def _root(store: Store, path: str, new: NewStore) -> dict[str, Any]:
+def root_attributes(store: Store, path: str, new: NewStore) -> dict[str, Any]:
+    """Return the attributes of the root group of a new store."""
     place = describe(store, path).rstrip("/")
     name = place.rpartition("/")[2] if path or store.gives_files else "vectors"
-    return new_root(
+    root = new_root(
         name=name.removesuffix(".zv").removesuffix(".zarrvectors"),
         chunk_shape=new.chunk_shape,
         bin_shape=new.bin_shape,
@@ -280,24 +294,61 @@ def _root(store: Store, path: str, new: NewStore) -> dict[str, Any]:
         crs=new.crs,
         notes=SHARDED_NOTE if new.grid.layout.shard_shape else None,
     )
+    return root if new.origin is None else {**root, ORIGIN: new.origin}
 
 
-def _make_room(store: Store, path: str, overwrite: bool) -> None:
+def make_room(store: Store, path: str, overwrite: bool) -> None:
+    """Remove what a killed writer left, and with ``overwrite`` what is stored.
+
+    Raises :class:`~zardine.errors.NodeExistsError` where something is that stays, or is being written by jobs.
+    """
     node = find_node(store, path)
     prefix = f"{path}/" if path else ""
     if node is not None:
         if not overwrite:
             raise taken(store, path, node)
         store.erase(child(path, "zarr.json"))
-        store.erase_prefix(prefix)
+        keys, folders = store.list_dir(prefix)
+        store.erase_values(keys)
+        for each in folders:
+            if not each[len(prefix) :].startswith(HIDDEN):  # an import that is under way reads what it keeps there
+                store.erase_prefix(each)
         return
     leftover = find_node(store, child(path, "0"), 3)
-    if leftover is None:
-        return
-    if isinstance(leftover, GroupMetadata) and (UNFINISHED in leftover.attributes or LEVEL in leftover.attributes):
-        store.erase_prefix(f"{prefix}0/")
-    else:
+    if leftover is not None and WRITER in leftover.attributes:
+        raise NodeExistsError(
+            f"the jobs of a plan are writing {describe(store, path)}: finish it, or cancel() it, before something else "
+            "is written there"
+        )
+    if not erase_leftover(store, path) and leftover is not None:
         raise ContainsGroupError(f"something that is no Zarr Vectors store is at {describe(store, child(path, '0'))}")
+
+
+def erase_leftover(store: Store, path: str) -> bool:
+    """Remove what a writer has left who was killed before there was a store; whether there was something.
+
+    What the jobs of a plan write stays.
+    """
+    level = child(path, "0")
+    found = find_node(store, level, 3) if find_node(store, path) is None else None
+    named = set(found.attributes) if isinstance(found, GroupMetadata) else set()
+    is_ours = bool(named & {UNFINISHED, LEVEL}) and WRITER not in named
+    if is_ours:
+        store.erase_prefix(f"{level}/")
+    return is_ours
+
+
+def complete_all(store: Store, path: str) -> None:
+    """Bring to an end what is left to do on the store at ``path`` since it took the place of another."""
+    with store.lock(child(child(path, "0"), "zarr.json")):
+        complete(store, path)
+        owner = VectorStore.open(StorePath(store, path), writable=True)
+        finish(owner.level(0))
+        level = owner.level(0)
+        for each in nodes_below(level):
+            node = level.node(each)
+            if isinstance(node, ArrayMetadata):
+                settle(store, child(level.path, each), node)
 
 
 def replace_store(

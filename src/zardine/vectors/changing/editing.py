@@ -1,6 +1,6 @@
-"""Changing what is in a store: the whole of level 0 is worked out anew and replaced at one moment.
+"""Changing what is in a store, all at one moment: by the cells that are touched, or where that cannot be, as a whole.
 
-Coarser levels that would no longer agree are removed; :func:`zardine.vectors.build_pyramid` makes them again.
+Coarser levels are older then; :func:`zardine.vectors.build_pyramid` makes them anew.
 """
 
 from __future__ import annotations
@@ -16,19 +16,24 @@ from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.levels import (
     attributes_for,
-    erase_levels,
+    change_cells,
     kind_of,
     load_whole,
     open_to_change,
     plan_whole,
     replace_level,
 )
+from zardine.vectors.changing.moving import movement
 from zardine.vectors.changing.one_writer import alone, repeated
+from zardine.vectors.changing.patching import UnfitError
+from zardine.vectors.changing.removing import removal
 from zardine.vectors.changing.setting import set_of_objects
+from zardine.vectors.changing.whole_columns import KINDS, set_of_all
 from zardine.vectors.content.arguments import Box, checked_ids, checked_positions
 from zardine.vectors.content.changes import changed_vertices
 from zardine.vectors.content.columns import Column, check_name, column_of
 from zardine.vectors.content.content import Columns, Content, Groups
+from zardine.vectors.format.ragged import find_rows
 from zardine.vectors.reading.answer import matching_rows, wanted_objects
 from zardine.vectors.reading.loading_objects import load_manifests
 from zardine.vectors.reading.query import Query, Where
@@ -63,6 +68,16 @@ def delete(
     if bbox is None and object_ids is None and group_ids is None and not query.where:
         raise SelectionError("say what to delete: bbox, object_ids, group_ids or where")
     level = open_to_change(path)
+    try:
+        patch, count = removal(level, query)
+    except UnfitError:
+        return _delete_from_whole(level, query)
+    if patch is not None:
+        change_cells(level, patch)
+    return count
+
+
+def _delete_from_whole(level: Level, query: Query) -> int:
     content = load_whole(level)
     for name in query.where or {}:
         if name not in content.vertex_attributes:
@@ -81,14 +96,38 @@ def delete(
 
 
 @alone
-def move_vertices(path: StoreLike, rows: npt.ArrayLike, positions: npt.ArrayLike) -> None:
+def move_vertices(
+    path: StoreLike, rows: npt.ArrayLike, positions: npt.ArrayLike, *, object_ids: Collection[int] | None = None
+) -> None:
     """Put vertices elsewhere: ``rows`` count them in the order in which :func:`read_points` gives the whole level.
 
-    Everything that belongs to them goes with them. Raises :class:`~zardine.errors.SelectionError` for other rows.
+    ``object_ids``: they count the vertices of these objects alone, as ``read_points(object_ids=...)`` gives them; then
+    nothing else is looked at. Everything that belongs to vertices goes with them; only cells that they leave or enter
+    are stored, of lines and skeletons with a vertex in another chunk all. Raises
+    :class:`~zardine.errors.SelectionError` for other rows.
     """
     level = open_to_change(path)
+    try:
+        patch = movement(level, rows, positions, object_ids)
+    except UnfitError:
+        _move_in_whole(level, rows, positions, object_ids)
+    else:
+        if patch is not None:
+            change_cells(level, patch)
+
+
+def _move_in_whole(level: Level, rows: Any, positions: Any, object_ids: Collection[int] | None) -> None:
     content = load_whole(level)
-    visible = np.flatnonzero(content.visible())
+    among = content.visible()
+    if object_ids is not None:
+        if content.objects is None:
+            raise SelectionError(f"{level.owner.name} has no objects")
+        ids = np.asarray(list(object_ids))
+        known = find_rows(content.objects.ids.reshape(-1, 1), ids.reshape(-1, 1))
+        if (known < 0).any():
+            raise SelectionError(f"there is no object with the id {int(ids[known < 0][0])}")
+        among &= content.rows_in(known)
+    visible = np.flatnonzero(among)
     numbers = checked_ids(rows, None, "rows")
     if len(numbers) and (numbers.min() < 0 or numbers.max() >= len(visible)):
         raise SelectionError(f"rows {numbers.min()} to {numbers.max()}: there are {len(visible)} vertices")
@@ -120,66 +159,35 @@ def set_attribute(
     ``object_ids``: only these objects, or their vertices, get other values of an attribute that there is, in the order
     in which :func:`read_points` gives their vertices; of ``"object"`` in that of the ids. That costs what it changes.
 
-    Nothing else is changed. Coarser levels stay, but not for ``"object"`` and ``"group"``, of whose attributes they
-    have copies.
+    Nothing else is stored, but all links for ``"link"``; values are encoded cell after cell. Coarser levels, which have
+    copies of the attributes of objects and groups, are older after a change of these.
     """
     check_name(name)
     level = open_to_change(path)
     if object_ids is not None:
         set_of_objects(level, name, values, kind, object_ids)
         return
+    if kind in KINDS:
+        set_of_all(level, name, values, kind)
+        return
     content = load_whole(level)
-    if kind == "vertex":
-        visible = np.flatnonzero(content.visible())
-        columns = _with_column(content.vertex_attributes, name, values, len(visible), "vertices")
-        if values is not None:
-            given = columns[name]
-            whole = np.zeros((len(content.positions), *given.row_shape), given.values.dtype)
-            whole[visible] = given.values
-            columns[name] = replace(given, values=whole)
-        content = replace(content, vertex_attributes=columns)
-    elif kind == "fragment":
-        columns = _with_column(content.fragment_attributes, name, values, content.fragments.count, "fragments")
-        content = replace(content, fragment_attributes=columns)
-    elif kind == "link" and 0 in content.links and kind_of(level) in ("graph", "mesh"):
-        links = content.links[0]
-        columns = _with_column(links.attributes, name, values, len(links.endpoints), "links")
-        content = replace(content, links={0: replace(links, attributes=columns)})
-    elif kind == "object" and content.objects is not None:
-        columns = _with_column(content.objects.attributes, name, values, len(content.objects.ids), "objects")
-        content = replace(content, objects=replace(content.objects, attributes=columns))
-    elif kind == "group" and content.groups is not None:
-        columns = _with_column(content.groups.attributes, name, values, len(content.groups.members), "groups")
-        content = replace(content, groups=replace(content.groups, attributes=columns))
-    else:
+    if kind != "link" or 0 not in content.links or kind_of(level) not in ("graph", "mesh"):
         raise DataError(f"{level.owner.name} has nothing of the kind {kind!r}")
-    _replace_family(level, content, kind, name)
+    links = content.links[0]
+    columns = _with_column(links.attributes, name, values, len(links.endpoints), "links")
+    _replace_links(level, replace(content, links={0: replace(links, attributes=columns)}))
 
 
-def _replace_family(level: Level, content: Content, kind: str, name: str) -> None:
-    """Store what ``content`` has otherwise than the level: an attribute of one kind."""
-    owner, planned = level.owner, plan_whole(level, content)
-    nodes = [node for node in planned if _belongs(node.path, kind, name)]
-    levels_go = kind in ("object", "group")
-    coarser = [number for number in owner.level_numbers() if number > 0 and levels_go]
-    gone = replaced_nodes(level, {node.path for node in planned}, other_levels=levels_go)
-    linked = {path for path in gone if levels_go and path.split("/")[0] in ("links", "link_attributes")}
-    removed = [path for path in gone if path in linked or _belongs(path, kind, name)]
-    replace_nodes(
-        level,
-        nodes,
-        removed,
-        attributes_for(level, content, planned),
-        before=lambda: erase_levels(owner, coarser, links=False),
-    )
+def _replace_links(level: Level, content: Content) -> None:
+    """Store all links anew, which sets their order."""
+    planned = plan_whole(level, content)
+    nodes = [node for node in planned if _is_of_links(node.path)]
+    removed = [path for path in replaced_nodes(level, {node.path for node in planned}) if _is_of_links(path)]
+    replace_nodes(level, nodes, removed, attributes_for(level, content, planned))
 
 
-def _belongs(path: str, kind: str, name: str) -> bool:
-    """Whether a node is stored anew for an attribute; for one of links all links are, which sets their order."""
-    if kind == "link":
-        return path.split("/")[0] in ("links", "link_fragments", "link_attributes")
-    family = f"{kind}_attributes"
-    return path in (family, f"{family}/{name}")
+def _is_of_links(path: str) -> bool:
+    return path.split("/")[0] in ("links", "link_fragments", "link_attributes")
 
 
 def _with_column(old: Columns, name: str, values: Any, rows: int, what: str) -> dict[str, Column]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Unpack
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,11 @@ from zardine.metadata.documents import GroupMetadata
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.patching import Patch
 from zardine.vectors.content.content import Content
-from zardine.vectors.content.plan import FAMILIES, Node, grid_of, group, level_attributes, plan_level
+from zardine.vectors.content.plan import FAMILIES, Grid, Node, grid_of, group, level_attributes, plan_level, with_room
 from zardine.vectors.format.documents import KINDS, LEVEL, ROOT, LevelBlock, dataset, new_level, ome
 from zardine.vectors.format.links import parse_delta
 from zardine.vectors.format.ragged import bounds_of
+from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_links
 from zardine.vectors.reading.loading_objects import load_groups, load_manifests, with_objects
@@ -38,8 +39,11 @@ from zardine.vectors.storing.level_nodes import (
     with_empty_groups,
 )
 from zardine.vectors.storing.node_writing import write_document
-from zardine.vectors.storing.store import PENDING, UNFINISHED, Level, VectorStore, datasets_of, named_levels
+from zardine.vectors.storing.store import NEWER, PENDING, UNFINISHED, Level, VectorStore, datasets_of, named_levels
 from zardine.vectors.storing.transactions import finish, replace_nodes
+
+Newer: TypeAlias = Literal["vertices", "values"] | None
+"""What of level 0 a change makes newer than the levels above; see :data:`NEWER`."""
 
 
 def open_to_change(path: StoreLike) -> Level:
@@ -51,7 +55,7 @@ def open_to_change(path: StoreLike) -> Level:
         level = owner.level(0)
     if level.document.block.get("chunk_attribute_name") is not None:
         raise DataError(f"{owner.name} is divided by an attribute: such stores can be read, not changed")
-    return level.remembering()
+    return KeptLevel.of(level, to_change=True)
 
 
 def kind_of(level: Level) -> str:
@@ -69,58 +73,102 @@ def load_whole(level: Level) -> Content:
 
 
 def plan_whole(level: Level, content: Content, bounds: Any = None) -> list[Node]:
-    """Every node of the layout for ``content``, stored as the level is."""
+    """Every node of the layout for ``content``, stored as the level is; the grid has room before its first chunk."""
     vertices = level.cells("vertices")
     assert vertices is not None
     kind = KINDS.get(kind_of(level))
     corners = level.owner.root.bounds if bounds is None else bounds
-    grid = grid_of(content.keys, corners, level.document.chunk_shape, vertices.layout)
+    old = Grid(vertices.origin, vertices.array.shape, vertices.layout)
+    grid = with_room(grid_of(content.keys, corners, level.document.chunk_shape, vertices.layout), old, content.keys)
     grid = replace(grid, layout=vertices.layout_for(grid.shape))
     return list(plan_level(content, grid, always_links=kind is not None and kind.links))
 
 
 def replace_level(level: Level, content: Content) -> None:
-    """Store ``content`` in the place of what level 0 holds. Coarser levels go: they would no longer agree.
+    """Store ``content`` in the place of what level 0 holds. Coarser levels are older then, as in :func:`change_cells`.
 
     An error while the new is stored leaves everything as it was.
     """
     owner, root = level.owner, level.owner.root
     bounds = wider_bounds(owner, content)
     nodes = plan_whole(level, content, bounds)
-    coarser = [number for number in owner.level_numbers() if number > 0]
+    above = LevelsAbove.of(level, len(content.positions))
 
     def before() -> None:
-        erase_levels(owner, coarser, links=False)
+        above.make_older()
         if bounds != root.bounds:
             _set_bounds(owner, bounds)
 
     removed = replaced_nodes(level, {node.path for node in nodes}, other_levels=True)
-    replace_nodes(level, nodes, removed, attributes_for(level, content, nodes), before=before)
+    replace_nodes(level, nodes, removed, above.noted_in(attributes_for(level, content, nodes)), before=before)
 
 
-def change_cells(level: Level, patch: Patch, *, levels_stay: bool = False) -> None:
-    """Let what ``patch`` holds take its places. Coarser levels go, unless ``levels_stay``.
+def change_cells(level: Level, patch: Patch, *, newer: Newer = "vertices") -> None:
+    """Let what ``patch`` holds take its places. Coarser levels are older then, unless nothing of it is ``newer``.
 
-    An error while that is prepared leaves everything as it was.
+    Those that would have more vertices than there are left go. An error while that is prepared leaves everything as it
+    was, but perhaps without the links from coarser levels to level 0.
     """
     owner = level.owner
     bounds = wider_bounds(owner, patch.content)
-    coarser = [] if levels_stay else [number for number in owner.level_numbers() if number > 0]
+    count = level.document.vertex_count + patch.more
+    above = LevelsAbove.of(level, count, newer)
     removed: list[str] = []
-    if coarser:
+    if newer == "vertices" and above.numbers and any(_deltas(level)):
         gone = [path for path in nodes_below(level) if links_to_levels(path)]
         removed = with_empty_groups(level, gone, {node.path for node in patch.nodes})
 
     def before() -> None:
-        erase_levels(owner, coarser, links=False)
+        above.make_older()
         if bounds != owner.root.bounds:
             _set_bounds(owner, bounds)
 
-    block = {**level.document.block, "vertex_count": level.document.vertex_count + patch.more}
+    block = {**level.document.block, "vertex_count": count}
     if not patch.content.fragments.tile:
         block.pop("fragments_tile", None)
-    attributes = {**level.document.attributes, LEVEL: block}
+    attributes = above.noted_in({**level.document.attributes, LEVEL: block})
     replace_nodes(level, patch.nodes, removed, attributes, before=before, log=patch.log(), known=patch.known)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelsAbove:
+    """The coarser levels, while level 0 is changed."""
+
+    owner: VectorStore
+    numbers: Sequence[int]
+    newer: Newer
+    gone: bool
+    """Whether they have to go: zarr-vectors takes levels with more vertices than those below for faults."""
+
+    @classmethod
+    def of(cls, level: Level, count: int, newer: Newer = "vertices") -> LevelsAbove:
+        """Those above level 0, which is to have ``count`` vertices."""
+        owner = level.owner
+        numbers = [number for number in owner.level_numbers() if number > 0] if newer else []
+        try:
+            gone = any(owner.level(number).document.vertex_count > count for number in numbers[:1])
+        except ZardineError:  # nobody can read it
+            gone = newer == "vertices"
+        return cls(owner, numbers, newer, gone)
+
+    def make_older(self) -> None:
+        """Remove their links to level 0, of which these would no longer be true; or the levels."""
+        if self.gone:
+            erase_levels(self.owner, self.numbers, links=False)
+        elif self.numbers and self.newer == "vertices":
+            if self.owner.level(0).document.attributes.get(NEWER) == "vertices":
+                return  # they are gone
+            for number in self.numbers:
+                forget_levels(self.owner.level(number), [0])
+
+    def noted_in(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """The ``attributes`` of level 0, which tell that they are older."""
+        kept = dict(attributes)
+        if self.gone:
+            kept.pop(NEWER, None)
+        elif self.numbers and kept.get(NEWER) != "vertices":
+            kept[NEWER] = self.newer
+        return kept
 
 
 def wider_bounds(owner: VectorStore, content: Content) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -214,6 +262,14 @@ def forget_levels(level: Level, numbers: Collection[int]) -> None:
     gone = [path for path in nodes_below(level) if any(links_between(path, delta) for delta in wanted)]
     if gone:
         replace_nodes(level, [], with_empty_groups(level, gone), level.document.attributes)
+
+
+def forget_age(owner: VectorStore) -> None:
+    """Let level 0 no longer tell that the levels above, which are no more, are older."""
+    level = owner.level(0)
+    if NEWER in level.document.attributes:
+        attributes = {name: value for name, value in level.document.attributes.items() if name != NEWER}
+        replace_nodes(level, [], [], attributes)
 
 
 def _deltas(level: Level) -> list[int]:

@@ -6,7 +6,7 @@ the grid, attributes that are new, more categories than their codes can tell, do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -34,21 +34,21 @@ from zardine.vectors.content.plan import (
 from zardine.vectors.format.cell_documents import NONEMPTY
 from zardine.vectors.format.change_log import Changed, ChangeLog
 from zardine.vectors.format.fragment_index import encode_indexes
+from zardine.vectors.format.grids import MOST_CELLS
 from zardine.vectors.format.layouts import fitting_shards, table_metadata
 from zardine.vectors.format.links import decode_links, encode_links, segment_of
-from zardine.vectors.format.manifests import decode_manifests, encode_manifests
-from zardine.vectors.format.ragged import find_rows, starts_of
+from zardine.vectors.format.manifests import encode_manifests
+from zardine.vectors.format.ragged import find_rows, row_numbers, starts_of
+from zardine.vectors.format.removed_objects import REMOVED, SOLE, are_sole, runs_of
 from zardine.vectors.reading.loading import load_cells, read_column
-from zardine.vectors.reading.loading_objects import KnownIds
+from zardine.vectors.reading.loading_objects import KnownIds, manifests_of
+from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import same_list
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.logs import new_token, revision_of
 from zardine.vectors.storing.store import Level
 from zardine.vectors.storing.table_rows import row_bytes
-
-_MOST_CELLS = 2**40
-"""Of a grid."""
 
 
 class UnfitError(Exception):
@@ -101,6 +101,8 @@ def addition(
     joined = remake(merge(old, new))
     patch = Patch(level, joined, len(joined.positions) - len(old.positions))
     put_cells(patch)
+    if some:
+        _put_links(patch, grid_for_patch(patch))
     if joined.objects is not None and ids is not None:
         _put_objects(patch, ids, joined.objects, of_objects)
     return patch
@@ -124,26 +126,32 @@ def is_listed(array: CellArray, keys: Ints) -> Any:
     return np.fromiter((text in texts for text in _texts(keys)), np.bool_, len(keys))
 
 
-def put_cells(patch: Patch) -> None:
-    """Let the touched cells be what they are to be; links are added to those that are there."""
-    level, content = patch.level, patch.content
-    vertices = level.cells("vertices")
+def put_cells(patch: Patch, gone: Ints | None = None, *, only: str | None = None) -> None:
+    """Let the touched cells be what they are to be, and those of the chunks ``gone`` be no more; without links.
+
+    ``only``: in one array.
+    """
+    unlinked = replace(patch.content, links={}, objects=None, groups=None)
+    for node in plan_level(unlinked, grid_for_patch(patch), always_links=False):
+        if node.chunks is not None and only in (None, node.path):
+            if gone is not None and len(gone):
+                chunks = np.concatenate([node.chunks, gone])
+                node = replace(node, chunks=chunks, cells=[*node.cells, *(b"" for _ in gone)])
+            put_node(patch, node, existing(patch, node.path))
+
+
+def grid_for_patch(patch: Patch) -> Grid:
+    """The grid of the level, or a larger one that holds the touched cells."""
+    vertices, keys = patch.level.cells("vertices"), patch.content.keys
     assert vertices is not None
-    last = np.maximum(np.asarray(vertices.array.shape), (content.keys - vertices.origin).max(axis=0, initial=0) + 1)
+    last = np.maximum(np.asarray(vertices.array.shape), (keys - vertices.origin).max(axis=0, initial=0) + 1)
     shape = tuple(last.tolist())
-    grid = Grid(vertices.origin, shape, vertices.layout_for(shape))
-    unlinked = replace(content, links={}, objects=None, groups=None)
-    for node in plan_level(unlinked, grid, always_links=False):
-        if node.chunks is not None:
-            _put(patch, node, _existing(patch, node.path))
-    links = content.links.get(0)
-    if links is not None and len(links.endpoints):
-        _put_links(patch, grid)
+    return Grid(vertices.origin, shape, vertices.layout_for(shape))
 
 
 def put_column(patch: Patch, name: str, old: Column, new: Column) -> None:
     """Let an attribute of vertices have the values ``new`` in the cells where they are not the ``old`` ones."""
-    content, array = patch.content, _existing(patch, f"vertex_attributes/{name}")
+    content, array = patch.content, existing(patch, f"vertex_attributes/{name}")
     differs = (new.values != old.values).reshape(len(new.values), prod(new.row_shape)).any(axis=1)
     cells = np.unique(content.cell_of_rows()[differs])
     grid = Grid(array.origin, array.array.shape, array.layout)
@@ -152,45 +160,55 @@ def put_column(patch: Patch, name: str, old: Column, new: Column) -> None:
             kept = find_rows(content.keys[cells], node.chunks) >= 0
             some = [cell for cell, wanted in zip(node.cells, kept.tolist(), strict=True) if wanted]
             if some:
-                _put(patch, replace(node, chunks=node.chunks[kept], cells=some), array)
+                put_node(patch, replace(node, chunks=node.chunks[kept], cells=some), array)
 
 
 def put_column_anew(patch: Patch, name: str, new: Column) -> None:
     """Let an attribute of vertices be stored anew; the content is that of the whole level."""
-    content, array = patch.content, _existing(patch, f"vertex_attributes/{name}")
+    content, array = patch.content, existing(patch, f"vertex_attributes/{name}")
     grid = Grid(array.origin, array.array.shape, array.layout_for(array.array.shape))
     planned = plan_columns("vertex_attributes", {name: new}, content.row_starts, content, grid)
     patch.nodes += [node for node in planned if node.chunks is not None]
 
 
-def _existing(patch: Patch, path: str) -> CellArray:
+def existing(patch: Patch, path: str) -> CellArray:
     array = patch.level.cells(path)
     if array is None:
         raise UnfitError(path)
     return array
 
 
-def _put(patch: Patch, node: Node, array: CellArray) -> None:
+def put_node(patch: Patch, node: Node, array: CellArray) -> None:
     """Let the cells of ``node`` take the places of those of ``array``."""
     assert isinstance(node.metadata, ArrayMetadata)
     assert node.chunks is not None
     old, about = array.array.metadata, node.metadata.attributes
     attributes: dict[str, Any] = dict(old.attributes)
+    listed = attributes.get(NONEMPTY)
+    if not isinstance(listed, list | tuple):
+        raise UnfitError(NONEMPTY)
     same = ("dtype", "row_shape", "encoding", "offsets", "has_perm", "link_width")
     if any(_plain(attributes.get(name, about.get(name))) != _plain(about.get(name)) for name in same):
         raise UnfitError(f"{node.path} is stored otherwise")
     for name in ("categories", "_FillValue"):
         if name in about and _plain(about[name]) != _plain(attributes.get(name)):
             attributes[name] = about[name]
-    missing = [text for text in _texts(node.chunks) if text not in set(attributes[NONEMPTY])]
+    wanted = dict(zip(_texts(node.chunks), map(bool, node.cells), strict=True))
+    there = wanted.keys() & set(listed)
+    missing = [text for text, filled in wanted.items() if filled and text not in there]
+    kept = [text for text in listed if wanted.get(text, True)] if any(not wanted[text] for text in there) else listed
     if missing:
-        attributes[NONEMPTY] = sorted([*attributes[NONEMPTY], *missing])
+        kept = sorted([*kept, *missing])
+    if kept is not listed:
+        attributes[NONEMPTY] = kept
+    filled = np.fromiter(wanted.values(), np.bool_, len(wanted))
     local = node.chunks - np.asarray(array.origin)
     shape = np.asarray(array.array.shape)
-    if len(local):
-        shape = np.maximum(shape, local.max(axis=0) + 1)
+    if filled.any():
+        shape = np.maximum(shape, local[filled].max(axis=0) + 1)
+    some = [number for number, text in enumerate(wanted) if wanted[text] or text in there]
     size = tuple(shape.tolist())
-    if (local < 0).any() or prod(size) > _MOST_CELLS:
+    if (local[some] < 0).any() or (local[some] >= shape).any() or prod(size) > MOST_CELLS:
         raise UnfitError("chunks before the first one of the grid")
     if size != array.array.shape and not _has_room(array, size):
         raise UnfitError("larger shards")
@@ -198,7 +216,8 @@ def _put(patch: Patch, node: Node, array: CellArray) -> None:
         patch.documents[node.path] = replace(old, shape=size, attributes=attributes).to_dict()
     else:
         patch.known[node.path] = old
-    patch.cells[node.path] = Changed(node.chunks, [bytes(cell) for cell in node.cells])
+    if some:
+        patch.cells[node.path] = Changed(node.chunks[some], [bytes(node.cells[number]) for number in some])
 
 
 def _has_room(array: CellArray, grid: tuple[int, ...]) -> bool:
@@ -216,7 +235,7 @@ def _put_links(patch: Patch, grid: Grid) -> None:
     if level.node("links") is None or not isinstance(family, GroupMetadata):
         raise UnfitError("links")
     count = len(links.endpoints)
-    patch.documents["links/0"] = _counted(family, count, "num_links", "num_physical_records")
+    patch.documents["links/0"] = counted(family, count, "num_links", "num_physical_records")
     there = set(level.names("links/0"))
     for node in plan_links(0, links, patch.content, grid):
         parts = node.path.split("/")
@@ -225,7 +244,7 @@ def _put_links(patch: Patch, grid: Grid) -> None:
                 about = level.node(node.path)
                 if not isinstance(about, GroupMetadata):
                     raise UnfitError(node.path)
-                patch.documents[node.path] = _counted(about, count, "num_links")
+                patch.documents[node.path] = counted(about, count, "num_links")
         elif node.path != "link_fragments" and parts[-1] not in there:
             patch.nodes.append(node)
         elif parts[0] == "links":
@@ -242,7 +261,7 @@ def _put_links(patch: Patch, grid: Grid) -> None:
         patch.nodes += new_intra
 
 
-def _counted(group: GroupMetadata, more: int, *names: str) -> Mapping[str, Any]:
+def counted(group: GroupMetadata, more: int, *names: str) -> Mapping[str, Any]:
     """The document of a group with higher counts, where it has any."""
     attributes = dict(group.attributes)
     for name in names:
@@ -254,7 +273,7 @@ def _counted(group: GroupMetadata, more: int, *names: str) -> Mapping[str, Any]:
 def _add_links(patch: Patch, node: Node) -> None:
     assert isinstance(node.metadata, ArrayMetadata)
     assert node.chunks is not None
-    array = _existing(patch, node.path)
+    array = existing(patch, node.path)
     about = node.metadata.attributes
     width, plain = about["link_width"] + about["has_perm"], not any(map(any, about["offsets"]))
     if (
@@ -266,20 +285,20 @@ def _add_links(patch: Patch, node: Node) -> None:
     for blob, cell in zip(_old_cells(array, node.chunks), node.cells, strict=True):
         rows = [decode_links(bytes(each), np.dtype("<i8"), width, grouped=not plain) for each in (blob, cell) if each]
         cells.append(encode_links(np.concatenate(rows).astype("<i8"), grouped=not plain))
-    _put(patch, replace(node, cells=cells), array)
+    put_node(patch, replace(node, cells=cells), array)
 
 
 def _put_behind(patch: Patch, node: Node) -> None:
     """Let the values of ``node`` follow those of the cells that are there."""
     assert isinstance(node.metadata, ArrayMetadata)
     assert node.chunks is not None
-    array = _existing(patch, node.path)
+    array = existing(patch, node.path)
     about = node.metadata.attributes
     known = list(array.attributes.get("categories") or ())
     if list(about.get("categories") or ())[: len(known)] != known:
         raise UnfitError(f"{node.path} has other categories")
     cells = [a + bytes(b) for a, b in zip(_old_cells(array, node.chunks), node.cells, strict=True)]
-    _put(patch, replace(node, cells=cells), array)
+    put_node(patch, replace(node, cells=cells), array)
 
 
 def _put_link_fragments(patch: Patch, intra: Changed, width: int, grid: Grid) -> None:
@@ -287,8 +306,8 @@ def _put_link_fragments(patch: Patch, intra: Changed, width: int, grid: Grid) ->
     counts = np.fromiter(map(len, intra.values), np.int64, len(intra.values)) // (8 * width)
     rows = np.arange(int(counts.sum())) - np.repeat(starts_of(counts)[:-1], counts)
     blobs = encode_indexes(np.arange(len(counts) + 1), counts, rows)
-    array = _existing(patch, "link_fragments")
-    _put(patch, Node("link_fragments", array.array.metadata, intra.places, blobs), array)
+    array = existing(patch, "link_fragments")
+    put_node(patch, Node("link_fragments", array.array.metadata, intra.places, blobs), array)
 
 
 def _old_cells(array: CellArray, chunks: Ints) -> list[bytes]:
@@ -336,67 +355,115 @@ def _plain(value: Any) -> Any:
 
 
 def _put_objects(patch: Patch, ids: KnownIds, objects: Objects, of_fresh: Columns) -> None:
-    """Add objects to the tables; those that are there already go on with the fragments that are new."""
+    """Add objects to the tables; those that are there already go on with the fragments that are new.
+
+    Those that were removed come back in their rows.
+    """
     level, content = patch.level, patch.content
-    about = level.node("object_index")
-    if not isinstance(about, GroupMetadata) or about.attributes.get("layout") != "vlen_manifests_v2":
-        raise UnfitError("object_index")
+    about = object_index(level)
     row = ids.rows_of(objects.ids)
     fresh = np.flatnonzero(row < 0)
-    row[fresh] = ids.count + np.arange(len(fresh))
+    again = ids.places_of(objects.ids[fresh]) if ids.removed else np.full(len(fresh), -1)
+    added = fresh[again < 0]
+    row[fresh] = again
+    row[added] = ids.count + np.arange(len(added))
     cell = np.searchsorted(content.fragments.before, objects.fragments, side="right") - 1
     chunks = content.keys[cell] if len(cell) else np.zeros((0, level.rank), np.int64)
     local = objects.fragments - content.fragments.before[cell] if len(cell) else objects.fragments
-    blobs = encode_manifests(objects.starts, chunks, local)
     started = np.diff(objects.starts) > 0
     present = int(started[fresh].sum())
-    manifests = _table(level, "object_index/manifests", ids.count)
-    for number in np.flatnonzero(row < ids.count).tolist():
-        before = bytes(manifests[int(row[number])])
-        try:
-            _, old_chunks, old_fragments = decode_manifests([before], level.rank)
-        except DataError:
-            raise UnfitError("object_index/manifests") from None
-        a, b = objects.starts[number : number + 2].tolist()
-        both = np.concatenate([old_chunks, chunks[a:b]]), np.concatenate([old_fragments, local[a:b]])
-        blobs[number] = encode_manifests(np.array([0, len(both[1])]), *both)[0]
-        present += not len(old_fragments) and bool(started[number])
-    values = np.empty(len(blobs), object)
-    values[:] = blobs
-    _put_rows(patch, manifests, "object_index/manifests", row, values, MANIFESTS_AT_ONCE)
-    identifiers = _table(level, "object_index/object_ids", ids.count)
-    _put_rows(patch, identifiers, "object_index/object_ids", row[fresh], objects.ids[fresh], ROWS_AT_ONCE)
+    going_on = np.setdiff1d(np.arange(len(row)), fresh)
+    if len(going_on):
+        old = manifests_of(level, objects.ids[going_on], row[going_on])
+        if old is None:
+            raise UnfitError("object_index/manifests")  # who reads all says what it is
+        present += int((started[going_on] & (np.diff(old.starts) == 0)).sum())
+        starts, chunks, local = _joined_manifests(old, going_on, objects.starts, chunks, local)
+    else:
+        starts = objects.starts
+    values = blobs_of(encode_manifests(starts, chunks, local))
+    manifests = table_of(level, "object_index/manifests", ids.count)
+    put_rows(patch, manifests, "object_index/manifests", row, values, MANIFESTS_AT_ONCE)
+    identifiers = table_of(level, "object_index/object_ids", ids.count)
+    put_rows(patch, identifiers, "object_index/object_ids", row[added], objects.ids[added], ROWS_AT_ONCE)
     _check_names(of_fresh, dict.fromkeys(level.names("object_attributes"), Column(np.zeros(0))))
     for name in level.names("object_attributes"):
         put_table(patch, f"object_attributes/{name}", ids.count, row[fresh], of_fresh.get(name))
-    attributes = dict(about.attributes)
-    attributes["num_objects"] = ids.count + len(fresh)
-    if len(fresh):
-        new = objects.ids[fresh]
-        attributes["object_ids_sorted"] = ids.ascending and bool(new[0] > ids.highest() and (np.diff(new) > 0).all())
+    more: dict[str, Any] = {"num_objects": ids.count + len(added)}
+    if len(added):
+        new = objects.ids[added]
+        more["object_ids_sorted"] = ids.ascending and bool(new[0] > ids.highest() and (np.diff(new) > 0).all())
+    if len(added) < len(fresh):
+        there = ids.all()
+        more[REMOVED] = runs_of(np.setdiff1d(there[ids.removed.among(there)], objects.ids))
+    put_index(patch, about, present, are_sole(about.attributes), more)
+
+
+def object_index(level: Level) -> GroupMetadata:
+    """The document of the object index, of the layout of today. Raises :class:`UnfitError` for another one."""
+    about = level.node("object_index")
+    if not isinstance(about, GroupMetadata) or about.attributes.get("layout") != "vlen_manifests_v2":
+        raise UnfitError("object_index")
+    return about
+
+
+def put_index(patch: Patch, about: GroupMetadata, present: int, sole: bool, more: Mapping[str, Any]) -> None:
+    """Let the object index tell of so many more objects that are made of something, and what else is to be told.
+
+    ``sole``: whether no fragment is part of two objects, and none that is part of one is empty.
+    """
+    attributes = {**about.attributes, **more}
     if type(attributes.get("num_present")) is int:
         attributes["num_present"] += present
+    attributes.pop(SOLE, None)
+    if sole:
+        attributes[SOLE] = [attributes.get("num_objects"), attributes.get("num_present")]
     patch.documents["object_index"] = about.with_attributes(attributes).to_dict()
+
+
+def blobs_of(blobs: Sequence[bytes]) -> npt.NDArray[Any]:
+    """Bytes as the values of a table."""
+    values = np.empty(len(blobs), object)
+    values[:] = blobs
+    return values
+
+
+def _joined_manifests(
+    old: Manifests, rows: Ints, starts: Ints, chunks: Ints, fragments: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Manifests with entries of those that were there, of the objects ``rows``, before the new ones."""
+    owner = np.concatenate([rows[row_numbers(np.diff(old.starts))], row_numbers(np.diff(starts))])
+    order = np.argsort(owner, kind="stable")
+    counts = np.bincount(owner, minlength=len(starts) - 1)
+    both = np.concatenate([old.chunks, chunks])[order], np.concatenate([old.fragments, fragments])[order]
+    return starts_of(counts), *both
 
 
 def put_table(patch: Patch, path: str, count: int, rows: Ints, given: Column | None) -> None:
     """Let some rows of an attribute of ``count`` objects be those of ``given``; without: let them have no value."""
-    table, name = _table(patch.level, path, count), path.rpartition("/")[2]
+    table, name = table_of(patch.level, path, count), path.rpartition("/")[2]
     shape = (0, *table.shape[1:])
     none = column_of(name, np.zeros(shape, object), 0, "objects") if table.dtype.kind in "TOUS" else None
     column = Column(np.zeros(shape, table.dtype)) if none is None else none
     column = join_columns(name, column, None if given is None else given.decoded(), len(rows), of_objects=True)
-    _put_rows(patch, table, path, rows, table_values(column)[0], ROWS_AT_ONCE)
+    put_rows(patch, table, path, rows, table_values(column)[0], ROWS_AT_ONCE)
 
 
-def _table(level: Level, path: str, count: int) -> Array:
+def table_of(level: Level, path: str, count: int) -> Array:
     table = level.table(path)
     if table is None or table.ndim == 0 or len(table) != count:
         raise UnfitError(path)
     return table
 
 
-def _put_rows(patch: Patch, table: Array, path: str, rows: Ints, values: npt.NDArray[Any], at_once: int) -> None:
+def _as_stored(values: npt.NDArray[Any], table: Array, path: str) -> npt.NDArray[Any]:
+    stored = values.astype(table.dtype)
+    if table.dtype.kind in "US" and (stored.astype(values.dtype) != values).any():
+        raise UnfitError(f"{path} holds shorter text")
+    return stored
+
+
+def put_rows(patch: Patch, table: Array, path: str, rows: Ints, values: npt.NDArray[Any], at_once: int) -> None:
     """Let some rows of a table be ``values``; those that are new follow those that are there.
 
     A table whose chunks are small gets larger ones before it has many of them.
@@ -407,7 +474,9 @@ def _put_rows(patch: Patch, table: Array, path: str, rows: Ints, values: npt.NDA
     count = max(before, int(rows.max()) + 1)
     if values.shape[1:] != table.shape[1:]:
         raise DataError(f"{path} has rows of shape {table.shape[1:]}, the new values {values.shape[1:]}")
-    values = values.astype(table.dtype)
+    values = _as_stored(values, table, path)
+    order = np.argsort(rows)
+    rows, values = rows[order], values[order]
     attributes = dict(old.attributes)
     if "shape" in attributes:
         attributes["shape"] = [count, *table.shape[1:]]

@@ -52,7 +52,7 @@ def set_of_objects(level: Level, name: str, values: Any, kind: str, object_ids: 
         except UnfitError:
             patch = _of_all_vertices(level, name, values, rows)
     if patch.cells or patch.rows or patch.nodes:
-        change_cells(level, patch, levels_stay=kind == "vertex")
+        change_cells(level, patch, newer=None if kind == "vertex" else "values")
 
 
 def _of_vertices(level: Level, name: str, values: Any, ids: Ints, rows: Ints) -> Patch:

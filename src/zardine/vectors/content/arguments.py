@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,11 @@ Box: TypeAlias = tuple[Sequence[float], Sequence[float]] | npt.ArrayLike | None
 Attributes: TypeAlias = Mapping[str, Any] | None
 """Values by name."""
 
-GroupsLike: TypeAlias = Mapping[int, Collection[int]] | Sequence[Collection[int]] | None
-"""Lists of object ids, in order or by number."""
+OutOfBounds: TypeAlias = Literal["raise", "ignore", "expand"]
+"""What becomes of positions outside of the bounds: an error, they are left out, or the bounds grow."""
+
+GroupsLike: TypeAlias = Mapping[int, Collection[int]] | Mapping[str, Collection[int]] | Sequence[Collection[int]] | None
+"""Lists of object ids, in order, by number or by name."""
 
 
 def checked_positions(positions: Any, dtype: Any = None, what: str = "positions") -> npt.NDArray[Any]:
@@ -124,6 +127,11 @@ def checked_ids(ids: Any, count: int | None, what: str) -> Ints:
     return array.astype(np.int64)
 
 
+def plain_ids(ids: Any) -> npt.NDArray[Any] | None:
+    """Return a user's ids as an array that is not checked yet; ``None`` for none."""
+    return None if ids is None else plain_array(ids, "object_ids")
+
+
 def checked_links(links: Any, what: str, least: int) -> Ints:
     """Check edges ``(E, 2)``, or faces of ``least`` 3 corners or more. Raises :class:`~zardine.errors.DataError`."""
     array = plain_array(links, what)
@@ -136,6 +144,22 @@ def checked_links(links: Any, what: str, least: int) -> Ints:
     if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
         raise DataError(f"{what}: {int(array.max())} does not fit in 64 bits with a sign")
     return array.astype(np.int64)
+
+
+def checked_rows(links: Ints, count: int, what: str) -> Ints:
+    """Return links that are rows of ``count`` vertices. Raises :class:`~zardine.errors.DataError` for others."""
+    if len(links) and (links.min() < 0 or links.max() >= count):
+        raise DataError(f"{what} name rows {int(links.min())} to {int(links.max())}; there are {count} vertices")
+    return links
+
+
+def checked_parents(parents: Any, count: int) -> Ints:
+    """Return the parents of ``count`` vertices: rows of these, or -1. Raises :class:`~zardine.errors.DataError`."""
+    found = checked_ids(parents, count, "parents")
+    wrong = found[(found < -1) | (found >= count)]
+    if len(wrong):
+        raise DataError(f"parents are rows of the {count} vertices, or -1; found {int(wrong[0])}")
+    return found
 
 
 def one_of(attributes: Any, same: Any, name: str) -> Any:

@@ -87,6 +87,46 @@ def keep_rows(content: Content, kept: npt.NDArray[np.bool_]) -> Content:
     )
 
 
+def take_cells(content: Content, cells: Ints) -> Content:
+    """Some cells, by their ascending numbers, without links, objects and groups."""
+    row_starts, rows = take_rows(content.row_starts, cells)
+    before, parts = take_rows(content.fragments.before, cells)
+    starts, places = take_rows(content.fragments.starts, parts)
+    shift = content.row_starts[cells] - row_starts[:-1]
+    per_part = np.repeat(shift, np.diff(before))
+    named = content.fragments.rows[places] - np.repeat(per_part, np.diff(starts))
+    return Content(
+        content.keys[cells],
+        row_starts,
+        content.positions[rows],
+        Fragments(before, starts, named, content.fragments.tile),
+        {name: column.take(rows) for name, column in content.vertex_attributes.items()},
+        {name: column.take(parts) for name, column in content.fragment_attributes.items()},
+    )
+
+
+def thin_out(content: Content, kept: npt.NDArray[np.bool_]) -> Content:
+    """Only some rows, without links, objects and groups; fragments keep their numbers, also those left with nothing.
+
+    Cells without rows go.
+    """
+    number = np.cumsum(kept) - 1
+    counts = np.bincount(content.cell_of_rows()[kept], minlength=len(content.keys))
+    alive = np.flatnonzero(counts > 0)
+    fragments = content.fragments
+    entry = kept[fragments.rows]
+    lengths = np.bincount(fragments.of_rows()[entry], minlength=fragments.count)
+    before, parts = take_rows(fragments.before, alive)
+    return Content(
+        content.keys[alive],
+        starts_of(counts[alive]),
+        content.positions[kept],
+        Fragments(before, starts_of(lengths[parts]), number[fragments.rows[entry]], fragments.tile),
+        {name: column.take(kept) for name, column in content.vertex_attributes.items()},
+        {name: column.take(parts) for name, column in content.fragment_attributes.items()},
+    )
+
+
 def move_rows(content: Content, positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> Content:
     """The same vertices at other ``positions`` (of every row), in the chunks that these belong to.
 

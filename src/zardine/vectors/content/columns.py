@@ -16,6 +16,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError
 from zardine.vectors.content.arguments import plain_array
+from zardine.vectors.format.ragged import rows_at
 
 TEXT = np.dtypes.StringDType()
 
@@ -42,6 +43,8 @@ class Column:
 
     def take(self, rows: Ints | slice | npt.NDArray[np.bool_]) -> Column:
         """Some rows."""
+        if isinstance(rows, np.ndarray) and rows.dtype.kind == "i":
+            return replace(self, values=rows_at(self.values, rows.astype(np.int64, copy=False)))
         return replace(self, values=self.values[rows])
 
     def decoded(self) -> npt.NDArray[Any]:

@@ -136,8 +136,11 @@ class Content:
         inside = np.zeros(len(self.positions), np.bool_)
         if self.objects is not None:
             _, places = take_rows(self.objects.starts, objects)
-            fragments = self.objects.fragments[places]
-            _, rows = take_rows(self.fragments.starts, np.unique(fragments[fragments >= 0]))
+            named = np.zeros(self.fragments.count + 1, np.bool_)
+            named[self.objects.fragments[places]] = True
+            if self.fragments.tile:
+                return np.repeat(named[:-1], np.diff(self.fragments.starts))
+            _, rows = take_rows(self.fragments.starts, np.flatnonzero(named[:-1]))
             inside[self.fragments.rows[rows]] = True
         return inside
 
@@ -150,7 +153,9 @@ class Content:
         fragment = np.zeros(self.fragments.count + 1, np.bool_)
         fragment[self.fragments.of_rows()[hit[self.fragments.rows]]] = True
         fragment[-1] = False
-        return np.unique(row_numbers(np.diff(self.objects.starts))[fragment[self.objects.fragments]])
+        found = np.zeros(len(self.objects.ids), np.bool_)
+        found[row_numbers(np.diff(self.objects.starts))[fragment[self.objects.fragments]]] = True
+        return np.flatnonzero(found)
 
     def rows_of_objects(self) -> tuple[Ints, Ints]:
         """Starts and rows of the vertices of each object, in the order of its fragments."""

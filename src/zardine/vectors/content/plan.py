@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,16 +19,17 @@ from zardine.buffers import BytesLike, Ints
 from zardine.errors import DataError
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.content.columns import Column, absent_value
-from zardine.vectors.content.content import Columns, Content, Links
+from zardine.vectors.content.content import Columns, Content, Groups, Links
 from zardine.vectors.content.link_placement import PlacedLinks, place_links
 from zardine.vectors.format.cell_documents import cell_attributes
 from zardine.vectors.format.documents import LevelBlock, new_level
 from zardine.vectors.format.fragment_index import encode_indexes
-from zardine.vectors.format.grids import grid_for
+from zardine.vectors.format.grids import MOST_CELLS, MOST_COORDINATE, grid_for
 from zardine.vectors.format.layouts import Layout, cells_metadata, table_metadata
 from zardine.vectors.format.links import SELF, encode_links, segment_of, signed
 from zardine.vectors.format.manifests import encode_manifests
 from zardine.vectors.format.ragged import starts_of
+from zardine.vectors.format.removed_objects import SOLE
 
 MANIFESTS_AT_ONCE = 16384
 """Rows of a chunk of a table of bytes."""
@@ -67,6 +69,8 @@ class Node:
     values: npt.NDArray[Any] | None = None
     encoded: bool = False
     """Whether ``cells`` are as they are to be stored."""
+    rows: Sequence[bytes] | None = None
+    """Of an array of bytes: its values, which are taken a chunk at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +97,32 @@ def grid_of(keys: Ints, bounds: tuple[Sequence[float], Sequence[float]], shape: 
     return Grid(tuple(low.tolist()), tuple((high - low).tolist()), layout)
 
 
+def with_room(grid: Grid, old: Grid, keys: Ints) -> Grid:
+    """Return ``grid`` with room before its first chunk: that of ``old``; where ``keys`` lie before it, as much again.
+
+    A level whose grid begins elsewhere is stored anew, since cells are counted from its first chunk. So a store that
+    grows chunk by chunk to lower coordinates is stored anew each time that it has become twice as large, and not more.
+    """
+    low, ends = np.asarray(grid.origin), np.asarray(grid.origin) + grid.shape
+    room = np.minimum(low, old.origin)
+    if len(keys):
+        room = np.where(keys.min(axis=0) < old.origin, low - grid.shape, room)
+    shape = (ends - room).tolist()
+    if prod(shape) > MOST_CELLS or np.abs(room).max() > MOST_COORDINATE:
+        return grid
+    return Grid(tuple(room.tolist()), tuple(shape), grid.layout)
+
+
 def level_attributes(content: Content, level: int, nodes: Sequence[Node], **more: Unpack[LevelBlock]) -> dict[str, Any]:
     """Return the attributes of the group of a level that is made of ``nodes``."""
+    more.setdefault("fragments_tile", True if content.fragments.tile and len(content.positions) else None)
+    return new_level(level, len(content.positions), families_in(nodes), **more)
+
+
+def families_in(nodes: Sequence[Node]) -> list[str]:
+    """Return what ``arrays_present`` of a level says that is made of ``nodes``."""
     paths = {node.path for node in nodes}
-    present = [name for name in FAMILIES if name in paths]
-    tiles = True if content.fragments.tile and len(content.positions) else None
-    more.setdefault("fragments_tile", tiles)
-    return new_level(level, len(content.positions), present, **more)
+    return [name for name in FAMILIES if name in paths]
 
 
 def plan_level(content: Content, grid: Grid, *, always_links: bool) -> Iterator[Node]:
@@ -133,7 +156,7 @@ def plan_members(content: Content, layout: Layout) -> Iterator[Node]:
     if content.objects is not None:
         yield from _plan_objects(content, layout)
     if content.groups is not None:
-        yield from _plan_groups(content, layout)
+        yield from plan_groups(content.groups, layout)
 
 
 def plan_columns(family: str, columns: Columns, starts: Ints, content: Content, grid: Grid) -> Iterator[Node]:
@@ -225,40 +248,55 @@ def _plan_placed(delta: int, links: Links, placed: PlacedLinks, grid: Grid, *, p
 def _plan_objects(content: Content, layout: Layout) -> Iterator[Node]:
     objects = content.objects
     assert objects is not None
-    count, rank = len(objects.ids), content.keys.shape[1]
-    if count > _MOST_OBJECTS:
-        raise DataError(f"{count} objects are more than the {_MOST_OBJECTS} that one level can hold")
+    rank = content.keys.shape[1]
     cell = np.searchsorted(content.fragments.before, objects.fragments, side="right") - 1
     chunks = content.keys[cell] if len(cell) else np.zeros((0, rank), np.int64)
     blobs = encode_manifests(objects.starts, chunks, objects.fragments - content.fragments.before[cell])
-    about = {
+    present = int((np.diff(objects.starts) > 0).sum())
+    sole = np.bincount(objects.fragments, minlength=1).max() <= 1
+    yield from plan_objects(objects.ids, objects.attributes, blobs, present, rank, layout, sole=bool(sole))
+
+
+def plan_objects(
+    given: Ints, columns: Columns, manifests: Sequence[bytes], present: int, rank: int, layout: Layout, *, sole: bool
+) -> Iterator[Node]:
+    """The tables of objects with the ids ``given``; ``present`` of the ``manifests`` are not empty.
+
+    ``sole``: whether no fragment is part of two objects.
+    """
+    count = len(given)
+    if count > _MOST_OBJECTS:
+        raise DataError(f"{count} objects are more than the {_MOST_OBJECTS} that one level can hold")
+    about: dict[str, Any] = {
         "zv_array": "object_index",
         "num_objects": count,
-        "num_present": int((np.diff(objects.starts) > 0).sum()),
+        "num_present": present,
         "sid_ndim": rank,
         "layout": "vlen_manifests_v2",
-        "object_ids_sorted": bool((np.diff(objects.ids) > 0).all()),
+        "object_ids_sorted": bool((np.diff(given) > 0).all()),
     }
-    yield Node("object_index/manifests", _blob_table(count, layout), values=_objects(blobs))
-    ids = objects.ids.astype(np.int64)
+    if sole:
+        about[SOLE] = [count, present]
+    yield Node("object_index/manifests", _blob_table(count, layout), rows=manifests)
+    ids = given.astype(np.int64)
     no_id = 0 if (ids == NO_ID).any() else NO_ID
     metadata = table_metadata((count,), "int64", (min(ROWS_AT_ONCE, count),), {}, no_id, checksum=layout.has_checksum)
     yield Node("object_index/object_ids", metadata, values=ids)
     yield Node("object_index", group(about))
-    yield from _plan_tables("object_attributes", "object_attribute", objects.attributes, count, layout)
+    yield from plan_tables("object_attributes", "object_attribute", columns, count, layout)
 
 
-def _plan_groups(content: Content, layout: Layout) -> Iterator[Node]:
-    groups = content.groups
-    assert groups is not None
+def plan_groups(groups: Groups, layout: Layout) -> Iterator[Node]:
+    """The tables of groups."""
     count = len(groups.members)
     blobs = [members.astype("<i8").tobytes() for members in groups.members]
     metadata = _blob_table(count, layout, {"zv_array": "groups", "num_groups": count}, NO_MEMBERS)
-    yield Node("groups", metadata, values=_objects(blobs))
-    yield from _plan_tables("group_attributes", "groupings_attribute", groups.attributes, count, layout)
+    yield Node("groups", metadata, values=as_objects(blobs))
+    yield from plan_tables("group_attributes", "groupings_attribute", groups.attributes, count, layout)
 
 
-def _plan_tables(family: str, kind: str, columns: Columns, count: int, layout: Layout) -> Iterator[Node]:
+def plan_tables(family: str, kind: str, columns: Columns, count: int, layout: Layout) -> Iterator[Node]:
+    """The tables of attributes with a row for each of ``count`` objects or groups."""
     if columns:
         yield Node(family, group())
     for name, column in columns.items():
@@ -319,7 +357,8 @@ def _blob_table(
     return table_metadata((count,), "variable_length_bytes", chunks, attributes or {}, fill_value, checksum=checksum)
 
 
-def _objects(blobs: Sequence[bytes]) -> npt.NDArray[Any]:
+def as_objects(blobs: Sequence[bytes]) -> npt.NDArray[Any]:
+    """Pieces of bytes as an array of objects."""
     values = np.empty(len(blobs), object)
     values[:] = blobs
     return values

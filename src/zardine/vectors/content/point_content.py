@@ -14,15 +14,15 @@ from zardine.errors import DataError
 from zardine.vectors.content.arguments import checked_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Columns, Content, Fragments, Groups, Objects
-from zardine.vectors.format.grids import bins_of, bins_per_chunk, chunks_of
-from zardine.vectors.format.ragged import starts_of, unique_rows
+from zardine.vectors.format.grids import bins_of, bins_per_chunk, distinct_chunks_of
+from zardine.vectors.format.ragged import rows_at, starts_of
 
 
 def binned_points(
     positions: npt.NDArray[Any], columns: Columns, chunk_shape: Sequence[float], bin_shape: Sequence[float] | None
 ) -> Content:
     """Points without ids: a fragment for each bin of a chunk, rows in the order of bins, then as they were given."""
-    keys, cell = unique_rows(chunks_of(positions, chunk_shape))
+    keys, cell = distinct_chunks_of(positions, chunk_shape)
     per_chunk = (1,) * len(chunk_shape) if bin_shape is None else bins_per_chunk(chunk_shape, bin_shape)
     bins = prod(per_chunk)
     number = cell if bins == 1 else cell * bins + bins_of(positions, keys[cell], chunk_shape, per_chunk)
@@ -33,7 +33,7 @@ def binned_points(
     return Content(
         keys,
         starts[::bins] if len(counts) else starts,
-        positions[order],
+        rows_at(positions, order),
         Fragments(before, starts, np.arange(len(positions)), True),
         {name: column.take(order) for name, column in columns.items()},
     )
@@ -52,7 +52,7 @@ def object_points(
 
     ``object_ids`` are the distinct ids, ascending.
     """
-    keys, cell = unique_rows(chunks_of(positions, chunk_shape))
+    keys, cell = distinct_chunks_of(positions, chunk_shape)
     row = np.searchsorted(object_ids, ids)
     return by_object(positions, columns, keys, cell, row, Objects(object_ids, row, row, object_columns))[0]
 
@@ -83,7 +83,7 @@ def by_object(
     content = Content(
         keys,
         starts_of(np.bincount(cell, minlength=len(keys))),
-        positions[order],
+        rows_at(positions, order),
         Fragments(before, starts, np.arange(len(positions)), True),
         {name: column.take(order) for name, column in columns.items()},
         objects=Objects(object_ids, manifest, by_row, objects.attributes),
@@ -101,15 +101,22 @@ def stable_order(numbers: Ints, count: int) -> Ints:
 def groups_of(
     groups: Mapping[Any, Any] | Sequence[Any] | None, attributes: Mapping[str, Any] | None, ids: Ints
 ) -> Groups | None:
-    """A user's groups: lists of object ids, in order, or by number from 0. Raises :class:`DataError`."""
+    """A user's groups: lists of object ids, in order, by number from 0, or by names, which are an attribute then.
+
+    Raises :class:`DataError`.
+    """
     checked_mapping(attributes)
     if groups is None:
         if attributes:
             raise DataError("group_attributes need groups")
         return None
+    if isinstance(groups, Mapping) and groups and all(isinstance(name, str) for name in groups):
+        if "name" in (attributes or {}):
+            raise DataError("groups are given by their names, and group_attributes say other names: give one of them")
+        attributes, groups = {"name": list(groups), **(attributes or {})}, list(groups.values())
     if isinstance(groups, Mapping):
         if set(groups) != set(range(len(groups))):
-            raise DataError("groups are numbered from 0 on, without gaps")
+            raise DataError("groups have names, or are numbered from 0 on without gaps")
         groups = [groups[number] for number in range(len(groups))]
     members = []
     for number, each in enumerate(_lists_in(groups)):

@@ -14,8 +14,8 @@ from zardine.errors import DataError
 from zardine.vectors.content.arguments import plain_array
 from zardine.vectors.content.columns import array_of, checked_mapping, joined_arrays
 from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
-from zardine.vectors.format.grids import chunks_of
-from zardine.vectors.format.ragged import ranges, starts_of, unique_rows
+from zardine.vectors.format.grids import distinct_chunks_of
+from zardine.vectors.format.ragged import ranges, rows_at, starts_of
 
 
 def run_content(
@@ -31,7 +31,7 @@ def run_content(
     ``row`` is the object of each row, in blocks that ascend. Of ``objects`` the ids and attributes count. Also gives
     the number that each stored row had among those given.
     """
-    keys, cell = unique_rows(chunks_of(positions, chunk_shape))
+    keys, cell = distinct_chunks_of(positions, chunk_shape)
     count = len(positions)
     begins = np.ones(count, np.bool_)
     if count > 1:
@@ -46,7 +46,7 @@ def run_content(
     content = Content(
         keys,
         starts_of(np.bincount(cell, minlength=len(keys))),
-        positions[order],
+        rows_at(positions, order),
         Fragments(
             starts_of(np.bincount(cells_of, minlength=len(keys))),
             starts_of(lengths[by_cell]),
@@ -67,11 +67,13 @@ def polyline_content(
     """Lines of ``lengths`` vertices; where a line goes on in another chunk, a link says so."""
     row = np.repeat(np.arange(len(lengths)), lengths)
     joined = np.ones(len(positions), np.bool_)
-    content, order = run_content(positions, columns, row, joined, chunk_shape, objects)
-    stored = inverse(order)
-    cell = content.cell_of_rows()[stored]
-    crossing = np.flatnonzero((cell[1:] != cell[:-1]) & (row[1:] == row[:-1])) if len(row) else row
-    endpoints = np.stack([stored[crossing], stored[crossing + 1]], axis=1) if len(row) else row.reshape(0, 2)
+    content, _ = run_content(positions, columns, row, joined, chunk_shape, objects)
+    assert content.objects is not None
+    fragments, starts = content.objects.fragments, content.fragments.starts
+    goes_on = np.ones(len(fragments), np.bool_)
+    goes_on[content.objects.starts[:-1][np.diff(content.objects.starts) > 0]] = False
+    later = np.flatnonzero(goes_on)
+    endpoints = np.stack([starts[fragments[later - 1] + 1] - 1, starts[fragments[later]]], axis=1)
     return replace(content, links={0: Links(endpoints)})
 
 
@@ -89,7 +91,7 @@ def skeleton_content(
     new_parents = np.where(parents[order] >= 0, ordered[parents[order]], -1)
     joined = new_parents == np.arange(len(order)) - 1
     taken = {name: column.take(order) for name, column in columns.items()}
-    content, again = run_content(positions[order], taken, row[order], joined, chunk_shape, objects)
+    content, again = run_content(rows_at(positions, order), taken, row[order], joined, chunk_shape, objects)
     stored = inverse(again)
     starts = again[content.fragments.starts[:-1]]
     child = starts[new_parents[starts] >= 0]
@@ -152,6 +154,8 @@ def joined_lines(lines: Sequence[Any], rank: int | None = None) -> tuple[npt.NDA
         raise DataError(f"polylines are arrays of shape (vertices, D), not {type(lines).__name__}") from None
     arrays = [plain_array(line, f"line {number}") for number, line in enumerate(each)]
     ranks = {array.shape[1] for array in arrays if array.ndim == 2 and len(array)}
+    if isinstance(lines, np.ndarray) and lines.ndim == 2 and lines.dtype != object:
+        raise DataError("polylines are a list of arrays of shape (vertices, D): one line is given as [line]")
     if any(array.ndim != 2 and array.size for array in arrays) or len(ranks) > 1:
         raise DataError("polylines are arrays of shape (vertices, D), with the same D")
     width = ranks.pop() if ranks else rank

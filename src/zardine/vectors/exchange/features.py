@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from zardine.errors import DataError
+from zardine.errors import DataError, UnsupportedError
 from zardine.stores.resolve import StoreLike
+from zardine.tools.progress import Progress, Steps
+from zardine.vectors.content.parts import AT_ONCE
+from zardine.vectors.exchange.file_parts import import_parts
 from zardine.vectors.exchange.losses import LINES, check_space, check_store, reading, storable, with_ids, writing
+from zardine.vectors.exchange.parquet_parts import ParquetParts
 from zardine.vectors.outside import needing, warn
 from zardine.vectors.points import read_points, write_points
 from zardine.vectors.polylines import read_polylines, write_polylines
@@ -24,13 +28,25 @@ _LARGEST = {".geojson": 2**63 - 2, ".gpkg": 2**63 - 1, ".shp": 10**17 - 1}
 """Up to here, with either sign, integers of a format come back equal."""
 
 
-def features_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
+def features_in(source: Path, path: StoreLike, options: Mapping[str, Any], progress: Progress | None = None) -> None:
     """Points, or lines; polygons become their outlines, closed lines: the outer one first, then those of holes.
 
     Each part of a feature gets all of its attributes; where features have several, ``feature`` says which one. Columns
     of the index of a Parquet file become attributes if they have names. Integers beside missing values are text where
-    float64 does not hold them.
+    float64 does not hold them. Parquet goes through memory by its row groups, where all attributes are numbers.
     """
+    if source.suffix.lower() == ".parquet":
+        try:
+            import_parts(ParquetParts(source, options, AT_ONCE), path, options, progress)
+            return
+        except UnsupportedError:  # all of it has to be seen before it can be told what it becomes
+            pass
+    steps = Steps(progress, 1)
+    _whole_in(source, path, options)
+    steps()
+
+
+def _whole_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
     table = _table(source)
     parts = [(row, part) for row, shape in enumerate(table.geometry) for part in _parts(shape)]
     missing = len(table) - len({row for row, _ in parts})

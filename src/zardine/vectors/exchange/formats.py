@@ -5,17 +5,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast
 
-from zardine.errors import UnsupportedError
+import numpy as np
+
+from zardine.codecs.base import Codec
+from zardine.errors import CorruptionError, DataError, UnsupportedError
+from zardine.hierarchy.place import find_place
+from zardine.jobs.places import Place
+from zardine.jobs.plan import Plan
+from zardine.stores.local.store import LocalStore
+from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
-from zardine.tools.progress import Progress, Steps
+from zardine.tools.progress import Progress, Shares, Steps
+from zardine.tools.running import run_through
+from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
+from zardine.vectors.content.parts import AT_ONCE, WHOLE
 from zardine.vectors.exchange.features import features_in, features_out
 from zardine.vectors.exchange.geff import geff_in, geff_out, is_geff
+from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
 from zardine.vectors.exchange.meshes import mesh_in, mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed, precomputed_in
@@ -24,9 +36,10 @@ from zardine.vectors.exchange.scans import scan_in, scan_out
 from zardine.vectors.exchange.streamlines import streamlines_in, streamlines_out
 from zardine.vectors.exchange.swc import swc_in, swc_out
 from zardine.vectors.exchange.trx import trx_in, trx_out
+from zardine.vectors.format.layouts import layout_from
 from zardine.vectors.polylines import LineOptions
 
-__all__ = ["FORMATS", "ExportOptions", "Format", "export_vectors", "format_of", "import_vectors"]
+__all__ = ["FORMATS", "ExportOptions", "Format", "export_vectors", "format_of", "import_vectors", "plan_import"]
 
 
 class ImportOptions(LineOptions, total=False):
@@ -68,17 +81,22 @@ class Format:
     """A :data:`FileWriter`; of a folder it takes options, too."""
     is_folder: bool = False
     """Whether it is many values, in a folder of any store."""
+    streams: bool = False
+    """Whether a file is read piece by piece: then reading it tells how far it is."""
 
 
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
-        *(Format(name, (f".{name}",), streamlines_in, streamlines_out) for name in ("trk", "tck")),
-        Format("trx", (".trx",), trx_in, trx_out),
+        *(Format(name, (f".{name}",), streamlines_in, streamlines_out, streams=True) for name in ("trk", "tck")),
+        Format("trx", (".trx",), trx_in, trx_out, streams=True),
         Format("swc", (".swc",), swc_in, swc_out),
         *(Format(name, (f".{name}",), mesh_in, mesh_out) for name in ("ply", "obj", "stl")),
-        *(Format(name, (f".{name}",), scan_in, scan_out) for name in ("las", "laz")),
-        *(Format(name, (f".{name}",), features_in, features_out) for name in ("geojson", "gpkg", "shp", "parquet")),
+        *(Format(name, (f".{name}",), scan_in, scan_out, streams=True) for name in ("las", "laz")),
+        *(
+            Format(name, (f".{name}",), features_in, features_out, streams=True)
+            for name in ("geojson", "gpkg", "shp", "parquet")
+        ),
         Format("geff", (".geff",), geff_in, geff_out, is_folder=True),
         Format("precomputed", (".precomputed",), precomputed_in, precomputed_out, is_folder=True),
     )
@@ -115,6 +133,7 @@ def import_vectors(
     path: StoreLike,
     *,
     format: str | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
     **options: Unpack[ImportOptions],
 ) -> None:
@@ -126,8 +145,12 @@ def import_vectors(
     with annotations, skeletons or meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are
     those of the writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
-    ``progress(done, total)`` counts files. What the store cannot hold is told by a
-    :class:`~zardine.errors.ZarrUserWarning`. Raises :class:`~zardine.errors.UnsupportedError` for other formats,
+    Large files of ``.las``, ``.laz``, ``.trk``, uncompressed ``.trx``, and ``.parquet`` of points or lines whose
+    attributes are numbers, to a store in a directory, are imported by the plan of :func:`plan_import`: who is killed
+    goes on by the same call. ``workers``: so many processes read such a file, of any size.
+
+    ``progress(done, total)`` counts thousandths of reading and of writing, or files. What the store cannot hold is told
+    by a :class:`~zardine.errors.ZarrUserWarning`. Raises :class:`~zardine.errors.UnsupportedError` for other formats,
     :class:`~zardine.errors.DataError` for points together with lines, and where some positions have two coordinates and
     others three.
     """
@@ -135,9 +158,117 @@ def import_vectors(
     if chosen.is_folder:
         chosen.read(source, path, options, progress)
         return
-    steps = Steps(progress, 1)
-    chosen.read(_file(source), path, options)
-    steps()
+    plan = _plan_for(_file(source), path, chosen.name, options, workers)
+    if plan is not None:
+        _run(plan, workers, progress)
+    elif workers is not None:
+        raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
+    elif chosen.streams:
+        chosen.read(_file(source), path, options, progress)
+    else:
+        steps = Steps(progress, 1)
+        chosen.read(_file(source), path, options)
+        steps()
+
+
+def plan_import(
+    source: str | Path,
+    path: StoreLike,
+    *,
+    format: str | None = None,
+    target_path: str | None = None,
+    target_options: Mapping[str, Any] | None = None,
+    **options: Unpack[ImportOptions],
+) -> Plan:
+    """Return the plan of :func:`import_vectors` of a file that can be read in parts. Nothing is written.
+
+    These are ``.las``, ``.laz``, ``.trk``, ``.trx`` (without compression inside) and ``.parquet`` (points, or lines,
+    whose attributes are numbers). Jobs read parts of half a million vertices, or row groups, and keep them in a hidden
+    folder of the new store, which is there when the plan is finished. ``options`` are ``chunk_shape``, ``bin_shape``,
+    ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``, ``bounds``, ``out_of_bounds``, ``axes``, ``crs``,
+    ``dtype``, ``overwrite``, and of lines ``geometry_type``; ``target_path`` names a node in the store at ``path``, and
+    ``target_options`` are those of a store at a URL.
+
+    Raises :class:`~zardine.errors.UnsupportedError` for other files, :class:`~zardine.errors.NodeExistsError` where
+    something is stored at ``path`` and ``overwrite`` is false, ``TypeError`` for other options, and as
+    :func:`import_vectors` for what is wrong with the file.
+    """
+    chosen = format_of(source, format)
+    file, store = _file(source), find_place(path, target_path, mode="a", storage_options=target_options)
+    target = Place.of(*store, given=path)
+    if chosen.name not in PARTS:
+        raise UnsupportedError(f"{source} cannot be read in parts: plans are of {', '.join(PARTS)}; use import_vectors")
+    plain = _plain_options(options, chosen.name)
+    replaced = document_digest(target)
+    if replaced is not None and not options.get("overwrite"):
+        check_room(StorePath(*store), False)
+    parts = PARTS[chosen.name](file, plain, AT_ONCE, None)
+    try:
+        if parts.is_sequential:
+            raise UnsupportedError(f"{source} is compressed inside, and cannot be read in parts: use import_vectors")
+        numbers = AT_ONCE, parts.count, parts.vertices, parts.memory
+        look = SourceFile.of(file)
+        return Plan(ImportWork(look, chosen.name, target, plain, replaced, *numbers, parts.outline))
+    finally:
+        parts.close()
+
+
+def _plain_options(options: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The options of a plan, as JSON. Raises ``TypeError`` for others, and :class:`DataError` for wrong codecs."""
+    own = ("dtype",) if name in ("las", "laz") else ("dtype", "geometry_type")
+    stored = cast(StoreOptions, {each: value for each, value in options.items() if each not in own})
+    check_options(stored)
+    layout_from(None, stored.get("compressor"), stored.get("codec_config"), stored.get("checksum"), 3)
+    return {each: _as_json(each, value) for each, value in options.items() if each != "overwrite"}
+
+
+def _as_json(name: str, value: Any) -> Any:
+    """A user's value as JSON has it."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic | np.ndarray):
+        return _as_json(name, value.tolist())
+    if isinstance(value, Codec):
+        return value.to_json()
+    if isinstance(value, Mapping):
+        return {str(each): _as_json(name, found) for each, found in value.items()}
+    if isinstance(value, np.dtype | type) and name == "dtype":
+        return np.dtype(value).str
+    if isinstance(value, Iterable):
+        return [_as_json(name, each) for each in value]
+    raise DataError(f"{name} cannot be kept in a plan: {value!r}")
+
+
+def _plan_for(file: Path, path: StoreLike, name: str, options: Mapping[str, Any], workers: int | None) -> Plan | None:
+    """The plan of an import that is worth one; ``None`` for others."""
+    if name not in PARTS or not file.is_file() or (workers is None and file.stat().st_size < WHOLE):
+        return None
+    if set(options) - {*StoreOptions.__annotations__, "dtype", "geometry_type"}:
+        return None
+    store, _ = find_place(path, mode="a")
+    if type(store) is not LocalStore:
+        return None
+    try:
+        plan = plan_import(file, path, format=name, **cast(ImportOptions, options))
+    except UnsupportedError:
+        return None
+    work = plan.work
+    assert isinstance(work, ImportWork)
+    return plan if workers is not None or work.vertices > WHOLE else None
+
+
+def _run(plan: Plan, workers: int | None, progress: Progress | None) -> None:
+    steps = Shares(progress, 2)
+    step = steps.part()
+    try:
+        run_through(plan, workers=workers, progress=lambda done, total: step(done / max(1, total)), finish=False)
+        with telling(steps.part()):
+            plan.finish()
+    except CorruptionError:
+        raise
+    except DataError:  # of the file: going on would not help
+        plan.cancel()
+        raise
 
 
 def export_vectors(

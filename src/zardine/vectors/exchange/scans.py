@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
+from zardine.tools.progress import Progress
+from zardine.vectors.content.parts import AT_ONCE
+from zardine.vectors.exchange.file_parts import Piece, Step, Whole, import_parts
 from zardine.vectors.exchange.losses import (
     check_space,
     check_store,
@@ -22,37 +26,88 @@ from zardine.vectors.exchange.losses import (
     writing,
 )
 from zardine.vectors.outside import needing, warn
-from zardine.vectors.points import read_points, write_points
+from zardine.vectors.points import read_points, write_spooled_points
 from zardine.vectors.storing.store import VectorStore
 
 _COORDINATES = ("X", "Y", "Z", "x", "y", "z")
 _COLOURS = ("red", "green", "blue")
+_FIXED = 64 * 2**20
+"""Bytes that reading takes beside the points, about."""
 _STEP_OF_A_PLANE = 1e-6
 """The step of an axis along which all positions are equal: any does, since the offset is that position."""
 
 
-def scan_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
+def scan_in(source: Path, path: StoreLike, options: Mapping[str, Any], progress: Progress | None = None) -> None:
     """Every dimension but the coordinates becomes an attribute; the reference system becomes ``crs`` (``wkt``).
 
     Raises :class:`DataError` for a file that ends before the last point of its header, and for one without points
-    unless ``options`` have ``bounds``.
+    unless ``options`` have ``bounds``. Points go through memory half a million at a time.
     """
-    with needing(source):
-        import laspy
+    import_parts(ScanParts(source, options, AT_ONCE), path, options, progress)
 
-    with reading(source), laspy.open(str(source)) as reader:
-        _check_room(reader.header, source)
-        scan = reader.read()
-        _check_count(reader.header.point_count, len(scan.points), source)
-    if not len(scan.points) and options.get("bounds") is None:
-        raise DataError(f"{source} holds no points: give bounds=(lowest, highest corner) for an empty store")
-    names = [name for name in scan.point_format.dimension_names if name not in _COORDINATES]
-    hidden = set(scan.point_format.extra_dimension_names) & set(_COORDINATES)
-    warn_names(sorted(hidden), source, "coordinates are called so")
-    columns = storable({name: np.array(scan[name]) for name in names}, source)
-    crs = {} if "crs" in options else {"crs": _crs_in(scan.header, source)}
-    _warn_left_out(scan.header, source)
-    write_points(path, np.asarray(scan.xyz), **{"vertex_attributes": columns, **crs, **options})
+
+class ScanParts:
+    """A LAS or LAZ file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: each has ``at_once`` points."""
+
+    is_sequential = False
+
+    def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
+        self._source, self._at_once = source, at_once
+        with self._opened() as reader:
+            header = reader.header
+            self.vertices = int(header.point_count)
+            _check_claim(header, source)
+            self._row = int(header.point_format.size) + 8 * len(list(header.point_format.dimension_names))
+        if not self.vertices and options.get("bounds") is None:
+            raise DataError(f"{source} holds no points: give bounds=(lowest, highest corner) for an empty store")
+
+    @property
+    def outline(self) -> None:
+        """Nothing: it is known at once where the parts are."""
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return max(1, -(-self.vertices // self._at_once))
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes to read one: the points, their coordinates and attributes twice, and as bytes."""
+        return 4 * self._row * min(self._at_once, max(1, self.vertices)) + _FIXED
+
+    def read(self, number: int) -> Piece:
+        """Return positions and attributes of the points of a part."""
+        start = number * self._at_once
+        wanted = min(self._at_once, self.vertices - start)
+        with self._opened() as reader:
+            if start:
+                reader.seek(start)
+            points = reader.read_points(wanted) if wanted else reader.read().points
+            names = [name for name in reader.header.point_format.dimension_names if name not in _COORDINATES]
+            _check_count(self.vertices, start + len(points) if len(points) != wanted else self.vertices, self._source)
+            positions = np.stack([np.asarray(points[axis], np.float64) for axis in "xyz"], axis=1)
+            return Piece(positions, {name: np.array(points[name]) for name in names})
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write all points, and warn of what the store cannot hold."""
+        with self._opened() as reader:
+            header = reader.header
+            hidden = set(header.point_format.extra_dimension_names) & set(_COORDINATES)
+            warn_names(sorted(hidden), self._source, "coordinates are called so")
+            crs = {} if "crs" in options else {"crs": _crs_in(header, self._source)}
+            _warn_left_out(header, self._source)
+        whole.vertices.rename(storable({name: name for name in whole.vertices.columns}, self._source))
+        write_spooled_points(path, whole.vertices, {**crs, **options}, step, origin)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        with needing(self._source):
+            import laspy
+        with reading(self._source), laspy.open(str(self._source)) as reader:
+            yield reader
 
 
 def scan_out(path: StoreLike, target: Path, level: int) -> None:
@@ -86,7 +141,7 @@ def scan_out(path: StoreLike, target: Path, level: int) -> None:
         scan.write(str(target))
 
 
-def _check_room(header: Any, source: Path) -> None:
+def _check_claim(header: Any, source: Path) -> None:
     """Raise :class:`DataError` where the file is too short for its points, before memory for them is allocated."""
     if not header.are_points_compressed:
         room = max(0, source.stat().st_size - header.offset_to_point_data) // header.point_format.size

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import mmap
+import os
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
+from zardine.tools.progress import Progress, Shares
+from zardine.vectors.changing.creating import check_room
+from zardine.vectors.content.parts import AT_ONCE, Values
+from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole, as_columns, import_parts
 from zardine.vectors.exchange.losses import (
     LINES,
     check_space,
@@ -23,43 +32,222 @@ from zardine.vectors.exchange.losses import (
     with_ids,
 )
 from zardine.vectors.outside import needing, warn
-from zardine.vectors.polylines import read_polylines, write_polylines
+from zardine.vectors.polylines import read_polylines, write_spooled_lines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.store import VectorStore
+from zardine.vectors.storing.vertex_spool import VertexSpool
 
+_HEADER: Final = 1000
+"""Bytes of the header of a TRK file."""
+_COUNT_AT: Final = 988
+"""Where in it the number of lines is."""
+_FIXED: Final = 64 * 2**20
+"""Bytes that reading takes beside the lines, about."""
+_OF_A_LINE: Final = 3000
+"""Bytes of the objects that nibabel makes of a line, about."""
 _SPACE = ("voxel_to_rasmm", "dimensions", "voxel_sizes", "voxel_order")
 _AXES = ("LR", "AP", "IS")
 
 
-def streamlines_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
+def streamlines_in(source: Path, path: StoreLike, options: Mapping[str, Any], progress: Progress | None = None) -> None:
     """Values of points and of streamlines become attributes of vertices and of objects.
 
     The image that a TRK file belongs to becomes ``crs``: a table ``trk`` of ``voxel_to_rasmm``, ``dimensions``,
     ``voxel_sizes`` and ``voxel_order``. Raises :class:`DataError` for a TRK file that ends before the last streamline
-    of its header, and for a file without vertices unless ``options`` have ``bounds``.
+    of its header, and for a file without vertices unless ``options`` have ``bounds``. Lines go through memory half
+    a million vertices at a time; what is known of whole lines stays there.
     """
+    if source.suffix.lower() == ".trk":
+        import_parts(TrkParts(source, options, AT_ONCE), path, options, progress)
+        return
     with needing(source):
         nibabel: Any = import_module("nibabel.streamlines")
-    with reading(source):
-        told = _told(nibabel.load(str(source), lazy_load=True).header)
-        loaded = nibabel.load(str(source))
-        tracts = loaded.tractogram
-        lines = [np.asarray(line) for line in tracts.streamlines]
-        there = int(loaded.header.get("nb_streamlines", len(lines)))
-        if told and told != there:
-            raise DataError(
-                f"{source} is cut short: its header tells of {told} streamlines, and {there} are there; "
-                "get the whole file"
-            )
-        vertex = {name: _flat(np.concatenate(list(values))) for name, values in tracts.data_per_point.items() if lines}
-        whole = {name: _flat(np.asarray(values)) for name, values in tracts.data_per_streamline.items() if lines}
-    if not lines and options.get("bounds") is None:
+        openers: Any = import_module("nibabel.openers")
+    check_room(path, options.get("overwrite", False))
+    steps = Shares(progress, 2)
+    with reading(source), openers.Opener(str(source)) as file:
+        loaded = nibabel.load(file, lazy_load=True)
+        kept, there = _gather(loaded, source.stat().st_size, file.tell, steps.part())
+    _store_lines(path, source, Whole(kept.spool, kept.of_lines()), there, loaded.header, options, steps.part(), None)
+
+
+def _store_lines(
+    path: StoreLike,
+    source: Path,
+    whole: Whole,
+    there: int,
+    header: Mapping[str, Any],
+    options: Mapping[str, Any],
+    step: Step,
+    origin: str | None,
+) -> None:
+    """Write lines of which the file has ``there``, those without vertices among them."""
+    lengths = whole.of_lines.get(LENGTHS, np.zeros(0, np.int64))
+    if not len(lengths) and options.get("bounds") is None:
         raise DataError(f"{source} holds no vertices: give bounds=(lowest, highest corner) for an empty store")
-    if there > len(lines):
-        warn(source, f"{there - len(lines)} lines without vertices are left out")
-    crs = {} if "crs" in options else {"crs": _space_in(loaded.header, source)}
-    columns = {"vertex_attributes": storable(vertex, source), "object_attributes": storable(whole, source)}
-    write_polylines(path, lines, **{**columns, **crs, **options})
+    if there > len(lengths):
+        warn(source, f"{there - len(lengths)} lines without vertices are left out")
+    crs = {} if "crs" in options else {"crs": _space_in(header, source)}
+    whole.vertices.rename(storable({name: name for name in whole.vertices.columns}, source))
+    columns = storable({name: each for name, each in whole.of_lines.items() if name != LENGTHS}, source)
+    more = {"object_attributes": columns, **crs, **options}
+    write_spooled_lines(path, whole.vertices, lengths, more, step, origin)
+
+
+class TrkParts:
+    """A TRK file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: whole lines of about ``at_once`` vertices.
+
+    Where lines begin is found by going through the file once; what they are is for nibabel to read, which is given the
+    header and some lines as a file of its own.
+    """
+
+    is_sequential = False
+
+    def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: Any = None) -> None:
+        self._source = source
+        with needing(source):
+            self._nibabel: Any = import_module("nibabel.streamlines")
+        with reading(source), source.open("rb") as file:
+            self._head = file.read(_HEADER)
+            self._header = self._nibabel.TrkFile.load(BytesIO(self._head), lazy_load=True).header
+            self._of_point = 4 * (3 + int(self._header["nb_scalars_per_point"]))
+            self._of_line = 4 + 4 * int(self._header["nb_properties_per_streamline"])
+            if self._of_point < 12 or self._of_line < 4:
+                raise DataError(f"{source}: its header tells of a negative number of values")
+            self.outline: list[list[int]] = self._cuts(file, at_once) if outline is None else outline
+        self.vertices = self.outline[-1][2]
+        if not self.vertices and options.get("bounds") is None:
+            raise DataError(f"{source} holds no vertices: give bounds=(lowest, highest corner) for an empty store")
+
+    def _cuts(self, file: BinaryIO, at_once: int) -> list[list[int]]:
+        """Where parts begin, and the last one ends: bytes, lines and vertices before that."""
+        length = struct.Struct(f"{self._header['endianness']}i")
+        told = length.unpack_from(self._head, _COUNT_AT)[0]
+        size = os.fstat(file.fileno()).st_size
+        at, lines, vertices, cuts = _HEADER, 0, 0, [[_HEADER, 0, 0]]
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            while at + 4 <= size and (lines < told or not told):
+                count = length.unpack_from(data, at)[0]
+                end = at + self._of_line + count * self._of_point
+                if count < 0:
+                    raise DataError(f"{self._source} cannot be read: line {lines} has {count} vertices")
+                if end > size:
+                    break
+                if vertices > cuts[-1][2] and vertices - cuts[-1][2] + count > at_once:
+                    cuts.append([at, lines, vertices])
+                at, lines, vertices = end, lines + 1, vertices + count
+        if (told and lines < told) or (not told and at != size):
+            raise DataError(
+                f"{self._source} is cut short: its header tells of {told or 'more'} streamlines, and {lines} are "
+                "there; get the whole file"
+            )
+        return [*cuts, [at, lines, vertices]]
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return len(self.outline) - 1
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes to read one: what nibabel makes of each line, and of its vertices."""
+        most = max(
+            (b[1] - a[1]) * (_OF_A_LINE + 4 * self._of_line) + (b[2] - a[2]) * 6 * self._of_point
+            for a, b in pairwise(self.outline)
+        )
+        return most + _FIXED
+
+    def read(self, number: int) -> Piece:
+        """Return the lines of a part that have vertices."""
+        (start, first, before), (end, last, behind) = self.outline[number : number + 2]
+        with reading(self._source), self._source.open("rb") as file:
+            file.seek(start)
+            lines = file.read(end - start)
+            count = struct.pack(f"{self._header['endianness']}i", last - first)
+            part = BytesIO(self._head[:_COUNT_AT] + count + self._head[_COUNT_AT + 4 :] + lines)
+            loaded = self._nibabel.TrkFile.load(part, lazy_load=True)
+            items = list(loaded.tractogram.data) if last > first else []
+            piece = _piece_of(items, _to_world(loaded))
+        if len(lines) != end - start or len(piece.positions) != behind - before:
+            raise DataError(f"{self._source} has changed while it was read: {behind - before} vertices were there")
+        return piece
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write all lines, and warn of what the store cannot hold."""
+        _store_lines(path, self._source, whole, self.outline[-1][1], self._header, options, step, origin)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def _piece_of(items: Sequence[Any], affine: Any) -> Piece:
+    """Lines, without those that have no vertices; ``affine``: from their positions to those in space."""
+    kept = [item for item in items if len(item.streamline)]
+    if not kept:  # what they would be like
+        kept = list(items[:1])
+    if not kept:
+        return Piece(np.zeros((0, 3), np.float32), {}, {LENGTHS: np.zeros(0, np.int64)})
+    lengths = np.array([len(item.streamline) for item in kept], np.int64)
+    positions = np.concatenate([np.asarray(item.streamline, np.float32) for item in kept])
+    if affine is not None:
+        affines: Any = import_module("nibabel.affines")
+        positions = np.asarray(affines.apply_affine(affine, positions, inplace=True), np.float32)
+    values = {
+        name: _flat(np.concatenate([item.data_for_points[name] for item in kept])) for name in kept[0].data_for_points
+    }
+    of_lines = {
+        name: _flat(np.stack([np.atleast_1d(item.data_for_streamline[name]) for item in kept]))
+        for name in kept[0].data_for_streamline
+    }
+    there = lengths > 0
+    return Piece(positions, values, {LENGTHS: lengths[there], **{name: each[there] for name, each in of_lines.items()}})
+
+
+class _Kept:
+    """Lines of a file, gathered: vertices in a temporary file, what is known of whole lines in memory."""
+
+    def __init__(self, affine: Any) -> None:
+        self.spool = VertexSpool(3)
+        self._affine = affine
+        self._of_lines: list[Values] = []
+
+    def add(self, items: Sequence[Any]) -> None:
+        """Add lines that have vertices."""
+        piece = _piece_of(items, self._affine)
+        self.spool.add(piece.positions, as_columns(piece.values, len(piece.positions)))
+        self._of_lines.append(piece.of_lines)
+
+    def of_lines(self) -> Values:
+        """What is known of each line, by name."""
+        names = self._of_lines[0] if self._of_lines else ()
+        return {name: np.concatenate([each[name] for each in self._of_lines]) for name in names}
+
+
+def _gather(loaded: Any, size: int, place: Callable[[], int], step: Callable[[float], object]) -> tuple[_Kept, int]:
+    """Go through all lines, and count those without vertices too; ``place``: how far the file of ``size`` was read."""
+    kept, waiting, there, vertices = _Kept(_to_world(loaded)), list[Any](), 0, 0
+    for item in loaded.tractogram.data:
+        there += 1
+        if len(item.streamline):
+            waiting.append(item)
+            vertices += len(item.streamline)
+        if vertices >= AT_ONCE:
+            kept.add(waiting)
+            waiting, vertices = [], 0
+            step(place() / size)
+    if waiting:
+        kept.add(waiting)
+    step(1)
+    return kept, there
+
+
+def _to_world(loaded: Any) -> Any:
+    """The map from positions as they are in the file to those in space; ``None``: they are the same."""
+    if not set(_SPACE) <= set(loaded.header):
+        return None
+    trk: Any = import_module("nibabel.streamlines.trk")
+    affine = np.asarray(trk.get_affine_trackvis_to_rasmm(loaded.header))
+    return None if np.array_equal(affine, np.eye(4)) else affine
 
 
 def streamlines_out(path: StoreLike, target: Path, level: int) -> None:
@@ -86,11 +274,6 @@ def streamlines_out(path: StoreLike, target: Path, level: int) -> None:
     except ValueError as error:
         target.unlink(missing_ok=True)
         raise DataError(f"{target}: {error}") from error
-
-
-def _told(header: Mapping[str, Any]) -> int:
-    """How many streamlines a TRK header tells of; 0 where it does not. TCK files have a mark at their end instead."""
-    return int(header.get("nb_streamlines", 0))
 
 
 def _give_columns(tracts: Any, found: Polylines, chosen: Any, target: Path, plain: bool) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import mmap
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
+from zardine.tools.progress import Progress
+from zardine.vectors.content.parts import AT_ONCE
+from zardine.vectors.exchange.file_parts import Piece, Step, Whole, import_parts
 from zardine.vectors.exchange.losses import (
     LINES,
     check_space,
@@ -27,38 +35,143 @@ from zardine.vectors.exchange.streamlines import as_space
 from zardine.vectors.format.ragged import ranges
 from zardine.vectors.inspecting import read_groups
 from zardine.vectors.outside import needing, warn
-from zardine.vectors.polylines import read_polylines, write_polylines
+from zardine.vectors.polylines import read_polylines, write_spooled_lines
 from zardine.vectors.storing.store import VectorStore
+
+_PLACES = ("_offsets", "_lengths")
+
+_FIXED = 64 * 2**20
+"""Bytes that reading takes beside the lines, about."""
 
 _NAME = "name"
 """The attribute of groups that says what they are called."""
 
 
-def trx_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
+def trx_in(source: Path, path: StoreLike, options: Mapping[str, Any], progress: Progress | None = None) -> None:
     """Values of vertices and of streamlines become attributes, groups of streamlines groups with a ``name``.
 
     The image becomes ``crs``, as that of TRK files. Positions of 16 bits are stored as float32. Raises
     :class:`DataError` for a file whose parts do not fit together, and for one without vertices unless ``options`` have
-    ``bounds``.
+    ``bounds``. Lines go through memory as those of TRK files.
     """
-    with needing(source):
-        files: Any = import_module("trx.trx_file_memmap")
-    with reading(source):
-        loaded = files.load(str(source))
+    import_parts(TrxParts(source, options, AT_ONCE), path, options, progress)
+
+
+class TrxParts:
+    """A TRX file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: whole lines of about ``at_once`` vertices.
+
+    What is compressed within the file is unpacked once, to a temporary folder; anything else is mapped from the file.
+    """
+
+    def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
+        self._source = source
+        with reading(source):
+            self.is_sequential = not source.is_dir() and _is_packed(source)
+        self._kept: Any = None
         try:
+            with self._opened() as loaded:
+                positions = loaded.streamlines._data
+                starts, lengths = (np.array(getattr(loaded.streamlines, name), np.int64) for name in _PLACES)
+                vertex = {name: each._data for name, each in loaded.data_per_vertex.items()}
+                _check(source, positions, starts, lengths, vertex, dict(loaded.data_per_streamline))
+                self._row = sum(int(each[:1].nbytes) for each in (positions, *vertex.values()))
+            self._lines = len(starts)
+            self._chosen = np.flatnonzero(lengths > 0)
+            if not len(self._chosen) and options.get("bounds") is None:
+                raise DataError(f"{source} holds no vertices: give bounds=(lowest, highest corner) for an empty store")
+        except BaseException:
+            self.close()
+            raise
+        self._starts, self._lengths = starts[self._chosen], lengths[self._chosen]
+        behind, cuts = np.cumsum(self._lengths), [0]
+        self.vertices = int(behind[-1]) if len(behind) else 0
+        while cuts[-1] < len(behind):
+            before = int(behind[cuts[-1] - 1]) if cuts[-1] else 0
+            cuts.append(max(cuts[-1] + 1, int(np.searchsorted(behind, before + at_once, side="right"))))
+        self._cuts = cuts if len(cuts) > 1 else [0, 0]
+
+    @property
+    def outline(self) -> None:
+        """Nothing: it is known at once where the parts are."""
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return len(self._cuts) - 1
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes to read one, and to know where the lines are."""
+        most = max(int(self._lengths[a:b].sum()) for a, b in pairwise(self._cuts))
+        return most * (4 * self._row + 64) + 64 * self._lines + _FIXED
+
+    def read(self, number: int) -> Piece:
+        """Return positions and attributes of the vertices of a part's lines."""
+        first, last = self._cuts[number], self._cuts[number + 1]
+        with self._opened() as loaded:
+            positions = loaded.streamlines._data
+            vertex = {name: each._data for name, each in loaded.data_per_vertex.items()}
+            rows = ranges(self._starts[first:last], self._lengths[first:last])
+            points = np.asarray(positions[rows])
+            points = points if points.dtype in (np.float32, np.float64) else points.astype(np.float32)
+            values = {name: _flat(np.asarray(each[rows])) for name, each in vertex.items()}
+            for each in (positions, *vertex.values()):
+                _forget(each)
+            return Piece(points, values)
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write all lines with their groups, and warn of what the store cannot hold."""
+        source, chosen = self._source, self._chosen
+        with self._opened() as loaded:
             told = {name: np.array(loaded.header[name]) for name in ("VOXEL_TO_RASMM", "DIMENSIONS")}
-            lines = loaded.streamlines
-            positions, starts = np.array(lines._data), np.array(lines._offsets, np.int64)
-            lengths = np.array(lines._lengths, np.int64)
-            vertex = {name: np.array(each._data) for name, each in loaded.data_per_vertex.items()}
-            whole = {name: np.array(each) for name, each in loaded.data_per_streamline.items()}
+            of_lines = {name: np.array(each) for name, each in loaded.data_per_streamline.items()}
             groups = {name: np.array(each).reshape(-1) for name, each in loaded.groups.items()}
             of_groups = {
                 name: {key: np.array(each).reshape(-1) for key, each in table.items()}
                 for name, table in loaded.data_per_group.items()
             }
-        finally:
-            loaded.close()
+        whole.vertices.rename(storable({name: name for name in whole.vertices.columns}, source))
+        if len(chosen) < self._lines:
+            warn(source, f"{self._lines - len(chosen)} lines without vertices are left out")
+        given: dict[str, Any] = {
+            "object_attributes": storable({name: _flat(values[chosen]) for name, values in of_lines.items()}, source),
+            "object_ids": chosen,
+        }
+        if groups:
+            given |= _groups_in(groups, of_groups, chosen, self._lines, source)
+        if "crs" not in options:
+            given["crs"] = _space_in(told)
+        write_spooled_lines(path, whole.vertices, self._lengths, {**given, **options}, step, origin)
+
+    def close(self) -> None:
+        """Remove what was unpacked."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        with needing(self._source):
+            files: Any = import_module("trx.trx_file_memmap")
+        with reading(self._source):
+            loaded = self._kept if self._kept is not None else files.load(str(self._source))
+            if self.is_sequential:
+                self._kept = loaded
+            try:
+                yield loaded
+            finally:
+                if self._kept is None:
+                    loaded.close()
+
+
+def _is_packed(source: Path) -> bool:
+    """Whether something within the file is compressed."""
+    with zipfile.ZipFile(source) as archive:
+        return any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist())
+
+
+def _check(source: Path, positions: Any, starts: Ints, lengths: Ints, vertex: Any, whole: Any) -> None:
+    """Raise :class:`DataError` for parts that do not fit together."""
     count = len(starts)
     fits = len(lengths) == count and (lengths >= 0).all() and (starts >= 0).all()
     if not fits or positions.ndim != 2 or (count and int((starts + lengths).max()) > len(positions)):
@@ -66,25 +179,14 @@ def trx_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
     for name, values in (*vertex.items(), *whole.items()):
         if len(values) != (count if name in whole else len(positions)):
             raise DataError(f"{source}: {len(values)} values of {name!r} do not fit {count} streamlines")
-    chosen = np.flatnonzero(lengths > 0)
-    if not len(chosen) and options.get("bounds") is None:
-        raise DataError(f"{source} holds no vertices: give bounds=(lowest, highest corner) for an empty store")
-    if len(chosen) < count:
-        warn(source, f"{count - len(chosen)} lines without vertices are left out")
-    rows = ranges(starts[chosen], lengths[chosen])
-    if positions.dtype not in (np.float32, np.float64):
-        positions = positions.astype(np.float32)
-    given: dict[str, Any] = {
-        "vertex_attributes": storable({name: _flat(values[rows]) for name, values in vertex.items()}, source),
-        "object_attributes": storable({name: _flat(values[chosen]) for name, values in whole.items()}, source),
-        "object_ids": chosen,
-    }
-    if groups:
-        given |= _groups_in(groups, of_groups, chosen, count, source)
-    if "crs" not in options:
-        given["crs"] = _space_in(told)
-    cuts = np.cumsum(lengths[chosen])[:-1]
-    write_polylines(path, np.split(positions[rows], cuts) if len(chosen) else [], **{**given, **options})
+
+
+def _forget(values: Any) -> None:
+    """Let the memory go that a file which is mapped has taken."""
+    while values is not None and not isinstance(values, mmap.mmap):
+        values = getattr(values, "base", None)
+    if values is not None and hasattr(mmap, "MADV_DONTNEED"):
+        values.madvise(mmap.MADV_DONTNEED)
 
 
 def trx_out(path: StoreLike, target: Path, level: int) -> None:

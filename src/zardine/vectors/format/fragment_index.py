@@ -14,6 +14,7 @@ A fragment is a range of rows or a list of them; a list may name rows twice, and
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,6 +105,58 @@ def decode_index(blob: bytes, row_count: int) -> FragmentIndex:
     rows[place] = ranges(first, counts_of_ranges)
     rows[~place] = listed
     return FragmentIndex(counts, rows, False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FragmentRanges:
+    """The fragments of some cells, all of them ranges, cell by cell."""
+
+    numbers: Ints
+    """How many fragments each cell has."""
+    first: Ints
+    """The first row of each fragment, local to its cell."""
+    counts: Ints
+    """How many rows each fragment has."""
+    tile: bool
+    """Whether they cut the rows of every cell in pieces, in order."""
+
+
+def decode_ranges(blobs: Sequence[bytes], row_counts: Ints) -> FragmentRanges | None:
+    """The fragments of many cells at a time, where all are ranges: cell ``c`` has ``row_counts[c]`` rows.
+
+    ``None`` where some are lists, or anything is damaged; :func:`decode_index` tells of each cell.
+    """
+    lengths = np.fromiter(map(len, blobs), np.int64, len(blobs))
+    if len(blobs) == 0 or lengths.min() < _HEADER.size:
+        return None
+    words = np.frombuffer(b"".join(blob.ljust(-(-len(blob) // 8) * 8, b"\0") for blob in blobs), "<u8")
+    starts = starts_of(-(-lengths // 8))[:-1]
+    numbers = (words[starts + 1] & 0xFFFFFFFF).astype(np.int64)
+    bitmap = (numbers + 63) // 64
+    size = _HEADER.size + 8 * bitmap + np.where(numbers > 0, 16 * numbers + 4, 0)
+    known = (words[starts] == _MAGIC + (_VERSION << 32)) & (words[starts + 1] >> 32 == numbers.astype(np.uint64))
+    if not known.all() or (lengths != size).any():
+        return None
+    filled = np.flatnonzero(numbers)
+    bits = words[ranges(starts[filled] + 2, bitmap[filled])]
+    wanted = np.full(len(bits), 2**64 - 1, np.uint64)
+    unused = (-numbers[filled] % 64).astype(np.uint64)
+    wanted[np.cumsum(bitmap[filled]) - 1] >>= unused
+    tables = starts[filled] + 2 + bitmap[filled]
+    ends = words[tables + 2 * numbers[filled]] & 0xFFFFFFFF
+    if (bits != wanted).any() or ends.any():
+        return None
+    table = words[ranges(tables, 2 * numbers[filled])].astype(np.int64).reshape(-1, 2)
+    first, counts = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
+    rows = np.repeat(row_counts, numbers)
+    if ((first < 0) | (counts < 0) | (first > rows) | (counts > rows - first)).any():
+        return None
+    before = starts_of(counts)
+    edges = before[starts_of(numbers)]
+    if (np.diff(edges) > _MOST_ROWS).any():
+        return None
+    in_order = (first == before[:-1] - np.repeat(edges[:-1], numbers)) | (counts == 0)
+    return FragmentRanges(numbers, first, counts, bool(in_order.all() and (np.diff(edges) == row_counts).all()))
 
 
 def _place_empty(table: Ints, counts: Ints, is_range: Ints, fragments_before: Ints) -> None:

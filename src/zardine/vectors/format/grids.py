@@ -16,17 +16,55 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import DataError
+from zardine.vectors.format.ragged import unique_numbers, unique_rows
 
-_MOST_COORDINATE = 2**53
+MOST_COORDINATE = 2**53
+"""Of a chunk, along each axis."""
+
+MOST_CELLS = 2**40
+"""Of a grid."""
 
 
 def chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> Ints:
     """The chunk of each position: shape ``(N, D)``. Raises :class:`DataError` for NaN and for what is too far away."""
     quotients = np.floor(np.divide(positions, np.asarray(chunk_shape, np.float64), dtype=np.float64))
-    if quotients.size and not np.abs(quotients).max() <= _MOST_COORDINATE:  # also true of NaN
-        raise DataError(f"positions are more than 2^53 chunks of {tuple(chunk_shape)} away from the origin, or NaN")
+    if quotients.size:
+        _check_distance(float(np.abs(quotients).max()), chunk_shape)
     chunks: Ints = quotients.astype(np.int64)
     return chunks
+
+
+def distinct_chunks_of(positions: npt.NDArray[Any], chunk_shape: Sequence[float]) -> tuple[Ints, Ints]:
+    """The chunks that positions are in, ascending, and for each position the number of its chunk among these.
+
+    Raises as :func:`chunks_of`.
+    """
+    if len(positions) == 0:
+        return unique_rows(chunks_of(positions, chunk_shape))
+    columns, low, widths = [], [], []
+    for axis, size in enumerate(chunk_shape):
+        column = np.divide(positions[:, axis], np.float64(size), dtype=np.float64)
+        np.floor(column, out=column)
+        first, last = float(column.min()), float(column.max())
+        _check_distance(max(-first, last), chunk_shape)
+        columns.append(column)
+        low.append(int(first))
+        widths.append(int(last) - int(first) + 1)
+    cells = prod(widths)
+    if cells > MOST_COORDINATE:
+        return unique_rows(np.stack(columns, axis=1).astype(np.int64))
+    line = np.zeros(len(positions))  # of integers that float64 holds, as the columns are
+    for column, first, width in zip(columns, low, widths, strict=True):
+        column -= first
+        line *= width
+        line += column
+    found, numbers = unique_numbers(line.astype(np.int64), cells)
+    return np.stack(np.unravel_index(found, widths), axis=1) + np.asarray(low), numbers
+
+
+def _check_distance(chunks: float, chunk_shape: Sequence[float]) -> None:
+    if not chunks <= MOST_COORDINATE:  # also true of NaN
+        raise DataError(f"positions are more than 2^53 chunks of {tuple(chunk_shape)} away from the origin, or NaN")
 
 
 def bins_per_chunk(chunk_shape: Sequence[float], bin_shape: Sequence[float]) -> tuple[int, ...]:
@@ -65,7 +103,7 @@ def grid_for(
     corners = chunks_of(np.asarray([low, high], np.float64), chunk_shape)
     origin, last = corners.tolist()
     shape = tuple(max(1, b - a + 1) for a, b in zip(origin, last, strict=True))
-    if prod(shape) > 2**40:
+    if prod(shape) > MOST_CELLS:
         raise DataError(
             f"from {np.asarray(low).tolist()} to {np.asarray(high).tolist()} a grid has {shape} chunks of "
             f"{tuple(chunk_shape)}, which is too many. The size of chunks is chosen when a store is written, as "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from math import floor, prod
 from sys import float_info
@@ -17,14 +17,16 @@ from zardine.errors import SelectionError
 from zardine.vectors.content.arguments import checked_box
 from zardine.vectors.content.content import Content
 from zardine.vectors.format.documents import KINDS
-from zardine.vectors.format.grids import in_box
-from zardine.vectors.format.ragged import find_rows, row_numbers, unique_rows
+from zardine.vectors.format.grids import chunks_of, in_box
+from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.reading.conditions import holds
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_links
-from zardine.vectors.reading.loading_objects import Manifests, load_groups, load_manifests, with_objects
+from zardine.vectors.reading.loading_objects import load_groups, load_manifests, with_objects
+from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import check_on_grid, present_chunks
 from zardine.vectors.reading.query import ALL, Names, Query
+from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.store import Level
 
@@ -45,10 +47,17 @@ class Found:
     manifests: Manifests | None
     rows: Ints
     """Ascending."""
-    objects: Ints | None = None
-    """Rows of the objects that were found, where whole objects were looked for."""
     wanted: Ints | None = None
     """Rows of the objects that were asked for, by id or group."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundObjects:
+    """Whole objects that a query found: their manifests, and the cells that they are in."""
+
+    manifests: Manifests
+    content: Content
+    """With these objects, in the same order; there may be other rows in the cells."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,10 +83,11 @@ class Asked:
 
 def resolve(level: Level, query: Query) -> Asked:
     """Look up which objects and chunks ``query`` is about. Raises :class:`~zardine.errors.SelectionError`."""
-    manifests = load_manifests(level)
+    of_objects, of_vertices = begun(level.owner.store, (lambda: load_manifests(level), lambda: level.cells("vertices")))
+    manifests = of_objects()
     wanted = wanted_objects(level, manifests, query)
     chosen = None if manifests is None or wanted is None else manifests.take(wanted)
-    vertices = level.cells("vertices")
+    vertices = of_vertices()
     return Asked(level, query, manifests, wanted, vertices, chunks_for(level, query, chosen, vertices), chosen)
 
 
@@ -88,40 +98,43 @@ def check_geometry(level: Level, *names: str) -> None:
         raise SelectionError(f"{level.owner.name} holds a {held[0]}: see {KINDS[held[0]].reader}, or read_points")
 
 
-def run_query(level: Level, query: Query, *, fragments: bool = False, whole_objects: bool = False) -> Found:
-    """The vertices that ``query`` asks for; ``fragments``: the fragment index is needed in any case.
+def run_query(level: Level, query: Query, *, fragments: bool = False) -> Found:
+    """The vertices that ``query`` asks for; ``fragments``: the fragment index is needed in any case."""
+    asked = resolve(level, query)
+    content = load_asked(level, asked.chunks, query, asked.manifests, fragments, asked.vertices)
+    return Found(level, content, asked.manifests, matching_rows(level, content, query, asked.wanted), asked.wanted)
 
-    With ``whole_objects`` every object with a vertex that is found is found whole; ``bbox``, ``chunks`` and ``where``
-    choose objects then.
+
+def find_objects(level: Level, query: Query) -> FoundObjects | None:
+    """Every object that ``query`` names and that has a vertex that it asks for, whole; ``None`` without an index.
+
+    ``bbox``, ``chunks`` and ``where`` choose objects.
     """
     asked = resolve(level, query)
-    manifests, wanted, chosen = asked.manifests, asked.wanted, asked.chosen
-    chunks, vertices = asked.chunks, asked.vertices
-    whole = None if not whole_objects or manifests is None or chunks is None else chunks
-    if whole is not None and manifests is not None:  # with what else belongs to objects there: one look at each shard
-        more = chunks_of_objects_in(manifests if chosen is None else chosen, whole)
-        if len(more) <= MORE_CHUNKS + 4 * len(whole):
-            chunks, whole = more, None
-    content = load_asked(level, chunks, query, manifests, fragments, vertices)
-    rows = matching_rows(level, content, query, wanted)
-    if not whole_objects or manifests is None:
-        return Found(level, content, manifests, rows, wanted=wanted)
-    objects = content.objects_with(rows)
+    manifests = asked.manifests if asked.chosen is None else asked.chosen
+    if manifests is None:
+        return None
+    chunks = asked.chunks
+    if asked.chooses and chunks is not None:
+        manifests = manifests.take(manifests.by_chunk.objects_in(chunks))
+        more = unique_rows(np.concatenate([chunks, manifests.chunks]))[0]
+        if reads_together(chunks, more):  # one look at each shard
+            chunks = more
+    content = load_asked(level, chunks, query, manifests, True, asked.vertices)
     if not asked.chooses:
-        objects = np.arange(len(manifests.ids)) if wanted is None else wanted
-    elif wanted is not None:
-        objects = np.intersect1d(objects, wanted)
-    if whole is not None:
-        content = load_asked(level, unique_rows(manifests.take(objects).chunks)[0], query, manifests, fragments)
-    return Found(level, content, manifests, np.flatnonzero(content.rows_in(objects)), objects, wanted)
+        return FoundObjects(manifests, content)
+    objects = content.objects_with(matching_rows(level, content, query, None))
+    manifests = manifests.take(objects)
+    whole = unique_rows(manifests.chunks)[0]
+    if chunks is None or (find_rows(chunks, whole) >= 0).all():
+        assert content.objects is not None
+        return FoundObjects(manifests, replace(content, objects=content.objects.take(objects)))
+    return FoundObjects(manifests, load_asked(level, whole, query, manifests, True, asked.vertices))
 
 
-def chunks_of_objects_in(manifests: Manifests, chunks: Ints) -> Ints:
-    """All chunks of the objects that have a fragment in one of ``chunks``, and these."""
-    near = find_rows(chunks, manifests.chunks) >= 0
-    owner = row_numbers(np.diff(manifests.starts))
-    objects = np.unique(owner[near])
-    return unique_rows(np.concatenate([chunks, manifests.chunks[np.isin(owner, objects)]]))[0]
+def reads_together(chunks: Ints, more: Ints) -> bool:
+    """Whether the chunks of objects are read together with those that choose the objects."""
+    return len(more) <= MORE_CHUNKS + 4 * len(chunks)
 
 
 def wanted_objects(level: Level, manifests: Manifests | None, query: Query) -> Ints | None:
@@ -151,10 +164,10 @@ def chunks_for(level: Level, query: Query, manifests: Manifests | None, vertices
     if manifests is not None:
         found = unique_rows(manifests.chunks)[0]
     if query.chunks is not None:
-        given = _given_chunks(level, query.chunks)
+        given = given_chunks(level, query.chunks)
         found = given if found is None else _both(found, given)
     if query.bbox is not None:
-        low, high = _chunk_box(level, query.bbox)
+        low, high = chunk_box(level, query.bbox)
         if found is not None:
             space = found[:, -len(low) :]
             return found[((space >= low) & (space <= high)).all(axis=1)]
@@ -162,7 +175,8 @@ def chunks_for(level: Level, query: Query, manifests: Manifests | None, vertices
     return found
 
 
-def _given_chunks(level: Level, chunks: Collection[Sequence[int]]) -> Ints:
+def given_chunks(level: Level, chunks: Collection[Sequence[int]]) -> Ints:
+    """The chunks that a user names, distinct and ascending. Raises :class:`~zardine.errors.SelectionError`."""
     try:
         given = np.asarray(list(chunks))
     except (TypeError, ValueError):
@@ -180,7 +194,7 @@ def matching_rows(level: Level, content: Content, query: Query, wanted: Ints | N
     """Rows of ``content`` for which all holds that ``query`` says."""
     matches = content.visible()
     if query.chunks is not None:  # more than these may have been loaded
-        given = _given_chunks(level, query.chunks)
+        given = given_chunks(level, query.chunks)
         matches = matches & (find_rows(given, content.keys) >= 0)[content.cell_of_rows()]
     if query.bbox is not None:
         matches = matches & in_box(content.positions, *checked_box(query.bbox, level.owner.root.ndim))
@@ -231,7 +245,9 @@ def _present_in_box(level: Level, vertices: CellArray, low: _Chunk, high: _Chunk
     lead = level.rank - len(low)
     first = (*start[:lead], *map(max, low, start[lead:]))
     last = (*end[:lead], *map(min, high, end[lead:]))
-    if first == start and last == end:
+    bounds = chunks_of(np.asarray(level.owner.root.bounds, np.float64), level.document.chunk_shape)
+    whole = (np.asarray(low) <= bounds[0]).all() and (np.asarray(high) >= bounds[1]).all()  # the grid may have room
+    if whole or (first == start and last == end):
         return None  # everything: then the number of vertices is checked as well
     beyond = any(a < b for a, b in zip(low, start[lead:], strict=True))
     if beyond or lead or any(a > b for a, b in zip(high, end[lead:], strict=True)):
@@ -259,7 +275,7 @@ def _few(vertices: CellArray) -> int:
     return 64 + (2 * len(listed) if isinstance(listed, Sequence) else 0)
 
 
-def _chunk_box(level: Level, bbox: Any) -> tuple[_Chunk, _Chunk]:
+def chunk_box(level: Level, bbox: Any) -> tuple[_Chunk, _Chunk]:
     """The first and the last chunk along each axis that a closed box touches.
 
     Stores with bins may have been written by programs that find the chunk by way of the bin; rounding may then put a

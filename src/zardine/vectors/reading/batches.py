@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from zardine.errors import ArrayChangedError, CorruptionError, ZardineError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.format.ragged import rows_at
 from zardine.vectors.reading.answer import Found, ids_of_rows, resolve, values_of
 from zardine.vectors.reading.query import Query
-from zardine.vectors.reading.rereading import open_level
-from zardine.vectors.reading.walk import KeptLevel, Walk
+from zardine.vectors.reading.rereading import open_to_go_through
+from zardine.vectors.reading.walk import Walk
 from zardine.vectors.results import Points
 from zardine.vectors.storing.store import NEXT, Level
 
@@ -26,7 +27,7 @@ def in_batches(path: StoreLike, number: int, make: Callable[[Level], Iterator[T]
 
     Raises :class:`~zardine.errors.ArrayChangedError` as soon as somebody has changed the level.
     """
-    level = KeptLevel.of(open_level(path, number))
+    level = open_to_go_through(path, number)
     changed = ArrayChangedError(
         f"level {number} of {level.owner.name} was changed while it was read in batches: begin again"
     )
@@ -76,7 +77,7 @@ def count_vertices(level: Level, query: Query, most: int) -> int:
 
 def _points_of(found: Found, query: Query) -> Points:
     values = values_of(found.content.vertex_attributes, found.rows, query.attributes)
-    return Points(found.content.positions[found.rows], values, ids_of_rows(found))
+    return Points(rows_at(found.content.positions, found.rows), values, ids_of_rows(found))
 
 
 def _joined(parts: Sequence[Points]) -> Points:

@@ -17,10 +17,11 @@ from zardine.buffers import Ints
 from zardine.errors import SelectionError
 from zardine.vectors.content.columns import Column
 from zardine.vectors.content.content import Content
-from zardine.vectors.format.ragged import find_rows, ranges, starts_of, take_rows, unique_rows
+from zardine.vectors.format.ragged import find_rows, ranges, rows_at, starts_of, take_rows, unique_rows
 from zardine.vectors.reading.answer import check_geometry, resolve, values_of
 from zardine.vectors.reading.batches import join_values
-from zardine.vectors.reading.loading_objects import Manifests, load_tables
+from zardine.vectors.reading.loading_objects import load_object_tables
+from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import check_objects
 from zardine.vectors.reading.query import ALL, Query
 from zardine.vectors.reading.walk import Walk
@@ -51,7 +52,7 @@ def batches_of_lines(level: Level, query: Query, most: int) -> Iterator[Polyline
     """Whole lines, as many as have ``most`` vertices together; a longer line is a batch of its own."""
     walk, manifests = _walk(level, query, most)
     lines = _survey(walk, manifests, query)
-    columns = load_tables(level, "object_attributes", len(manifests.ids), ALL)
+    columns = load_object_tables(level, manifests, ALL)
     starts, first = lines.line_starts, 0
     while first < len(lines.objects):
         end = max(first + 1, int(np.searchsorted(starts, starts[first] + most, side="right")) - 1)
@@ -133,7 +134,7 @@ def _put_together(
         _, taken = take_rows(content.fragments.starts, _fragments(walk, content, entries[own]))
         rows = content.fragments.rows[taken]
         target.append(ranges(targets[own], counts[own]))
-        positions.append(content.positions[rows])
+        positions.append(rows_at(content.positions, rows))
         for name, each in values_of(content.vertex_attributes, rows, query.attributes).items():
             values.setdefault(name, []).append(each)
     place = np.argsort(np.concatenate(target))

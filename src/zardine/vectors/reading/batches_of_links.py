@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.vectors.content.content import Content, Fragments, Links
 from zardine.vectors.content.run_content import parents_of
-from zardine.vectors.format.ragged import starts_of
+from zardine.vectors.format.ragged import rows_at, starts_of
 from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, resolve, values_of
 from zardine.vectors.reading.batches import join_values
 from zardine.vectors.reading.loading_links import check_all_links, load_links
@@ -188,7 +188,7 @@ class _Piece:
         asked = walk.asked
         found = Found(asked.level, content, asked.manifests, rows, wanted=asked.wanted)
         values = values_of(content.vertex_attributes, rows, query.attributes)
-        return cls(content.positions[rows], values, ids_of_rows(found))
+        return cls(rows_at(content.positions, rows), values, ids_of_rows(found))
 
 
 __all__ = ["batches_of_links", "batches_of_skeletons"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from zardine.errors import CorruptionError, SelectionError
 from zardine.hierarchy.place import find_place
 from zardine.nodes.array import Array
@@ -12,14 +14,14 @@ from zardine.public_names import public
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.stores.wrappers.counting import CountingStore
-from zardine.vectors.format.ragged import find_rows
-from zardine.vectors.reading.answer import MORE_CHUNKS, Asked, chunks_of_objects_in, resolve
+from zardine.vectors.format.ragged import find_rows, unique_rows
+from zardine.vectors.reading.answer import Asked, reads_together, resolve
+from zardine.vectors.reading.kept import KeptLevel, kind_of
 from zardine.vectors.reading.loading import names_in
-from zardine.vectors.reading.loading_objects import load_tables
+from zardine.vectors.reading.loading_objects import load_object_tables
 from zardine.vectors.reading.presence import present_chunks
 from zardine.vectors.reading.query import ALL, Names, Query
 from zardine.vectors.reading.rereading import open_level
-from zardine.vectors.reading.walk import KeptLevel
 from zardine.vectors.storing.cell_costs import cell_costs
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.store import Level
@@ -90,27 +92,30 @@ class Explanation:
         return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
-def explain(path: StoreLike, query: Query, kind: str) -> Explanation:
-    """Look up what reading ``query`` from a store of the geometry ``kind`` takes; no cells are read.
+def explain(path: StoreLike, query: Query, kind: str | None) -> Explanation:
+    """Look up what reading ``query`` takes of a store of the geometry ``kind`` (``None``: its own); no cells are read.
 
     Raises what reading raises of documents, the object index, and indexes of shards.
     """
     store, inner = find_place(path)
     counting = CountingStore(store)
     level = KeptLevel.of(open_level(StorePath(counting, inner), query.level))
+    kind = kind_of(level.owner.root) if kind is None else kind
     asked = resolve(level, query)
     if asked.vertices is None:
         raise CorruptionError("the level has no vertices", array=child(level.path, "vertices"))
     lines = kind in ("line", "polyline", "streamline")
     if lines and asked.manifests is not None:
-        load_tables(level, "object_attributes", len(asked.manifests.ids))
+        load_object_tables(level, asked.manifests)
     linked = kind in ("graph", "mesh", "skeleton")
     index = level.cells("vertex_fragments") if asked.chunks is None else None
     chunks = present_chunks(asked.vertices, index) if asked.chunks is None else asked.chunks
     exact = True
     if lines and asked.manifests is not None and asked.chunks is not None:
-        more = chunks_of_objects_in(asked.manifests if asked.chosen is None else asked.chosen, chunks)
-        exact = len(more) <= MORE_CHUNKS + 4 * len(chunks)
+        members = asked.manifests if asked.chosen is None else asked.chosen
+        near = members.take(members.by_chunk.objects_in(chunks))
+        more = unique_rows(np.concatenate([chunks, near.chunks]))[0]
+        exact = reads_together(chunks, more)
         chunks = more
     arrays = [("vertices", asked.vertices, False)]
     arrays += [(name, array, False) for name, array in _of_vertices(asked, fragments=linked or lines)]

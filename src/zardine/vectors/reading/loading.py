@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError, SelectionError, UnsupportedError
 from zardine.vectors.content.columns import Column, native
 from zardine.vectors.content.content import Content, Fragments
-from zardine.vectors.format.fragment_index import FragmentIndex, decode_index
+from zardine.vectors.format.fragment_index import FragmentIndex, decode_index, decode_ranges
 from zardine.vectors.format.ragged import find_rows, ranges, starts_of, unique_rows
 from zardine.vectors.reading.presence import (
     check_all,
@@ -31,10 +31,11 @@ from zardine.vectors.reading.presence import (
     stored_chunks,
 )
 from zardine.vectors.reading.query import ALL, Names
+from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.store import Level
 
-_Check = Callable[[CellArray], None]
+Check: TypeAlias = Callable[[CellArray], None]
 
 _WIDEST = 2**16
 """Bytes of a value: of text of a fixed length."""
@@ -80,18 +81,24 @@ def load_cells(
     stored = np.frombuffer(bytearray().join(cells), dtype).reshape(-1, width)
     del cells  # as much memory as the positions
     positions = stored.astype(native(dtype), copy=False)
-    tile = level.document.tiles and not fragments
-    found_fragments = _one_each(starts) if tile or index is None else _fragments(index, keys, counts, starts)
-    content = Content(keys, starts, positions, found_fragments)
+    if level.document.tiles and not fragments:
+        index = None
     check = partial(check_rows_of_values, vertices, keys, chunks)
-    per_row = {
-        name: _row_column(level, f"vertex_attributes/{name}", content, check)
-        for name in names_in(level, "vertex_attributes", vertex_attributes)
-    }
-    per_part = {
-        name: _column(level, f"fragment_attributes/{name}", keys, np.diff(found_fragments.before), check)
-        for name in names_in(level, "fragment_attributes", fragment_attributes)
-    }
+    of_rows, of_parts = (
+        {name: f"{family}/{name}" for name in names_in(level, family, names)}
+        for family, names in (("vertex_attributes", vertex_attributes), ("fragment_attributes", fragment_attributes))
+    )
+    columns = [partial(stored_column, level, each, keys, check) for each in (*of_rows.values(), *of_parts.values())]
+    blobs, *stored_columns = begun(level.owner.store, [partial(_blobs_of, index, keys), *columns])
+    found_fragments = _one_each(starts) if index is None else _fragments(index, blobs(), keys, counts, starts)
+    content = Content(keys, starts, positions, found_fragments)
+    in_turn = iter(stored_columns)
+    per_row = {name: row_column(content, *next(in_turn)()) for name in of_rows}
+    counts = np.diff(found_fragments.before)
+    per_part = {}
+    for name in of_parts:
+        array, cells = next(in_turn)()
+        per_part[name] = column_of_cells(array, cells, keys, counts, counts)
     if vertex_attributes is not None:
         per_row |= _chunk_attribute(level, keys, starts, vertex_attributes)
     return replace(content, vertex_attributes=per_row, fragment_attributes=per_part)
@@ -127,11 +134,9 @@ def _read_present(vertices: CellArray, wanted: Ints) -> tuple[Ints, list[bytes]]
     if all(cells):
         return keys, cells
     filled = np.fromiter(map(bool, cells), np.bool_, len(cells))
-    listed = vertices.listed()
-    if listed is not None:
-        lost = keys[~filled][find_rows(unique_rows(listed)[0], keys[~filled]) >= 0]
-        if len(lost):
-            raise lost_cell(vertices, lost[0])
+    named = vertices.lists(keys[~filled])
+    if named is not None and named.any():
+        raise lost_cell(vertices, keys[~filled][named][0])
     return keys[filled], [cell for cell in cells if cell]
 
 
@@ -149,9 +154,18 @@ def _one_each(starts: Ints) -> Fragments:
     return Fragments(np.arange(len(starts)), starts, np.arange(int(starts[-1])), True)
 
 
-def _fragments(index: CellArray, keys: Ints, counts: Ints, starts: Ints) -> Fragments:
+def _blobs_of(index: CellArray | None, keys: Ints) -> list[bytes]:
+    return [] if index is None else index.read(keys)
+
+
+def _fragments(index: CellArray, blobs: list[bytes], keys: Ints, counts: Ints, starts: Ints) -> Fragments:
+    plain = decode_ranges(blobs, counts)
+    if plain is not None:
+        first = plain.first + np.repeat(starts[:-1], plain.numbers)
+        rows = np.arange(int(starts[-1])) if plain.tile else ranges(first, plain.counts)
+        return Fragments(starts_of(plain.numbers), starts_of(plain.counts), rows, plain.tile)
     decoded: list[FragmentIndex] = []
-    for chunk, blob, count in zip(keys, index.read(keys), counts.tolist(), strict=True):
+    for chunk, blob, count in zip(keys, blobs, counts.tolist(), strict=True):
         try:
             decoded.append(decode_index(blob, count))
         except DataError as error:
@@ -178,8 +192,8 @@ def names_in(level: Level, family: str, wanted: Names) -> list[str]:
     return [name for name in names if name != chunk_attribute]
 
 
-def _row_column(level: Level, relative: str, content: Content, check: _Check) -> Column:
-    """A vertex attribute: rows that no fragment names may lack a value."""
+def row_column(content: Content, array: CellArray, cells: list[bytes]) -> Column:
+    """A vertex attribute of ``content`` out of its cells: rows that no fragment names may lack a value."""
     counts = np.diff(content.row_starts)
     needed = counts
     if not content.fragments.tile:
@@ -187,25 +201,25 @@ def _row_column(level: Level, relative: str, content: Content, check: _Check) ->
         cell = np.searchsorted(content.row_starts, seen, side="right") - 1
         needed = np.zeros(len(counts), np.int64)
         np.maximum.at(needed, cell, seen - content.row_starts[cell] + 1)
-    return _column(level, relative, content.keys, counts, check, needed)
+    return column_of_cells(array, cells, content.keys, counts, needed)
 
 
-def _column(level: Level, relative: str, keys: Ints, counts: Ints, check: _Check, needed: Ints | None = None) -> Column:
+def stored_column(level: Level, relative: str, keys: Ints, check: Check) -> tuple[CellArray, list[bytes]]:
+    """The array of an attribute, checked by ``check``, and its cells. Raises :class:`SelectionError` where none is."""
     array = level.cells(relative)
     if array is None:
         raise SelectionError(f"{level.owner.name} has no attribute {relative!r} at level {level.document.level}")
     check(array)
-    return read_column(array, keys, counts, counts if needed is None else needed)
+    return array, array.read(keys)
 
 
-def read_column(array: CellArray, keys: Ints, counts: Ints, needed: Ints) -> Column:
+def column_of_cells(array: CellArray, cells: list[bytes], keys: Ints, counts: Ints, needed: Ints) -> Column:
     """An attribute with ``counts[c]`` rows in the cell of ``keys[c]``, of which the first ``needed[c]`` must be there.
 
     Raises :class:`~zardine.errors.CorruptionError` where there are fewer, or more.
     """
     dtype = dtype_of(array, text=True)
     shape = row_shape_of(array)
-    cells = array.read(keys)
     found = _row_counts(cells, dtype.itemsize * prod(shape), keys, array)
     if not shape and (found > counts).any():
         shape = _channels_found(found, counts)
@@ -231,6 +245,11 @@ def _channels_found(found: Ints, counts: Ints) -> tuple[int, ...]:
     filled = counts > 0
     each = int(found[filled][0] // counts[filled][0]) if filled.any() else 1
     return (each,) if each > 1 and (found == each * counts).all() else ()
+
+
+def read_column(array: CellArray, keys: Ints, counts: Ints, needed: Ints) -> Column:
+    """An attribute, read; see :func:`column_of_cells`."""
+    return column_of_cells(array, array.read(keys), keys, counts, needed)
 
 
 def row_shape_of(array: CellArray) -> tuple[int, ...]:

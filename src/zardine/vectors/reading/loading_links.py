@@ -14,7 +14,7 @@ from zardine.vectors.content.columns import Column, column_of
 from zardine.vectors.content.content import Content, Links
 from zardine.vectors.content.link_placement import anchors_for, restore_order
 from zardine.vectors.format.links import decode_links, parse_delta, parse_segment, signed
-from zardine.vectors.format.ragged import find_rows
+from zardine.vectors.format.ragged import find_rows, row_numbers, unique_rows
 from zardine.vectors.reading.loading import dtype_of, read_column
 from zardine.vectors.reading.presence import lost_cell, present_chunks
 from zardine.vectors.reading.query import ALL, Names
@@ -32,6 +32,8 @@ class _Part:
     columns: dict[str, Column]
     whole: bool = False
     """Whether it has all links of the array."""
+    filed: Ints | None = None
+    """The chunk that each link is filed under: ``(M, K)``."""
 
 
 def deltas_of(level: Level) -> list[int]:
@@ -126,13 +128,50 @@ def _parts(
         offsets = parse_segment(segment, level.rank)
         if len(offsets) != width - 1:
             raise CorruptionError(f"the name of {segment!r} is none for links of {width}", array=array.array.path)
-        parts.append(_part(level, content, array, (delta, segment), offsets, names, about, ratios))
+        parts.append(_part(level, content.keys, array, (delta, segment), offsets, names, about, ratios))
     return parts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearLinks:
+    """The links within a level that have an end in some chunks, and others filed with them."""
+
+    chunks: Ints
+    """Chunk of each endpoint, in the order that they were given in: ``(M, L, K)``."""
+    rows: Ints
+    """``(M, L)``: row numbers within chunks."""
+    columns: dict[str, Column]
+    segment: Ints
+    """The number of the array that each is in, among the sorted names of the family: ``(M,)``."""
+    filed: Ints
+    """``(M, K)``."""
+
+
+def links_near(level: Level, chunks: Ints) -> NearLinks:
+    """All links of the cells in which one may have an end in ``chunks``, in every array of level difference 0."""
+    about = level.attributes("links/0") or {}
+    width, names = width_of(about, level, 0), level.names("link_attributes")
+    parts = []
+    for segment in level.names("links/0"):
+        array, offsets = level.cells(f"links/0/{segment}"), parse_segment(segment, level.rank)
+        if array is None or len(offsets) != width - 1:
+            raise CorruptionError("there is no array of these links", array=child(level.path, f"links/0/{segment}"))
+        near = unique_rows(np.concatenate([chunks, *(chunks - np.asarray(offset) for offset in offsets)]))[0]
+        own = [name for name in names if level.node(f"link_attributes/{name}/0") is not None]
+        parts.append(_part(level, near, array, (0, segment), offsets, own, about, None))
+    none = np.zeros((0, width, level.rank), np.int64)
+    return NearLinks(
+        np.concatenate([none, *(part.cells for part in parts)]),
+        np.concatenate([none[:, :, 0], *(part.rows for part in parts)]),
+        _joined(level, 0, parts),
+        row_numbers([len(part.rows) for part in parts]),
+        np.concatenate([none[:, 0], *(part.filed for part in parts if part.filed is not None)]),
+    )
 
 
 def _part(
     level: Level,
-    content: Content,
+    chunks: Ints,
     array: CellArray,
     name: tuple[int, str],
     offsets: tuple[tuple[int, ...], ...],
@@ -144,7 +183,7 @@ def _part(
     width, rank = len(offsets) + 1, level.rank
     has_order = _has_order(array, delta, offsets, about)
     present = present_chunks(array, None)
-    keys = present[find_rows(content.keys, present) >= 0]
+    keys = present[find_rows(chunks, present) >= 0]
     tables = _tables(array, keys, width + has_order, plain=_is_plain(delta, offsets))
     counts = np.array([len(each) for each in tables], np.int64)
     stored = np.concatenate([np.zeros((0, width + has_order), np.int64), *tables])
@@ -167,7 +206,7 @@ def _part(
             _check_absent(level, each, delta, segment, len(keys))
             continue
         columns[each] = read_column(column, keys, counts, counts)
-    return _Part(cells, rows, columns, len(keys) == len(present))
+    return _Part(cells, rows, columns, len(keys) == len(present), source)
 
 
 def rows_of_links(level: Level, delta: int, segment: str) -> tuple[Ints, Ints]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,48 +16,42 @@ from zardine.nodes.array import Array
 from zardine.vectors.content.columns import Column, column_of
 from zardine.vectors.content.content import Content, Groups, Objects
 from zardine.vectors.format.manifests import decode_manifests
-from zardine.vectors.format.ragged import find_rows, starts_of
+from zardine.vectors.format.ragged import find_rows
+from zardine.vectors.format.removed_objects import RemovedIds, parse_removed
+from zardine.vectors.reading.kept_manifests import kept_manifests
+from zardine.vectors.reading.manifests import Manifests, places_among
 from zardine.vectors.reading.presence import check_objects
 from zardine.vectors.reading.query import ALL, Names
+from zardine.vectors.reading.waiting_together import begun
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.steady import Table
 from zardine.vectors.storing.store import Level
 
 LAYOUTS = (None, "vlen_manifests_v1", "vlen_manifests_v2")
 
 
-class Manifests:
-    """The ids of a level's objects, and for each the chunks and fragment numbers that it is made of."""
-
-    def __init__(self, ids: Ints, starts: Ints, chunks: Ints, fragments: Ints) -> None:
-        self.ids = ids
-        self.starts = starts
-        self.chunks = chunks
-        self.fragments = fragments
-
-    def rows_of(self, ids: Ints) -> Ints:
-        """The rows of the objects with these ids. Raises :class:`~zardine.errors.SelectionError` for unknown ones."""
-        rows = find_rows(self.ids.reshape(-1, 1), ids.reshape(-1, 1))
-        if (rows < 0).any():
-            raise SelectionError(f"there is no object with the id {int(ids[rows < 0][0])}")
-        return rows
-
-    def take(self, rows: Ints) -> Manifests:
-        """Some of them."""
-        objects = Objects(self.ids, self.starts, np.arange(len(self.fragments))).take(rows)
-        return Manifests(objects.ids, objects.starts, self.chunks[objects.fragments], self.fragments[objects.fragments])
-
-
 def load_manifests(level: Level, *, trust_count: bool = True) -> Manifests | None:
     """All of them; ``None`` where the level has no objects.
 
-    Raises :class:`~zardine.errors.CorruptionError` for what is damaged, and where there are fewer than it says (unless
+    Those of files are kept, and not read again while nobody writes these. Raises
+    :class:`~zardine.errors.CorruptionError` for what is damaged, and where there are fewer than it says (unless
     ``trust_count`` is false).
     """
+    return (
+        kept_manifests(level, partial(_read_manifests, level))
+        if trust_count
+        else _read_manifests(level, trust_count=False)
+    )
+
+
+def _read_manifests(level: Level, *, trust_count: bool = True) -> Manifests | None:
     about = level.attributes("object_index")
     if about is None:
         return None
     place = child(level.path, "object_index/manifests")
-    found = level.values("object_index/manifests")
+    tables = [partial(level.values, f"object_index/{name}") for name in ("manifests", "object_ids")]
+    of_manifests, of_ids = begun(level.owner.store, tables)
+    found = of_manifests()
     if found is None:
         raise CorruptionError("the object index has no manifests", array=place)
     rank = about.get("sid_ndim", level.rank)
@@ -65,11 +60,14 @@ def load_manifests(level: Level, *, trust_count: bool = True) -> Manifests | Non
     if about.get("layout") not in LAYOUTS:
         raise CorruptionError(f"the object index has an unknown layout {about.get('layout')!r}", array=place)
     blobs = _blobs(*found)
-    ids = _ids(level, about.get("layout") or "", len(blobs))
+    ids = _ids(level, about.get("layout") or "", len(blobs), of_ids)
+    kept = _kept(level, about, ids)
     try:
         manifests = Manifests(ids, *decode_manifests(blobs, rank))
     except DataError as error:
         raise error.at(array=place) from None
+    if kept is not None:
+        manifests = manifests.take(kept)
     named, present = about.get("num_present"), int((np.diff(manifests.starts) > 0).sum())
     if trust_count and isinstance(named, int) and present < named:
         reason = f"{named} objects are made of something, and only {present} manifests are stored: the others are lost"
@@ -80,18 +78,21 @@ def load_manifests(level: Level, *, trust_count: bool = True) -> Manifests | Non
 class KnownIds:
     """The ids of all objects of a level, of which no more are read than what is asked needs."""
 
-    def __init__(self, level: Level, count: int, layout: str, ascending: bool) -> None:
+    def __init__(self, level: Level, count: int, layout: str, ascending: bool, removed: RemovedIds) -> None:
         self._level, self._layout = level, layout
         self._all: Ints | None = None
         self._highest: int | None = None
         self.count = count
+        """How many rows the tables have, those of removed objects among them."""
         self.ascending = ascending
         """Whether the level says that they ascend."""
+        self.removed = removed
 
     def all(self) -> Ints:
-        """Every id, by row. Raises as :func:`load_manifests`."""
+        """Every id, by row, those of removed objects among them. Raises as :func:`load_manifests`."""
         if self._all is None:
-            self._all = _ids(self._level, self._layout, self.count)
+            table = partial(self._level.values, "object_index/object_ids")
+            self._all = _ids(self._level, self._layout, self.count, table)
         return self._all
 
     def highest(self) -> int:
@@ -107,16 +108,14 @@ class KnownIds:
         return self._highest
 
     def rows_of(self, wanted: Ints) -> Ints:
-        """The row of each of a few ids; -1 for those that are not there."""
-        row = np.full(len(wanted), -1, np.int64)
+        """The row of each of a few ids; -1 for those that are not there, or removed."""
+        return np.where(self.removed.among(wanted), -1, self.places_of(wanted))
+
+    def places_of(self, wanted: Ints) -> Ints:
+        """The row of each of a few ids, also of removed objects; -1 for those that were never there."""
         if not self.count or not len(wanted) or (self.ascending and wanted.min() > self.highest()):
-            return row
-        ids = self.all()
-        order = None if bool((np.diff(ids) > 0).all()) else np.argsort(ids, kind="stable")
-        place = np.searchsorted(ids, wanted, sorter=order)
-        inside = place < len(ids)
-        row[inside] = place[inside] if order is None else order[place[inside]]
-        return np.where((row >= 0) & (ids[row] == wanted), row, -1)
+            return np.full(len(wanted), -1, np.int64)
+        return places_among(self.all(), wanted)
 
 
 def known_ids(level: Level) -> KnownIds | None:
@@ -128,14 +127,15 @@ def known_ids(level: Level) -> KnownIds | None:
         raise CorruptionError("the object index has no manifests", array=child(level.path, "object_index/manifests"))
     layout = str(about.get("layout") or "")
     ascending = bool(about.get("object_ids_sorted")) and layout.endswith("v2")
-    return KnownIds(level, len(table), layout, ascending)
+    return KnownIds(level, len(table), layout, ascending, _removed(level, about))
 
 
 def manifests_of(level: Level, ids: Ints, rows: Ints) -> Manifests | None:
     """Those of the objects with these ``ids``, at these ``rows``; ``None`` where one is not stored.
 
-    Of that :func:`load_manifests` says what it is, and raises as this.
+    Of that :func:`load_manifests` says what it is, and raises as this. For who changes a level, that has no log then.
     """
+    assert level.is_settled
     table = level.table("object_index/manifests")
     if table is None or table.ndim != 1:
         return None
@@ -148,10 +148,20 @@ def manifests_of(level: Level, ids: Ints, rows: Ints) -> Manifests | None:
         raise error.at(array=table.path) from None
 
 
-def _ids(level: Level, layout: str, count: int) -> Ints:
+def _removed(level: Level, about: Mapping[str, Any]) -> RemovedIds:
+    return parse_removed(about, child(level.path, "object_index"))
+
+
+def _kept(level: Level, about: Mapping[str, Any], ids: Ints) -> Ints | None:
+    """The rows of objects that are not removed; ``None``: all."""
+    removed = _removed(level, about)
+    return np.flatnonzero(~removed.among(ids)) if removed else None
+
+
+def _ids(level: Level, layout: str, count: int, table_of_ids: Callable[[], Table | None]) -> Ints:
     """The id of each object; in the first layout ids are numbers of rows."""
     place = child(level.path, "object_index/object_ids")
-    found = level.values("object_index/object_ids")
+    found = table_of_ids()
     if found is None:
         if layout.endswith("v2"):
             raise CorruptionError("the object index has no ids", array=place)
@@ -195,12 +205,15 @@ def with_objects(
         raise CorruptionError("an object refers to a fragment that its chunk does not have", array=place)
     fragments = np.where(known, content.fragments.before[cell] + numbers, -1)
     objects = Objects(manifests.ids, manifests.starts, fragments)
-    columns = load_tables(level, "object_attributes", len(manifests.ids), attributes)
+    columns = load_object_tables(level, manifests, attributes)
     return replace(content, objects=replace(objects, attributes=columns))
 
 
 def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> dict[str, Column]:
-    """The attributes of objects or groups. Raises :class:`~zardine.errors.CorruptionError` for too many or few rows."""
+    """The attributes of objects or groups, row by row; ``count``: how many rows there are.
+
+    Raises :class:`~zardine.errors.CorruptionError` for too many or few rows.
+    """
     if wanted is None:
         return {}
     names = level.names(family) if wanted == ALL else [wanted] if isinstance(wanted, str) else list(wanted)
@@ -215,6 +228,14 @@ def load_tables(level: Level, family: str, count: int, wanted: Names = ALL) -> d
             raise CorruptionError(reason, array=table.path)
         columns[name] = _table_column(name, values)
     return columns
+
+
+def load_object_tables(level: Level, manifests: Manifests, wanted: Names = ALL) -> dict[str, Column]:
+    """The attributes of the objects that these are the manifests of. Raises as :func:`load_tables`."""
+    columns = load_tables(level, "object_attributes", manifests.row_count, wanted)
+    if manifests.rows is None:
+        return columns
+    return {name: column.take(manifests.rows) for name, column in columns.items()}
 
 
 def _table_column(name: str, values: npt.NDArray[Any]) -> Column:
@@ -251,9 +272,3 @@ def _span(span: Any, number: int, table: Array) -> Ints:
     if not good or not all(isinstance(each, int) and abs(each) < 2**63 for each in span) or span[1] - span[0] > 2**28:
         raise CorruptionError(f"group_ranges of group {number} is {span!r}: two numbers are needed", array=table.path)
     return np.arange(span[0], span[1], dtype=np.int64)
-
-
-def no_objects() -> Objects:
-    """None at all."""
-    none = np.zeros(0, np.int64)
-    return Objects(none, starts_of(none), none)

@@ -75,7 +75,7 @@ def stored_chunks(array: CellArray) -> Ints | None:
 def same_list(a: CellArray, b: CellArray) -> bool:
     """Whether two arrays name the same chunks, in whatever order."""
     first, second = a.attributes.get(NONEMPTY), b.attributes.get(NONEMPTY)
-    if first == second:
+    if first is second or first == second:
         return True
     if not isinstance(first, list | tuple) or not isinstance(second, list | tuple):
         return False
@@ -155,9 +155,9 @@ def check_objects(level: Level, chunks: Ints, asked: Ints | None) -> None:
 
 def _check_rows_of(vertices: CellArray, index: CellArray, chunks: Ints) -> None:
     """Raise where the fragment index says that one of ``chunks`` has rows, or has lost what it says."""
-    listed = index.listed()
-    named = np.zeros(len(chunks), np.bool_) if listed is None else find_rows(unique_rows(listed)[0], chunks) >= 0
-    for chunk, blob, is_named in zip(chunks, index.read(chunks), named.tolist(), strict=True):
+    listed = index.lists(chunks)
+    named = [False] * len(chunks) if listed is None else listed.tolist()
+    for chunk, blob, is_named in zip(chunks, index.read(chunks), named, strict=True):
         try:
             lost: Ints | Sequence[int] = decode_index(blob, 2**31).rows if blob else ()
         except DataError as error:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
 import numpy as np
 
-from zardine.errors import ArrayChangedError, CorruptionError, ReadOnlyError, SelectionError, StoreError, ZardineError
+from zardine.errors import (
+    ArrayChangedError,
+    CorruptionError,
+    ReadOnlyError,
+    SelectionError,
+    StoreError,
+    ZardineError,
+    ZarrUserWarning,
+)
 from zardine.hierarchy.find import document_key
 from zardine.hierarchy.place import find_place
 from zardine.stores.attempts import CHANGES, attempts
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.reading.kept import KeptLevel, KeptPlace
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore
 
@@ -24,6 +34,7 @@ def open_level(path: StoreLike, number: int) -> Level:
     """A level of the store at ``path``, to be read.
 
     Raises :class:`~zardine.errors.SelectionError` where there is none of that number, or one that is not finished.
+    Warns of one that is older than level 0.
     """
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
         raise SelectionError(f"a level is a number from 0 on, not {number!r}")
@@ -37,7 +48,24 @@ def open_level(path: StoreLike, number: int) -> Level:
     if number and UNFINISHED in level.document.attributes:
         reason = f"level {number} of {owner.name} is being made or removed, or a writer was killed over that"
         raise SelectionError(f"{reason}: build_pyramid or repair removes it; there are {owner.finished_levels()}")
+    if number and owner.has_older_levels():
+        told = f"level {number} of {owner.name} is older than level 0, which was changed since"
+        warnings.warn(f"{told}: build_pyramid makes it anew", ZarrUserWarning, stacklevel=2)
     return level
+
+
+def _opened(path: StoreLike, number: int) -> Level:
+    """:func:`open_level`; the level is kept where ``path`` keeps documents."""
+    if not isinstance(path, KeptPlace):
+        return open_level(path, number)
+    before = path.versions()
+    return path.documents.keep(number, open_level(path, number), before)
+
+
+def open_to_go_through(path: StoreLike, number: int) -> KeptLevel:
+    """:func:`open_level`; the level that is kept, where ``path`` keeps documents and they are still those stored."""
+    kept = path.documents.get(number, path.store) if isinstance(path, KeptPlace) else None
+    return kept if kept is not None and kept.is_as_kept() else KeptLevel.of(_opened(path, number))
 
 
 def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T:
@@ -46,18 +74,21 @@ def read_steadily(path: StoreLike, number: int, read: Callable[[Level], T]) -> T
     Raises :class:`~zardine.errors.StoreError` where that happens again and again, and what :func:`open_level` and
     ``read`` raise.
     """
-    level = open_level(path, number)
+    kept = path.documents.get(number, path.store) if isinstance(path, KeptPlace) else None
+    was_kept = kept is not None
+    level = _opened(path, number) if kept is None else kept
     for _ in attempts(CHANGES):
         try:
             found = read(level)
-            if level.is_current() and NEXT not in level.document.attributes:
+            good = level.is_as_kept() if was_kept and isinstance(level, KeptLevel) else level.is_current()
+            if good and NEXT not in level.document.attributes:
                 return found
         except ArrayChangedError:
             pass
         except ZardineError:
-            if level.is_unchanged() and NEXT not in level.document.attributes:
+            if not was_kept and level.is_unchanged() and NEXT not in level.document.attributes:
                 raise
-        level = open_level(path, number)
+        level, was_kept = _opened(path, number), False
     with suppress(ReadOnlyError, OSError):
         store, inner = find_place(path)
         if store.lock_is_exclusive and NEXT not in level.document.attributes:

@@ -3,71 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from zardine.buffers import Ints
 from zardine.errors import CorruptionError
-from zardine.metadata.formats import NodeMetadata
 from zardine.vectors.content.content import Content
-from zardine.vectors.format.ragged import find_rows, starts_of, unique_rows
+from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.reading.answer import Asked, Found, load_asked, matching_rows
 from zardine.vectors.reading.loading import dtype_of
-from zardine.vectors.reading.loading_objects import Manifests
 from zardine.vectors.reading.portions import Portions
 from zardine.vectors.reading.presence import check_all, present_chunks, stored_chunks
 from zardine.vectors.reading.query import Names, Query
 from zardine.vectors.storing.cells import CellArray, child
-from zardine.vectors.storing.store import Level
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KeptLevel(Level):
-    """A level whose documents are read once: for as long as it is looked at whether it is still current."""
-
-    nodes: dict[str, NodeMetadata | None] = field(default_factory=dict)
-    listed: dict[str, list[str]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, level: Level) -> KeptLevel:
-        """Return the same level."""
-        return cls(level.owner, level.path, level.document, level.pending, level.version)
-
-    def node(self, relative: str) -> NodeMetadata | None:
-        """See :meth:`Level.node`."""
-        if relative not in self.nodes:
-            self.nodes[relative] = Level.node(self, relative)
-        return self.nodes[relative]
-
-    def names(self, relative: str) -> list[str]:
-        """See :meth:`Level.names`."""
-        if relative not in self.listed:
-            self.listed[relative] = Level.names(self, relative)
-        return self.listed[relative]
-
-
-class ManifestsByChunk:
-    """Manifests whose entries can be had chunk by chunk."""
-
-    def __init__(self, manifests: Manifests) -> None:
-        self.manifests = manifests
-        self.keys, self.cell = unique_rows(manifests.chunks)
-        """The chunks with entries, ascending, and for each entry the number of its own."""
-        self._order = np.argsort(self.cell, kind="stable")
-        self._starts = starts_of(np.bincount(self.cell, minlength=len(self.keys)))
-
-    def entries(self, keys: Ints) -> Ints:
-        """The entries in the chunks ``keys``, ascending."""
-        cells = find_rows(self.keys, keys)
-        parts = [self._order[self._starts[each] : self._starts[each + 1]] for each in cells[cells >= 0].tolist()]
-        return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
-
-    def within(self, keys: Ints) -> Manifests:
-        """The same objects with what they have in the chunks ``keys``."""
-        whole, entries = self.manifests, self.entries(keys)
-        starts = np.searchsorted(entries, whole.starts)
-        return Manifests(whole.ids, starts, whole.chunks[entries], whole.fragments[entries])
 
 
 class Walk:
@@ -81,7 +30,7 @@ class Walk:
         self.vertices: CellArray = asked.vertices
         self._index = asked.level.cells("vertex_fragments") if asked.chunks is None else None
         self.keys = present_chunks(self.vertices, self._index) if asked.chunks is None else asked.chunks
-        self.objects = None if asked.manifests is None else ManifestsByChunk(asked.manifests)
+        self.objects = None if asked.manifests is None else asked.manifests.by_chunk
 
     def found(self, attributes: Names, *, fragments: bool) -> Iterator[Found]:
         """Go through the cells that may hold what was asked for, and through the rows of them that are it.
@@ -128,4 +77,4 @@ class Walk:
         return self.asked.level.owner.root.ndim * dtype_of(self.vertices, "float32").itemsize
 
 
-__all__ = ["KeptLevel", "ManifestsByChunk", "Walk"]
+__all__ = ["Walk"]

@@ -18,8 +18,10 @@ from zardine.nodes.array import Array
 from zardine.stores.attempts import attempts
 from zardine.stores.base import Condition, Store, Version
 from zardine.stores.wrappers.wrapper import WrapperStore
+from zardine.vectors.content.plan import as_objects
 from zardine.vectors.format.cell_documents import origin_of
 from zardine.vectors.format.change_log import Changed, ChangeLog
+from zardine.vectors.storing.cell_bytes import replace_cells
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.logs import LOG
 from zardine.vectors.storing.node_writing import write_document
@@ -101,10 +103,12 @@ def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, ArrayMet
     for relative, changed in log.cells.items():
         array = _array(store, path, relative, documents, known)
         origin = origin_of(array.metadata.attributes, array.ndim, array.path)
-        _check(array, changed, array.ndim, changed.places - np.asarray(origin))
-        values = np.empty(len(changed.values), object)
-        values[:] = changed.values
-        array.set_coordinate_selection(tuple((changed.places - np.asarray(origin)).T), values)
+        cells = changed.places - np.asarray(origin)
+        _check(array, changed, array.ndim, cells)
+        if array.shards is None:
+            replace_cells(array, cells, changed.values)
+        else:
+            array.set_coordinate_selection(tuple(cells.T), as_objects(changed.values))
     for relative, changed in log.rows.items():
         table = _array(store, path, relative, documents, known)
         _check(table, changed, 1, changed.places)

@@ -12,22 +12,32 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import TypeGuard
 
 import numpy as np
 
 from zardine.buffers import BytesLike, Ints
-from zardine.codecs.chain import CodecChain
 from zardine.engine.freshness import check_fresh
-from zardine.engine.locate import read_index
+from zardine.engine.handle import ArrayHandle
+from zardine.engine.locate import find_chunks, read_chunk_object, read_index
+from zardine.engine.read_elements import decode_element
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import DataError, StoreError
+from zardine.indexing.plan import plan_grid
+from zardine.indexing.selection import AxisSlice, GridSelection
 from zardine.nodes.array import Array
 from zardine.sharding.index import ShardIndex
 from zardine.stores.base import Store
+from zardine.stores.local.base_directory import BaseDirectory
+from zardine.stores.local.many_files import make_files, read_files
 from zardine.stores.local.store import LocalStore
 from zardine.vectors.format.ragged import unique_rows
 
 _FRAME = struct.Struct("<II")
+
+_SEVERAL = 8
+"""Files that are read together sooner than one by one."""
 
 
 def encode_cells(array: Array, cells: Sequence[bytes]) -> list[BytesLike]:
@@ -62,42 +72,101 @@ def write_encoded(array: Array, cells: Ints, encoded: Sequence[BytesLike]) -> No
         for_each(lambda pair: store.set(*pair), values, count, most_requests(store))
 
 
-def read_files(array: Array, cells: Ints) -> list[bytes]:
-    """Cells that are files of their own, ``b""`` for those that are not there.
+def replace_cells(array: Array, cells: Ints, values: Sequence[bytes]) -> None:
+    """Store cells ``(C, K)``, each an object of its own, in the places of those that are there; empty ones go.
+
+    Nothing is read: a cell is whole.
+    """
+    handle = array._handle
+    filled = [number for number, value in enumerate(values) if value]
+    encoded = dict(zip(filled, encode_cells(array, [values[number] for number in filled]), strict=True))
+
+    def put(number: int) -> None:
+        key = handle.key(tuple(cells[number].tolist()))
+        if number in encoded:
+            handle.store.set(key, encoded[number])
+        else:
+            handle.store.erase(key)
+
+    for_each(put, range(len(values)), len(values), most_requests(handle.store))
+
+
+def read_cells(array: Array, cells: Ints) -> list[bytes]:
+    """Cells ``(C, K)`` that are objects of their own in a local folder, ``b""`` for those that are not there.
 
     Raises :class:`~zardine.errors.CorruptionError` for damaged ones.
     """
     handle = array._handle
     chain = handle.layout.chain((1,) * array.ndim)
-    prefix = f"{handle.path}/" if handle.path else ""
     found = []
-    for cell in cells.tolist():
-        key = prefix + handle.layout.keys.encode(cell)
-        reading = handle.store.read_up_to(key, chain.most_stored())
-        if reading is None:
+    for cell, data in zip(cells.tolist(), _read_objects(handle, cells), strict=True):
+        if data is None:
             check_fresh(handle)
             found.append(b"")
         else:
             try:
-                chain.check_stored(reading.size)
-                found.append(_decoded(chain, reading.parts[0]))
+                found.append(decode_element(chain, data))
             except DataError as error:
-                raise error.at(array=handle.path, key=key, chunk=tuple(cell)) from None
+                raise error.at(array=handle.path, key=handle.key(tuple(cell)), chunk=tuple(cell)) from None
     return found
 
 
-def _decoded(chain: CodecChain, data: BytesLike) -> bytes:
-    """The cell that is stored as ``data``; where it is framed as usual, without making an array of it."""
-    body = data
-    for codec, limit in zip(reversed(chain.compressors), reversed(chain.limits), strict=True):
+def read_encoded(array: Array, cells: Ints) -> list[BytesLike | None]:
+    """The stored form of cells ``(C, K)``, each named once; ``None`` for those that are not there.
+
+    Each object is read once. Raises :class:`~zardine.errors.DataError` for damaged ones.
+    """
+    handle, shape = array._handle, array.shards
+    if shape is None:
+        return _read_objects(handle, cells)
+    found: list[BytesLike | None] = [None] * len(cells)
+    shards, number = unique_rows(cells // np.asarray(shape))
+    order = np.argsort(number, kind="stable")
+    edges = np.searchsorted(number[order], np.arange(len(shards) + 1)).tolist()
+
+    def fetch(which: int) -> None:
+        places = order[edges[which] : edges[which + 1]]
+        for place, data in zip(places.tolist(), _read_shard(handle, shards[which], cells[places]), strict=True):
+            found[place] = data
+
+    for_each(fetch, range(len(shards)), len(shards), 1 if handle.store.gives_files else most_requests(handle.store))
+    return found
+
+
+def _read_objects(handle: ArrayHandle, cells: Ints) -> list[BytesLike | None]:
+    """Objects that are one cell each, encoded; ``None`` for those that are not there."""
+    places = [tuple(cell) for cell in cells.tolist()]
+    keys = [handle.key(place) for place in places]
+    found: list[BytesLike | None] = [None] * len(keys)
+    if _has_plain_files(handle.store) and len(keys) >= _SEVERAL:
+        found = [
+            *read_files(BaseDirectory(str(handle.store.root)), keys, handle.layout.chain_of(places[0]).most_stored())
+        ]
+
+    def fetch(which: int) -> None:
         try:
-            body = codec.decode(body, limit.now())
+            reading = read_chunk_object(handle, places[which], keys[which])
         except DataError as error:
-            raise error.at(codec=codec.name) from None
-    if not chain.filters and len(body) >= _FRAME.size and _FRAME.unpack_from(body) == (1, len(body) - _FRAME.size):
-        return bytes(body[_FRAME.size :])
-    cell: bytes = chain.decode(data).item()
-    return cell
+            raise error.at(array=handle.path, key=keys[which], chunk=places[which]) from None
+        found[which] = None if reading is None else reading.parts[0]
+
+    others = [which for which, data in enumerate(found) if data is None]
+    for_each(fetch, others, len(others), 1 if handle.store.gives_files else most_requests(handle.store))
+    return found
+
+
+def _read_shard(handle: ArrayHandle, where: Ints, cells: Ints) -> list[BytesLike | None]:
+    """Cells of one shard, encoded; of a shard whose last write was cut off as they were before."""
+    low, high = cells.min(axis=0), cells.max(axis=0) + 1
+    axes = tuple(AxisSlice(a, 1, b - a) for a, b in zip(low.tolist(), high.tolist(), strict=True))
+    (part,) = plan_grid(GridSelection(axes, (False,) * len(axes), (False,) * len(axes)), handle.layout.grids).parts()
+    key, files = handle.key(tuple(where.tolist())), handle.store.gives_files
+    rows = np.ravel_multi_index(tuple((cells - low).T), tuple((high - low).tolist()))
+    try:
+        with closing(find_chunks(handle, part, key, files=files, unlocked=files)) as found:
+            return found.chunks(rows)
+    except DataError as error:
+        raise error.at(array=handle.path, key=key) from None
 
 
 def find_cells(array: Array, *, off_grid: bool = False) -> Ints:
@@ -163,16 +232,40 @@ def _objects(array: Array, *, off_grid: bool = False) -> Iterator[tuple[int, ...
                 yield where
 
 
+def stored_sizes(array: Array) -> tuple[int, int]:
+    """How many objects of an array are stored, and how many bytes they have together."""
+    store, keys = array.store, [array._handle.key(where) for where in _objects(array)]
+    sizes = [0] * len(keys)
+
+    def look(which: int) -> None:
+        sizes[which] = store.size(keys[which]) or 0
+
+    for_each(look, range(len(keys)), len(keys), most_requests(store))
+    return len(keys), sum(sizes)
+
+
+def objects_off_grid(array: Array) -> Iterator[str]:
+    """Keys of stored objects that the grid of the array does not have."""
+    grid = tuple(axis.count for axis in array._handle.layout.grids.storage)
+    for where in _objects(array, off_grid=True):
+        if any(a >= b for a, b in zip(where, grid, strict=True)):
+            yield array._handle.key(where)
+
+
 def can_write_files(store: Store) -> bool:
     """Whether values of ``store`` are plain files in a local directory, and need not be on the disk at once."""
-    return type(store) is LocalStore and not store.durable and not store.read_only
+    return _has_plain_files(store) and not store.durable and not store.read_only
+
+
+def _has_plain_files(store: Store) -> TypeGuard[LocalStore]:
+    return type(store) is LocalStore
 
 
 def write_files(store: Store, values: Iterable[tuple[str, BytesLike]]) -> None:
     """Write values under keys that nothing is stored under. Raises :class:`~zardine.errors.StoreError`."""
     assert isinstance(store, LocalStore)
     try:
-        _write_plainly(store, values)
+        make_files(BaseDirectory(str(store.root)), values)
     except OSError as error:
         raise StoreError(f"cannot write to {store}: {error}") from error
 
@@ -193,7 +286,7 @@ def name_files(store: Store, names: Iterable[tuple[str, str]]) -> None:
             except FileExistsError:
                 raise
             except OSError:
-                _write_plainly(store, [(new, store.get(old) or b"")])
+                write_files(store, [(new, store.get(old) or b"")])
     except OSError as error:
         raise StoreError(f"cannot write to {store}: {error}") from error
 
@@ -204,18 +297,3 @@ def _make_folder(path: str, made: set[str]) -> None:
     if folder not in made:
         os.makedirs(folder, exist_ok=True)
         made.add(folder)
-
-
-def _write_plainly(store: LocalStore, values: Iterable[tuple[str, BytesLike]]) -> None:
-    root = str(store.root)
-    made: set[str] = set()
-    for key, value in values:
-        path = f"{root}/{key}"
-        _make_folder(path, made)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        try:
-            rest = memoryview(value)
-            while len(rest):
-                rest = rest[os.write(file, rest) :]
-        finally:
-            os.close(file)

@@ -18,10 +18,10 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
-from zardine.vectors.format.cell_documents import NONEMPTY, origin_of, parse_keys
+from zardine.vectors.format.cell_documents import NONEMPTY, ChunkList, origin_of, parse_keys
 from zardine.vectors.format.layouts import Layout, asked_shards, fitting_shards
-from zardine.vectors.format.ragged import slices_of
-from zardine.vectors.storing.cell_bytes import find_cells, read_files
+from zardine.vectors.format.ragged import find_rows, slices_of, unique_rows
+from zardine.vectors.storing.cell_bytes import find_cells, read_cells
 
 _OF_A_KEY = 128
 """Bytes that one chunk of a list takes in a document, about: a list of integers."""
@@ -86,6 +86,8 @@ class CellArray:
     def listed(self) -> Ints | None:
         """The chunks of ``nonempty_chunks``, as they stand there; ``None`` where it is missing or makes no sense."""
         keys = self.attributes.get(NONEMPTY)
+        if isinstance(keys, ChunkList):
+            return parse_keys(keys, self.rank)
         known = _parsed.get(id(keys))
         if known is not None and known[0] is keys and known[1] == self.rank:
             return known[2]
@@ -95,6 +97,14 @@ class CellArray:
         size = 0 if found is None else found.nbytes + len(found) * _OF_A_KEY
         _parsed.put(id(keys), (keys, self.rank, found), 1024 + size)
         return found
+
+    def lists(self, chunks: Ints) -> npt.NDArray[np.bool_] | None:
+        """Which of ``chunks`` ``(N, K)`` are among those :meth:`listed`; ``None`` where there is no such list."""
+        keys = self.attributes.get(NONEMPTY)
+        if isinstance(keys, ChunkList) and keys.chunks.shape[1] == self.rank:
+            return keys.has(chunks)
+        listed = self.listed()
+        return None if listed is None else np.asarray(find_rows(unique_rows(listed)[0], chunks) >= 0, np.bool_)
 
     def found(self) -> Ints:
         """The chunks whose cells are stored, by looking: at keys, and at the indexes of shards.
@@ -129,7 +139,7 @@ class CellArray:
         local = chunks[on_grid] - np.asarray(self.origin)
         plain = self.array.shards is None and self.array.store.gives_files
         if plain:
-            found = read_files(self.array, local)
+            found = read_cells(self.array, local)
         else:
             box = slices_of(local)
             values = self.array.get_coordinate_selection(tuple(local.T)) if box is None else self.array[box]

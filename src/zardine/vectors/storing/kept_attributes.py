@@ -15,7 +15,7 @@ _OURS = frozenset(
         *("level_delta", "link_width", "sid_ndim", "directed", "store", "num_links", "num_physical_records"),
         *("offsets", "has_perm", "num_objects", "num_present", "layout", "object_ids_sorted"),
         *("num_groups", "group_ranges", "max_row_length", "parametric_types", "zardine_pending"),
-        "zardine_shard_shape",
+        *("zardine_shard_shape", "zardine_removed", "zardine_sole_owners"),
     )
 )
 """Attributes that follow from what is stored: no old value of them says anything of new content."""

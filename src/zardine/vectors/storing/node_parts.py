@@ -2,74 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
-import threading
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import overload
 
 import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.nodes.array import Array
+from zardine.stores.base import Store
 from zardine.vectors.content.plan import Node
 from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.storing.cell_bytes import encode_cells
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.store import Level
+from zardine.vectors.storing.spools import Spool, SpooledBlobs
 
 _COUNTS = ("num_links", "num_physical_records")
 """What documents of groups count, of all parts together."""
-
-
-class _Spool:
-    """A temporary file that bytes are put into, and taken out of by several threads."""
-
-    def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # it goes with this object
-        self._lock = threading.Lock()
-
-    def put(self, data: BytesLike) -> int:
-        """Put bytes at the end; gives where they are."""
-        with self._lock:
-            at = self._file.seek(0, 2)
-            self._file.write(data)
-            return at
-
-    def take(self, at: int, length: int) -> bytes:
-        """Return what was put at a place."""
-        with self._lock:
-            self._file.seek(at)
-            return self._file.read(length)
-
-
-class _Spooled(Sequence[bytes]):
-    """Encoded cells that are in a file."""
-
-    def __init__(self, spool: _Spool) -> None:
-        self._spool = spool
-        self._places, self._lengths = array("q"), array("q")
-
-    def extend(self, cells: Sequence[BytesLike]) -> None:
-        at = self._spool.put(b"".join(cells))
-        for cell in cells:
-            self._places.append(at)
-            self._lengths.append(len(cell))
-            at += len(cell)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    @overload
-    def __getitem__(self, index: int) -> bytes: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[bytes]: ...
-    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        return self._spool.take(self._places[index], self._lengths[index])
 
 
 @dataclass(slots=True)
@@ -78,7 +27,7 @@ class _Cells:
 
     array: Array
     metadata: ArrayMetadata
-    encoded: _Spooled
+    encoded: SpooledBlobs
     chunks: list[Ints] = field(default_factory=list)
 
     def add(self, chunks: Ints, cells: Sequence[BytesLike]) -> None:
@@ -92,12 +41,12 @@ class _Cells:
 
 
 class NodeParts:
-    """The nodes of a level, of which each part has other cells."""
+    """The nodes of the level at ``path``, of which each part has other cells."""
 
-    def __init__(self, level: Level) -> None:
-        self._store, self._path = level.owner.store, level.path
+    def __init__(self, store: Store, path: str) -> None:
+        self._store, self._path = store, path
         self._made: dict[str, _Cells | Node] = {}
-        self._spool = _Spool()
+        self._spool = Spool()
 
     def add(self, nodes: Iterable[Node]) -> None:
         """Add the nodes of a part: no cell of an array is in two of them."""
@@ -107,7 +56,7 @@ class NodeParts:
                 assert isinstance(node.metadata, ArrayMetadata)
                 if not isinstance(before, _Cells):
                     made = Array(self._store, child(self._path, node.path), node.metadata)
-                    before = self._made[node.path] = _Cells(made, node.metadata, _Spooled(self._spool))
+                    before = self._made[node.path] = _Cells(made, node.metadata, SpooledBlobs(self._spool))
                 before.add(node.chunks, node.cells)
             else:
                 self._made[node.path] = node if not isinstance(before, Node) else _counted(before, node)

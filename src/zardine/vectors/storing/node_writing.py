@@ -15,13 +15,16 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, to_documents
 from zardine.nodes.array import Array
 from zardine.stores.base import Store
-from zardine.vectors.content.plan import Node
+from zardine.vectors.content.plan import Node, as_objects
 from zardine.vectors.format.cell_documents import origin_of
 from zardine.vectors.storing.cell_bytes import encode_cells, write_encoded
 from zardine.vectors.storing.cells import child
 
 USUAL, OTHER = "/", "."
 """Separators in the keys of objects. The other one serves to write an array anew beside the one that is stored."""
+
+_CHUNKS_AT_ONCE = 16
+"""Of a table of bytes whose values are in a file."""
 
 
 def write_nodes(store: Store, path: str, nodes: Iterable[Node]) -> None:
@@ -43,6 +46,11 @@ def write_values(store: Store, path: str, node: Node, metadata: NodeMetadata) ->
         origin = origin_of(metadata.attributes, len(metadata.shape))
         cells = node.cells if node.encoded else encode_cells(array, [bytes(cell) for cell in node.cells])
         write_encoded(array, node.chunks - np.asarray(origin), cells)
+    elif node.rows is not None:
+        step = _CHUNKS_AT_ONCE * array.chunks[0]
+        for start in range(0, len(node.rows), step):
+            rows = node.rows[start : start + step]
+            array[start : start + len(rows)] = as_objects(rows)
     elif node.values is not None and node.values.size:
         array[...] = node.values
 

@@ -69,11 +69,8 @@ class SteadyCells(CellArray):
         def whole(array: CellArray, cells: list[bytes]) -> bool:
             if all(cells):
                 return True
-            listed = array.listed()
-            if listed is None:
-                return False
-            empty = chunks[~np.fromiter(map(bool, cells), np.bool_, len(cells))]
-            return bool((find_rows(listed, empty) < 0).all())
+            named = array.lists(chunks[~np.fromiter(map(bool, cells), np.bool_, len(cells))])
+            return named is not None and not named.any()
 
         return whole
 

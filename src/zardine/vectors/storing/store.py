@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from zardine.engine.freshness import leave_to_owner
@@ -35,9 +35,20 @@ UNFINISHED = "zardine_unfinished"
 """Attribute of a level that is being made or removed, or was when the writer was killed: readers do not know it."""
 
 
+WRITER = "zardine_writer"
+"""Attribute of level 0 that the jobs of a plan write, or wrote: the id of the plan. It counts once there is a root."""
+
+ORIGIN = "zardine_import"
+"""Member of the attributes of the root: the plan of the import that has made the store."""
+
 NEXT = "zardine_next"
 """Attribute of level 0 while another store takes the place of one: the root document, the level's attributes and its
 pending documents, which are to come. See :mod:`zardine.vectors.changing.creating`."""
+
+
+NEWER = "zardine_newer"
+"""Attribute of level 0: what of it is newer than the levels above, which are older then: ``"values"`` of objects and
+groups, of which those have copies, or ``"vertices"``: then no links lead from the one to the others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +89,15 @@ class VectorStore:
     def finished_levels(self) -> list[int]:
         """The levels that readers know, ascending: not those that are being made or removed, or were left so."""
         return [number for number in self.level_numbers() if not number or not self.is_unfinished(number)]
+
+    def older_levels(self) -> list[int]:
+        """The levels that readers know and that were made before level 0 was changed, ascending."""
+        return [number for number in self.finished_levels() if number] if self.has_older_levels() else []
+
+    def has_older_levels(self) -> bool:
+        """Whether level 0 was changed since the levels above it were made, if there are any."""
+        node = find_node(self.store, child(self.path, "0"), 3)
+        return isinstance(node, GroupMetadata) and NEWER in node.attributes
 
     def is_unfinished(self, number: int) -> bool:
         """Whether a level is being made or removed, or was when the writer was killed."""
@@ -136,13 +156,6 @@ class Level:
     log: ChangeLog | None = None
     """What counts already, though it is not stored where it belongs yet: see :attr:`pending`."""
 
-    remembered: dict[str, Any] | None = None
-    """Documents and names that were looked up, by path; ``None``: each is looked up whenever it is asked for."""
-
-    def remembering(self) -> Level:
-        """The level for one who changes it: what was looked up once stays so."""
-        return replace(self, remembered={})
-
     @property
     def is_settled(self) -> bool:
         """Whether no change is agreed on that is not carried out."""
@@ -184,25 +197,10 @@ class Level:
             return None if document is None else parse_node_json(document, f"the pending document of {relative}")
         if self.log is not None and relative in self.log.documents:
             return parse_node_json(dict(self.log.documents[relative]), f"the logged document of {relative}")
-        if self.remembered is None:
-            return find_node(self.owner.store, child(self.path, relative), 3)
-        if relative not in self.remembered:
-            self.remembered[relative] = find_node(self.owner.store, child(self.path, relative), 3)
-        found: NodeMetadata | None = self.remembered[relative]
-        return found
+        return find_node(self.owner.store, child(self.path, relative), 3)
 
     def names(self, relative: str) -> list[str]:
         """Names of what is below a node (``""``: the level), sorted."""
-        if self.remembered is None:
-            return self._names(relative)
-        if relative and relative.partition("/")[0] not in self.names(""):
-            return []  # one look tells of every family that it is not there
-        key = f"{relative}/"
-        if key not in self.remembered:
-            self.remembered[key] = self._names(relative)
-        return list(self.remembered[key])
-
-    def _names(self, relative: str) -> list[str]:
         own = str(self.document.level)
         try:
             found = set(self.owner.names(f"{own}/{relative}" if relative else own))
@@ -259,8 +257,7 @@ class Level:
 
     def values(self, relative: str) -> Table | None:
         """What an array with one row for each object or group holds, and the array; ``None`` where there is none."""
-        level = replace(self, remembered=None) if self.remembered is not None and relative in self.remembered else self
-        return read_table(lambda: level.table(relative), None if self.log is None else self.log.rows.get(relative))
+        return read_table(lambda: self.table(relative), None if self.log is None else self.log.rows.get(relative))
 
     def attributes(self, relative: str) -> Mapping[str, Any] | None:
         """The attributes of a node, or ``None`` where there is none."""

@@ -268,17 +268,19 @@ def settle(store: Store, path: str, metadata: ArrayMetadata) -> None:
         def usual(key: str) -> str:
             return f"{path}/c/" + key[len(path) + 3 :].replace(OTHER, "/")
 
-        def copy(key: str) -> None:
-            store.set(usual(key), store.get(key) or b"")
-
-        if can_write_files(store):
-            name_files(store, ((key, usual(key)) for key in keys))
-        else:
-            for_each(copy, keys, len(keys), most_requests(store))
+        add_keys(store, [(key, usual(key)) for key in keys])
         switch(store, path, metadata, with_separator(metadata, USUAL))
     stray = stray_objects(store, path)
     if stray:
         store.erase_values(stray)
+
+
+def add_keys(store: Store, pairs: Sequence[tuple[str, str]]) -> None:
+    """Let the value of the first key of each pair be stored under the second one too, under which nothing is."""
+    if can_write_files(store):
+        name_files(store, pairs)
+    else:
+        for_each(lambda pair: store.set(pair[1], store.get(pair[0]) or b""), pairs, len(pairs), most_requests(store))
 
 
 def is_unedited(store: Store, path: str, metadata: ArrayMetadata) -> bool:

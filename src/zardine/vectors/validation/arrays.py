@@ -10,6 +10,7 @@ from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.vectors.findings import Finding, error, guarded, warning
 from zardine.vectors.format.cell_documents import NONEMPTY, key_texts
 from zardine.vectors.format.ragged import find_rows, unique_rows
+from zardine.vectors.storing.cell_bytes import objects_off_grid
 from zardine.vectors.storing.cells import CellArray
 from zardine.vectors.storing.level_nodes import has_cells
 from zardine.vectors.storing.store import Level
@@ -65,6 +66,10 @@ def _check_array(place: str, array: CellArray, rank: int) -> Iterator[Finding]:
     except ZardineError as fault:
         yield error("shard-index", place, str(fault))
         return
+    strays = list(objects_off_grid(array.array)) if array.array.shards is not None else []
+    if strays:
+        reason = f"{len(strays)} stored shards are outside of the grid, such as {strays[0]}: no reader sees them"
+        yield warning("shards-off-grid", place, reason)
     raw, listed = array.attributes.get(NONEMPTY), array.listed()
     if raw is None:
         if len(found):

@@ -10,28 +10,33 @@ from zardine.errors import UnsupportedError
 from zardine.nodes.array import Array
 from zardine.vectors.content.content import Content
 from zardine.vectors.findings import Finding, error, guarded, warning
-from zardine.vectors.reading.loading_objects import Manifests, load_groups, load_manifests, load_tables, with_objects
+from zardine.vectors.reading.loading_objects import (
+    load_groups,
+    load_manifests,
+    load_tables,
+    with_objects,
+)
+from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.storing.cell_bytes import find_cells
 from zardine.vectors.storing.store import Level
 
 
-def check_objects(level: Level, content: Content, findings: list[Finding]) -> Content:
-    """The object index, what it says of itself, attributes and groups; gives the content with its objects."""
+def check_objects(level: Level, content: Content, findings: list[Finding]) -> None:
+    """The object index, what it says of itself, attributes and groups; ``content`` may have no positions."""
     number = level.document.level
     place = f"{number}/object_index"
-    loaded = guarded(findings, "object-index", place, partial(_with_objects, level, content))
+    guarded(findings, "object-index", place, partial(_with_objects, level, content))
     manifests = guarded(findings, "object-index", place, partial(load_manifests, level, trust_count=False))
     if manifests is None:
-        return content
+        return
     guarded(findings, "object-index", place, partial(_check_index, level, manifests, findings))
-    count = len(manifests.ids)
+    count = manifests.row_count
     family, code = "object_attributes", "object-attribute"
     for name in guarded(findings, code, f"{number}/{family}", partial(level.names, family)) or ():
         relative = f"{family}/{name}"
         guarded(findings, code, f"{number}/{relative}", partial(_check_table, level, relative, count))
-        guarded(findings, code, f"{number}/{relative}", partial(_check_chunks, level, relative, findings))
+        guarded(findings, code, f"{number}/{relative}", partial(_check_chunks, level, relative, findings, manifests))
     guarded(findings, "group", f"{number}/groups", partial(_check_groups, level, manifests, findings))
-    return content if loaded is None else loaded
 
 
 def _with_objects(level: Level, content: Content) -> Content:
@@ -44,7 +49,7 @@ def _check_index(level: Level, manifests: Manifests, findings: list[Finding]) ->
     if about.get("object_ids_sorted") and (np.diff(ids) < 0).any():
         findings.append(error("object-ids", place, "object_ids_sorted is claimed, and ids do not ascend"))
     present = int((np.diff(manifests.starts) > 0).sum())
-    for name, count in (("num_objects", len(ids)), ("num_present", present)):
+    for name, count in (("num_objects", manifests.row_count), ("num_present", present)):
         if about.get(name) is not None and about[name] != count:
             findings.append(error("object-count", place, f"{name} is {about[name]}; there are {count}"))
 
@@ -54,14 +59,21 @@ def _check_table(level: Level, relative: str, count: int) -> None:
     load_tables(level, family, count, [name])[name].decoded()
 
 
-def _check_chunks(level: Level, relative: str, findings: list[Finding]) -> None:
-    """Chunks of a table that are not stored: all of their rows are absent, or they are lost."""
+def _check_chunks(level: Level, relative: str, findings: list[Finding], manifests: Manifests | None = None) -> None:
+    """Chunks of a table that are not stored: all of their rows are absent, or they are lost.
+
+    ``manifests``: those of the objects that have the rows; of removed ones nothing is stored.
+    """
     table = level.table(relative)
     if table is None or not table.size or table.shards is not None:
         return
-    chunks = int(np.prod([-(-size // each) for size, each in zip(table.shape, table.chunks, strict=True)]))
+    counts = [-(-size // each) for size, each in zip(table.shape, table.chunks, strict=True)]
+    wanted = np.arange(counts[0])
+    if manifests is not None and manifests.rows is not None:
+        wanted = np.unique(manifests.rows // table.chunks[0])
+    chunks = len(wanted) * int(np.prod(counts[1:]))
     try:
-        missing = chunks - len(find_cells(table))
+        missing = chunks - int(np.isin(find_cells(table)[:, 0], wanted).sum())
     except UnsupportedError:  # the store cannot tell
         return
     if missing > 0 and not _is_plain(table):

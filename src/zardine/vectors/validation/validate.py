@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 
@@ -15,21 +15,22 @@ from zardine.tools.progress import Progress
 from zardine.vectors.content.content import Content
 from zardine.vectors.findings import Finding, Report, error, guarded, unexpected, warning
 from zardine.vectors.format.documents import FORMAT_VERSION, KINDS
-from zardine.vectors.reading.loading import load_cells
+from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.storing.consolidation import differing_documents
 from zardine.vectors.storing.store import NEXT, UNFINISHED, Level, VectorStore, named_levels
 from zardine.vectors.storing.store_states import NOT_ON_PURPOSE, state_of
 from zardine.vectors.validation.arrays import check_arrays
-from zardine.vectors.validation.links import check_links
+from zardine.vectors.validation.links import check_links, check_links_between
 from zardine.vectors.validation.objects import check_objects
 from zardine.vectors.validation.parametric import check_parametric
-from zardine.vectors.validation.rows import check_fragments, check_rows
+from zardine.vectors.validation.rows import AttributeChecks, Outline, RowChecks, contents
 
 
 def validate(path: StoreLike, *, progress: Progress | None = None) -> Report:
     """Check a whole store: documents, lists of chunks, rows, fragments, attributes, links, objects, groups, levels.
 
-    Reads everything; anew, a few times, where it finds something and somebody changed the store meanwhile. Raises only
+    Reads everything once; anew, a few times, where it finds something and somebody changed the store meanwhile. In
+    memory are about 250,000 vertices, with what belongs to them, and the object index and lists of chunks. Raises only
     where there is no store at all, or it cannot be reached, or never stays the same for long enough; a damaged one
     gives findings. ``progress`` is called with the number of levels done, and of all.
     """
@@ -57,20 +58,24 @@ def _report(path: StoreLike, progress: Progress | None) -> Report:
     findings: list[Finding] = []
     guarded(findings, "root-document", "", lambda: findings.extend(_check_root(owner)))
     levels: dict[int, tuple[Level, Content]] = {}
+    counts: dict[int, int] = {}
     numbers = owner.level_numbers()
     for done, number in enumerate(numbers):
         level = guarded(findings, "level-document", str(number), partial(owner.level, number))
         if level is not None and not _is_being_changed(level, findings):
             guarded(findings, "unreadable", str(number), partial(check_arrays, level, findings))
-            content = guarded(findings, "unreadable", str(number), partial(_check_level, level, findings))
-            if content is not None:
-                levels[number] = level, content
+            found = guarded(findings, "unreadable", str(number), partial(_check_level, level, findings))
+            if found is not None:
+                levels[number], counts[number] = (level, found[0]), found[1]
         if progress is not None:
             progress(done + 1, len(numbers))
+    for level, _ in levels.values():
+        guarded(
+            findings, "unreadable", str(level.document.level), partial(check_links_between, level, levels, findings)
+        )
     guarded(findings, "parametric", "parametric", lambda: check_parametric(owner, findings))
-    guarded(findings, "levels", "", lambda: findings.extend(_check_levels(owner, numbers, levels)))
-    counts = tuple(int(content.visible().sum()) for _, content in levels.values())
-    return Report.of(findings, counts)
+    guarded(findings, "levels", "", lambda: findings.extend(_check_levels(owner, numbers, counts)))
+    return Report.of(findings, tuple(counts.values()))
 
 
 def _check_root(owner: VectorStore) -> Iterator[Finding]:
@@ -108,8 +113,8 @@ def _is_being_changed(level: Level, findings: list[Finding]) -> bool:
     return False
 
 
-def _check_level(level: Level, findings: list[Finding]) -> Content | None:
-    """Check all that a level holds; gives its content, if that can be read."""
+def _check_level(level: Level, findings: list[Finding]) -> tuple[Content, int] | None:
+    """Check all that a level holds; gives which cells it has, and how many vertices, if these can be read."""
     place = str(level.document.level)
     if not level.is_settled:
         findings.append(
@@ -117,22 +122,30 @@ def _check_level(level: Level, findings: list[Finding]) -> Content | None:
         )
     if guarded(findings, "fragments", f"{place}/vertex_fragments", lambda: level.node("vertex_fragments") is None):
         findings.append(error("fragments-missing", f"{place}/vertex_fragments", "there is no fragment index"))
-    content = guarded(findings, "vertices", f"{place}/vertices", lambda: load_cells(level, trust_count=False))
+    of_attributes: list[Finding] = []
+    kept, outline = KeptLevel.of(level), Outline()
+    checks, attributes = RowChecks(kept), AttributeChecks(kept, of_attributes)
+
+    def look() -> Content:
+        for content in contents(kept):
+            outline.add(content)
+            checks.add(content)
+            attributes.add(content)
+        whole = outline.content(level.rank)
+        attributes.end(whole)
+        return whole
+
+    content = guarded(findings, "vertices", f"{place}/vertices", look)
     if content is None:
         return None
-    content = check_objects(level, content, findings)
-    guarded(findings, "tile-claim", place, lambda: findings.extend(check_fragments(level, content)))
-    guarded(findings, "vertices", place, lambda: findings.extend(check_rows(level, content)))
-    for family in ("vertex_attributes", "fragment_attributes"):
-        for name in guarded(findings, "attribute", f"{place}/{family}", partial(level.names, family)) or ():
-            where = f"{place}/{family}/{name}"
-            guarded(findings, "attribute", where, partial(_check_attribute, level, family, name))
+    check_objects(level, content, findings)
+    findings += [*checks.of_fragments(), *checks.of_rows(), *of_attributes]
     for family in ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes"):
         if guarded(findings, "attribute", f"{place}/{family}", partial(_is_empty_group, level, family)):
             findings.append(error("attributes-lost", f"{place}/{family}", "there is a group for them, and none in it"))
     check_links(level, content, findings)
     guarded(findings, "arrays-present", place, lambda: findings.extend(_check_present(level)))
-    return content
+    return content, outline.visible
 
 
 def _is_empty_group(level: Level, relative: str) -> bool:
@@ -140,15 +153,6 @@ def _is_empty_group(level: Level, relative: str) -> bool:
         return level.attributes(relative) is not None and not level.names(relative)
     except UnsupportedError:  # nothing can be listed
         return False
-
-
-def _check_attribute(level: Level, family: str, name: str) -> None:
-    """Raise where an attribute cannot be read."""
-    if family == "vertex_attributes":
-        found = load_cells(level, vertex_attributes=[name], trust_count=False)
-        found.vertex_attributes[name].take(found.visible()).decoded()
-    else:
-        load_cells(level, fragment_attributes=[name], trust_count=False).fragment_attributes[name].decoded()
 
 
 def _check_present(level: Level) -> Iterator[Finding]:
@@ -160,9 +164,7 @@ def _check_present(level: Level) -> Iterator[Finding]:
             yield warning("arrays-present", place, f"arrays_present names {name!r}, which is not there")
 
 
-def _check_levels(
-    owner: VectorStore, numbers: list[int], levels: dict[int, tuple[Level, Content]]
-) -> Iterator[Finding]:
+def _check_levels(owner: VectorStore, numbers: list[int], counts: Mapping[int, int]) -> Iterator[Finding]:
     unfinished = [number for number in numbers if number and owner.is_unfinished(number)]
     numbers = [number for number in numbers if number not in unfinished]
     if numbers != list(range(len(numbers))):
@@ -170,7 +172,9 @@ def _check_levels(
     named = [name for name in named_levels(owner.root) if name not in map(str, unfinished)]
     if named != [str(number) for number in numbers]:
         yield error("datasets", "", f"multiscales names the levels {named}; there are {numbers}")
-    counts = [(number, int(content.visible().sum())) for number, (_, content) in levels.items()]
-    for (_, before), (number, count) in pairwise(counts):
+    if owner.has_older_levels() and len(numbers) > 1:
+        reason = "level 0 was changed since the levels above were made: build_pyramid makes them anew"
+        yield warning("levels-older", "", reason)
+    for (_, before), (number, count) in pairwise(counts.items()):
         if count > before:
             yield warning("levels", str(number), f"{count} vertices, more than the {before} of the level below")

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike, Ints
 from zardine.errors import CorruptionError, DataError, UnsupportedError
+from zardine.vectors.content.arguments import shown
+from zardine.vectors.exchange.precomputed.numbers import finite_numbers
 from zardine.vectors.exchange.precomputed.sharding import Sharding
 
 TYPE: Final = "neuroglancer_annotations_v1"
@@ -122,7 +124,7 @@ class AnnotationInfo:
         """Return what a document says. Raises :class:`DataError`, :class:`UnsupportedError` for other kinds."""
         dimensions = document.get("dimensions")
         if not isinstance(dimensions, Mapping) or not 0 < len(dimensions) <= _MOST_AXES:
-            raise DataError(f"{where}: dimensions are a table of 1 to {_MOST_AXES} axes, not {dimensions!r}")
+            raise DataError(f"{where}: dimensions are a table of 1 to {_MOST_AXES} axes, not {shown(dimensions)}")
         rank = len(dimensions)
         kind = document.get("annotation_type")
         kind = kind.lower() if isinstance(kind, str) else kind  # neuroglancer takes capitals, cloud-volume writes them
@@ -131,7 +133,7 @@ class AnnotationInfo:
                 f"{where}: annotations that are {kind}s are not read; there are {', '.join(CORNERS)}"
             )
         if not isinstance(kind, str) or kind not in CORNERS:
-            raise DataError(f"{where}: annotation_type is {', '.join(CORNERS)}, not {kind!r}")
+            raise DataError(f"{where}: annotation_type is {', '.join(CORNERS)}, not {shown(kind)}")
         low = tuple(_numbers(document.get("lower_bound"), rank, f"{where}: lower_bound"))
         high = tuple(_numbers(document.get("upper_bound"), rank, f"{where}: upper_bound"))
         return cls(
@@ -248,17 +250,18 @@ def decode_one(stored: BytesLike, info: AnnotationInfo) -> tuple[BytesLike, list
 def _tables(document: Mapping[str, Any], name: str, where: str) -> list[Mapping[str, Any]]:
     found = document.get(name, [])
     if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
-        raise DataError(f"{where}: {name} are a list of tables, not {found!r}")
-    ids = [each["id"] for each in found if "id" in each]
-    if any(each in ids[:place] for place, each in enumerate(ids)):
-        raise DataError(f"{where}: {name} have one id twice: {ids}")
+        raise DataError(f"{where}: {name} are a list of tables, not {shown(found)}")
+    for key in ("id", "key"):  # an index that is there many times would be read as often
+        named = [each[key] for each in found if isinstance(each.get(key), str)]
+        if len(set(named)) != len(named):
+            raise DataError(f"{where}: {name} have one {key} twice: {shown(named)}")
     return found
 
 
 def _property(table: Mapping[str, Any], where: str) -> Property:
     name, kind = table.get("id"), table.get("type")
     if not isinstance(name, str) or not name or not isinstance(kind, str) or kind not in PROPERTIES:
-        raise DataError(f"{where}: a property has an id and a type ({', '.join(PROPERTIES)}), not {dict(table)!r}")
+        raise DataError(f"{where}: a property has an id and a type ({', '.join(PROPERTIES)}), not {shown(dict(table))}")
     numbers, labels = table.get("enum_values") or [], table.get("enum_labels") or []
     usable = isinstance(numbers, list) and isinstance(labels, list) and len(numbers) == len(labels)
     if not usable or not all(isinstance(each, int | float) for each in numbers) or not all(map(_is_text, labels)):
@@ -274,33 +277,37 @@ def _index(table: Any, where: str, *, named: bool = False) -> Index:
     key = table.get("key") if isinstance(table, Mapping) else None
     name = table.get("id") if isinstance(table, Mapping) and named else ""
     if not isinstance(key, str) or not key or not isinstance(name, str) or (named and not name):
-        raise DataError(f"{where}: an index has a key{' and an id' if named else ''}, not {table!r}")
+        raise DataError(f"{where}: an index has a key{' and an id' if named else ''}, not {shown(table)}")
     return Index(key, Sharding.parse(table.get("sharding"), f"{where}: the sharding of {key!r}"), name)
 
 
 def _level(table: Mapping[str, Any], rank: int, where: str) -> SpatialLevel:
     grid = _numbers(table.get("grid_shape"), rank, f"{where}: grid_shape")
     if any(each != int(each) or not 1 <= each < 2**63 for each in grid):
-        raise DataError(f"{where}: grid_shape is {rank} whole numbers of at least 1, not {table.get('grid_shape')!r}")
+        raise DataError(
+            f"{where}: grid_shape is {rank} whole numbers of at least 1, not {shown(table.get('grid_shape'))}"
+        )
     size = _numbers(table.get("chunk_size"), rank, f"{where}: chunk_size")
     limit = table.get("limit")
-    most = int(limit) if isinstance(limit, int | float) and limit >= 1 else 1
-    return SpatialLevel(_index(table, where), tuple(int(each) for each in grid), tuple(size), most)
+    most = int(limit) if isinstance(limit, int | float) and 1 <= limit < 2**63 else 1
+    return SpatialLevel(_index(table, where), tuple(map(int, grid)), tuple(size), most)
 
 
 def _numbers(values: Any, count: int, what: str) -> list[float]:
-    usable = isinstance(values, list) and all(isinstance(each, int | float) for each in values)
-    if not usable or len(values) != count or not np.isfinite(np.array(values, np.float64)).all():
-        raise DataError(f"{what}: {count} numbers are wanted, not {values!r}")
-    return [float(each) for each in values]
+    found = finite_numbers(values, count)
+    if found is None:
+        raise DataError(f"{what}: {count} numbers are wanted, not {shown(values)}")
+    return found
 
 
 def _scale(given: Any, what: str) -> tuple[float, str]:
-    if isinstance(given, list) and len(given) == 2 and isinstance(given[0], int | float) and _is_text(given[1]):
-        scale = float(given[0])
-        if np.isfinite(scale) and scale > 0:
-            return scale, given[1]
-    raise DataError(f"{what}: the scale of an axis is a number above 0 and a unit, such as [4e-9, 'm'], not {given!r}")
+    if isinstance(given, list) and len(given) == 2 and _is_text(given[1]):
+        scale = finite_numbers(given[:1])
+        if scale is not None and scale[0] > 0:
+            return scale[0], given[1]
+    raise DataError(
+        f"{what}: the scale of an axis is a number above 0 and a unit, such as [4e-9, 'm'], not {shown(given)}"
+    )
 
 
 __all__ = [

@@ -146,12 +146,20 @@ class Folder:
             if size < sharding.index_size:
                 raise CorruptionError(f"the shard has {size} bytes, fewer than its index of {sharding.index_size}")
             ranges = sharding.index_ranges(self._part(key, 0, sharding.index_size), size)
-            for start, length in ranges[ranges[:, 1] > 0].tolist():
-                index = sharding.minishard(self._part(key, start, length), size)
-                shards, _ = sharding.places(index[0])
-                for number, shard in zip(index[0].tolist(), shards.tolist(), strict=True):
-                    if sharding.name(shard) != name:
-                        raise CorruptionError(f"id {number} is in this shard, where it belongs into another")
+            room = size
+            for own in np.flatnonzero(ranges[:, 1]).tolist():
+                index = sharding.minishard(self._part(key, *ranges[own].tolist()), size)
+                shards, minishards = sharding.places(index[0])
+                elsewhere = minishards != np.uint64(own)
+                elsewhere |= np.isin(shards, [each for each in np.unique(shards) if sharding.name(int(each)) != name])
+                if elsewhere.any():
+                    number = int(index[0][elsewhere][0])
+                    raise CorruptionError(f"id {number} is in this shard, where it belongs into another place")
+                if len(np.unique(index[0])) != len(index[0]):
+                    raise CorruptionError("an id is in this shard twice")
+                room -= sum(index[2].tolist())
+                if room < 0:
+                    raise CorruptionError("values overlap: they have more bytes than the shard")
                 for number, stored in self._values_of(key, *index):
                     yield number, sharding.value(stored)
         except DataError as error:

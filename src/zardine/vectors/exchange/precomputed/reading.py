@@ -13,6 +13,7 @@ from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError, UnsupportedError, ZardineError
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
+from zardine.vectors.content.arguments import shown
 from zardine.vectors.exchange.losses import storable
 from zardine.vectors.exchange.precomputed import annotations as notes
 from zardine.vectors.exchange.precomputed import segments, skeletons
@@ -299,7 +300,9 @@ def _meshes_in(
         if manifest is not None and not (
             isinstance(fragments, list) and all(isinstance(each, str) for each in fragments)
         ):
-            raise DataError(f"{folder.where(f'{number}:0')}: fragments are a list of names, not {fragments!r}")
+            raise DataError(f"{folder.where(f'{number}:0')}: fragments are a list of names, not {shown(fragments)}")
+        if len(set(fragments or ())) != len(fragments or ()):
+            raise CorruptionError(f"{folder.where(f'{number}:0')} names one part of the mesh twice")
         for name in fragments or ():
             value = folder.below("/".join(name.split("/")[:-1])).read(name.split("/")[-1])
             if value is None:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError
+from zardine.vectors.content.arguments import shown
+from zardine.vectors.exchange.precomputed.numbers import finite_numbers
 from zardine.vectors.exchange.precomputed.skeletons import narrowest
 
 TYPE: Final = "neuroglancer_segment_properties"
@@ -39,16 +41,23 @@ def parse(found: Any, where: str) -> tuple[npt.NDArray[np.uint64], dict[str, npt
         raise DataError(f"{where} is no document of {TYPE} with a list of ids")
     ids = np.array([int(each) for each in listed], np.uint64)
     columns: dict[str, npt.NDArray[Any]] = {}
-    for table in inline.get("properties") or []:
+    properties = inline.get("properties") or []
+    if not isinstance(properties, list):
+        raise DataError(f"{where}: properties are a list of tables, not {shown(properties)}")
+    for table in properties:
         kind = table.get("type") if isinstance(table, Mapping) else None
         values = table.get("values") if isinstance(table, Mapping) else None
         if not isinstance(values, list) or len(values) != len(ids) or not isinstance(kind, str):
             raise DataError(f"{where}: a property has a type, and a value for each of the {len(ids)} segments")
         name = str(table.get("id") or kind)
+        while name in columns:
+            name += "_"
         if kind == "number":
             given = table.get("data_type")
             if given not in _NUMBERS or not all(isinstance(each, int | float) for each in values):
-                raise DataError(f"{where}: values of {name!r} are numbers of {given!r}, which is {', '.join(_NUMBERS)}")
+                raise DataError(
+                    f"{where}: values of {name!r} are numbers of {shown(given)}, which is {', '.join(_NUMBERS)}"
+                )
             columns[name] = _as_numbers(values, str(given), f"{where}: {name!r}")
         elif kind == "tags":
             columns[name] = np.array([_tags(each, table.get("tags"), f"{where}: {name!r}") for each in values], object)
@@ -61,8 +70,11 @@ def parse(found: Any, where: str) -> tuple[npt.NDArray[np.uint64], dict[str, npt
 
 def _as_numbers(values: list[Any], kind: str, what: str) -> npt.NDArray[Any]:
     if kind == "float32":
+        found = finite_numbers(values)
+        if found is None:
+            raise DataError(f"{what}: some values are no finite numbers")
         with np.errstate(over="ignore"):
-            return np.array(values, np.float64).astype(np.float32)
+            return np.array(found, np.float64).astype(np.float32)
     limits = np.iinfo(kind)
     if not all(each == each and limits.min <= each <= limits.max and each == int(each) for each in values):
         raise DataError(f"{what}: some values are no {kind}")
@@ -72,7 +84,7 @@ def _as_numbers(values: list[Any], kind: str, what: str) -> npt.NDArray[Any]:
 def _tags(numbers: Any, tags: Any, what: str) -> str:
     usable = isinstance(tags, list) and isinstance(numbers, list)
     if not usable or not all(isinstance(each, int) and 0 <= each < len(tags) for each in numbers):
-        raise DataError(f"{what}: tags are numbers of a list of tags, not {numbers!r}")
+        raise DataError(f"{what}: tags are numbers of a list of tags, not {shown(numbers)}")
     return ", ".join(str(tags[each]) for each in numbers)
 
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike
 from zardine.errors import CorruptionError, DataError
+from zardine.vectors.content.arguments import shown
+from zardine.vectors.exchange.precomputed.numbers import finite_numbers
 from zardine.vectors.exchange.precomputed.sharding import Sharding
 
 TYPE: Final = "neuroglancer_skeletons"
@@ -62,19 +64,18 @@ class SkeletonInfo:
     @classmethod
     def parse(cls, document: Mapping[str, Any], where: str) -> SkeletonInfo:
         """Return what a document says. Raises :class:`DataError`."""
-        transform = document.get("transform", list(IDENTITY))
-        usable = isinstance(transform, list) and all(isinstance(each, int | float) for each in transform)
-        if not usable or len(transform) != 12 or not np.isfinite(np.array(transform, np.float64)).all():
-            raise DataError(f"{where}: transform is a list of 12 numbers, not {transform!r}")
+        transform = finite_numbers(document.get("transform", list(IDENTITY)), 12)
+        if transform is None:
+            raise DataError(f"{where}: transform is a list of 12 numbers, not {shown(document['transform'])}")
         listed = document.get("vertex_attributes") or []
         if not isinstance(listed, list):
-            raise DataError(f"{where}: vertex_attributes are a list of tables, not {listed!r}")
+            raise DataError(f"{where}: vertex_attributes are a list of tables, not {shown(listed)}")
         attributes = tuple(_attribute(each, where) for each in listed)
         names = [each.id for each in attributes]
         if len(set(names)) != len(names):
-            raise DataError(f"{where}: vertex_attributes have one id twice: {names}")
+            raise DataError(f"{where}: vertex_attributes have one id twice: {shown(names)}")
         return cls(
-            transform=tuple(map(float, transform)),
+            transform=tuple(transform),
             vertex_attributes=attributes,
             sharding=Sharding.parse(document.get("sharding"), f"{where}: sharding"),
             segment_properties=properties_folder(document, where),
@@ -85,7 +86,7 @@ def properties_folder(document: Mapping[str, Any], where: str) -> str | None:
     """Return the folder of what is known of whole segments, if a document names one. Raises :class:`DataError`."""
     found = document.get("segment_properties")
     if found is not None and not isinstance(found, str):
-        raise DataError(f"{where}: segment_properties is the name of a folder, not {found!r}")
+        raise DataError(f"{where}: segment_properties is the name of a folder, not {shown(found)}")
     return found or None
 
 
@@ -172,7 +173,7 @@ def _attribute(table: Any, where: str) -> VertexAttribute:
     if not isinstance(name, str) or not name or kind not in _KINDS or not counts:
         raise DataError(
             f"{where}: a vertex attribute has an id, a data_type ({', '.join(_KINDS)}) and num_components, "
-            f"not {table!r}"
+            f"not {shown(table)}"
         )
     return VertexAttribute(name, str(kind), width)
 

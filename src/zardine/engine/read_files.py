@@ -1,0 +1,85 @@
+"""Reading many chunks that are files of their own: opened, read and decoded by the kernel, many in one call.
+
+The kernel does the usual case only (``rust/src/stored_files.rs``): a regular file below the base of the store, or none.
+What it leaves, and what is wrong, is read as any other chunk is, which says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, product
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import Ints
+from zardine.engine.freshness import check_fresh
+from zardine.engine.handle import ArrayHandle
+from zardine.indexing.plan import ChunkPlan, GridPlan, ObjectPart, PointPlan
+from zardine.kernel import KERNEL
+from zardine.settings import thread_count
+
+_MOST: Final = 4096
+"""Files that one call of the kernel opens, a few at a time."""
+
+
+def read_whole_files(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> Iterator[ObjectPart]:
+    """Read what of ``plan`` lies in files that are one chunk each, and return the parts that are still to be read.
+
+    ``out`` is the output as the kernel takes it. Raises as :func:`~zardine.engine.freshness.check_fresh`.
+    """
+    layout = handle.layout
+    if KERNEL is None or layout.sharding is not None or layout.blocks is None:
+        return plan.parts()
+    if not isinstance(plan, GridPlan | PointPlan):
+        return plan.parts()
+    most = layout.blocks.chain.most_for_kernel()
+    if most < 0 or plan.object_count < 2:
+        return plan.parts()
+    keys = map(handle.key, _objects(plan))
+    axes = plan.kernel_axes() if isinstance(plan, GridPlan) else []
+    left: set[int] = set()
+    for start in range(0, plan.object_count, _MOST):
+        named = handle.store.named_files(list(islice(keys, _MOST)))
+        if named is None:
+            return plan.parts()
+        files = KERNEL.StoredFiles(*named, missing=handle.config.read_missing_chunks)
+        rows = _rows(plan, start, len(named.paths))
+        jobs = np.zeros((len(rows), 3 + rows.shape[1]), np.int64)
+        jobs[:, 0] = np.arange(len(rows))
+        jobs[:, 2] = most
+        jobs[:, 3:] = rows
+        if isinstance(plan, GridPlan):
+            failed = layout.pipeline.decode(files, jobs, axes, out, thread_count())
+        else:
+            failed = layout.pipeline.decode_points(
+                files, jobs, plan.extents, plan.point_bounds, plan.points, plan.places, out, thread_count()
+            )
+        check_fresh(handle)  # after all of them were opened: they belong to the document that is there now
+        left.update(start + job for job, _ in failed)
+    return _parts(plan, left) if left else iter(())
+
+
+def _parts(plan: GridPlan | PointPlan, numbers: set[int]) -> Iterator[ObjectPart]:
+    """Return the parts with these numbers."""
+    parts: Iterator[ObjectPart] = plan.parts()
+    return (part for number, part in enumerate(parts) if number in numbers)
+
+
+def _objects(plan: GridPlan | PointPlan) -> Iterator[tuple[int, ...]]:
+    """Return the grid coordinates of all objects, in the order of parts."""
+    if isinstance(plan, GridPlan):
+        return product(*(group.objects.tolist() for group in plan.groups))
+    return zip(*(axis.tolist() for axis in plan.objects), strict=True)
+
+
+def _rows(plan: GridPlan | PointPlan, start: int, count: int) -> Ints:
+    """Return the rows of the only chunk of each object from number ``start`` on, of shape ``(count, axes)``."""
+    numbers = np.arange(start, start + count, dtype=np.int64)
+    if isinstance(plan, PointPlan):
+        return numbers.reshape(-1, 1)
+    return np.stack(np.unravel_index(numbers, [len(group.objects) for group in plan.groups]), axis=1)
+
+
+__all__ = ["read_whole_files"]

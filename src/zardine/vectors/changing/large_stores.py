@@ -1,0 +1,126 @@
+"""New stores of points and lines, of which there may be more than fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from zardine.buffers import Ints
+from zardine.hierarchy.place import find_place
+from zardine.stores.base import Store
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.changing.creating import (
+    Prepared,
+    StoreOptions,
+    level_in_parts,
+    new_store,
+    prepare,
+    write_planned,
+    write_store,
+)
+from zardine.vectors.content.content import Content, Groups, Objects
+from zardine.vectors.content.parts import WHOLE, Blocks, Inside, Vertices, blocks_of, loaded
+from zardine.vectors.content.plan import Grid, Node, plan_groups
+from zardine.vectors.content.point_content import binned_points
+from zardine.vectors.content.run_content import polyline_content
+from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.level_in_parts import Step, lines_in_parts, points_in_parts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """Lines of a new store: all vertices, and how many of them each line has."""
+
+    vertices: Vertices
+    lengths: Ints
+    objects: Objects
+    """Ids and attributes of the lines."""
+    groups: Groups | None
+
+
+def store_points(
+    path: StoreLike,
+    vertices: Vertices,
+    options: StoreOptions,
+    step: Step = lambda share: None,
+    origin: str | None = None,
+) -> None:
+    """Write points that are part of no object to a new store; there may be more of them than fit in memory.
+
+    ``step`` is called with the share of them that is worked out; ``origin`` is what the root document says of where the
+    store comes from. Raises as :func:`write_points`.
+    """
+    prepared = prepare(vertices.corners(), options, may_ignore=True, count=vertices.count)
+    chosen = vertices if prepared.kept is None else Inside(vertices, prepared.bounds)
+    if vertices.count <= WHOLE:
+        content = binned_points(*loaded(chosen), prepared.chunk_shape, prepared.bin_shape)
+        store_content(path, content, "point_cloud", prepared, options, origin)
+        step(1)
+        return
+
+    def plan(store: Store, level: str, blocks: Blocks, grid: Grid) -> list[Node]:
+        return points_in_parts(store, level, chosen, blocks, prepared.bin_shape, grid, step)
+
+    _store_in_parts(path, chosen, "point_cloud", prepared, options, plan, origin)
+
+
+def store_lines(
+    path: StoreLike,
+    lines: Lines,
+    kind: str,
+    options: StoreOptions,
+    step: Step = lambda share: None,
+    origin: str | None = None,
+) -> None:
+    """Write lines to a new store; there may be more of them than fit in memory.
+
+    ``step`` is called with the share of their vertices that is worked out; ``origin`` as in :func:`store_points`.
+    Raises as :func:`write_polylines`.
+    """
+    vertices = lines.vertices
+    prepared = prepare(vertices.corners(), options, may_ignore=False, count=vertices.count)
+    if vertices.count <= WHOLE:
+        content = polyline_content(*loaded(vertices), lines.lengths, prepared.chunk_shape, lines.objects)
+        store_content(path, replace(content, groups=lines.groups), kind, prepared, options, origin)
+        step(1)
+        return
+
+    def plan(store: Store, level: str, blocks: Blocks, grid: Grid) -> list[Node]:
+        of_lines = lines.lengths, lines.objects.ids, lines.objects.attributes
+        nodes = lines_in_parts(store, level, vertices, blocks, *of_lines, grid, step)
+        return nodes if lines.groups is None else [*nodes, *plan_groups(lines.groups, grid.layout)]
+
+    _store_in_parts(path, vertices, kind, prepared, options, plan, origin)
+
+
+def _store_in_parts(
+    path: StoreLike,
+    vertices: Vertices,
+    kind: str,
+    prepared: Prepared,
+    options: StoreOptions,
+    plan: Callable[[Store, str, Blocks, Grid], list[Node]],
+    origin: str | None,
+) -> None:
+    """Write a new store of one level, whose nodes ``plan`` makes block by block."""
+    store, inner = find_place(path, mode="a")
+    blocks = blocks_of(vertices, prepared.chunk_shape)
+    new = new_store(kind, blocks.keys, prepared, options, origin)
+    nodes = plan(store, child(inner, "0"), blocks, new.grid)
+    write_planned(store, inner, nodes, level_in_parts(blocks, nodes), new, overwrite=options.get("overwrite", False))
+
+
+def store_content(
+    path: StoreLike,
+    content: Content,
+    kind: str,
+    prepared: Prepared,
+    options: StoreOptions,
+    origin: str | None = None,
+) -> None:
+    """Write a new store of one level, which is in memory."""
+    new = new_store(kind, content.keys, prepared, options, origin)
+    write_store(path, content, new, overwrite=options.get("overwrite", False))
+
+
+__all__ = ["Lines", "store_content", "store_lines", "store_points"]

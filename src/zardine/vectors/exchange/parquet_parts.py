@@ -1,0 +1,158 @@
+"""GeoParquet by its row groups: files of points, or of lines, whose attributes are numbers, through pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from zardine.errors import DataError, UnsupportedError
+from zardine.json_document import parse_json
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
+from zardine.vectors.exchange.losses import reading, storable
+from zardine.vectors.outside import needing, warn
+from zardine.vectors.points import write_spooled_points
+from zardine.vectors.polylines import write_spooled_lines
+
+_KINDS: Final = {"Point": 0, "LineString": 1}
+"""Numbers of GEOS, by what the file calls its geometries."""
+_UNNAMED: Final = "__index_level_"
+"""How the column of an index without a name is called."""
+_FIXED: Final = 64 * 2**20
+"""Bytes that reading takes beside a row group, about."""
+_OF_A_SHAPE: Final = 300
+"""Bytes that a geometry takes while it is read, beside its coordinates, about."""
+
+
+class ParquetParts:
+    """A Parquet file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: each part is a row group.
+
+    Raises :class:`~zardine.errors.UnsupportedError` for a file that has to be seen as a whole before it can be told
+    what it becomes: with geometries of several kinds, polygons, text, dates, missing integers, or named indexes.
+    """
+
+    is_sequential = False
+    outline: Any = None
+
+    def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
+        self._source = source
+        with needing(source):
+            self._parquet: Any = import_module("pyarrow.parquet")
+            self._types: Any = import_module("pyarrow.types")
+            self._shapely: Any = import_module("shapely")
+        with reading(source), self._parquet.ParquetFile(source) as file:
+            self._groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            self._rows = int(file.metadata.num_rows)
+            schema = file.schema_arrow
+        if not self._rows:
+            raise UnsupportedError(f"{source} has no rows")
+        about = self._table(schema.metadata, b"geo")
+        self._geometry = str(about.get("primary_column"))
+        column = (about.get("columns") or {}).get(self._geometry)
+        column = column if isinstance(column, Mapping) else {}
+        types = column.get("geometry_types")
+        if not isinstance(types, list) or len(types) != 1 or column.get("encoding") != "WKB":
+            raise UnsupportedError(f"{source} has geometries of several kinds, or in another form than WKB")
+        kind, _, more = str(types[0]).partition(" ")
+        if kind not in _KINDS or more not in ("", "Z"):
+            raise UnsupportedError(f"{source} has geometries of the kind {types[0]!r}")
+        self._kind, self._has_z, self._crs = kind, more == "Z", column.get("crs", "OGC:CRS84")
+        if kind == "Point" and "geometry_type" in options:
+            raise TypeError("geometry_type is of lines: leave it out for points")
+        self._names = self._numbers(schema)
+
+    def _table(self, metadata: Mapping[bytes, bytes] | None, name: bytes) -> Mapping[str, Any]:
+        try:
+            found = parse_json((metadata or {}).get(name, b"{}"))
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise UnsupportedError(f"the metadata {name.decode()!r} of {self._source} are no table")
+        return found
+
+    def _numbers(self, schema: Any) -> list[str]:
+        """The columns of numbers, if there are no others but the geometry and unnamed indexes."""
+        indexes = self._table(schema.metadata, b"pandas").get("index_columns") or []
+        hidden = [each for each in indexes if isinstance(each, str) and each.startswith(_UNNAMED)]
+        plain = [each for each in indexes if isinstance(each, dict) and each.get("name") is None]
+        names = [each for each in schema.names if each != self._geometry and each not in hidden]
+        if len(hidden) + len(plain) != len(indexes) or len(set(schema.names)) != len(schema.names):
+            raise UnsupportedError(f"{self._source} has an index with a name, or two columns of one name")
+        for name in names:
+            dtype = schema.field(name).type
+            whole = self._types.is_integer(dtype) or self._types.is_boolean(dtype)
+            if not (whole or self._types.is_float32(dtype) or self._types.is_float64(dtype)):
+                raise UnsupportedError(f"the column {name!r} of {self._source} does not hold numbers")
+            if whole and any(self._misses(group, name) for group in self._groups):
+                raise UnsupportedError(f"numbers are missing in the column {name!r} of {self._source}")
+        return names
+
+    @staticmethod
+    def _misses(group: Any, name: str) -> bool:
+        """Whether values of a column may be missing."""
+        columns = (group.column(number) for number in range(group.num_columns))
+        found = next((each.statistics for each in columns if each.path_in_schema == name), None)
+        return found is None or not found.has_null_count or bool(found.null_count)
+
+    @property
+    def count(self) -> int:
+        """How many row groups there are."""
+        return len(self._groups)
+
+    @property
+    def vertices(self) -> int:
+        """How many there are at least: one for each row."""
+        return self._rows
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes to read a row group."""
+        sizes = (6 * int(group.total_byte_size) + _OF_A_SHAPE * int(group.num_rows) for group in self._groups)
+        return max(sizes) + _FIXED
+
+    def read(self, number: int) -> Piece:
+        """Return the features of a row group that have a geometry."""
+        with reading(self._source), self._parquet.ParquetFile(self._source) as file:
+            table = file.read_row_group(number, columns=[self._geometry, *self._names])
+            shapes = self._shapely.from_wkb(table.column(self._geometry).to_numpy())
+        there = ~(self._shapely.is_missing(shapes) | self._shapely.is_empty(shapes))
+        shapes = shapes[there]
+        kinds, depths = self._shapely.get_type_id(shapes), self._shapely.has_z(shapes)
+        if (kinds != _KINDS[self._kind]).any() or (depths != self._has_z).any():
+            raise UnsupportedError(f"{self._source} has other geometries than its metadata tell of")
+        values = {name: np.asarray(table.column(name).to_numpy())[there] for name in self._names}
+        positions = self._shapely.get_coordinates(shapes, include_z=self._has_z)
+        if self._kind == "Point":
+            return Piece(positions, values)
+        lengths = np.asarray(self._shapely.get_num_points(shapes), np.int64)
+        return Piece(positions, {}, {LENGTHS: lengths, **values})
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write all features, and warn of those that have no geometry."""
+        lengths, spool = whole.of_lines.get(LENGTHS), whole.vertices
+        missing = self._rows - (spool.count if lengths is None else len(lengths))
+        if missing:
+            warn(self._source, f"{missing} features without a geometry are left out")
+        if missing == self._rows:
+            raise DataError(f"{self._source} holds no positions: there is no feature with a geometry")
+        given: dict[str, Any] = {"crs": None}
+        if self._crs is not None:
+            with reading(self._source):
+                given["crs"] = {"wkt": import_module("pyproj").CRS.from_user_input(self._crs).to_wkt()}
+        if lengths is None:
+            spool.rename(storable({name: name for name in spool.columns}, self._source))
+            write_spooled_points(path, spool, {**given, **options}, step, origin)
+        else:
+            columns = storable({name: each for name, each in whole.of_lines.items() if name != LENGTHS}, self._source)
+            more = {"geometry_type": "polyline", "object_attributes": columns}
+            write_spooled_lines(path, spool, lengths, {**more, **given, **options}, step, origin)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+__all__ = ["ParquetParts"]

@@ -1,0 +1,156 @@
+"""Documents of a store that are read once and kept: for one answer or change, or by who holds the store open.
+
+What is kept is used without asking first. After an answer was read one looks whether the documents that were used, that
+of the level and those of arrays, are the ones that are stored: if so, the answer is right, and else it is read anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from zardine.engine.workers import for_each, most_requests
+from zardine.hierarchy.find import document_key
+from zardine.hierarchy.place import find_place
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import NodeMetadata
+from zardine.stores.base import Store, Version
+from zardine.stores.path import StorePath
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.format.cell_documents import NONEMPTY, ChunkList
+from zardine.vectors.format.documents import RootDocument
+from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.steady import Table
+from zardine.vectors.storing.store import Level, VectorStore
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptLevel(Level):
+    """A level whose documents are read once: for as long as it is looked at whether it is still current."""
+
+    nodes: dict[str, NodeMetadata | None] = field(default_factory=dict)
+    listed: dict[str, list[str]] = field(default_factory=dict)
+    versions: dict[str, Version | None] | None = None
+    """Of documents that were read, by key, from before that; ``None`` for one answer: others look as they read."""
+    lists: list[ChunkList] = field(default_factory=list)
+    """Lists of chunks that differ, of all documents."""
+    to_change: bool = False
+    """Whether it is to be changed, under a lock: then lists of chunks stay text, which goes on in new documents."""
+
+    @classmethod
+    def of(cls, level: Level, *, to_change: bool = False) -> KeptLevel:
+        """Return the same level."""
+        if isinstance(level, KeptLevel):
+            return level
+        facts = level.owner, level.path, level.document, level.pending, level.version, level.log
+        return cls(*facts, to_change=to_change)
+
+    def node(self, relative: str) -> NodeMetadata | None:
+        """See :meth:`Level.node`; lists of chunks are kept as numbers, and equal ones once."""
+        if relative not in self.nodes:
+            if self.versions is not None:
+                store, key = self.owner.store, document_key(child(self.path, relative))
+                version = store.version(key)
+                if version is not None or store.has_cheap_looks:  # what is new changes the document of the level, too
+                    self.versions.setdefault(key, version)
+            found = Level.node(self, relative)
+            self.nodes[relative] = found if self.to_change else self._with_numbers(found)
+        return self.nodes[relative]
+
+    def names(self, relative: str) -> list[str]:
+        """See :meth:`Level.names`."""
+        if self.to_change and relative and relative.partition("/")[0] not in self.names(""):
+            return []  # one look tells of every family that it is not there
+        if relative not in self.listed:
+            self.listed[relative] = Level.names(self, relative)
+        return list(self.listed[relative])
+
+    def values(self, relative: str) -> Table | None:
+        """See :meth:`Level.values`; who has used a document to change the table looks whether it is another one now."""
+        if self.to_change and relative in self.nodes:
+            return Level(self.owner, self.path, self.document, self.pending, self.version, self.log).values(relative)
+        return Level.values(self, relative)
+
+    def is_as_kept(self) -> bool:
+        """Whether the documents that were used are those that are stored."""
+        store, known = self.owner.store, list((self.versions or {}).items())
+        same = [False] * (len(known) + 1)
+
+        def look(which: int) -> None:
+            if which == len(known):
+                same[which] = self.is_unchanged()
+            else:
+                same[which] = store.version(known[which][0]) == known[which][1]
+
+        for_each(look, range(len(same)), len(same), 1 if store.has_cheap_looks else most_requests(store))
+        return all(same)
+
+    def _with_numbers(self, node: NodeMetadata | None) -> NodeMetadata | None:
+        keys = node.attributes.get(NONEMPTY) if isinstance(node, ArrayMetadata) else None
+        made = None if keys is None else ChunkList.of(keys, self.rank)
+        if made is None or not isinstance(node, ArrayMetadata):
+            return node
+        same = next((each for each in self.lists if each == made), None)
+        if same is None:
+            self.lists.append(made)
+        return node.with_attributes({**node.attributes, NONEMPTY: made if same is None else same})
+
+
+class KeptDocuments:
+    """Levels of a store, as they were when they were last opened to be read."""
+
+    def __init__(self, kind: str) -> None:
+        self._levels: dict[int, KeptLevel] = {}
+        self.kind = kind
+        """The geometry, as it was told last."""
+
+    def at(self, path: StoreLike) -> KeptPlace:
+        """Return the place of the store, for functions that read it: they use what is kept."""
+        store, inner = find_place(path)
+        return KeptPlace(store, inner, self)
+
+    def get(self, number: int, store: Store) -> KeptLevel | None:
+        """Return a level that is kept, to be read from ``store``; ``None`` for none."""
+        level = self._levels.get(number) if type(number) is int else None
+        return None if level is None else replace(level, owner=replace(level.owner, store=store))
+
+    def keep(self, number: int, level: Level, before: dict[str, Version | None]) -> Level:
+        """Keep a level that was opened just now; ``before`` are versions of documents from before that.
+
+        Not one whose change is not carried out, or that cannot be told from the one that will be there then.
+        """
+        self.kind = kind_of(level.owner.root)
+        if any(each.owner.root.geometry_types != level.owner.root.geometry_types for each in self._levels.values()):
+            self._levels.clear()  # another store has taken the place
+        self._levels.pop(number, None)
+        if level.version is None or not level.is_settled:
+            return level
+        kept = replace(KeptLevel.of(level), versions=before)
+        self._levels[int(number)] = kept
+        return kept
+
+
+class KeptPlace(StorePath):
+    """The place of a store of which documents are kept."""
+
+    __slots__ = ("documents",)
+
+    def __init__(self, store: Store, path: str, documents: KeptDocuments) -> None:
+        super().__init__(store, path)
+        self.documents = documents
+
+    def look_at_kind(self) -> None:
+        """Ask for the geometry, which is another one where another store has taken the place."""
+        self.documents.kind = kind_of(VectorStore.open(self).root)
+
+    def versions(self) -> dict[str, Version | None]:
+        """Return the versions of documents that opening a level reads; nothing where that costs requests."""
+        key = document_key(self.path)
+        return {key: self.store.version(key)} if self.store.has_cheap_looks else {}
+
+
+def kind_of(root: RootDocument) -> str:
+    """The geometry of a store, as the format calls it: ``"point_cloud"``, ``"streamline"``, …."""
+    return str(root.geometry_types[0]) if root.geometry_types else "point_cloud"
+
+
+__all__ = ["KeptDocuments", "KeptLevel", "KeptPlace", "kind_of"]

@@ -1,0 +1,68 @@
+"""Manifests of levels in local folders that were read lately: not read again while nobody writes their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from zardine.cache import Cache
+from zardine.hierarchy.find import document_key
+from zardine.stores.base import Store, Version
+from zardine.stores.local.store import LocalStore
+from zardine.vectors.reading.kept import KeptLevel
+from zardine.vectors.reading.manifests import Manifests
+from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.store import Level
+
+_MOST: Final = 128 * 2**20
+"""Bytes that are kept, of all stores together."""
+_PARTS: Final = ("object_index", "object_index/manifests", "object_index/object_ids")
+
+_Versions = Mapping[str, Version | None]
+_kept: Cache[tuple[str, str], tuple[_Versions, Manifests]] = Cache(_MOST)
+
+
+def kept_manifests(level: Level, read: Callable[[], Manifests | None]) -> Manifests | None:
+    """What ``read`` gives of ``level``, or gave when all that it reads was as it is now."""
+    store = level.owner.store
+    if type(store) is not LocalStore or not level.is_settled:
+        return read()
+    place = str(store.root), level.path
+    known = _kept.get(place)
+    if known is not None and _are_unchanged(store, known[0]):
+        return known[1]
+    if _has_looked(level):  # at documents that may be older than what is there now
+        return read()
+    before = _versions(level)
+    found = read()
+    if found is not None and _are_unchanged(store, before):
+        found.freeze()
+        _kept.put(place, (before, found), found.nbytes)
+    return found
+
+
+def _has_looked(level: Level) -> bool:
+    nodes = level.nodes if isinstance(level, KeptLevel) else {}
+    return any(part in nodes for part in _PARTS)
+
+
+def _versions(level: Level) -> _Versions:
+    """Of every document and object that manifests and ids are read from; ``None`` of what is not there."""
+    store = level.owner.store
+    keys = [document_key(child(level.path, part)) for part in _PARTS]
+    for part in _PARTS[1:]:
+        table = level.table(part)
+        if table is not None and table.ndim == 1:
+            handle = table._handle
+            keys += [handle.key((number,)) for number in range(-(-len(table) // table.chunks[0]))]
+    return {key: store.version(key) for key in keys}
+
+
+def _are_unchanged(store: Store, versions: _Versions) -> bool:
+    return all(
+        store.is_unchanged(key, version) if version is not None else store.version(key) is None
+        for key, version in versions.items()
+    )
+
+
+__all__ = ["kept_manifests"]

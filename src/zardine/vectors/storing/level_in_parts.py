@@ -1,0 +1,188 @@
+"""Planning a new level of more vertices than fit in memory.
+
+Vertices are gone through in the order in which they were given, twice: to find the chunks that they are in, and to put
+them into buckets, blocks of chunks, which lie in a temporary file. Then each block is planned by itself, and its cells
+wait in another temporary file, as they are to be stored (:mod:`zardine.vectors.storing.node_parts`). In memory are one
+part, one block, and some numbers for each chunk and each object. What comes out is the same, to the byte, as where all
+is planned at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import Ints
+from zardine.stores.base import Store
+from zardine.vectors.content.content import Columns, Content, Fragments, Links
+from zardine.vectors.content.link_placement import place_links
+from zardine.vectors.content.parts import Blocks, Vertices, as_records, from_records, record_type
+from zardine.vectors.content.plan import Grid, Node, group, plan_level, plan_links, plan_objects
+from zardine.vectors.content.point_content import binned_points
+from zardine.vectors.format.manifests import encode_manifests
+from zardine.vectors.format.ragged import starts_of
+from zardine.vectors.storing.node_parts import NodeParts
+from zardine.vectors.storing.spools import Buckets, Spool, SpooledBlobs
+
+Step = Callable[[float], object]
+"""Called with the share of the vertices that are planned."""
+
+_LINK = np.dtype([("cells", np.int64, (2,)), ("rows", np.int64, (2,))])
+
+
+def points_in_parts(
+    store: Store,
+    path: str,
+    vertices: Vertices,
+    blocks: Blocks,
+    bin_shape: tuple[float, ...] | None,
+    grid: Grid,
+    step: Step,
+) -> list[Node]:
+    """Plan a level of points that are part of no object."""
+    buckets = Buckets(record_type(vertices), blocks.count)
+    for positions, values in vertices.parts():
+        buckets.add(as_records(record_type(vertices), positions, values), blocks.number[blocks.cells_of(positions)])
+    nodes = NodeParts(store, path)
+    for block in range(blocks.count):
+        content = binned_points(*from_records(buckets.rows(block), vertices.columns), blocks.chunk_shape, bin_shape)
+        nodes.add(plan_level(content, grid, always_links=False))
+        step((block + 1) / blocks.count)
+    return nodes.nodes()
+
+
+def lines_in_parts(
+    store: Store,
+    path: str,
+    vertices: Vertices,
+    blocks: Blocks,
+    lengths: Ints,
+    ids: Ints,
+    columns: Columns,
+    grid: Grid,
+    step: Step,
+) -> list[Node]:
+    """Plan a level of lines of ``lengths`` vertices, and the tables of these; ``columns``: their attributes."""
+    dtype = record_type(vertices, ("begins", "?"))
+    buckets, crossing = Buckets(dtype, blocks.count), Buckets(_LINK, blocks.count)
+    walk = _Walk(blocks, starts_of(lengths), SpooledBlobs(Spool()))
+    for positions, values in vertices.parts():
+        records, cell = as_records(dtype, positions, values), blocks.cells_of(positions)
+        records["begins"], links = walk.step(cell)
+        buckets.add(records, blocks.number[cell])
+        crossing.add(links, blocks.number[links["cells"].min(axis=1)])
+    walk.end()
+    nodes = NodeParts(store, path)
+    for block in range(blocks.count):
+        content = _runs_of_block(buckets.rows(block), vertices, blocks, block)
+        nodes.add(_links_of_block(crossing.rows(block), content, blocks, grid))
+        nodes.add(plan_level(content, grid, always_links=False))
+        step((block + 1) / blocks.count)
+    present = int((lengths > 0).sum())
+    return [*nodes.nodes(), *plan_objects(ids, columns, walk.manifests, present, vertices.rank, grid.layout, sole=True)]
+
+
+@dataclass(slots=True, eq=False)
+class _Walk:
+    """A walk along all lines, in their order: where the rows of their runs are to be, chunk by chunk."""
+
+    blocks: Blocks
+    starts: Ints
+    """Where the vertices of each line start."""
+    manifests: SpooledBlobs
+    """Of the lines that are behind us."""
+    rows: Ints = field(init=False)
+    """How many rows each chunk has so far."""
+    fragments: Ints = field(init=False)
+    done: int = 0
+    """Vertices that are behind us."""
+    before: Ints = field(default_factory=lambda: np.full((1, 3), -1))
+    """Line, chunk and row of the vertex before."""
+    waiting: list[Ints] = field(default_factory=list)
+    """Line, chunk and fragment of the runs of lines that are not at their end."""
+
+    def __post_init__(self) -> None:
+        self.rows, self.fragments = (np.zeros(len(self.blocks.keys), np.int64) for _ in range(2))
+
+    def step(self, cell: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+        """Go on along one or more vertices in the chunks ``cell``; gives which begin a run, and links between runs."""
+        line = self._lines(len(cell))
+        both = np.stack([line, cell, _places(cell, self.rows)], axis=1)
+        both = np.concatenate([self.before, both])
+        same_line = both[1:, 0] == both[:-1, 0]
+        begins = ~same_line | (both[1:, 1] != both[:-1, 1])
+        over = np.flatnonzero(begins & same_line)
+        links = np.empty(len(over), _LINK)
+        for end in (0, 1):
+            links["cells"][:, end], links["rows"][:, end] = both[over + end, 1], both[over + end, 2]
+        first = np.flatnonzero(begins)
+        self.waiting.append(np.stack([line[first], cell[first], _places(cell[first], self.fragments)], axis=1))
+        self.before, self.done = both[-1:], self.done + len(cell)
+        self._put_manifests(int(self.before[0, 0]))
+        return begins, links
+
+    def end(self) -> None:
+        """Go past the last line."""
+        self._put_manifests(len(self.starts) - 1)
+
+    def _lines(self, count: int) -> Ints:
+        """The lines of the next ``count`` vertices."""
+        first = int(np.searchsorted(self.starts, self.done, side="right")) - 1
+        last = int(np.searchsorted(self.starts, self.done + count, side="left"))
+        edges = np.clip(self.starts[first : last + 1], self.done, self.done + count)
+        return first + np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+
+    def _put_manifests(self, before: int) -> None:
+        """Put the manifests of the lines before the one of this number, which come to an end."""
+        runs = np.concatenate([np.zeros((0, 3), np.int64), *self.waiting])
+        whole = int(np.searchsorted(runs[:, 0], before))
+        ready, first = runs[:whole], len(self.manifests)
+        self.waiting = [runs[whole:]]
+        counts = np.bincount(ready[:, 0] - first, minlength=before - first)
+        self.manifests.extend(encode_manifests(starts_of(counts), self.blocks.keys[ready[:, 1]], ready[:, 2]))
+
+
+def _places(cell: Ints, counts: Ints) -> Ints:
+    """For each entry how many of the same chunk were before it; ``counts``, of each chunk, go on."""
+    order = np.argsort(cell, kind="stable")
+    ordered = cell[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(cell) else order
+    sizes = np.diff(np.append(starts, len(cell)))
+    places = np.empty(len(cell), np.int64)
+    places[order] = np.arange(len(cell)) - np.repeat(starts, sizes) + counts[ordered]
+    counts[ordered[starts]] += sizes
+    return places
+
+
+def _runs_of_block(records: npt.NDArray[Any], vertices: Vertices, blocks: Blocks, block: int) -> Content:
+    keys = blocks.keys[blocks.of_block(block)]
+    cell = blocks.cells_of(np.ascontiguousarray(records["positions"])) - blocks.of_block(block).start
+    order = np.argsort(cell, kind="stable")
+    positions, columns = from_records(records[order], vertices.columns)
+    first = np.flatnonzero(records["begins"][order])
+    return Content(
+        keys,
+        starts_of(blocks.counts[blocks.of_block(block)]),
+        positions,
+        Fragments(
+            starts_of(np.bincount(cell[order][first], minlength=len(keys))),
+            np.append(first, len(records)),
+            np.arange(len(records)),
+            True,
+        ),
+        columns,
+    )
+
+
+def _links_of_block(links: npt.NDArray[Any], content: Content, blocks: Blocks, grid: Grid) -> Iterator[Node]:
+    if len(links):
+        yield Node("links", group())
+        placed = list(place_links(blocks.keys[links["cells"]], links["rows"], canonical=True))
+        yield from plan_links(0, Links(links["rows"]), content, grid, placed=placed)
+
+
+__all__ = ["Step", "lines_in_parts", "points_in_parts"]

@@ -1,0 +1,134 @@
+"""Temporary files for what is too large for memory: bytes, rows of a table, and rows in numbered buckets.
+
+They have no names: whoever is killed leaves none behind. They lie where ``TMPDIR`` says.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import weakref
+from array import array
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.buffers import BytesLike, Ints
+from zardine.vectors.format.ragged import rows_at
+
+
+class Spool:
+    """A temporary file that bytes are put into, and taken out of by several threads."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # it goes with this object
+        weakref.finalize(self, self._file.close)
+        self._lock = threading.Lock()
+
+    def put(self, data: BytesLike) -> int:
+        """Put bytes at the end; gives where they are."""
+        with self._lock:
+            at = self._file.seek(0, 2)
+            self._file.write(data)
+            return at
+
+    def take(self, at: int, length: int) -> bytes:
+        """Return what was put at a place."""
+        with self._lock:
+            self._file.seek(at)
+            return self._file.read(length)
+
+
+class SpooledBlobs(Sequence[bytes]):
+    """Pieces of bytes that are in a file."""
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+        self._places, self._lengths = array("q"), array("q")
+
+    def extend(self, blobs: Sequence[BytesLike]) -> None:
+        """Put more behind those that are there."""
+        at = self._spool.put(b"".join(blobs))
+        for blob in blobs:
+            self._places.append(at)
+            self._lengths.append(len(blob))
+            at += len(blob)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        if isinstance(index, slice):
+            chosen = range(*index.indices(len(self)))
+            places = [self._places[each] for each in chosen]
+            ends = [self._places[each] + self._lengths[each] for each in chosen]
+            if places[1:] != ends[:-1] or not places:
+                return [self[each] for each in chosen]
+            data, first = self._spool.take(places[0], ends[-1] - places[0]), places[0]
+            return [data[a - first : b - first] for a, b in zip(places, ends, strict=True)]
+        return self._spool.take(self._places[index], self._lengths[index])
+
+
+class Runs:
+    """Rows of one type that are in a file, in runs as they were added."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        self._spool = Spool()
+        self._places, self._counts = array("q"), array("q")
+
+    def add(self, rows: npt.NDArray[Any]) -> None:
+        """Add a run of rows."""
+        if len(rows):
+            self._places.append(self._spool.put(np.ascontiguousarray(rows, self.dtype).data.cast("B")))
+            self._counts.append(len(rows))
+
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._places)
+
+    def __getitem__(self, number: int) -> npt.NDArray[Any]:
+        """The rows of a run."""
+        data = self._spool.take(self._places[number], self._counts[number] * self.dtype.itemsize)
+        return np.frombuffer(data, self.dtype)
+
+
+class Buckets:
+    """Rows of one type that are in a file, by the number of the bucket that each was put into."""
+
+    def __init__(self, dtype: np.dtype[Any], count: int) -> None:
+        self._dtype, self._count = dtype, count
+        self._spool = Spool()
+        self._runs: list[tuple[int, Ints, Ints]] = []
+        """Of each part: where its rows are, which buckets they are in, ascending, and where those of each start."""
+
+    def add(self, rows: npt.NDArray[Any], buckets: Ints) -> None:
+        """Put ``rows`` into ``buckets``, a number for each row."""
+        if len(rows) == 0:
+            return
+        small = buckets.astype(np.uint16) if self._count <= 2**16 else buckets  # is sorted by counting
+        order = np.argsort(small, kind="stable")
+        sorted_numbers = buckets[order]
+        starts = np.flatnonzero(np.concatenate([[True], sorted_numbers[1:] != sorted_numbers[:-1]]))
+        at = self._spool.put(rows_at(rows, order).data.cast("B"))
+        self._runs.append((at, sorted_numbers[starts].astype(np.int32), np.append(starts, len(rows)).astype(np.int32)))
+
+    def rows(self, bucket: int) -> npt.NDArray[Any]:
+        """The rows of a bucket, in the order in which they were put there."""
+        found = []
+        for at, numbers, starts in self._runs:
+            place = int(np.searchsorted(numbers, bucket))
+            if place < len(numbers) and numbers[place] == bucket:
+                first, last = int(starts[place]), int(starts[place + 1])
+                size = self._dtype.itemsize
+                found.append(self._spool.take(at + first * size, (last - first) * size))
+        return np.frombuffer(b"".join(found), self._dtype)
+
+
+__all__ = ["Buckets", "Runs", "Spool", "SpooledBlobs"]

@@ -1,0 +1,71 @@
+"""Fragment indexes of many cells at a time: the same as one by one, and never more trusting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from effort import some
+from zardine.errors import DataError
+from zardine.vectors.format.fragment_index import FragmentIndex, decode_index, decode_ranges, encode_indexes
+from zardine.vectors.format.ragged import ranges
+
+
+def indexes(rng: np.random.Generator, row_counts: list[int]) -> list[bytes]:
+    """An index for each cell: ranges of its rows, some of them empty, seldom a list."""
+    before, rows = [0], [np.zeros(0, np.int64)]
+    for count in row_counts:
+        fragments = int(rng.integers(0, 140))
+        for _ in range(fragments):
+            first = int(rng.integers(0, count + 1))
+            found = np.arange(first, first + int(rng.integers(0, count - first + 1)))
+            rows.append(found[::-1] if rng.random() < 0.002 else found)
+        before.append(before[-1] + fragments)
+    counts = np.array([len(each) for each in rows[1:]], np.int64)
+    return encode_indexes(np.array(before), counts, np.concatenate(rows).astype(np.int64))
+
+
+def one_by_one(blobs: list[bytes], row_counts: list[int]) -> list[FragmentIndex] | None:
+    try:
+        found = [decode_index(blob, count) for blob, count in zip(blobs, row_counts, strict=True)]
+    except DataError:
+        return None
+    return found if all(each.all_ranges for each in found) else None
+
+
+@pytest.mark.parametrize("seed", list(some(range(40), 10)))
+def test_ranges_are_those_of_each_cell(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    seen = set()
+    for _ in range(40):
+        row_counts = rng.integers(0, 200, int(rng.integers(1, 5))).tolist()
+        blobs = indexes(rng, row_counts)
+        if rng.random() < 0.5:
+            which = int(rng.integers(0, len(blobs)))
+            bad = bytearray(blobs[which])
+            bad[int(rng.integers(0, len(bad) if rng.random() < 0.5 else min(len(bad), 40)))] ^= 1 << rng.integers(0, 8)
+            blobs[which] = bytes(bad) if rng.random() < 0.8 else bytes(bad[: int(rng.integers(0, len(bad)))])
+        found, wanted = decode_ranges(blobs, np.array(row_counts)), one_by_one(blobs, row_counts)
+        assert (found is None) == (wanted is None)
+        seen.add(found is None)
+        if found is not None and wanted is not None:
+            assert found.numbers.tolist() == [len(each.counts) for each in wanted]
+            assert np.array_equal(found.counts, np.concatenate([each.counts for each in wanted]))
+            assert np.array_equal(ranges(found.first, found.counts), np.concatenate([each.rows for each in wanted]))
+            tiles = [each.tiles(count) for each, count in zip(wanted, row_counts, strict=True)]
+            assert found.tile == all(tiles)
+    assert seen == {True, False}
+
+
+def test_cells_cut_in_pieces_tile() -> None:
+    counts = np.array([3, 0, 2, 70, 1], np.int64)
+    rows = np.concatenate([np.arange(5), np.arange(71)])
+    blobs = encode_indexes(np.array([0, 3, 5]), counts, rows)
+    found = decode_ranges(blobs, np.array([5, 71]))
+    assert found is not None
+    assert found.tile
+    assert found.numbers.tolist() == [3, 2]
+    bigger = decode_ranges(blobs, np.array([5, 72]))
+    assert bigger is not None
+    assert not bigger.tile
+    assert decode_ranges(blobs, np.array([4, 71])) is None

@@ -1,0 +1,387 @@
+"""Imports as plans of jobs: as at once, whatever is killed, stale or damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tracemalloc
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import numpy as np
+import pytest
+
+import zardine
+from effort import some
+from vectors.geometry_samples import Killed, MortalStore, copy_of
+from vectors.test_levels_in_parts import las, trk
+from zardine import vectors
+from zardine.errors import DataError, NodeExistsError, PlanError, UnsupportedError, ZarrUserWarning
+from zardine.jobs import Plan
+from zardine.storage import LocalStore, MemoryStore, Store
+from zardine.vectors.exchange import formats
+from zardine.vectors.exchange.formats import export_vectors, import_vectors
+from zardine.vectors.exchange.import_work import PARTS
+from zardine.vectors.exchange.scans import ScanParts
+
+ENVIRON = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+OPTIONS: dict[str, Any] = {"chunk_shape": 100, "shard_shape": 4, "compressor": "zstd"}
+
+
+def trx(path: Path, count: int = 60) -> Path:
+    rng, made = np.random.default_rng(2), MemoryStore()
+    lines = [rng.normal(0, 60, (length, 3)).cumsum(axis=0).astype("f4") for length in rng.integers(1, 90, count)]
+    total = sum(map(len, lines))
+    vectors.write_polylines(
+        made,
+        lines,
+        chunk_shape=100,
+        vertex_attributes={"fa": np.arange(total), "v": np.arange(2 * total).reshape(total, 2)},
+        object_attributes={"n": np.arange(count)},
+        groups=[[1, 5], [3]],
+        group_attributes={"name": ["left", "right"]},
+    )
+    export_vectors(made, path)
+    return path
+
+
+def parquet(path: Path) -> Path:
+    rng, count = np.random.default_rng(3), 3000
+    points = geopandas.points_from_xy(*rng.uniform(0, 900, (3, count)))
+    columns = {"n": np.arange(count), "fa": rng.uniform(0, 1, count), "ok": rng.uniform(0, 1, count) < 0.5}
+    geopandas.GeoDataFrame(columns, geometry=points, crs=25832).to_parquet(path, row_group_size=400)
+    return path
+
+
+def source_of(ending: str, folder: Path) -> Path:
+    makers: dict[str, Callable[[Path], Path]] = {"trx": trx, "trk": lambda path: trk(path, 60), "parquet": parquet}
+    return makers.get(ending, lambda path: las(path, 3000))(folder / f"in.{ending}")
+
+
+def in_parts(plan: Plan, at_once: int = 400) -> Plan:
+    """The same with smaller parts."""
+    work: Any = plan.work
+    parts = PARTS[work.format](Path(work.source.path), work.options, at_once, None)
+    return Plan(replace(work, at_once=at_once, count=parts.count, memory=parts.memory, outline=parts.outline))
+
+
+def stored(store: Store) -> dict[str, Any]:
+    """All values; documents as what they say, without where the store comes from, and its own name."""
+    found = {key: bytes(store.get(key) or b"") for key in store.list()}
+    documents = {key: json.loads(value) if key.endswith("zarr.json") else value for key, value in found.items()}
+    root = documents.get("zarr.json", {}).get("attributes", {})
+    root.pop("zardine_import", None)
+    root.get("ome", {}).pop("name", None)
+    return documents
+
+
+def rows(store: Any) -> list[bytes]:
+    """All vertices with their attributes, sorted."""
+    found = vectors.read_points(store)
+    columns = (found.positions, *(found.attributes[name] for name in sorted(found.attributes)))
+    return sorted(b"".join(np.asarray(each[row]).tobytes() for each in columns) for row in range(len(found)))
+
+
+def at_once(source: Path, **options: Any) -> dict[str, Any]:
+    store = MemoryStore()
+    import_vectors(source, store, **{**OPTIONS, **options})
+    return stored(store)
+
+
+@pytest.mark.parametrize("ending", ["las", "laz", "parquet", "trk", "trx"])
+def test_the_store_is_that_of_an_import_at_once(ending: str, tmp_path: Path) -> None:
+    source, path = source_of(ending, tmp_path), str(tmp_path / "a.zv")
+    plan = in_parts(zardine.vectors.plan_import(source, path, **OPTIONS))
+    assert len(plan) > 4
+    plan.save(tmp_path / "plan.json")
+    plan = Plan.load(tmp_path / "plan.json")
+    for part in (2, 1):
+        plan.run_part(part=(part, 2))
+        assert not plan.status()
+        with pytest.raises(zardine.errors.ZardineError):
+            vectors.open(path)
+    assert plan.run() == plan.run() == plan.status()
+    assert plan.status().state == "finished"
+    assert stored(LocalStore(path)) == at_once(source)
+    assert vectors.validate(path).findings == ()
+    assert not [each for each in Path(path).rglob("*") if "__zardine" in each.name]
+
+
+@pytest.mark.parametrize("ending", ["laz", "trk", "trx"])
+def test_jobs_need_no_more_memory_than_is_told(ending: str, tmp_path: Path) -> None:
+    makers = {
+        "laz": lambda path: las(path, 60000),
+        "trk": lambda path: trk(path, 1000, 50),
+        "trx": lambda path: trx(path, 1000),
+    }
+    source = makers[ending](tmp_path / f"in.{ending}")
+    plan = in_parts(zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), **OPTIONS), 10000)
+    plan.begin()
+    plan.job(0)()
+    fixed = 64 * 2**20  # for what the libraries take by themselves, and tracemalloc does not see
+    tracemalloc.start()
+    try:
+        for number in range(1, len(plan)):
+            plan.job(number)()
+        assert 0 < tracemalloc.get_traced_memory()[1] <= plan.memory - fixed + 2**20
+    finally:
+        tracemalloc.stop()
+
+
+KILLING = """
+import os, signal, sys
+from zardine.vectors.exchange import formats, scans
+from zardine.vectors.exchange.formats import import_vectors
+formats.AT_ONCE, formats.WHOLE = 400, 0
+read = scans.ScanParts.read
+def mortal(parts, number):
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read(parts, number)
+scans.ScanParts.read = mortal
+import_vectors(sys.argv[1], sys.argv[2], chunk_shape=100, shard_shape=4, compressor="zstd")
+"""
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files of any size be imported by plans of small parts."""
+    monkeypatch.setattr(formats, "AT_ONCE", 400)
+    monkeypatch.setattr(formats, "WHOLE", 0)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """How often each part is read."""
+    counts, read = Counter[int](), ScanParts.read
+
+    def counting(parts: ScanParts, number: int) -> Any:
+        counts[number] += 1
+        return read(parts, number)
+
+    monkeypatch.setattr(ScanParts, "read", counting)
+    return counts
+
+
+def killed(source: Path, path: str) -> None:
+    """An import in another process, which is killed as it begins to read part 5 of 8."""
+    command = [sys.executable, "-c", KILLING, str(source), path]
+    ended = subprocess.run(command, env=ENVIRON, check=False, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+
+
+def told(call: Callable[[], object]) -> str:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    return "\n".join(str(each.message) for each in found if each.category is ZarrUserWarning)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_same_call_goes_on_where_one_was_killed(tmp_path: Path, reads: Counter[int]) -> None:
+    source, path, progress = las(tmp_path / "in.las", 3000), str(tmp_path / "a.zv"), list[tuple[int, int]]()
+    killed(source, path)
+    assert not (Path(path) / "zarr.json").exists()
+    import_vectors(source, path, progress=lambda done, total: progress.append((done, total)), **OPTIONS)
+    assert reads == {5: 1, 6: 1, 7: 1}
+    assert 0 < progress[0][0] < progress[-1][0]
+    assert progress == sorted(progress)
+    assert progress[-1] == (2000, 2000)
+    found = stored(LocalStore(path))
+    formats.WHOLE = 2**22
+    assert found == at_once(source)
+
+
+@pytest.mark.usefixtures("small")
+def test_what_was_read_of_another_file_is_discarded(tmp_path: Path, reads: Counter[int]) -> None:
+    source, path = las(tmp_path / "in.las", 3000), str(tmp_path / "a.zv")
+    killed(source, path)
+    about = source.stat()
+    las(source, 3000, seed=1)
+    os.utime(source, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert "in.las: an unfinished import to " in told(lambda: import_vectors(source, path, **OPTIONS))
+    assert reads == Counter(range(8))
+    found = stored(LocalStore(path))
+    formats.WHOLE = 2**22
+    assert found == at_once(source)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda source, path: source.touch(), "the file has changed since"),
+        (lambda source, path: source.rename(source.with_name("b.las")), "it was of .*in.las"),
+        (lambda source, path: None, "it had other options: chunk_shape"),
+        (lambda source, path: next(Path(path).rglob("import.json")).write_text("{"), "what it was of is not known"),
+    ],
+)
+def test_why_what_was_read_is_discarded(change: Any, why: str, tmp_path: Path) -> None:
+    source, path = las(tmp_path / "in.las", 3000), str(tmp_path / "a.zv")
+    killed(source, path)
+    change(source, path)
+    now = next(tmp_path.glob("*.las"))
+    with pytest.warns(ZarrUserWarning, match=f"is discarded: {why}"):
+        import_vectors(now, path, chunk_shape=50)
+    assert vectors.validate(path).findings == ()
+    assert len(vectors.read_points(path)) == 3000
+    assert not list(Path(path).rglob("*__zardine*"))
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "damaged": lambda part: part.write_bytes(part.read_bytes()[:-1] + b"?"),
+    "gone": lambda part: part.unlink(),
+}
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_part_that_is_damaged_is_read_again(what: str, tmp_path: Path, reads: Counter[int]) -> None:
+    source, path = las(tmp_path / "in.las", 3000), str(tmp_path / "a.zv")
+    killed(source, path)
+    DAMAGE[what](next(Path(path).rglob("part-3")))
+    text = told(lambda: import_vectors(source, path, **OPTIONS))
+    assert "part 3 is read again: __zardine/import/" in text
+    assert text.endswith(f"is {what}")
+    assert reads == {3: 1, 5: 1, 6: 1, 7: 1}
+    found = stored(LocalStore(path))
+    formats.WHOLE = 2**22
+    assert found == at_once(source)
+
+
+def test_killed_before_each_change(tmp_path: Path) -> None:
+    """Whoever is killed leaves the old store, or none, or the new one; the plan goes on."""
+    source = las(tmp_path / "in.las", 60)
+    whole, other = at_once(source), MemoryStore()
+    import_vectors(source, other, **OPTIONS)
+    told_rows = rows(other)
+    for old in (False, True):
+        before = MemoryStore()
+        if old:
+            vectors.write_points(before, np.zeros((3, 3)), chunk_shape=50)
+        for changes in some(range(400), 19):
+            mortal = MortalStore(copy_of(before), changes)
+            plan = in_parts(zardine.vectors.plan_import(source, mortal.store, overwrite=old, **OPTIONS), 25)
+            dying = Plan(replace(plan.work, target=replace(plan.work.home, store=mortal)))  # type: ignore[arg-type]
+            try:
+                dying.run()
+                done = True
+            except Killed:
+                done = False
+            store = mortal.store
+            if old and not done:
+                assert len(vectors.read_points(store)) in (3, 60)
+            assert plan.run()
+            if old:  # its objects may have other keys
+                assert rows(store) == told_rows
+            else:
+                assert stored(store) == whole
+            assert vectors.validate(store).findings == ()
+            if done:
+                break
+        assert done
+
+
+def test_a_store_that_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, path = las(tmp_path / "in.las", 3000), str(tmp_path / "a.zv")
+    vectors.write_points(path, np.zeros((3, 3)), chunk_shape=50)
+    with pytest.raises(NodeExistsError):
+        zardine.vectors.plan_import(source, path, **OPTIONS)
+    plan = in_parts(zardine.vectors.plan_import(source, path, overwrite=True, **OPTIONS))
+    plan.run(finish=False)
+    assert len(vectors.read_points(path)) == 3
+    plan.run()
+    assert stored(LocalStore(path)) == at_once(source)
+    vectors.append_points(path, np.zeros((1, 3)))  # plans are of what is there: this one is over
+    assert plan.run().state == "finished"
+    assert len(vectors.read_points(path)) == 3001
+    import_vectors(source, path, overwrite=True, workers=1, **OPTIONS)
+    assert stored(LocalStore(path)) == at_once(source)
+
+
+def test_a_store_that_came_meanwhile(tmp_path: Path) -> None:
+    source, path = las(tmp_path / "in.las", 3000), str(tmp_path / "a.zv")
+    plan = in_parts(zardine.vectors.plan_import(source, path, **OPTIONS))
+    vectors.write_points(path, np.zeros((3, 3)), chunk_shape=50)
+    with pytest.raises(NodeExistsError):
+        plan.run()
+    assert len(vectors.read_points(path)) == 3
+
+
+def test_a_file_that_changes_meanwhile(tmp_path: Path) -> None:
+    source, path = las(tmp_path / "in.las", 3000), str(tmp_path / "a.zv")
+    plan = in_parts(zardine.vectors.plan_import(source, path, **OPTIONS))
+    plan.run(finish=False)
+    source.touch()
+    with pytest.raises(PlanError, match=r"in\.las has changed since its import was planned"):
+        plan.run()
+    source.unlink()
+    with pytest.raises(PlanError, match="cannot be read any more"):
+        plan.finish()
+    plan.cancel()
+    assert not [each for each in Path(path).rglob("*") if each.is_file()]
+
+
+def test_a_file_that_is_damaged_leaves_nothing(tmp_path: Path) -> None:
+    source, path = las(tmp_path / "in.laz", 3000), str(tmp_path / "a.zv")
+    data = bytearray(source.read_bytes())
+    data[-40:] = bytes(40)
+    source.write_bytes(data[:-900])
+    with pytest.raises(DataError):
+        import_vectors(source, path, workers=1, **OPTIONS)
+    assert not [each for each in Path(path).rglob("*") if each.is_file()]
+
+
+def test_two_processes_read(tmp_path: Path) -> None:
+    source, path = las(tmp_path / "in.laz", 3000), str(tmp_path / "a.zv")
+    import_vectors(source, path, workers=2, **OPTIONS)
+    assert stored(LocalStore(path)) == at_once(source)
+
+
+def test_what_plans_cannot_be_of(tmp_path: Path) -> None:
+    source, packed = las(tmp_path / "in.las", 30), tmp_path / "packed.trx"
+    whole = trx(tmp_path / "in.trx")
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        for each in old.infolist():
+            new.writestr(each.filename, old.read(each))
+    with pytest.raises(UnsupportedError, match="compressed inside"):
+        zardine.vectors.plan_import(packed, str(tmp_path / "a.zv"))
+    with pytest.raises(UnsupportedError, match="leave workers out"):
+        import_vectors(packed, str(tmp_path / "a.zv"), workers=2)
+    assert at_once(packed) == at_once(whole)
+    with pytest.raises(UnsupportedError, match="plans are of las, laz, parquet, trk, trx"):
+        zardine.vectors.plan_import(tmp_path / "a.swc", str(tmp_path / "a.zv"))
+    with pytest.raises(TypeError, match="object_ids"):
+        zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), object_ids=[1])
+    with pytest.raises(DataError, match="no compressor"):
+        zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), compressor="nonsense")
+    with pytest.raises(DataError, match="cannot be kept in a plan"):
+        zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), crs={"a": object()})
+    assert not (tmp_path / "a.zv").exists()
+
+
+def test_options_in_every_form(tmp_path: Path) -> None:
+    source = las(tmp_path / "in.las", 300)
+    options: dict[str, Any] = {
+        "chunk_shape": np.array([100.0, 50, 25]),
+        "shard_shape": (np.int64(2), 2, 4),
+        "compressor": zardine.codecs.ZstdCodec(level=3),
+        "bounds": np.array([[0, 0, 0], [2000, 2000, 2000]]),
+        "crs": {"name": "mine"},
+        "axes": ("a", "b", "c"),
+        "dtype": np.dtype("f4"),
+        "checksum": False,
+    }
+    plan = zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), **options)
+    plan.save(tmp_path / "plan.json")
+    Plan.load(tmp_path / "plan.json").run()
+    assert stored(LocalStore(str(tmp_path / "a.zv"))) == at_once(source, **options)

@@ -1,0 +1,172 @@
+"""A store that is held open keeps its documents: small looks at each question, and every change is noticed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vectors.stores_of_all_kinds import WRITERS, store_of
+from zardine import vectors
+from zardine.storage import CountingStore, MemoryStore
+from zardine.vectors.format.cell_documents import ChunkList, key_texts
+
+GRID = np.stack(np.meshgrid(*[np.arange(10)] * 3, indexing="ij"), -1).reshape(-1, 3)
+BOX = [1, 1, 1, 2.9, 2.9, 2.9]
+
+
+class Far(CountingStore):
+    """A store of which each look is a request."""
+
+    @property
+    def has_cheap_looks(self) -> bool:
+        return False
+
+
+def grid(store: Any, **options: Any) -> Any:
+    vectors.write_points(store, (GRID + 0.5).astype("f4"), chunk_shape=1, **{"shard_shape": 5, **options})
+    return store
+
+
+def asked(store: CountingStore, before: Counter[str]) -> dict[str, int]:
+    """How often each key was asked for since ``before``; cells as one."""
+    found: Counter[str] = Counter()
+    for key, count in (Counter(store.counts.keys) - before).items():
+        found["cells" if "/c/" in key else key] += count
+    return dict(found)
+
+
+def test_the_second_question_reads_cells_and_looks_at_what_it_used() -> None:
+    store = Far(grid(MemoryStore()))
+    held = vectors.open(store)
+    assert len(held.read(bbox=BOX)) == 8
+    before, nbytes = Counter(store.counts.keys), store.counts.bytes_read
+    assert len(held.read(bbox=[3, 3, 3, 4.9, 4.9, 4.9])) == 8
+    found = asked(store, before)
+    assert found.pop("cells") > 0
+    assert found == {"0/zarr.json": 1, "0/vertices/zarr.json": 1}
+    assert store.counts.bytes_read - nbytes < len(store.get("0/vertices/zarr.json") or b"") / 4  # looks have no bytes
+    before = Counter(store.counts.keys)
+    assert len(held.read(bbox=[20, 20, 20, 21, 21, 21])) == 0
+    assert asked(store, before) == found
+
+
+@pytest.mark.parametrize("far", [True, False])
+def test_changes_of_others_are_noticed(far: bool) -> None:
+    store = grid(MemoryStore())
+    held = vectors.open(Far(store) if far else store)
+    assert len(held.read(bbox=BOX)) == 8
+    vectors.append_points(store, [[1.5, 1.5, 1.5]])
+    assert len(held.read(bbox=BOX)) == 9
+    vectors.append_points(store, [[30.5, 1.5, 1.5]])
+    assert len(held.read(bbox=[30, 1, 1, 31, 2, 2])) == 1
+    expected = sorted(held.read(bbox=BOX).positions.tolist())
+    for shape in [(2, 8, 4), (8, 4, 2), None, (4, 2, 8), 3]:  # three of them have an index of the same size
+        vectors.reshard(store, shape)
+        assert sorted(held.read(bbox=BOX).positions.tolist()) == expected
+        assert sorted(held.read(bbox=BOX).positions.tolist()) == expected
+    vectors.delete(store, bbox=BOX)
+    assert len(held.read(bbox=BOX)) == 0
+
+
+def test_programs_that_leave_the_document_of_the_level_as_it_is() -> None:
+    store = grid(MemoryStore(), shard_shape=None)
+    held = vectors.open(store)
+    assert len(held.read(bbox=BOX)) == 8
+    document = json.loads(bytes(store.get("0/vertices/zarr.json")))
+    document["attributes"]["dtype"] = "uint32"
+    store.set("0/vertices/zarr.json", json.dumps(document).encode())
+    assert held.read(bbox=BOX).positions.dtype == np.uint32
+
+
+def test_another_store_in_the_same_place() -> None:
+    store = grid(MemoryStore())
+    held = vectors.open(store)
+    assert isinstance(held.read(), vectors.Points)
+    vectors.write_mesh(store, GRID[:3] * 1.0, [[0, 1, 2]], chunk_shape=5, overwrite=True)
+    assert isinstance(held.read(), vectors.Mesh)
+    vectors.write_graph(store, GRID[:3] * 1.0, [[0, 1]], chunk_shape=5, overwrite=True)
+    assert isinstance(held.read(bbox=[0] * 3 + [9] * 3), vectors.Graph)
+
+
+@pytest.mark.parametrize("kind", sorted(WRITERS))
+def test_every_geometry_again_and_again(kind: str) -> None:
+    store = store_of(kind, shard_shape=2)
+    held, fresh = vectors.open(store), vectors.open(store)
+    for question in ({}, {"bbox": [-5, -5, -5, 30, 30, 30]}, {"chunks": [[0, 0, 0]]}, {}):
+        first, second = held.read(**question), held.read(**question)
+        whole = fresh.select(**question).read()
+        assert first.positions.tolist() == second.positions.tolist() == whole.positions.tolist()
+
+
+ASKED: dict[str, Callable[[vectors.Vectors], Any]] = {
+    "an object": lambda held: held.objects[3].positions,
+    "a slice of objects": lambda held: held.objects[2:5].positions,
+    "ids": lambda held: held.objects.ids,
+    "a group": lambda held: held.groups[1].positions,
+    "members": lambda held: held.groups.members(1),
+    "a count": lambda held: np.array(held.select(bbox=BOX).count()),
+    "batches": lambda held: np.concatenate([part.positions for part in held.select(bbox=BOX).batches(3)]),
+    "a selection": lambda held: held.select(object_ids=[1, 4]).read().positions,
+}
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_all_that_a_held_store_is_asked_uses_what_is_kept(question: str) -> None:
+    plain = MemoryStore()
+    ids = np.arange(len(GRID)) // 100
+    grid(plain, object_ids=ids, groups=[[1], [3, 5]])
+    store = Far(plain)
+    held, ask = vectors.open(store), ASKED[question]
+    expected = ask(vectors.open(plain))
+    assert len(expected.reshape(-1)) > 0
+    assert ask(held).tolist() == expected.tolist()
+    first, before = store.counts.bytes_read, Counter(store.counts.keys)
+    assert ask(held).tolist() == expected.tolist()
+    documents = set(asked(store, before)) - {"cells"}
+    assert all(key.endswith("zarr.json") for key in documents)
+    told = sum(len(plain.get(key) or b"") for key in documents - {"zarr.json"})
+    assert store.counts.bytes_read - first < first - told / 2  # looks have no bytes
+    vectors.append_points(plain, [[1.5, 1.5, 1.5]], object_ids=[3])
+    vectors.delete(plain, object_ids=[2])
+    assert ask(held).tolist() == ask(vectors.open(plain)).tolist()
+
+
+def test_a_selection_that_is_held_follows_a_store_of_another_geometry() -> None:
+    store = grid(MemoryStore(), object_ids=np.arange(1000) // 100)
+    held = vectors.open(store)
+    selection, objects = held.select(bbox=[0, 0, 0, 9, 9, 9]), held.objects
+    assert isinstance(selection.read(), vectors.Points)
+    for write, kind in [
+        (lambda: vectors.write_polylines(store, [GRID[:3] * 1.0], chunk_shape=5, overwrite=True), vectors.Polylines),
+        (lambda: vectors.write_mesh(store, GRID[:3] * 1.0, [[0, 1, 2]], chunk_shape=5, overwrite=True), vectors.Mesh),
+        (lambda: vectors.write_points(store, GRID[:3] * 1.0, chunk_shape=5, overwrite=True), vectors.Points),
+    ]:
+        write()
+        assert selection.count() == 3
+        assert sum(len(part.positions) for part in selection.batches(2)) == 3
+        assert isinstance(selection.read(), kind)
+        assert selection.explain().cells > 0
+        if kind is not vectors.Points:
+            assert isinstance(objects[0], kind)
+
+
+def test_lists_of_chunks_as_numbers() -> None:
+    chunks = np.array([[0, 0, 9], [0, -3, 4], [2, 0, 0], [-1, 5, 5]])
+    texts = key_texts(chunks)
+    made = ChunkList.of(texts, 3)
+    assert made is not None
+    assert made == texts
+    assert texts == made
+    assert sorted(made) == texts
+    assert len(made[1:3]) == 2
+    assert made != texts[1:]
+    assert made.has(np.array([[0, 0, 9], [0, 0, 8], [2, 0, 0], [3, 0, 0], [-1, 5, 5]])).tolist() == [1, 0, 1, 0, 1]
+    assert made.has(np.repeat(chunks, 30, axis=0)).all()
+    assert ChunkList.of(["0.0.0", "0.0.0"], 3) is None
+    assert ChunkList.of(["0.0"], 3) is None
+    assert ChunkList.of(3, 3) is None
