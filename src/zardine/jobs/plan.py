@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, Final
 
 from zardine.cache import Cache
-from zardine.errors import NodeExistsError, PlanError, StoreError
+from zardine.errors import NodeExistsError, PlanError, StoreError, ZardineError
 from zardine.jobs.job import MOST_TRIES, Job, JobDone, NotWantedError, OvertakenError
 from zardine.jobs.places import Places
 from zardine.jobs.ranges import Ranges
@@ -209,7 +209,9 @@ class Plan:
         try:
             places = Places(document["work"]["places"], storage_options, target_options, functions)
             work = work_class.from_json(document["work"], places)
-        except (KeyError, TypeError, AttributeError) as error:
+        except ZardineError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise PlanError(f"{os.fspath(path)} is a plan with a part missing or of another type: {error}") from None
         plan = cls(work)
         if plan.id != document.get("id"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from itertools import accumulate, product
 from math import prod
 
 from zardine.chunk_grids.axis import Axis
+from zardine.errors import PlanError
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,11 @@ class BlockGrid:
         return tuple(axis.count for axis in self.axes)
 
     def __len__(self) -> int:
-        return prod(self.counts)
+        """Return how many blocks. Raises :class:`~zardine.errors.PlanError` for more than can be numbered."""
+        count = prod(self.counts)
+        if count > sys.maxsize:
+            raise PlanError(f"{count:,} blocks, {self.counts} along the axes, are more than {sys.maxsize:,}")
+        return count
 
     @property
     def largest(self) -> tuple[int, ...]:

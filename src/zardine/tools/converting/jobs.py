@@ -480,8 +480,11 @@ class StaleSourceError(PlanError, ConversionError):
 
 
 def _node_plan(document: Mapping[str, Any]) -> NodePlan:
+    path = document["path"]
+    if not isinstance(path, str):
+        raise PlanError(f"the path of a node is text, not {path!r}")
     return NodePlan(
-        path=document["path"],
+        path=path,
         source=_metadata(document["source"]),
         target=_metadata(document["target"], consolidated=document["consolidated"]),
         as_text=bool(document["as_text"]),
