@@ -18,7 +18,24 @@ from zardine.errors import PlanError, ZardineError
 from zardine.jobs.plan import Plan
 from zardine.vectors.exchange.formats import export_vectors
 
-WRONG = (None, True, -1, 0, 1e308, float("nan"), 10**30, "x", "", [], {}, [1], [[0]], {"a": 1}, [10**12] * 3, [-1] * 3)
+WRONG: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1e308,
+    float("nan"),
+    10**30,
+    "x",
+    "",
+    [],
+    {},
+    [1],
+    [[0]],
+    {"a": 1},
+    [10**12] * 3,
+    [-1] * 3,
+)
 
 
 def nothing(box: vectors.CellBox) -> None:
