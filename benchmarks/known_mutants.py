@@ -44,7 +44,7 @@ FAULTS = (
     Fault(
         "a shard that is a link is edited through it",
         "stores/local/store.py",
-        '_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)',
+        '_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | _NO_LINK',
         '_EDIT: Final = os.O_RDWR | getattr(os, "O_CLOEXEC", 0)',
         "stores/test_local_safety.py",
     ),

@@ -69,3 +69,16 @@ def test_killed_again_and_again(tmp_path: Path, what: str, victim: str) -> None:
     while time.monotonic() < end and any(Path(f"/proc/{pid}").exists() for pid in followed):
         time.sleep(0.05)
     assert not [pid for pid in followed if Path(f"/proc/{pid}").exists()]
+
+
+def test_what_a_killed_worker_left_of_its_record_goes_with_the_plan(tmp_path: Path) -> None:
+    array = zardine.create_array(tmp_path / "a.zarr", shape=VALUES.shape, dtype="int32", chunks=(60, 64, 32))
+    array[...] = VALUES
+    plan = zardine.plan_convert(tmp_path / "a.zarr", tmp_path / "b.zarr", shards=(120, 128, 32))
+    plan.begin()
+    plan.job(0)()
+    (records,) = (tmp_path / "b.zarr").glob("__zardine/jobs/*")
+    (records / ".zardine-0123456789abcdef.tmp").write_bytes(b"{")
+    plan.run()
+    assert not (tmp_path / "b.zarr" / "__zardine").exists()
+    assert np.array_equal(zardine.open_array(tmp_path / "b.zarr")[...], VALUES)

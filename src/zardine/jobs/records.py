@@ -136,12 +136,10 @@ class Records:
         store.set(self.key, json.dumps({"token": done.token, "round": done.round + 1}).encode())
 
     def erase(self) -> None:
-        """Remove all records, that of the plan last."""
+        """Remove all records, that of the plan last; and what workers left there who were killed as they wrote one."""
         store = self.home.store
-        keys = list(store.list_prefix(self.prefix))
-        store.erase_values([key for key in keys if key != self.key])
-        if self.key in keys:
-            store.erase(self.key)
+        store.erase_values([key for key in store.list_prefix(self.prefix) if key != self.key])
+        store.erase_prefix(self.prefix)
 
 
 def erase_all(home: Place) -> None:
