@@ -166,3 +166,11 @@ def test_values_are_drawn() -> None:
     assert len(Points(corners[:, :2]).plot().collections) == 1
     assert len(Skeleton(corners, np.array([-1, 0, 1])).plot().lines[0].get_data_3d()[0]) == 6
     assert len(Graph(corners, np.array([[0, 2]])).plot().lines) == 1
+
+
+def test_a_value_shows_shapes_and_no_values() -> None:
+    points = Points(np.zeros((10**6, 3), "f4"), {"kind": np.zeros((10**6, 2), "u1")})
+    assert repr(points) == "<Points: positions (1000000, 3) float32, attributes {kind: (1000000, 2) uint8}>"
+    shown = repr(Polylines.from_lines(LINES, object_ids=[5, 6]))
+    assert shown == "<Polylines: positions (5, 3) float64, starts (3,) int64, object_ids (2,) int64>"
+    assert repr(Points([[1, 2], [3]])) == "<Points: positions list>"  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ imported when a conversion needs them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from operator import index
 from pathlib import Path
@@ -38,6 +38,25 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 _AXES = ("x", "y", "z", "w")
 
 
+def _in_words(self: Any) -> str:
+    """Return which arrays there are, their shapes and data types, and no values."""
+    parts = []
+    for each in fields(self):
+        value = getattr(self, each.name)
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{name}: {_form(column)}" for name, column in value.items())
+            parts += [f"{each.name} {{{value}}}"] if value else []
+        elif value is not None:
+            parts.append(f"{each.name} {_form(value)}")
+    return f"<{type(self).__name__}: {', '.join(parts)}>"
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.shape} {value.dtype}"
+    return f"{value}" if isinstance(value, int) else type(value).__name__
+
+
 @public("zardine.vectors")
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
@@ -49,6 +68,8 @@ class Points:
     """For each vertex attribute ``(N,)`` or ``(N, channels)``."""
     object_ids: npt.NDArray[np.int64] | None = None
     """``(N,)``: the object of each point, -1 for none; ``None`` where the store has no objects."""
+
+    __repr__ = _in_words
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -116,6 +137,8 @@ class Polylines:
     """Of vertices."""
     object_attributes: Arrays = field(default_factory=dict)
     """Of lines."""
+
+    __repr__ = _in_words
 
     def __len__(self) -> int:
         return len(self.object_ids)
@@ -281,6 +304,8 @@ class Graph:
     own: int | None = None
     """In a batch: how many of the vertices are its own. Those after them are of other batches, too."""
 
+    __repr__ = _in_words
+
     def __len__(self) -> int:
         return len(self.positions)
 
@@ -319,6 +344,8 @@ class Skeleton:
     """``(N,)``, in a batch: the number of each vertex in what is read at once."""
     own: int | None = None
     """In a batch: how many of the vertices are its own. Those after them are of other batches, too."""
+
+    __repr__ = _in_words
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -405,6 +432,8 @@ class Mesh:
     """``(N,)``, in a batch: the number of each vertex in what is read at once."""
     own: int | None = None
     """In a batch: how many of the vertices are its own. Those after them are of other batches, too."""
+
+    __repr__ = _in_words
 
     def __len__(self) -> int:
         return len(self.positions)
