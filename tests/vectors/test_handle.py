@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -129,3 +131,27 @@ def test_changes() -> None:
         vectors.open(store_of("mesh"), mode="r+").append(
             vectors.read_mesh(store_of("mesh")), object_attributes={"a": [1]}
         )
+
+
+@pytest.mark.parametrize(
+    ("method", "function"),
+    [
+        ("set_attribute", "set_attribute"),
+        ("move", "move_vertices"),
+        ("validate", "validate"),
+        ("repair", "repair"),
+        ("info", "describe_store"),
+    ],
+)
+def test_methods_take_what_the_functions_take(method: str, function: str) -> None:
+    taken = list(inspect.signature(getattr(vectors.Vectors, method)).parameters.values())[1:]
+    assert taken == list(inspect.signature(getattr(vectors, function)).parameters.values())[1:]
+
+
+def test_values_of_some_objects() -> None:
+    held = vectors.open(store_of("polylines"), mode="r+")
+    held.set_attribute("n", np.full(len(held.objects[11].positions), -5), object_ids=[11])
+    found = held.read()
+    assert isinstance(found, Polylines)
+    owner = np.repeat(found.object_ids, np.diff(found.starts))
+    assert ((found.attributes["n"] == -5) == (owner == 11)).all()

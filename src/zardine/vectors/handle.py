@@ -200,10 +200,17 @@ class Vectors:
         self._check_mode()
         move_vertices(self.path, rows, positions, object_ids=object_ids)
 
-    def set_attribute(self, name: str, values: Sequence[Any] | npt.ArrayLike | None, *, kind: str = "vertex") -> None:
-        """Give the things of one ``kind`` an attribute, as :func:`zardine.vectors.set_attribute`."""
+    def set_attribute(
+        self,
+        name: str,
+        values: Sequence[Any] | npt.ArrayLike | None,
+        *,
+        kind: str = "vertex",
+        object_ids: Collection[int] | None = None,
+    ) -> None:
+        """Give the things of one ``kind``, or those of some objects, values, as :func:`zardine.vectors.set_attribute`."""
         self._check_mode()
-        set_attribute(self.path, name, values, kind=kind)
+        set_attribute(self.path, name, values, kind=kind, object_ids=object_ids)
 
     def build_pyramid(self, **options: Unpack[PyramidOptions]) -> list[int]:
         """Make coarser levels, as :func:`zardine.vectors.build_pyramid`; gives their numbers."""
