@@ -14,9 +14,10 @@ use crate::merged_shard::MergedShard;
 use crate::new_file::{NewFile, OldFile};
 use crate::pipeline::Pipeline;
 use crate::read_space::ReadSpace;
+use crate::readable::{File, Readable};
 use crate::scratch::Scratch;
-use crate::shard_table::{Entry, Placed, ShardTable};
-use crate::sources::{self, Readable, Source, fetch_one};
+use crate::shard_table::{Entry, MISSING, Placed, ShardTable};
+use crate::sources::{Source, fetch_one};
 use crate::span::Span;
 use crate::steps::encoders::Encoders;
 use crate::steps::sum;
@@ -25,8 +26,6 @@ use crate::transfer::{Direction, Sides, Transfer};
 use crate::workers::{Batches, Failures};
 use crate::{Failure, Outcome, Reason};
 
-/// Offset and length of a chunk that is not stored: -1 as `MISSING` of `zardine.sharding.index` has it, the same bits.
-pub const MISSING: u64 = u64::MAX;
 /// Encoded chunks are collected in pieces of memory of this size.
 const PIECE: usize = 1 << 20;
 /// Chunks of so many bytes are compressed before they are written to their place: they are in memory twice until then.
@@ -372,7 +371,7 @@ impl<'a> Encode<'a> {
         memory: &mut Scratch,
     ) -> Outcome<Option<Changed>> {
         let Some(old) = file.before().unwrap_or(None) else { return Ok(None) };
-        let stored = old.as_ref().map(|old| Readable::File(sources::File::of_size(old.fd(), old.size())));
+        let stored = old.as_ref().map(|old| Readable::File(File::of_size(old.fd(), old.size())));
         let before = match (shards, &old, stored) {
             (Some(shards), Some(old), Some(stored)) => shards.read_index(stored, old.size(), most)?,
             (Some(shards), ..) => Some(shards.nothing()?),

@@ -27,6 +27,7 @@ pub mod parts;
 pub mod pipeline;
 pub mod points;
 pub mod read_space;
+pub mod readable;
 pub mod reason;
 pub mod runs;
 pub mod scratch;

@@ -5,8 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::RawFd;
 
+use crate::readable::{self, Readable};
 use crate::shard_table::{Entry, ShardTable};
-use crate::sources::{self, Readable};
 use crate::strided_memory::SharedBytes;
 
 /// Bytes of the shard before that are worth a call of their own to be copied within the system.
@@ -82,7 +82,7 @@ impl MergedShard {
                         let copied = copy_within(fd, offset, left, file);
                         (offset, left) = (offset + copied, left - copied);
                     }
-                    let source = Readable::File(sources::File::of_size(fd, size));
+                    let source = Readable::File(readable::File::of_size(fd, size));
                     while left > 0 {
                         let count = left.min(TOGETHER as u64) as usize;
                         let start = waiting.len();

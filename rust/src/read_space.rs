@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard};
 use crate::Outcome;
 use crate::parts::Parts;
 use crate::pipeline::Pipeline;
+use crate::readable::Readable;
 use crate::scratch::Scratch;
-use crate::sources::Readable;
 use crate::steps::{Decoders, blosc, sum};
 
 #[derive(Default)]

@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use crate::encode::MISSING;
-use crate::sources::Readable;
+use crate::readable::Readable;
 use crate::steps::sum;
 use crate::{Outcome, Reason};
 
 /// Bytes of an entry of an index: offset and length.
 const ENTRY: usize = 16;
+/// Offset and length of a chunk that is not stored: -1 as `MISSING` of `zardine.sharding.index` has it, the same bits.
+pub const MISSING: u64 = u64::MAX;
 
 /// Where a chunk is in its shard.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,14 +1,12 @@
 //! Where encoded bytes come from: memory, or what is read (copied) piece by piece: open files, files that are opened for
 //! a job, and memory that others may change.
 
-use std::io;
 use std::ops::Range;
-use std::os::fd::RawFd;
 
 use crate::job_table::{JobTable, Stored};
+use crate::readable::{Readable, beyond};
 use crate::scratch::Scratch;
 use crate::stored_files::{OPEN_BYTES, StoredFiles};
-use crate::strided_memory::SharedBytes;
 use crate::{Outcome, Reason};
 
 pub enum Source<'a> {
@@ -17,13 +15,6 @@ pub enum Source<'a> {
     Read(Readable<'a>),
     /// One of these files. All of it belongs to the job that names it, whose length is the most bytes that it may have.
     Named(&'a StoredFiles, usize),
-}
-
-/// What gives bytes by being read: decoders see what was read, which nobody else knows of.
-#[derive(Clone, Copy)]
-pub enum Readable<'a> {
-    File(File),
-    Shared(SharedBytes<'a>),
 }
 
 impl Source<'_> {
@@ -35,48 +26,6 @@ impl Source<'_> {
             Source::Read(Readable::File(_)) | Source::Named(..) => (0, 0),
         }
     }
-}
-
-impl Readable<'_> {
-    /// Whether there are `length` bytes from `offset` on.
-    pub fn check(&self, offset: u64, length: usize) -> Outcome {
-        let size = match self {
-            Readable::Shared(bytes) => bytes.len() as u64,
-            Readable::File(File { fd, size }) => {
-                size.ok_or_else(|| format!("file descriptor {fd} is no regular file"))?
-            }
-        };
-        if offset.checked_add(length as u64).is_none_or(|stop| stop > size) {
-            return Err(beyond(offset, length, size));
-        }
-        Ok(())
-    }
-
-    /// Fill `first`, then `second`, with the bytes from `offset` on.
-    pub fn read(&self, offset: u64, first: &mut [u8], second: &mut [u8]) -> Outcome {
-        match self {
-            Readable::File(file) => file.read(offset, first, second),
-            Readable::Shared(bytes) => {
-                self.check(offset, first.len().saturating_add(second.len()))?;
-                bytes.copy_to(offset as usize, first);
-                bytes.copy_to(offset as usize + first.len(), second);
-                Ok(())
-            }
-        }
-    }
-}
-
-fn beyond(offset: u64, length: usize, size: u64) -> Reason {
-    format!("{length} bytes at offset {offset} are beyond the end of {size} bytes").into()
-}
-
-/// An open file. The caller keeps it open; if it does not, reading fails or gives bytes of another file, which are
-/// checked as all stored bytes are.
-#[derive(Clone, Copy)]
-pub struct File {
-    fd: RawFd,
-    /// As it was when the call began; nothing if `fd` is no regular file.
-    size: Option<u64>,
 }
 
 /// What is there for a job.
@@ -103,59 +52,6 @@ pub const WORTH_OWN_READ: usize = 64 * 1024;
 pub const WORTH_PARTS_READ: usize = 16 * 1024;
 /// ... as are those that are compressed in blocks, which may be several.
 pub const WORTH_BLOCKS_READ: usize = 128 * 1024;
-
-impl File {
-    pub fn new(fd: RawFd) -> Self {
-        // SAFETY: `stat` is a structure of integers, for which zeros are valid.
-        let mut status: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: `status` is borrowed mutably for the call; whatever number `fd` is, `fstat` only fails.
-        let known = unsafe { libc::fstat(fd, &mut status) } == 0;
-        let regular = known && status.st_mode & libc::S_IFMT == libc::S_IFREG;
-        File { fd, size: regular.then_some(status.st_size as u64) }
-    }
-
-    /// A regular file of so many bytes.
-    pub fn of_size(fd: RawFd, size: u64) -> Self {
-        File { fd, size: Some(size) }
-    }
-
-    /// Fill `first`, then `second`, with the bytes from `offset` on.
-    fn read(&self, mut offset: u64, first: &mut [u8], second: &mut [u8]) -> Outcome {
-        let mut given = 0;
-        let border = first.len();
-        let total = border + second.len();
-        while given < total {
-            let rest = &mut first[given.min(border)..];
-            let more = &mut second[given.saturating_sub(border)..];
-            let parts =
-                [rest, more].map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
-            let place = libc::off_t::try_from(offset).map_err(|_| "an offset beyond all files")?;
-            // SAFETY: `parts` are two pieces of `first` and `second`, which are borrowed mutably for the call;
-            // whatever number `fd` is, `pread` and `preadv` write nowhere else.
-            let count = unsafe {
-                if second.is_empty() {
-                    libc::pread(self.fd, parts[0].iov_base, parts[0].iov_len, place)
-                } else {
-                    libc::preadv(self.fd, parts.as_ptr(), 2, place)
-                }
-            };
-            match count {
-                0 => return Err(format!("the file ends at {offset}, {} bytes too early", total - given).into()),
-                count if count > 0 => {
-                    given += count as usize;
-                    offset += count as u64;
-                }
-                _ => {
-                    let error = io::Error::last_os_error();
-                    if error.kind() != io::ErrorKind::Interrupted {
-                        return Err(format!("reading failed: {error}").into());
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
 
 /// Call `each` for all `jobs` of `range` with their bytes; near ranges of a file are read together.
 ///
@@ -200,7 +96,7 @@ pub fn fetch<'a>(
                     match locate(sources, jobs, end) {
                         Located::Now(Fetched::Missing) => {}
                         Located::At { from: other, offset, length }
-                            if same_file(from, other) && !worth_own_read(other, length, unread) =>
+                            if from.is_same_file(&other) && !worth_own_read(other, length, unread) =>
                         {
                             let (low, high) = (offset, offset + length as u64);
                             let joined = window.start.min(low)..window.end.max(high);
@@ -225,11 +121,6 @@ pub fn fetch<'a>(
 /// Whether bytes that need no decompression are better read right to where they belong.
 fn worth_own_read(from: Readable, length: usize, unread: Option<usize>) -> bool {
     unread.is_some_and(|least| length >= least || matches!(from, Readable::Shared(_)))
-}
-
-/// Whether reading from both at once saves something.
-fn same_file(one: Readable, other: Readable) -> bool {
-    matches!((one, other), (Readable::File(one), Readable::File(other)) if one.fd == other.fd)
 }
 
 /// The bytes of one job; `None` if its chunk is not stored.

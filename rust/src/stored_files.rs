@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use crate::sources::{self, Readable};
+use crate::readable::{self, Readable};
 use crate::{Outcome, Reason};
 
 /// A FIFO must not hang us.
@@ -75,7 +75,7 @@ impl Opened {
 
     /// To be read as long as this is kept.
     pub fn readable(&self) -> Readable<'static> {
-        Readable::File(sources::File::of_size(self.file.as_raw_fd(), self.size))
+        Readable::File(readable::File::of_size(self.file.as_raw_fd(), self.size))
     }
 }
 

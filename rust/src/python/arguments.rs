@@ -12,8 +12,9 @@ use crate::axis_rows::{AxisRows, ListedArrays, StridedArrays};
 use crate::chunk_box::ObjectTable;
 use crate::new_file::NewFile;
 use crate::python::buffers::Buffer;
+use crate::readable::{File, Readable};
 use crate::shard_table::ShardTable;
-use crate::sources::{File, Readable, Source};
+use crate::sources::Source;
 use crate::steps::{Compressor, Steps, blosc};
 use crate::stored_files::StoredFiles;
 
