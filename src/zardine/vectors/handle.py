@@ -208,7 +208,7 @@ class Vectors:
         kind: str = "vertex",
         object_ids: Collection[int] | None = None,
     ) -> None:
-        """Give the things of one ``kind``, or those of some objects, values, as :func:`zardine.vectors.set_attribute`."""
+        """Give the things of one ``kind``, or of some objects, values, as :func:`zardine.vectors.set_attribute`."""
         self._check_mode()
         set_attribute(self.path, name, values, kind=kind, object_ids=object_ids)
 
