@@ -210,6 +210,9 @@ def test_what_is_changed_is_told_and_not_mixed(see: Any, tmp_path: Path) -> None
     assert set(np.unique(page.elements((20, 20))[..., 0])) == {50}
     page.page.click("#notice button")
     page.page.wait_for_function("() => document.getElementById('notice').hidden")
+    page.page.wait_for_function(  # the picture of before counts as finished until the new one begins
+        "() => document.getElementById('picture')?.getContext('2d').getImageData(0, 0, 1, 1).data[0] == 150"
+    )
     page.wait_for_picture()
     np.testing.assert_array_equal(page.elements((20, 20))[..., 0], array[0])
     page.faults.clear()  # the browser's own words for the answer "conflict"
