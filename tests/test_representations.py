@@ -37,7 +37,7 @@ def test_info_names_what_matters() -> None:
     assert facts["Shards"] == "4 of 4 inner chunks each"
     assert facts["Fill value"] == "7"
     assert facts["Checksum"] == "crc32c on every chunk"
-    assert facts["Codecs"] == "bytes(endian=little) → zstd(level=0) → crc32c"
+    assert facts["Codecs"] == "bytes(endian=little) → zstd(level=0, checksum=False) → crc32c"
     assert "Bytes stored" not in facts
     array[0, 0] = 1
     complete = dict(array.info_complete().items)

@@ -3,9 +3,9 @@
 //! Only the usual case is done here: a regular file that lies below a certain directory, wherever links led to it.
 //! Whatever else is there fails, and is left to the caller, who knows what to do and say.
 
-use std::ffi::CString;
-use std::fs::File;
-use std::io;
+use std::ffi::{CStr, CString};
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::readable::{self, Readable};
@@ -37,34 +37,71 @@ impl StoredFiles {
     /// Open a file; nothing if it is missing, and may be.
     pub fn open(&self, number: usize) -> Outcome<Option<Opened>> {
         let path = self.paths.get(number).ok_or("no such file")?;
-        // SAFETY: the path is a string that ends in NUL.
-        let fd = unsafe { libc::open(path.as_ptr(), FLAGS) };
-        if fd < 0 {
-            let error = io::Error::last_os_error();
-            let is_missing = matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR));
-            return if is_missing && self.missing { Ok(None) } else { Err(failed("opening", &error)) };
+        let file = match open(path, FLAGS) {
+            Ok(file) => file,
+            Err(error) if is_missing(&error) && self.missing => return Ok(None),
+            Err(error) => return Err(failed("opening", &error)),
+        };
+        match lies_below(&file, &self.below) {
+            Ok(true) => {}
+            Ok(false) => return Err("a file that lies elsewhere".into()),
+            Err(error) => return Err(failed("looking where a file is", &error)),
         }
-        // SAFETY: it was opened just now, and nobody else knows of it.
-        let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-        self.check_place(&file)?;
         let status = file.metadata().map_err(|error| failed("looking at a file", &error))?;
         if !status.is_file() {
             return Err("no regular file".into());
         }
         Ok(Some(Opened { file, size: status.len() }))
     }
+}
 
-    /// Whether the open file lies below the directory: asked after it was opened, when nobody can exchange it any more.
-    fn check_place(&self, file: &File) -> Outcome {
-        let link = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(|_| "no path")?;
-        let mut place = [0u8; LONGEST];
-        // SAFETY: the path is a string that ends in NUL, and `place` is borrowed mutably for the call.
-        let length = unsafe { libc::readlink(link.as_ptr(), place.as_mut_ptr().cast(), place.len()) };
-        match usize::try_from(length) {
-            Ok(length) if place[..length].starts_with(&self.below) => Ok(()),
-            Ok(_) => Err("a file that lies elsewhere".into()),
-            Err(_) => Err(failed("looking where a file is", &io::Error::last_os_error())),
-        }
+/// All bytes of a file that lies `below` a directory (its real path with a slash at its end), or, without one, of a
+/// file that is no link itself; nothing where it is missing. A file of more than `most` bytes is not read.
+pub fn read_whole(path: &CStr, below: Option<&[u8]>, most: u64) -> io::Result<Option<(Option<Vec<u8>>, Metadata)>> {
+    let flags = if below.is_some() { FLAGS } else { FLAGS | libc::O_NOFOLLOW };
+    let mut file = match open(path, flags) {
+        Ok(file) => file,
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let status = file.metadata()?;
+    if !status.is_file() || !below.map_or(Ok(true), |below| lies_below(&file, below))? {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    if status.len() > most {
+        return Ok(Some((None, status)));
+    }
+    let size = status.len() as usize;
+    let mut content = Vec::new();
+    content.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    content.resize(size, 0);
+    file.read_exact(&mut content)?;
+    Ok(Some((Some(content), status)))
+}
+
+fn open(path: &CStr, flags: i32) -> io::Result<File> {
+    // SAFETY: the path is a string that ends in NUL.
+    let file = unsafe { libc::open(path.as_ptr(), flags) };
+    if file < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was opened just now, and nobody else knows of it.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
+}
+
+/// Whether the open file lies below a directory: asked after it was opened, when nobody can exchange it any more.
+fn lies_below(file: &File, below: &[u8]) -> io::Result<bool> {
+    let link = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let mut place = [0u8; LONGEST];
+    // SAFETY: the path is a string that ends in NUL, and `place` is borrowed mutably for the call.
+    let length = unsafe { libc::readlink(link.as_ptr(), place.as_mut_ptr().cast(), place.len()) };
+    match usize::try_from(length) {
+        Ok(length) => Ok(place[..length].starts_with(below)),
+        Err(_) => Err(io::Error::last_os_error()),
     }
 }
 
@@ -115,6 +152,16 @@ mod tests {
         let mut bytes = [0; 3];
         files.open(1).unwrap().unwrap().readable().read(0, &mut bytes, &mut []).unwrap();
         assert_eq!(&bytes, b"own");
+        let read = |number: usize, below: Option<&[u8]>, most| {
+            let found = read_whole(&files.paths[number], below, most).map_err(|_| ())?;
+            Ok(found.map(|(content, status)| (content, status.len())))
+        };
+        let below = Some(files.below.as_slice());
+        assert_eq!(read(0, None, 3), Ok(Some((Some(b"own".to_vec()), 3))));
+        assert_eq!((read(0, below, 3), read(1, below, 3)), (read(0, None, 3), read(0, None, 3)));
+        assert_eq!((read(0, None, 2), read(0, below, 2)), (Ok(Some((None, 3))), Ok(Some((None, 3)))));
+        assert_eq!((read(1, None, 3), read(2, below, 9), read(3, below, 9)), (Err(()), Err(()), Err(())));
+        assert_eq!((read(4, None, 9), read(4, below, 9), read(5, below, 9)), (Ok(None), Ok(None), Ok(None)));
         fs::remove_dir_all(&base).unwrap();
     }
 }

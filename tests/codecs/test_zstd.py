@@ -81,7 +81,7 @@ def test_frames_that_need_a_dictionary_are_refused():
 
 def test_configuration(h):
     assert h.read({"name": "zstd", "configuration": {"level": 3, "checksum": False}}) == ZstdCodec(3)
-    assert ZstdCodec(-131072).to_json() == {"name": "zstd", "configuration": {"level": -131072}}
+    assert ZstdCodec(-131072).to_json() == {"name": "zstd", "configuration": {"level": -131072, "checksum": False}}
     assert ZstdCodec(3, True).to_json() == {"name": "zstd", "configuration": {"level": 3, "checksum": True}}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import zarrista
 
 import zardine
 from interop.programs import (
@@ -34,6 +35,7 @@ from interop.programs import (
     sharding,
     transpose,
 )
+from zardine.codecs import BloscCodec, GzipCodec, ZstdCodec
 
 Case = tuple[dict[str, Any], Any]
 """A document and the NumPy dtype of its values."""
@@ -354,3 +356,15 @@ def test_many_small_edits_by_turns(name: str, tmp_path: Path) -> None:
         expected[region] = values
     for program in programs:
         assert same(program.read(path), expected), program.name
+
+
+@pytest.mark.parametrize("compressors", ["auto", None, GzipCodec(), BloscCodec(), ZstdCodec()])
+@pytest.mark.parametrize("shards", [None, (10, 15)])
+def test_what_is_written_by_default_is_read_by_programs_of_zarrs(
+    tmp_path: Path, shards: tuple[int, ...] | None, compressors: Any
+) -> None:
+    values = np.arange(600, dtype="i4").reshape(20, 30)
+    options: Any = {"chunks": (5, 5), "shards": shards, "compressors": compressors}
+    zardine.create_array(tmp_path / "a.zarr", data=values, **options)
+    array = zarrista.Array.open(zarrista.store.FilesystemStore(str(tmp_path / "a.zarr")))
+    np.testing.assert_array_equal(np.asarray(array[0:20, 0:30]), values)

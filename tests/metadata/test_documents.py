@@ -86,6 +86,33 @@ def test_documents_are_written_canonically() -> None:
     assert once.startswith(b'{\n  "zarr_format": 3,\n  "node_type": "array",\n  "shape": [')
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"attributes": {"a": '\n  "shape": [\n    8,\n    6\n  ]', "b": {"shape": [8, 6]}, "é": [1.0, None]}},
+        {"dimension_names": ["shape", None], "odd": {"must_understand": False, "shape": [8, 6]}},
+    ],
+)
+def test_documents_of_other_shapes_and_attributes(changes: dict[str, Any]) -> None:
+    def expected(metadata: ArrayMetadata) -> bytes:
+        return json.dumps(metadata.to_dict(), indent=2, ensure_ascii=False).encode()
+
+    metadata = parse_node_json(array_document(**changes), "subject")
+    assert isinstance(metadata, ArrayMetadata)
+    for shape in ((8, 6), (9, 6), (0, 2**40), (8, 6)):
+        assert serialize(metadata.with_shape(shape)) == expected(metadata.with_shape(shape))
+    attributes: dict[str, Any] = {"first": [1]}
+    metadata = metadata.with_attributes(attributes)
+    for change in ([1, 2], {"b": True}, True, 1, 1.0):
+        assert serialize(metadata) == expected(metadata)
+        attributes["first"] = change
+        assert serialize(metadata) == expected(metadata)
+    grid = {"name": "regular", "configuration": {"chunk_shape": []}}
+    scalar = parse_node_json(array_document(**{**changes, "shape": [], "chunk_grid": grid, "dimension_names": ...}), "")
+    assert serialize(scalar) == json.dumps(scalar.to_dict(), indent=2, ensure_ascii=False).encode()
+
+
 def test_text_is_written_as_utf8() -> None:
     assert 'é\U0001f41f"'.encode() in serialize(GroupMetadata(attributes={"a": "é\U0001f41f"}))
 

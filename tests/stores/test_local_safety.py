@@ -8,6 +8,7 @@ import pickle
 import socket
 import tempfile
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,6 +149,49 @@ def test_files_directly_in_the_root_are_not_asked_where_they_lie(store, outside,
     assert store.get("link") == b"inside"
     with pytest.raises(InvalidKeyError):
         store.get("out")
+
+
+@pytest.mark.parametrize("folder", ["", "g/"])
+def test_files_read_at_once_are_those_that_are_read_by_parts(store, outside, folder):
+    """Documents are read by one call of the kernel: of what is no usual file it says what any other reading says."""
+    place = Path(store.root, folder)
+    place.mkdir(exist_ok=True)
+    (place / "value").write_bytes(b"value")
+    (place / "empty").write_bytes(b"")
+    (place / "link").symlink_to("value")
+    (place / "nowhere").symlink_to("none")
+    (place / "circle").symlink_to("circle")
+    (place / "out").symlink_to(outside)
+    (place / "folder").mkdir()
+    os.mkfifo(place / "fifo")
+    os.utime(place / "empty", ns=(2**62, 2**62))
+
+    def what(key, most):
+        try:
+            by_parts, at_once = store.read(key), store.read_up_to(key, most)
+        except StoreError as error:
+            for read in (store.read, lambda key: store.read_up_to(key, most)):
+                with pytest.raises(type(error)):
+                    read(key)
+            return type(error)
+        if by_parts is None:
+            assert at_once is None
+            return None
+        assert (at_once.version, at_once.size) == (by_parts.version, by_parts.size)
+        return b"".join(map(bytes, at_once.parts)), len(at_once.parts)
+
+    names = ["value", "empty", "link", "nowhere", "circle", "out", "out/secret", "folder", "fifo", "none", "value/x"]
+    found = {name: what(f"{folder}{name}", 5) for name in names}
+    assert found == {
+        "value": (b"value", 1),
+        "empty": (b"", 1),
+        "link": (b"value", 1),
+        **dict.fromkeys(["nowhere", "folder", "fifo", "none", "value/x"]),
+        "circle": StoreError,
+        "out": InvalidKeyError,
+        "out/secret": InvalidKeyError,
+    }
+    assert [what(f"{folder}{name}", 4) for name in ("value", "link", "empty")] == [(b"", 0), (b"", 0), (b"", 1)]
 
 
 def test_links_inside_are_followed(store):

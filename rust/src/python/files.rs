@@ -1,8 +1,10 @@
-//! Many small files: see `many_files`.
+//! Many small files: see `many_files`. One that is read whole: see `stored_files`.
 
 use std::ffi::CString;
 use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
 
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySequence};
 
@@ -10,6 +12,30 @@ use super::arguments::invalid;
 use super::buffers::Buffer;
 use super::pipeline_class::guarded;
 use crate::many_files::{self, Place};
+use crate::stored_files;
+
+/// Bytes of a file, unless these were too many; its inode, size, and times of change (of the content, and at all).
+type Whole<'py> = (Option<Bound<'py, PyBytes>>, u64, u64, i64, i64);
+
+#[pyfunction]
+pub fn read_file<'py>(
+    py: Python<'py>,
+    path: &Bound<'py, PyBytes>,
+    below: Option<&Bound<'py, PyBytes>>,
+    most: u64,
+) -> PyResult<Option<Whole<'py>>> {
+    let path = CString::new(path.as_bytes()).map_err(|_| invalid("a path with a zero byte"))?;
+    let below = below.map(|path| path.as_bytes());
+    let found = guarded(py, || stored_files::read_whole(&path, below, most))?;
+    let Some((content, status)) = found? else { return Ok(None) };
+    let nanoseconds = |seconds: i64, more: i64| {
+        let time = seconds.checked_mul(1_000_000_000).and_then(|time| time.checked_add(more));
+        time.ok_or_else(|| PyOSError::new_err("a time that is centuries away"))
+    };
+    let modified = nanoseconds(status.mtime(), status.mtime_nsec())?;
+    let changed = nanoseconds(status.ctime(), status.ctime_nsec())?;
+    Ok(Some((content.map(|bytes| PyBytes::new(py, &bytes)), status.ino(), status.size(), modified, changed)))
+}
 
 #[pyfunction]
 pub fn make_files(

@@ -16,7 +16,6 @@ from zardine.codecs.bounds import compressed_limit
 from zardine.codecs.configured import Check, Configured, flag, integer
 from zardine.codecs.zstd_frames import FrameError, zstd_frames
 from zardine.errors import ChecksumError, ChunkDecodeError, EncodeError
-from zardine.json_document import JSON
 from zardine.public_names import public
 
 _of_thread = local()
@@ -34,10 +33,6 @@ class ZstdCodec(Configured, BytesBytesCodec):
     name: ClassVar[str] = "zstd"
     MEMBERS: ClassVar[Mapping[str, Check]] = {"level": integer(-131072, 22), "checksum": flag()}
     REQUIRED = ("level",)
-
-    def configuration(self) -> dict[str, JSON] | None:
-        """``checksum`` "should be omitted if false"."""
-        return {"level": self.level, "checksum": True} if self.checksum else {"level": self.level}
 
     def encoded_size(self, nbytes: int) -> int | None:
         """Varies."""

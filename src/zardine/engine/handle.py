@@ -12,6 +12,7 @@ from zardine.engine.chunk_cache import ChunkCache
 from zardine.engine.freshness import Watch
 from zardine.engine.layout import ArrayLayout
 from zardine.engine.write_buffer import WriteBuffer
+from zardine.frozen import with_fields
 from zardine.metadata.documents import ArrayMetadata
 from zardine.stores.base import Store
 
@@ -75,7 +76,8 @@ class ArrayHandle:
 
     def with_shape(self, metadata: ArrayMetadata) -> ArrayHandle:
         """The same array after its ``metadata`` changed in shape, grid or attributes only: its objects are the same."""
-        return replace(self, layout=self.layout.with_shape(metadata), chunk_cache=None)
+        cache = ChunkCache(self.config.cache) if self.config.cache else None
+        return with_fields(self, layout=self.layout.with_shape(metadata), chunk_cache=cache)
 
     def with_config(self, config: ArrayConfig) -> ArrayHandle:
         """The same array, used in another way."""

@@ -141,7 +141,8 @@ class ArrayLayout:
         if self.blocks is None or self.grid.resized(metadata.shape) != self.grid:
             return prepare_layout(metadata, f"metadata of a resized array of shape {metadata.shape}")
         objects = self.grid.axes(metadata.shape)
-        return replace(self, metadata=metadata, grids=self.grids.resized(objects, _chunk_axes(objects, self.sharding)))
+        grids = self.grids.resized(objects, _chunk_axes(objects, self.sharding))
+        return with_fields(self, metadata=metadata, grids=grids)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.data_types.base import DataType
+from zardine.frozen import with_fields
 from zardine.json_document import JSON, Extension
 from zardine.metadata.numcodecs_objects import shown_codec
 from zardine.public_names import public
@@ -180,7 +181,7 @@ class ArrayMetadata:
 
     def with_shape(self, shape: tuple[int, ...]) -> ArrayMetadata:
         """Return the same array with another shape."""
-        return replace(self, shape=shape)
+        return with_fields(self, shape=shape, document=None)
 
     def with_attributes(self, attributes: Mapping[str, JSON]) -> ArrayMetadata:
         """Return the same array with other attributes."""

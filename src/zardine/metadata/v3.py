@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import isfinite, isnan
+from operator import attrgetter
 from typing import Any
 
 from zardine.buffers import BytesLike
+from zardine.cache import Cache
 from zardine.data_types import DataType, parse_data_type
 from zardine.json_document import (
     JSON,
@@ -147,11 +149,50 @@ def parse_extensions(value: JSON, place: str, problems: Problems) -> tuple[Exten
 
 def serialize(metadata: ArrayMetadata | GroupMetadata) -> bytes:
     """Return the bytes of ``zarr.json``: UTF-8, indented by two, so that people can read and compare it."""
+    if isinstance(metadata, GroupMetadata):
+        return _serialized(metadata)
+    members = _steady_members(metadata)
+    try:
+        attributes = _compact_encoders[False].encode(dict(metadata.attributes)) if metadata.attributes else ""
+    except ValueError:  # NaN and infinities, which others wrote
+        return _serialized(metadata)
+    named: tuple[str | int, ...] = (attributes, *map(id, members))
+    shape = _indented_shape(metadata.shape)
+    known = _around_shapes.get(named)
+    if known is None:
+        whole = _serialized(metadata)
+        before, _, after = whole.partition(shape)  # members of members stand further to the right
+        known = before, after, members
+        _around_shapes.put(named, known, len(whole) + len(attributes) + _KNOWN)
+    return known[0] + shape + known[1]
+
+
+def _serialized(metadata: ArrayMetadata | GroupMetadata) -> bytes:
     document = metadata.to_dict()
     try:
         return _encoded(document)
     except ValueError:  # NaN and infinities, which others wrote
         return _encoded(_without_non_numbers(document))
+
+
+_steady_members: Callable[[ArrayMetadata], tuple[object, ...]] = attrgetter(
+    *("data_type", "stored_data_type", "fill", "chunk_grid", "chunk_key_encoding", "codecs"),
+    *("axis_names", "storage_transformers", "unknown"),
+)
+"""What an array that changes its shape has as before, the very same objects; attributes can be changed as they are."""
+
+_KNOWN = 512
+"""Bytes that are taken beside the text."""
+_around_shapes: Cache[tuple[str | int, ...], tuple[bytes, bytes, tuple[object, ...]]] = Cache(2**20)
+"""What is in front of and behind the shape in a document, by its attributes and the ids of its steady members.
+
+These are kept with it, so that no other objects get their ids.
+"""
+
+
+def _indented_shape(shape: tuple[int, ...]) -> bytes:
+    lengths = ",\n".join([f"    {length}" for length in shape])
+    return (f'\n  "shape": [\n{lengths}\n  ]' if shape else '\n  "shape": []').encode()
 
 
 def _encoded(document: Mapping[str, JSON]) -> bytes:
@@ -173,27 +214,7 @@ def _without_non_numbers(value: Any) -> Any:
 
 
 def _indented(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
-    """Return ``json.dumps(document, indent=2)``, which is slow, so that what stays is remembered."""
-    shape = document.get("shape")
-    if not isinstance(shape, list):
-        return _indented_members(document, ascii_only=ascii_only)
-    compact = _compact_encoders[ascii_only].encode({**document, "shape": 0})
-    around = _around_shape if len(compact) <= _LONGEST_REMEMBERED else _around_shape.__wrapped__
-    before, after = around(compact, ascii_only)
-    lengths = ",\n".join([f"    {length}" for length in shape])
-    return f"{before}[\n{lengths}\n  ]{after}" if shape else f"{before}[]{after}"
-
-
-@lru_cache(maxsize=128)
-def _around_shape(compact: str, ascii_only: bool) -> tuple[str, str]:
-    """Return what is in front of and behind the shape in an indented document, ``compact`` with a shape of 0."""
-    whole = _indented_members(json.loads(compact), ascii_only=ascii_only)
-    before, name, after = whole.partition('\n  "shape": 0')  # members of members stand further to the right
-    return before + name[:-1], after
-
-
-def _indented_members(document: Mapping[str, JSON], *, ascii_only: bool) -> str:
-    """Return ``json.dumps(document, indent=2)``, of which members that stay are remembered."""
+    """Return ``json.dumps(document, indent=2)``, which is slow, so that members that stay are remembered."""
     members = []
     for name, value in document.items():
         compact = _compact_encoders[ascii_only].encode({name: value})

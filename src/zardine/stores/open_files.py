@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cache
 from threading import Condition, Lock, Thread
 from types import TracebackType
 from typing import Final, NoReturn, Self
@@ -503,10 +504,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)
 
 
+@cache
+def _is_in_memory(device: int) -> bool:
+    """Whether the file system of that number has no disk that closing a file could wait for."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    with contextlib.suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+        for line in mounts:
+            mount, _, kind = line.partition(" - ")
+            if mount.split(maxsplit=3)[2:3] == [number]:
+                return kind.split(maxsplit=1)[:1] == ["tmpfs"]
+    return False
+
+
 def close_late(file: int) -> None:
-    """Close ``file``; in another thread if it has lost its name, so that closing frees it."""
+    """Close ``file``; in another thread if it has lost its name, so that closing frees it on a disk."""
     status = os.fstat(file)
-    if status.st_nlink == 0:
+    if status.st_nlink == 0 and not _is_in_memory(status.st_dev):
         _closer.close(file, status.st_size)
     else:
         os.close(file)

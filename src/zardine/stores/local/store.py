@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
+from zardine.kernel import KERNEL
 from zardine.public_names import public
 from zardine.stores.attempts import RACES
 from zardine.stores.base import (
@@ -46,6 +47,7 @@ from zardine.stores.open_files import (
     let_go_below,
     made_room,
     stamp,
+    version_from,
     version_of,
 )
 from zardine.stores.url_text import is_file_uri, path_of_uri, uri_of_path
@@ -136,6 +138,17 @@ class LocalStore(Store):
     def read_up_to(self, key: str, most: int) -> Reading | None:
         if type(self).read is not LocalStore.read:  # a subclass wants to see what is read
             return super().read_up_to(key, most)
+        if KERNEL is not None and type(self).open_file is LocalStore.open_file:
+            check_file_key(key)
+            below = None if _NO_LINK and "/" not in key else self._base.below()
+            if below is not None or "/" not in key:
+                base = None if below is None else os.fsencode(below)
+                with contextlib.suppress(OSError):  # which is put into words below
+                    found = KERNEL.read_file(os.fsencode(self._base.path_of(key)), base, most)
+                    if found is None:
+                        return None
+                    content, *status = found
+                    return Reading(() if content is None else (content,), version_from(*status), status[1])
         file = self.open_file(key)
         if file is None:
             return None
