@@ -79,6 +79,14 @@ pub fn read_whole(path: &CStr, below: Option<&[u8]>, most: u64) -> io::Result<Op
     Ok(Some((Some(content), status)))
 }
 
+/// Whether none of the paths leads to anything that may be looked at; that of a link to nowhere does not.
+pub fn none_is_there(paths: &[CString]) -> bool {
+    // SAFETY: the path is a string that ends in NUL.
+    paths
+        .iter()
+        .all(|path| unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, libc::AT_EACCESS) } != 0)
+}
+
 fn open(path: &CStr, flags: i32) -> io::Result<File> {
     // SAFETY: the path is a string that ends in NUL.
     let file = unsafe { libc::open(path.as_ptr(), flags) };
@@ -157,6 +165,8 @@ mod tests {
             Ok(found.map(|(content, status)| (content, status.len())))
         };
         let below = Some(files.below.as_slice());
+        assert!(none_is_there(&files.paths[4..]) && none_is_there(&[]));
+        assert!(!none_is_there(&files.paths) && !none_is_there(&files.paths[3..]));
         assert_eq!(read(0, None, 3), Ok(Some((Some(b"own".to_vec()), 3))));
         assert_eq!((read(0, below, 3), read(1, below, 3)), (read(0, None, 3), read(0, None, 3)));
         assert_eq!((read(0, None, 2), read(0, below, 2)), (Ok(Some((None, 3))), Ok(Some((None, 3)))));

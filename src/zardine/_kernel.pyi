@@ -238,6 +238,9 @@ def read_file(path: bytes, below: bytes | None, most: int) -> tuple[bytes | None
     no regular file, or lies elsewhere.
     """
 
+def none_is_there(paths: Sequence[bytes]) -> bool:
+    """Whether none of these paths leads to anything that this process may look at."""
+
 def read_files(files: Sequence[tuple[int, bytes]], most: int, threads: int) -> list[bytes | None]:
     """Read whole files, named as for :func:`make_files`.
 

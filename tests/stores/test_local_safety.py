@@ -130,6 +130,9 @@ def test_what_seems_missing(store, outside):
     os.symlink("nowhere", store.root / "dangling")
     keys = ("in/file", "in/none", "none/file", "none", "out", "dangling")
     assert [store.seems_missing(key) for key in keys] == [False, True, True, True, False, True]
+    assert store.seems_missing()
+    assert store.seems_missing(*keys[1:4])
+    assert not store.seems_missing(*keys[:4])
     with pytest.raises(InvalidKeyError):
         store.exists("out")
     with pytest.raises(InvalidKeyError):

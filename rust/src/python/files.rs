@@ -38,6 +38,13 @@ pub fn read_file<'py>(
 }
 
 #[pyfunction]
+pub fn none_is_there(py: Python<'_>, paths: Vec<Bound<'_, PyBytes>>) -> PyResult<bool> {
+    let paths = paths.iter().map(|path| CString::new(path.as_bytes())).collect::<Result<Vec<_>, _>>();
+    let paths = paths.map_err(|_| invalid("a path with a zero byte"))?;
+    guarded(py, || stored_files::none_is_there(&paths))
+}
+
+#[pyfunction]
 pub fn make_files(
     py: Python<'_>,
     files: &Bound<'_, PySequence>,

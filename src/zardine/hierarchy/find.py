@@ -337,11 +337,11 @@ def implied_group(store: Store, path: str, zarr_format: int | None = None) -> Gr
 
 def older_document(store: Store, path: str) -> str | None:
     """Return the name of a document of Zarr v2 that is stored at ``path``, if there is one."""
-    for name in main_names(2):
-        key = join_path(path, name)
-        if not store.seems_missing(key) and store.exists(key):
-            return name
-    return None
+    names = main_names(2)
+    keys = [join_path(path, name) for name in names]
+    if store.seems_missing(*keys):
+        return None
+    return next((name for name, key in zip(names, keys, strict=True) if store.exists(key)), None)
 
 
 def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayError | ContainsGroupError:

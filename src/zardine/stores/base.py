@@ -166,8 +166,8 @@ class Store(ABC):
         """Whether ``key`` has a value."""
         return self.read(key, ((0, 0),)) is not None
 
-    def seems_missing(self, key: str) -> bool:
-        """Whether nothing is at ``key``, or nothing that may be seen; false where a look costs as much as reading."""
+    def seems_missing(self, *keys: str) -> bool:
+        """Whether nothing that may be seen is at any of ``keys``; false where a look costs as much as reading."""
         return False
 
     def size(self, key: str) -> int | None:

@@ -227,10 +227,13 @@ class LocalStore(Store):
         base = self._base.path
         return NamedFiles(os.fsencode(below), [os.fsencode(f"{base}/{check_file_key(key)}") for key in keys])
 
-    def seems_missing(self, key: str) -> bool:
+    def seems_missing(self, *keys: str) -> bool:
         if type(self).open_file is not LocalStore.open_file:
             return False
-        return not os.access(self._base.path_of(check_file_key(key)), os.F_OK, effective_ids=_KNOWS_EFFECTIVE_IDS)
+        paths = [self._base.path_of(check_file_key(key)) for key in keys]
+        if KERNEL is not None:
+            return bool(KERNEL.none_is_there([*map(os.fsencode, paths)]))
+        return not any(os.access(path, os.F_OK, effective_ids=_KNOWS_EFFECTIVE_IDS) for path in paths)
 
     def is_unchanged(self, key: str, version: Version | None) -> bool:
         try:
