@@ -187,6 +187,15 @@ def test_cells_are_counted_where_the_list_of_them_is_damaged(value: Any) -> None
     assert vectors.get_shard_info(store)["0/vertices"] == before
 
 
+@pytest.mark.parametrize("names", [[], ["cx"], ["cx", "cy", "cz", "r", "s"]])
+def test_coefficients_that_their_type_does_not_name_are_told(names: list[str]) -> None:
+    store = store_of("points")
+    _put(store, "parametric", ("attributes", "parametric_types", "2", "coefficients"), names)
+    with pytest.raises(CorruptionError, match=f"a sphere has {len(names)} coefficients"):
+        vectors.read_parametric_objects(store)
+    assert vectors.validate(store).errors
+
+
 def test_a_coordinate_that_is_damaged_stops_a_pyramid() -> None:
     store = store_of("points_of_objects")
     key = next(key for key in sorted(store.list()) if key.startswith("0/vertices/c/"))

@@ -51,9 +51,9 @@ def _object(row: npt.NDArray[np.float64], label: Any, types: Mapping[str, Any], 
     coefficients = kind.get("coefficients") if isinstance(kind, Mapping) else None
     if not isinstance(name, str) or not isinstance(coefficients, list | tuple):
         raise CorruptionError(f"a row of unknown type {row[:1].tolist()}", array=place)
-    values = row[1 : 1 + len(coefficients)].copy()
-    if len(values) < len(coefficients) or not np.isfinite(values).all():
-        raise CorruptionError(f"a {name} has {len(coefficients)} coefficients, not {values.tolist()}", array=place)
+    values, beyond = row[1 : 1 + len(coefficients)].copy(), row[1 + len(coefficients) :]
+    if len(values) < len(coefficients) or not np.isfinite(values).all() or not np.isnan(beyond).all():
+        raise CorruptionError(f"a {name} has {len(coefficients)} coefficients, not {row[1:].tolist()}", array=place)
     try:
         return ParametricObject(name, values, label.decode())
     except (AttributeError, UnicodeDecodeError):
