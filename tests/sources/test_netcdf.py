@@ -181,7 +181,11 @@ def test_records_are_told_and_spoil_no_other_group(tmp_path: Path) -> None:
         xarray.open_zarr(tmp_path / "new", group="others", consolidated=False, chunks=None) as after,
     ):
         xarray.testing.assert_identical(before, after)
-    check_with_xarray(source, tmp_path / "old", "records")
+    with (
+        xarray.open_dataset(source, group="records") as before,
+        xarray.open_zarr(tmp_path / "old", group="records", chunks=None) as after,
+    ):
+        xarray.testing.assert_identical(before, after)  # those of the file have gaps, which nobody sees
     check_with_netcdf4(source, zardine.open_group(tmp_path / "new", mode="r"))
     for path, wanted in (("", False), ("records", False), ("others", True)):
         group = zardine.open_group(tmp_path / "new", path=path, mode="r")
