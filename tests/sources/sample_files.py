@@ -167,12 +167,28 @@ def write_netcdf(path: Path, form: str = "NETCDF4") -> Path:
         names = file.createVariable("names", "S1", ("station", "letters"))
         names.setncattr("_Encoding", "utf-8")
         names[:] = np.array(["Ulm", "Köln", "Bonn"])
+        marked = file.createVariable("marked_letters", "S1", ("station", "letters"), fill_value=b"z")
+        marked[:] = np.array([list("abcde"), list("zzzzz"), list("ab  z")], "S1")
+        whole = file.createVariable("scaled_by_integers", "i2", ("lat",))
+        whole.set_auto_maskandscale(False)
+        whole.scale_factor, whole.add_offset, whole[:] = np.int16(2), np.int16(1), np.arange(6)
+        single = file.createVariable("scaled_by_singles", "i2", ("lat",))
+        single.set_auto_maskandscale(False)
+        single.scale_factor, single[:] = np.float32(0.1), np.arange(6)
+        odd = file.createVariable("odd_attributes", "f4", ("lat",))
+        odd.missing_value, odd.valid_range = np.float32(np.nan), np.array([-np.inf, np.inf], "f4")
+        odd.flag_values, odd.flag_meanings, odd.bits = np.array([1, 2], "i1"), "one two", np.int16(-3)
+        odd.empty_text, odd.half, odd.table = "", np.float32(0.1), np.array([1.5, 0.1], "f8")
+        odd[:4] = [1, np.nan, 3, 4]
         crs = file.createVariable("crs", "i4", ())
         crs.grid_mapping_name = "latitude_longitude"
         file.createVariable("never", "f4", ("lat", "lon"))
         if new:
             text = file.createVariable("text", str, ("station",))
             text[:] = np.array(["eins", "zwölf", ""], object)
+            text.texts, text.long = ["ein", "zwölf"], np.int64(2**60)
+            text.unsigned, text.large = np.array([1, 255], "u1"), np.uint64(2**64 - 1)
+            file.createVariable("marked_text", str, ("station",), fill_value="zz")[:2] = np.array(["a", "zz"], object)
             for kind in ("i1", "u1", "u2", "u4", "i8", "u8"):
                 each = file.createVariable(f"of_{kind}", kind, ("lat", "lon"), endian="big", chunksizes=(4, 3))
                 each[:] = RNG.integers(0, 100, (6, 8))
@@ -193,4 +209,15 @@ def write_netcdf(path: Path, form: str = "NETCDF4") -> Path:
                     name, "f4", ("row", "column"), compression=name, chunksizes=(40, 30), **options
                 )
                 made[:] = np.arange(3000).reshape(60, 50) // 7 + number
+    return path
+
+
+def write_records(path: Path) -> Path:
+    """Write a file with records in a group of their own, and another group."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("station", 3)
+        pairs = file.createCompoundType(np.dtype([("a", "i4"), ("b", "f8")]), "pairs")
+        group = file.createGroup("records")
+        group.createVariable("record", pairs, ("station",))[:] = np.array([(1, 2.5), (3, -1), (0, 0)], pairs.dtype)
+        file.createGroup("others").createVariable("beside", "i4", ("station",))[:] = [1, 2, 3]
     return path

@@ -10,6 +10,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import xarray
 
 import zardine
 import zardine.sources
@@ -202,3 +203,35 @@ def test_names_of_dimensions(tmp_path: Path) -> None:
 
 def test_layouts_are_all_there(sample: Path) -> None:
     assert set(zardine.sources.open(sample)["layouts"].group_keys()) == set(LAYOUTS)
+
+
+def test_text_that_is_not_utf8_is_listed_before_anything_is_written(tmp_path: Path) -> None:
+    source, target = tmp_path / "a.h5", tmp_path / "made"
+    with h5py.File(source, "w") as file:
+        file["good"] = ["a", "bé"]
+        for path, chunks in (("bad", None), ("inner/bad", (2,))):
+            file.create_dataset(path, (5,), h5py.string_dtype("utf-8"), chunks=chunks)[3] = b"\xff\xfe"
+    with pytest.raises(zardine.errors.ConversionError, match="nothing was converted: 2 of the 5 nodes") as caught:
+        zardine.convert(source, target)
+    assert [each.place for each in caught.value.problems] == ["/bad", "/inner/bad"]
+    assert "text that is not UTF-8" in str(caught.value)
+    assert "leave_out=True" in str(caught.value)
+    assert not target.exists()
+    with pytest.warns(zardine.errors.ZarrUserWarning, match="/inner/bad is left out: .*text that is not UTF-8"):
+        made = zardine.convert(source, target, leave_out=True, verify=True)
+    assert {path for path, _ in made.members(max_depth=None)} == {"good", "inner"}
+    assert list(made["good"][...]) == ["a", "bé"]
+    with pytest.raises(zardine.errors.ConversionError, match="nothing was converted: it cannot be expressed"):
+        zardine.convert(source, tmp_path / "one", source_path="bad", leave_out=True)
+
+
+def test_opaque_elements_in_shards_are_told(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["opaque"] = np.frombuffer(b"abcdeabcdeabcde", "V5")
+    with pytest.warns(zardine.errors.ZarrUserWarning, match="/opaque: its elements are bytes in shards"):
+        zardine.convert(tmp_path / "a.h5", tmp_path / "made")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zardine.convert(tmp_path / "a.h5", tmp_path / "bare", shards=None)
+    found = xarray.open_zarr(tmp_path / "bare", chunks=None)["opaque"]
+    assert equal(found.values, np.frombuffer(b"abcdeabcdeabcde", "V5"))

@@ -15,7 +15,8 @@ import xarray
 import zardine
 import zardine.sources
 from sources.same_elements import equal
-from sources.sample_files import COMPRESSIONS, write_netcdf
+from sources.sample_files import COMPRESSIONS, write_netcdf, write_records
+from zardine.jobs.plan import Plan
 from zardine.sources.arrays import ORIGIN
 
 FORMATS = ("NETCDF4", "NETCDF4_CLASSIC", "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA")
@@ -47,23 +48,64 @@ def check_with_netcdf4(source: Path, group: zardine.Group) -> None:
                 assert isinstance(array, zardine.Array)
                 assert equal(array[...], variable[...]), (path, name)
                 assert (array.dimension_names or ()) == variable.dimensions
-                assert set(array.attrs) | {"missing_value"} == set(variable.ncattrs()) | {"missing_value"}
-                for key in set(variable.ncattrs()) - {"_FillValue", "missing_value"}:
-                    assert np.array_equal(array.attrs[key], variable.getncattr(key)), (name, key)
+                marks = {"missing_value", "_FillValue"} if name in TOLD else {"missing_value"}
+                assert set(array.attrs) | marks == set(variable.ncattrs()) | marks
+                for key in sorted(set(variable.ncattrs()) - {"_FillValue", "missing_value"}):
+                    if key != "valid_range" or name != "odd_attributes":
+                        assert np.array_equal(array.attrs[key], variable.getncattr(key)), (name, key)
                 unlimited = [one for one in variable.get_dims() if one.isunlimited()]
                 kept = array.metadata.unknown.get(ORIGIN, {}).get("unlimited_dimensions", [])
                 assert kept == [one.name for one in unlimited]
             waiting += [(f"{path}/{name}".strip("/"), inner) for name, inner in each.groups.items()]
 
 
+TOLD: dict[str, set[str]] = {
+    "marked_letters": {"_FillValue", "dtype"},
+    "marked_text": {"_FillValue", "missing_value"},
+    "scaled_by_singles": {"values", "dtype"},
+    "odd_attributes": {"missing_value", "valid_range"},
+}
+"""What xarray reads otherwise in Zarr, of which a warning tells before anything is written."""
+
+
 def check_with_xarray(source: Path, target: Path, group: str | None = None) -> None:
+    """Compare what xarray reads: dimensions, elements, data types, attributes, and of which type those are."""
     engine: Any = {"group": group}
-    for decoded in (True, False):
-        with (
-            xarray.open_dataset(source, decode_cf=decoded, engine="netcdf4", **engine) as before,
-            xarray.open_zarr(target, decode_cf=decoded, consolidated=False, chunks=None, **engine) as after,
-        ):
-            xarray.testing.assert_identical(before, after)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # that there is no consolidated metadata
+        for decoded in (True, False):
+            with (
+                xarray.open_dataset(source, decode_cf=decoded, engine="netcdf4", **engine) as before,
+                xarray.open_zarr(target, decode_cf=decoded, chunks=None, **engine) as after,
+            ):
+                assert before.sizes == after.sizes
+                names = [name for name in before.variables if name not in TOLD]
+                xarray.testing.assert_identical(before[names], after[names])
+                assert set(before.variables) == set(after.variables)
+                for name in before.variables:
+                    check_variable(before[name].variable, after[name].variable, TOLD.get(str(name), set()), str(name))
+
+
+def check_variable(before: xarray.Variable, after: xarray.Variable, told: set[str], name: str) -> None:
+    assert before.dims == after.dims
+    if "values" not in told:
+        assert before.equals(after), name
+    if (before.dtype.kind not in "OU" or after.dtype.kind not in "OT") and "dtype" not in told:
+        assert before.dtype.newbyteorder("=") == after.dtype, name
+    assert set(before.attrs) - told == set(after.attrs) - told, name
+    for key in set(before.attrs) - told:
+        one, other = np.asarray(before.attrs[key]), np.asarray(after.attrs[key])
+        kinds = "iu" if one.dtype.kind in "iu" else one.dtype.kind
+        assert one.shape == other.shape, (name, key)
+        assert other.dtype.kind in kinds, (name, key)
+        np.testing.assert_array_equal(one, other)
+
+
+def told(source: Path, target: Path) -> str:
+    """Return the warning of a conversion."""
+    with pytest.warns(zardine.errors.ZarrUserWarning) as caught:
+        zardine.convert(source, target, verify=True)
+    return "\n".join(str(each.message) for each in caught)
 
 
 def test_all_are_here() -> None:
@@ -89,7 +131,8 @@ def test_converted(source: Path, tmp_path: Path, options: dict[str, Any]) -> Non
     converted(source, tmp_path / "made", **options)
     check_with_netcdf4(source, zardine.open_group(tmp_path / "made", mode="r"))
     with netCDF4.Dataset(source) as file:
-        groups = [None, *(f"{outer}/{inner}" for outer, each in file.groups.items() for inner in each.groups)]
+        groups: list[str | None] = [None]
+        groups += [f"{outer}/{inner}" for outer, each in file.groups.items() for inner in each.groups]
     for group in groups:
         check_with_xarray(source, tmp_path / "made", group)
     assert not zardine.verify(tmp_path / "made").faults
@@ -111,6 +154,58 @@ def test_compressors_that_stay(tmp_path: Path) -> None:
         "red": 0,
         "blue": 4,
     }
+
+
+def test_what_xarray_reads_otherwise_is_told(tmp_path: Path) -> None:
+    text = told(write_netcdf(tmp_path / "a.nc"), tmp_path / "made")
+    for part in (
+        "/marked_letters: attribute _FillValue: xarray reads none of bytes in Zarr v3: it is left out",
+        "/marked_text: attribute _FillValue: xarray reads none of text in Zarr v3: 'zz' became a missing_value",
+        "/scaled_by_singles: attributes scale_factor: they are of float32",
+        "/scaled_by_integers: attributes scale_factor, add_offset: they are of int16",
+        "/odd_attributes: attribute missing_value: NaN has no form in JSON",
+        '/odd_attributes: attributes.valid_range[0]: -Infinity is no JSON, and became the text "-Infinity"',
+    ):
+        assert part in text
+    for name, mark in (("marked_letters", "z"), ("marked_text", "zz")):
+        assert zardine.open_array(tmp_path / "made" / name).metadata.unknown[ORIGIN]["_FillValue"] == mark
+
+
+def test_records_are_told_and_spoil_no_other_group(tmp_path: Path) -> None:
+    """Those of Zarr v3 only new releases of zarr-python read; those of v2 all."""
+    source = write_records(tmp_path / "a.nc")
+    assert "/records/record: its records are of the data type 'struct'" in told(source, tmp_path / "new")
+    converted(source, tmp_path / "old", zarr_format=2)
+    with (
+        xarray.open_dataset(source, group="others") as before,
+        xarray.open_zarr(tmp_path / "new", group="others", consolidated=False, chunks=None) as after,
+    ):
+        xarray.testing.assert_identical(before, after)
+    with (
+        xarray.open_dataset(source, group="records") as before,
+        xarray.open_zarr(tmp_path / "old", group="records", chunks=None) as after,
+    ):
+        xarray.testing.assert_identical(before, after)  # those of the file have gaps, which nobody sees
+    check_with_netcdf4(source, zardine.open_group(tmp_path / "new", mode="r"))
+    for path, wanted in (("", False), ("records", False), ("others", True)):
+        group = zardine.open_group(tmp_path / "new", path=path, mode="r")
+        assert (group.metadata.consolidated_metadata is not None) == wanted
+
+
+def test_the_result_opens_by_one_document(tmp_path: Path) -> None:
+    source = write_netcdf(tmp_path / "a.nc")
+    converted(source, tmp_path / "made")
+    made = zardine.open_consolidated(tmp_path / "made")
+    assert {path for path, _ in made.members(max_depth=None)} == {
+        path
+        for path, _ in zardine.sources.open(source).members(max_depth=None)  # type: ignore[union-attr]
+    }
+    for path in ("model", "model/run"):
+        assert zardine.open_group(tmp_path / "made", path=path).metadata.consolidated_metadata is not None
+    plan = zardine.plan_convert(source, tmp_path / "planned")
+    plan.save(tmp_path / "plan.json")
+    Plan.load(tmp_path / "plan.json").run()
+    assert (tmp_path / "planned/zarr.json").read_bytes() == (tmp_path / "made/zarr.json").read_bytes()
 
 
 def test_a_scale_of_single_precision_is_told(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numcodecs
 import numpy as np
 import pytest
 import tensorstore
+import xarray
 import zarr
 from numcodecs.msgpacks import MsgPack
 
@@ -200,6 +201,22 @@ def test_fill_values() -> None:
     assert document(converted(undefined).store)["fill_value"] == 0
 
 
+def test_xarray_opens_bytes_and_text_that_are_marked_as_missing(tmp_path: Path) -> None:
+    root = zardine.create_group(tmp_path / "old", zarr_format=2)
+    for name, dtype, fill in [("bytes", "S2", b"no"), ("text", "U2", "no")]:
+        attributes = {"_ARRAY_DIMENSIONS": ["x"], "long_name": name}
+        root.create_array(name, shape=4, dtype=dtype, fill_value=fill, attributes=attributes)[:3] = ["a", "no", "b"]
+    zardine.consolidate_metadata(tmp_path / "old")
+    with pytest.warns(zardine.errors.ZarrUserWarning, match="xarray reads none of") as caught:
+        zardine.convert(tmp_path / "old", tmp_path / "new")
+    assert "equal b'no' no longer count as missing" in str(caught[0].message)
+    assert "'no' became a missing_value" in str(caught[0].message)
+    old = xarray.open_zarr(tmp_path / "old", chunks=None)
+    new = xarray.open_zarr(tmp_path / "new", chunks=None)
+    xarray.testing.assert_identical(old[["text"]], new[["text"]])
+    assert new["bytes"].values.tolist() == [b"a", b"no", b"b", b"no"]
+
+
 def test_names_of_dimensions_and_missing_values(tmp_path: Path) -> None:
     source = tmp_path / "old"
     root = zardine.create_group(source, zarr_format=2, attributes={"title": "t"})
@@ -209,14 +226,15 @@ def test_names_of_dimensions_and_missing_values(tmp_path: Path) -> None:
     root.create_array("scalar", shape=(), dtype="i4", fill_value=None, attributes={"_ARRAY_DIMENSIONS": []})
     root.create_array("other", shape=3, dtype="i4", attributes={"_ARRAY_DIMENSIONS": ["y", "x"]})
     zardine.consolidate_metadata(source)
-    new = zardine.convert(source, tmp_path / "new")
+    with pytest.warns(zardine.errors.ZarrUserWarning, match=r"/d: attribute _FillValue: xarray reads none of bytes"):
+        new = zardine.convert(source, tmp_path / "new")
     for reader in (zardine, zarr):
         group = reader.open_group(tmp_path / "new", mode="r")
         assert group["a"].metadata.dimension_names == ("y", "x")
         assert dict(group["a"].attrs) == {"long_name": "a", "_FillValue": "AAAAAAAA+H8="}
         assert dict(group["b"].attrs) == {"long_name": "b", "_FillValue": -9}
         assert dict(group["c"].attrs) == {"long_name": "c"}
-        assert dict(group["d"].attrs) == {"long_name": "d", "_FillValue": "bm8="}
+        assert dict(group["d"].attrs) == {"long_name": "d"}
         assert dict(group["other"].attrs) == {"_ARRAY_DIMENSIONS": ["y", "x"]}
         assert not group["scalar"].attrs
     assert new["scalar"].metadata.dimension_names == ()

@@ -2,7 +2,8 @@
 
 In Zarr v2 xarray keeps the names of an array's dimensions in the attribute ``_ARRAY_DIMENSIONS``, and takes the fill
 value for what netCDF calls ``_FillValue``: it marks elements that are missing. In v3 the names are a member of the
-document, and only an attribute ``_FillValue`` marks elements, with floats as base64 text of eight bytes.
+document, and only an attribute ``_FillValue`` marks elements, with floats as base64 text of eight bytes. Of bytes and
+text it reads none there: what it marks by ``missing_value`` it reads of text, in every version.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from zardine.metadata.documents import ArrayMetadata
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 MISSING = "_FillValue"
+OTHER_MISSING = "missing_value"
+
+_MARKED = "biufcSUT"
+"""The kinds of elements of which the conventions can mark some as missing."""
 
 
 def strict_attributes(attributes: Mapping[str, JSON]) -> tuple[dict[str, JSON], list[str]]:
@@ -40,20 +45,18 @@ def strict_attributes(attributes: Mapping[str, JSON]) -> tuple[dict[str, JSON], 
 
 def names_to_member(
     attributes: Mapping[str, JSON], source: ArrayMetadata
-) -> tuple[dict[str, JSON], tuple[str | None, ...] | None]:
-    """Return attributes for v3, and the dimension names, out of attributes for v2."""
+) -> tuple[dict[str, JSON], tuple[str | None, ...] | None, list[str]]:
+    """Return attributes for v3, the dimension names, and remarks on what changed, out of attributes for v2."""
     kept = dict(attributes)
     names = kept.get(DIMENSIONS)
     if not isinstance(names, (list, tuple)) or len(names) != source.ndim:
-        return kept, None
+        return kept, None, []
     if not all(isinstance(name, str) for name in names):
-        return kept, None
+        return kept, None, []
     del kept[DIMENSIONS]
     value = _number(kept[MISSING], source.dtype) if MISSING in kept else source.fill if source.fill_is_defined else None
-    encoded = None if value is None else encode_missing(value)
-    if encoded is not None:
-        kept[MISSING] = encoded
-    return kept, tuple(names)
+    remarks = mark_missing(kept, value) if value is not None and value.dtype.kind in _MARKED else []
+    return kept, tuple(names), remarks
 
 
 def names_to_attribute(source: ArrayMetadata) -> tuple[dict[str, JSON], list[str]]:
@@ -121,8 +124,25 @@ def _number(value: JSON, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
     return np.array(number, dtype)
 
 
+def mark_missing(attributes: dict[str, JSON], value: npt.NDArray[Any]) -> list[str]:
+    """Let attributes for v3 say, in a form that xarray reads, that elements equal to ``value`` are missing.
+
+    The list is empty, or says what became of it instead: the arrays beside one that xarray cannot read suffer, too.
+    """
+    encoded = encode_missing(value)
+    if encoded is not None:
+        attributes[MISSING] = encoded
+        return []
+    attributes.pop(MISSING, None)
+    what = f"attribute {MISSING}: xarray reads none of {'text' if value.dtype.kind in 'UT' else 'bytes'} in Zarr v3"
+    if value.dtype.kind in "UT" and attributes.get(OTHER_MISSING, str(value[()])) == str(value[()]):
+        attributes[OTHER_MISSING] = str(value[()])
+        return [f"{what}: {str(value[()])!r} became a {OTHER_MISSING}, which marks the same elements"]
+    return [f"{what}: it is left out, and elements that equal {value.item()!r} no longer count as missing"]
+
+
 def encode_missing(value: npt.NDArray[Any]) -> JSON:
-    """Return an element as xarray stores it in the attribute; ``None`` for types that it has no form for."""
+    """Return an element as xarray reads it in the attribute; ``None`` for types that it reads none of."""
     kind = value.dtype.kind
     if kind == "b" or kind in "iu":
         return value.item()
@@ -130,9 +150,7 @@ def encode_missing(value: npt.NDArray[Any]) -> JSON:
         return _float_text(float(value[()]))
     if kind == "c" and value.dtype.itemsize <= 16:
         return [_float_text(float(value.real[()])), _float_text(float(value.imag[()]))]
-    if kind == "S":
-        return base64.standard_b64encode(bytes(value[()])).decode("ascii")
-    return str(value[()]) if kind in "UT" else None
+    return None
 
 
 def _decode_missing(value: JSON, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:

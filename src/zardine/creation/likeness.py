@@ -35,7 +35,7 @@ def like_attributes(layout: ArrayLayout, zarr_format: int) -> tuple[dict[str, JS
     attributes: Mapping[str, JSON] = metadata.attributes
     names = metadata.axis_names
     if zarr_format == 3 and metadata.older is not None:
-        attributes, names = names_to_member(attributes, metadata)
+        attributes, names, _ = names_to_member(attributes, metadata)
     elif zarr_format != 3 and metadata.older is None:
         (attributes, _), names = names_to_attribute(metadata), None
     return strict_attributes(attributes)[0], names

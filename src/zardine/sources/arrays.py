@@ -13,6 +13,7 @@ from zardine.chunk_keys.encodings import DefaultChunkKeyEncoding
 from zardine.codecs.base import Codec
 from zardine.codecs.registry import codec_from
 from zardine.data_types import DataType
+from zardine.errors import CorruptionError
 from zardine.json_document import JSON, Extension
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import explain_bad_name
@@ -22,6 +23,10 @@ ORIGIN: Final = "zardine.origin"
 
 FILTERS: Final = "filters"
 """The part of it with names of filters that no codec stands for: a library undoes them."""
+
+
+class NotUnicodeError(CorruptionError):
+    """Text of a file is not of UTF-8, so that Zarr has no form for it."""
 
 
 def array_metadata(
@@ -69,4 +74,4 @@ def explain_name(name: str) -> str | None:
     return explain_bad_name(name, 3)
 
 
-__all__ = ["FILTERS", "ORIGIN", "array_metadata", "element_bytes", "explain_name", "undone_filters"]
+__all__ = ["FILTERS", "ORIGIN", "NotUnicodeError", "array_metadata", "element_bytes", "explain_name", "undone_filters"]

@@ -8,12 +8,18 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from zardine.creation.attribute_conventions import MISSING, encode_missing, strict_attributes
+from zardine.creation.attribute_conventions import (
+    MISSING,
+    OTHER_MISSING,
+    encode_missing,
+    mark_missing,
+    strict_attributes,
+)
 from zardine.data_types import DataType
 from zardine.json_document import JSON
 
-_MARKS = (MISSING, "missing_value")
 _SCALING = ("scale_factor", "add_offset")
 
 
@@ -22,33 +28,36 @@ def attributes_to_json(values: Mapping[str, Any], data_type: DataType | None) ->
 
     ``values`` are numbers, text, bytes, arrays of those, or what has no form; ``data_type`` is that of the array, and
     ``None`` for a group. As in NetCDF an array of one element is that element. ``_FillValue`` gets the form that xarray
-    reads in Zarr v3.
+    reads in Zarr v3, or is said by another attribute.
     """
     found: dict[str, JSON] = {}
     remarks: list[str] = []
     scaling: set[np.dtype[Any]] = set()
+    marked = None
     for name, value in values.items():
         value = _single(value)
         if name == MISSING and data_type is not None:
-            encoded = _missing(value, data_type)
-            if encoded is not None:
-                found[name] = encoded
+            marked = _missing(value, data_type)
+            if marked is not None:
                 continue
             remarks.append(f"attribute {name}: {value!r} is no element of this array, which has {data_type.dtype}")
-        elif name == "missing_value" and _is_nan(value) and data_type is not None and data_type.dtype.kind == "f":
+        elif name == OTHER_MISSING and _is_nan(value) and data_type is not None and data_type.dtype.kind == "f":
             remarks.append(f"attribute {name}: NaN has no form in JSON and marks what it would; it is left out")
             continue
-        if name in _SCALING and isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind == "f":
+        if name in _SCALING and isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind in "iuf":
             scaling.add(value.dtype)
         try:
             found[name] = _to_json(value, f"attribute {name}", remarks)
         except TypeError as error:
             remarks.append(f"attribute {name}: {error}; it is left out")
-    narrow = sorted({str(each) for each in scaling if each.itemsize < 8})
+    if marked is not None:
+        remarks += mark_missing(found, marked)
+    narrow = sorted({str(each) for each in scaling if each not in (np.float64, np.int64)})
     if narrow:
         remarks.append(
             f"attributes {', '.join(name for name in _SCALING if name in values)}: they are of {', '.join(narrow)}, "
-            "and JSON has doubles only: what programs compute with them may differ by rounding, and be of float64"
+            "and JSON has no such numbers: what programs compute with them is of float64 or int64, and may differ by "
+            "rounding"
         )
     strict, changed = strict_attributes(found)
     return strict, [*remarks, *changed]
@@ -75,7 +84,18 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
-def _missing(value: Any, data_type: DataType) -> JSON | None:
+def unsaid_mark(values: Mapping[str, Any], data_type: DataType) -> str | None:
+    """Return an attribute ``_FillValue`` that is text or bytes, which no attribute of that name can say in Zarr v3."""
+    element = _missing(_single(values[MISSING]), data_type) if MISSING in values else None
+    return None if element is None or encode_missing(element) is not None else text_of(_bytes(element), "", [])
+
+
+def _bytes(element: npt.NDArray[Any]) -> bytes:
+    return bytes(element[()]) if element.dtype.kind == "S" else str(element[()]).encode()
+
+
+def _missing(value: Any, data_type: DataType) -> npt.NDArray[Any] | None:
+    """Return an attribute ``_FillValue`` as an element, if it is one."""
     kind = data_type.dtype.kind
     try:
         if kind == "S" and isinstance(value, str):
@@ -85,7 +105,7 @@ def _missing(value: Any, data_type: DataType) -> JSON | None:
         element = np.array(value, data_type.dtype)
         if element.ndim or (kind in "iu" and int(element) != int(value)):
             return None
-        return encode_missing(element)
+        return element
     except (TypeError, ValueError, OverflowError):
         return None
 
@@ -135,4 +155,4 @@ def unique(remarks: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(remarks))
 
 
-__all__ = ["attributes_to_json", "text_of", "unique"]
+__all__ = ["attributes_to_json", "text_of", "unique", "unsaid_mark"]

@@ -31,12 +31,12 @@ from zardine.sources.opening import foreign_store, is_foreign_file
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 from zardine.tools.arguments import place_of
-from zardine.tools.converting.foreign import lost_nodes, remarks_of, with_remarks
+from zardine.tools.converting.foreign import lost_nodes, lost_text, remarks_of, with_remarks
 from zardine.tools.converting.in_place import InPlace, prepare_in_place
 from zardine.tools.converting.jobs import ConvertWork, plan_jobs
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.options import ConvertKeywords, ConvertOptions, is_for
-from zardine.tools.converting.plan import NodePlan, Planned, plan_nodes
+from zardine.tools.converting.plan import NodePlan, Planned, plan_nodes, refuse, to_consolidate
 from zardine.tools.converting.target import Target, fingerprint
 from zardine.tools.converting.to_older import array_to_older
 from zardine.tools.converting.to_v3 import array_to_v3
@@ -271,7 +271,14 @@ def prepare_conversion(
         return array_to_older(relative, metadata, options, complete=complete)
 
     lost = lost_nodes(found, inner)
+    bare = lost_text(found, inner, nodes)
+    nodes = {path: node for path, node in nodes.items() if f"/{path}" not in {each.place for each in bare}}
+    if not nodes:  # the only array that was asked for
+        refuse(bare, len(bare), options.zarr_format)
+    lost += bare
     plans = plan_nodes(nodes, plan_array, options.zarr_format, () if leave_out else lost)
+    if found.is_foreign:
+        plans = to_consolidate(plans)
     plans = with_remarks(plans, [*remarks_of(found, inner), *((p.place[1:], p.message) for p in lost if leave_out)])
     name = describe(found, inner)
     version = found.version(document_key(inner)) if found.is_foreign else None

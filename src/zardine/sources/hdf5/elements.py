@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.data_types import DataType, data_type_for
-from zardine.errors import CorruptionError, MetadataError
+from zardine.errors import MetadataError
 from zardine.json_document import JSON
+from zardine.sources.arrays import NotUnicodeError
 from zardine.sources.hdf5.library import h5py
 
 
@@ -52,7 +53,7 @@ def elements_of(tid: Any) -> Elements | str:
 
 
 def as_elements(values: Any, elements: Elements, place: str) -> npt.NDArray[Any]:
-    """Return what h5py read as elements of the data type. Raises ``CorruptionError`` where text is none."""
+    """Return what h5py read as elements of the data type. Raises ``NotUnicodeError`` where text is none."""
     if not elements.text:
         return np.asarray(values).astype(elements.data_type.dtype, copy=False)
     source = np.asarray(values, object)
@@ -62,7 +63,7 @@ def as_elements(values: Any, elements: Elements, place: str) -> npt.NDArray[Any]
         try:
             out[number] = each.decode("utf-8") if isinstance(each, bytes) else str(each or "")
         except UnicodeDecodeError as error:
-            raise CorruptionError(f"{place} holds text that is not UTF-8: {each[:40]!r} ({error.reason})") from None
+            raise NotUnicodeError(f"{place} holds text that is not UTF-8: {each[:40]!r} ({error.reason})") from None
     return out.reshape(source.shape)
 
 

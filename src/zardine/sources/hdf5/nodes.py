@@ -12,13 +12,14 @@ from zardine.codecs import BytesCodec, VLenUTF8Codec
 from zardine.codecs.base import ChunkSpec, Codec
 from zardine.codecs.chain import CodecChain, build_chain
 from zardine.codecs.registry import codec_from
+from zardine.creation.attribute_conventions import MISSING
 from zardine.errors import MetadataError
 from zardine.json_document import JSON, Problems
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.sources.arrays import FILTERS, array_metadata, element_bytes
 from zardine.sources.blocks import Blocks, MadeChunks, NoChunks, block_shape
-from zardine.sources.cf_attributes import attributes_to_json, unique
+from zardine.sources.cf_attributes import attributes_to_json, unique, unsaid_mark
 from zardine.sources.foreign_store import Chunks, Coordinates, ForeignFile, ForeignNode
 from zardine.sources.hdf5.attributes import read_attributes
 from zardine.sources.hdf5.chunks import Dataset, StoredChunks
@@ -98,7 +99,8 @@ class _Reader:
         direct = compressors is not None
         codecs = _codecs(elements, compressors if kind == "chunked" and compressors else [])
         remarks: list[str] = []
-        attributes, more = attributes_to_json(read_attributes(found, remarks), elements.data_type)
+        values = read_attributes(found, remarks)
+        attributes, more = attributes_to_json(values, elements.data_type)
         metadata = array_metadata(
             shape,
             blocks,
@@ -110,6 +112,7 @@ class _Reader:
             {
                 "unlimited_dimensions": dimensions.unlimited(member),
                 "enumeration": elements.enumeration,
+                MISSING: unsaid_mark(values, elements.data_type),
                 FILTERS: [] if direct else [str(each) for each in filters],
             },
         )

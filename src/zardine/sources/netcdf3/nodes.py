@@ -13,7 +13,7 @@ from zardine.data_types import DataType, data_type_for
 from zardine.metadata.documents import GroupMetadata
 from zardine.sources.arrays import array_metadata, element_bytes, explain_name
 from zardine.sources.blocks import Blocks, block_shape
-from zardine.sources.cf_attributes import attributes_to_json, unique
+from zardine.sources.cf_attributes import attributes_to_json, unique, unsaid_mark
 from zardine.sources.foreign_store import ForeignFile, ForeignNode
 from zardine.sources.netcdf3.header import Header, Variable, read_header
 from zardine.sources.stored_file import StoredFile
@@ -56,7 +56,10 @@ def _array(file: StoredFile, header: Header, variable: Variable) -> ForeignNode:
         [BytesCodec(endian=endian)],
         attributes,
         [each.name for each in variable.dimensions],
-        {"unlimited_dimensions": [each.name for each in variable.dimensions if each.unlimited]},
+        {
+            "unlimited_dimensions": [each.name for each in variable.dimensions if each.unlimited],
+            MISSING: unsaid_mark(variable.attributes, data_type),
+        },
     )
     return ForeignNode(metadata, chunks, unique(remarks))
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from zardine.errors import Problem
+from zardine.metadata.documents import ArrayMetadata
+from zardine.metadata.formats import NodeMetadata
+from zardine.metadata.node_names import join_path
+from zardine.sources.arrays import NotUnicodeError
 from zardine.stores.base import Store
 from zardine.tools.converting.plan import NodePlan
 
@@ -19,6 +23,26 @@ def lost_nodes(store: Store, path: str) -> list[Problem]:
         Problem(f"/{name[len(start) :]}", f"{what}; leave_out=True (--leave-out) converts the rest")
         for name, what in store.left_out(start)
     ]
+
+
+def lost_text(store: Store, path: str, nodes: Mapping[str, NodeMetadata]) -> list[Problem]:
+    """Return which arrays of a foreign file hold text that is none: all text in it is read."""
+    found = []
+    for relative, node in nodes.items():
+        if not may_be_lost_text(store, node):
+            continue
+        name = join_path(path, relative)
+        try:
+            for key in store.list_prefix(f"{name}/" if name else ""):
+                store.read(key)
+        except NotUnicodeError as error:
+            found.append(Problem(f"/{relative}", f"{error}; leave_out=True (--leave-out) converts the rest"))
+    return found
+
+
+def may_be_lost_text(store: Store, node: NodeMetadata) -> bool:
+    """Return whether a node is an array of text of a foreign file, of which only reading tells whether it is text."""
+    return store.is_foreign and isinstance(node, ArrayMetadata) and node.data_type.item_size is None
 
 
 def remarks_of(store: Store, path: str) -> Iterator[tuple[str, str]]:
@@ -39,4 +63,4 @@ def with_remarks(plans: Sequence[NodePlan], remarks: Iterable[tuple[str, str]]) 
     return tuple(replace(plan, remarks=(*plan.remarks, *found.get(plan.path, ()))) for plan in plans)
 
 
-__all__ = ["lost_nodes", "remarks_of", "with_remarks"]
+__all__ = ["lost_nodes", "lost_text", "may_be_lost_text", "remarks_of", "with_remarks"]

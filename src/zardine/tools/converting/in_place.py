@@ -200,7 +200,7 @@ def array_in_place(path: str, metadata: ArrayMetadata) -> Planned:
     if reasons:
         return reasons
     attributes, remarks = strict_attributes(metadata.attributes)
-    attributes, names = names_to_member(attributes, metadata)
+    attributes, names, more = names_to_member(attributes, metadata)
     unknown, found = other_members(metadata, 3)
     target = replace(
         metadata,
@@ -213,7 +213,7 @@ def array_in_place(path: str, metadata: ArrayMetadata) -> Planned:
     )
     made = Array(MemoryStore(), path, target)
     return NodePlan(
-        path=path, source=metadata, target=made.metadata, remarks=(*remarks, *found, *remark_on_fill(metadata))
+        path=path, source=metadata, target=made.metadata, remarks=(*remarks, *more, *found, *remark_on_fill(metadata))
     )
 
 

@@ -30,6 +30,7 @@ from zardine.sources.opening import foreign_store
 from zardine.stores.base import Store
 from zardine.tools.converting.compare import MOST, compare_array
 from zardine.tools.converting.data import at_once, convert_array
+from zardine.tools.converting.foreign import may_be_lost_text
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.plan import NodePlan, consolidated, document_text
 from zardine.tools.converting.target import Target
@@ -296,7 +297,12 @@ class ConvertWork(Work):
 
     def check(self) -> None:
         wanted = {plan.path: document_text(plan.source) for plan in self.plans}
-        now = {path: document_text(node) for path, node in read_nodes(self.source.store, self.source.path).items()}
+        nodes = read_nodes(self.source.store, self.source.path)
+        now = {
+            path: document_text(node)
+            for path, node in nodes.items()
+            if path in wanted or not may_be_lost_text(self.source.store, node)
+        }
         if now != wanted:
             path = min(path for path in {*now, *wanted} if now.get(path) != wanted.get(path))
             what = "is gone" if path not in now else "is new" if path not in wanted else "is another one"

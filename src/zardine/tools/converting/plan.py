@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TypeAlias
 
 from zardine.creation.attribute_conventions import strict_attributes
+from zardine.data_types.structs import Struct
 from zardine.engine.freshness import CLOSING, GENERATION
 from zardine.errors import ConversionError, MetadataError, Problem
 from zardine.json_document import JSON
@@ -101,6 +103,27 @@ def other_members(source: NodeMetadata, zarr_format: int) -> tuple[dict[str, JSO
         else:
             remarks.append(f"the member {name!r}, which zardine does not know, is left out")
     return kept, remarks
+
+
+def to_consolidate(plans: Sequence[NodePlan]) -> tuple[NodePlan, ...]:
+    """Return the same plans, with consolidated metadata in every group: each can be opened by one request.
+
+    Not in those above records in v3: zarr-python 3.1 could open none of them, nor anything beside the records.
+    """
+    above = {
+        parent
+        for plan in plans
+        if isinstance(plan.target, ArrayMetadata) and plan.target.zarr_format == 3
+        if isinstance(plan.target.data_type, Struct)
+        for parent in ("", *accumulate(plan.path.split("/"), "{}/{}".format))
+    }
+    asked = {}
+    for plan in plans:
+        target = plan.target
+        if isinstance(target, GroupMetadata) and plan.path not in above:
+            target = target.with_consolidated({})
+        asked[plan.path] = replace(plan, target=target)
+    return tuple(consolidated(asked).values())
 
 
 def consolidated(plans: Mapping[str, NodePlan]) -> dict[str, NodePlan]:

@@ -15,6 +15,7 @@ from zardine.creation.options import is_word
 from zardine.creation.v3 import new_array_metadata
 from zardine.data_types import DataType, data_type_for
 from zardine.data_types.numpy_types import AnyObject, NumpyType
+from zardine.data_types.structs import Struct
 from zardine.errors import MetadataError
 from zardine.json_document import Extension
 from zardine.metadata.documents import ArrayMetadata
@@ -47,7 +48,8 @@ def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions, *, 
     remarks += _remark_on_filters(metadata, options) if foreign else []
     names = metadata.axis_names
     if metadata.older is not None:
-        attributes, names = names_to_member(attributes, metadata)
+        attributes, names, more = names_to_member(attributes, metadata)
+        remarks += more
     unknown, found = other_members(metadata, 3)
     changes: dict[str, Any] = {
         "data_type": data_type,
@@ -70,6 +72,7 @@ def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions, *, 
         return [str(problem) for problem in error.problems] or [str(error)]
     except (TypeError, ValueError) as error:
         return [str(error)]
+    remarks += _remark_on_readers(made) if foreign else []
     return NodePlan(
         path=path,
         source=metadata,
@@ -160,6 +163,22 @@ def _remark_on_filters(metadata: ArrayMetadata, options: ConvertOptions) -> list
     return [
         f"its filters cannot stay, as no codec stands for all of them ({', '.join(undone)}): elements are stored anew"
     ]
+
+
+def _remark_on_readers(made: Array) -> list[str]:
+    """Say what programs that many have cannot read: a group with such an array xarray may not open at all."""
+    if isinstance(made.metadata.data_type, Struct):
+        return [
+            "its records are of the data type 'struct', which zarr-python 3.4 reads and 3.1 does not, nor xarray with "
+            "it: that opens no group in which there are such, and those above get no consolidated metadata; in Zarr v2 "
+            "(zarr_format=2) it does"
+        ]
+    if made.dtype.kind == "V" and made.shards is not None:
+        return [
+            "its elements are bytes in shards, which zarr-python 3.4 reads and 3.1 does not, nor xarray with it; "
+            "shards=None stores them without"
+        ]
+    return []
 
 
 def _is_rectilinear(source: Array) -> bool:
