@@ -37,16 +37,12 @@ impl StoredFiles {
     /// Open a file; nothing if it is missing, and may be.
     pub fn open(&self, number: usize) -> Outcome<Option<Opened>> {
         let path = self.paths.get(number).ok_or("no such file")?;
-        let file = match open(path, FLAGS) {
-            Ok(file) => file,
+        let file = match open_below(path, &self.below) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Err("a file that lies elsewhere".into()),
             Err(error) if is_missing(&error) && self.missing => return Ok(None),
             Err(error) => return Err(failed("opening", &error)),
         };
-        match lies_below(&file, &self.below) {
-            Ok(true) => {}
-            Ok(false) => return Err("a file that lies elsewhere".into()),
-            Err(error) => return Err(failed("looking where a file is", &error)),
-        }
         let status = file.metadata().map_err(|error| failed("looking at a file", &error))?;
         if !status.is_file() {
             return Err("no regular file".into());
@@ -58,14 +54,18 @@ impl StoredFiles {
 /// All bytes of a file that lies `below` a directory (its real path with a slash at its end), or, without one, of a
 /// file that is no link itself; nothing where it is missing. A file of more than `most` bytes is not read.
 pub fn read_whole(path: &CStr, below: Option<&[u8]>, most: u64) -> io::Result<Option<(Option<Vec<u8>>, Metadata)>> {
-    let flags = if below.is_some() { FLAGS } else { FLAGS | libc::O_NOFOLLOW };
-    let mut file = match open(path, flags) {
-        Ok(file) => file,
+    let opened = match below {
+        Some(below) => open_below(path, below),
+        None => open(path, FLAGS | libc::O_NOFOLLOW).map(Some),
+    };
+    let mut file = match opened {
+        Ok(Some(file)) => file,
+        Ok(None) => return Err(io::ErrorKind::InvalidInput.into()),
         Err(error) if is_missing(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
     let status = file.metadata()?;
-    if !status.is_file() || !below.map_or(Ok(true), |below| lies_below(&file, below))? {
+    if !status.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     if status.len() > most {
@@ -85,6 +85,44 @@ pub fn none_is_there(paths: &[CString]) -> bool {
     paths
         .iter()
         .all(|path| unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, libc::AT_EACCESS) } != 0)
+}
+
+/// Open what lies below a directory; nothing where a link leads elsewhere. Of what is missing the error says so; of a
+/// system that does not tell where an open file lies it does not.
+fn open_below(path: &CStr, below: &[u8]) -> io::Result<Option<File>> {
+    #[cfg(target_os = "linux")]
+    if leads_below(path, below) {
+        match open_without_links(path) {
+            Err(error) if is_missing(&error) => return Err(error),
+            Err(_) => {} // a link, or a system that does not know this call or forbids it
+            Ok(file) => return Ok(Some(file)),
+        }
+    }
+    let file = open(path, FLAGS)?;
+    Ok(lies_below(&file, below).map_err(io::Error::other)?.then_some(file))
+}
+
+/// Whether a path of which no part is a link surely leads below a directory.
+#[cfg(target_os = "linux")]
+fn leads_below(path: &CStr, below: &[u8]) -> bool {
+    let rest = path.to_bytes().strip_prefix(below);
+    below.ends_with(b"/") && rest.is_some_and(|rest| rest.split(|&byte| byte == b'/').all(|part| part != b".."))
+}
+
+/// Open a file if no part of its path is a link, which the system itself looks at: it is where the path says.
+#[cfg(target_os = "linux")]
+fn open_without_links(path: &CStr) -> io::Result<File> {
+    // SAFETY: zeros are a value of this struct of numbers.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = FLAGS as u64;
+    how.resolve = libc::RESOLVE_NO_SYMLINKS;
+    // SAFETY: the path is a string that ends in NUL, and `how` is borrowed for the call, with its size.
+    let file = unsafe { libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &how, size_of_val(&how)) };
+    match i32::try_from(file) {
+        // SAFETY: it was opened just now, and nobody else knows of it.
+        Ok(file) if file >= 0 => Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) })),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn open(path: &CStr, flags: i32) -> io::Result<File> {
@@ -164,6 +202,13 @@ mod tests {
             let found = read_whole(&files.paths[number], below, most).map_err(|_| ())?;
             Ok(found.map(|(content, status)| (content, status.len())))
         };
+        let direct = |number: usize| open_without_links(&files.paths[number]).is_ok();
+        if direct(0) {
+            assert!(!direct(1) && !direct(2), "links");
+        }
+        let leads = |path: &[u8]| leads_below(&CString::new(path).unwrap(), b"/a/b/");
+        assert!(leads(b"/a/b/c") && leads(b"/a/b/c/..d"));
+        assert!(!leads(b"/a/bc") && !leads(b"/a/b/../c") && !leads(b"/a/b/c/..") && !leads(b"c"));
         let below = Some(files.below.as_slice());
         assert!(none_is_there(&files.paths[4..]) && none_is_there(&[]));
         assert!(!none_is_there(&files.paths) && !none_is_there(&files.paths[3..]));

@@ -230,7 +230,7 @@ def make_files(files: Sequence[tuple[int, bytes]], contents: Sequence[Buffer], t
     ``files``: for each the descriptor of an open directory, and a name in it.
     """
 
-def read_file(path: bytes, below: bytes | None, most: int) -> tuple[bytes | None, int, int, int, int] | None:
+def read_file(path: str, below: bytes | None, most: int) -> tuple[bytes | None, int, int, int, int] | None:
     """Read a whole regular file: its bytes; its inode, size, and times of modification and change in nanoseconds.
 
     It must lie ``below`` a directory, given by its real path with a slash at its end; without one, ``path`` must not be
@@ -238,7 +238,7 @@ def read_file(path: bytes, below: bytes | None, most: int) -> tuple[bytes | None
     no regular file, or lies elsewhere.
     """
 
-def none_is_there(paths: Sequence[bytes]) -> bool:
+def none_is_there(paths: Sequence[str]) -> bool:
     """Whether none of these paths leads to anything that this process may look at."""
 
 def read_files(files: Sequence[tuple[int, bytes]], most: int, threads: int) -> list[bytes | None]:

@@ -1,7 +1,8 @@
 //! Many small files: see `many_files`. One that is read whole: see `stored_files`.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 
 use pyo3::exceptions::PyOSError;
@@ -20,11 +21,11 @@ type Whole<'py> = (Option<Bound<'py, PyBytes>>, u64, u64, i64, i64);
 #[pyfunction]
 pub fn read_file<'py>(
     py: Python<'py>,
-    path: &Bound<'py, PyBytes>,
+    path: OsString,
     below: Option<&Bound<'py, PyBytes>>,
     most: u64,
 ) -> PyResult<Option<Whole<'py>>> {
-    let path = CString::new(path.as_bytes()).map_err(|_| invalid("a path with a zero byte"))?;
+    let path = CString::new(path.into_vec()).map_err(|_| invalid("a path with a zero byte"))?;
     let below = below.map(|path| path.as_bytes());
     let found = guarded(py, || stored_files::read_whole(&path, below, most))?;
     let Some((content, status)) = found? else { return Ok(None) };
@@ -38,8 +39,8 @@ pub fn read_file<'py>(
 }
 
 #[pyfunction]
-pub fn none_is_there(py: Python<'_>, paths: Vec<Bound<'_, PyBytes>>) -> PyResult<bool> {
-    let paths = paths.iter().map(|path| CString::new(path.as_bytes())).collect::<Result<Vec<_>, _>>();
+pub fn none_is_there(py: Python<'_>, paths: Vec<OsString>) -> PyResult<bool> {
+    let paths = paths.into_iter().map(|path| CString::new(path.into_vec())).collect::<Result<Vec<_>, _>>();
     let paths = paths.map_err(|_| invalid("a path with a zero byte"))?;
     guarded(py, || stored_files::none_is_there(&paths))
 }

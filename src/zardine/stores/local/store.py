@@ -144,7 +144,7 @@ class LocalStore(Store):
             if below is not None or "/" not in key:
                 base = None if below is None else os.fsencode(below)
                 with contextlib.suppress(OSError):  # which is put into words below
-                    found = KERNEL.read_file(os.fsencode(self._base.path_of(key)), base, most)
+                    found = KERNEL.read_file(self._base.path_of(key), base, most)
                     if found is None:
                         return None
                     content, *status = found
@@ -232,7 +232,7 @@ class LocalStore(Store):
             return False
         paths = [self._base.path_of(check_file_key(key)) for key in keys]
         if KERNEL is not None:
-            return bool(KERNEL.none_is_there([*map(os.fsencode, paths)]))
+            return bool(KERNEL.none_is_there(paths))
         return not any(os.access(path, os.F_OK, effective_ids=_KNOWS_EFFECTIVE_IDS) for path in paths)
 
     def is_unchanged(self, key: str, version: Version | None) -> bool:
