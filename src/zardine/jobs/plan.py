@@ -98,7 +98,9 @@ class Plan:
             f"stage {number} {stage.name!r}: {len(stage):,} jobs of at most {_size(stage.memory)}"
             for number, stage in enumerate(self.work.stages, 1)
         )
-        return f"<Plan {self.work.describe()}; {stages}>"
+        known: Forecast | None = self.__dict__.get("_forecast")  # which takes reading a sample
+        forecast = "" if known is None else f"; {_in_words(known)}"
+        return f"<Plan {self.work.describe()}; {stages}{forecast}>"
 
     @cached_property
     def id(self) -> str:
@@ -118,7 +120,10 @@ class Plan:
 
     @property
     def objects(self) -> int:
-        """Stored objects that are written, those in between among them; a few less where parts are empty."""
+        """Stored objects that are written, those in between among them.
+
+        Exactly so many where no chunk is empty (equals the fill value as a whole); else about, from a :attr:`sample`.
+        """
         return self._forecast.objects
 
     @property
@@ -133,13 +138,27 @@ class Plan:
 
     @property
     def bytes_written(self) -> int:
-        """Bytes written by all jobs, about."""
+        """Bytes written by all jobs, about.
+
+        Where chunks are carried over as they are encoded, they follow from the sizes of those that are stored; where
+        they are encoded anew, from what a :attr:`sample` becomes, which is read when this is asked for first.
+        """
         return self._forecast.bytes_written
 
-    def cost(self, prices: Mapping[str, float] = PRICES) -> float:
-        """Return what requests and traffic cost, by ``prices``.
+    @property
+    def sample(self) -> str:
+        """What was looked at to say how much is written, in words; empty where that follows from what is stored.
 
-        ``requests`` is the price of one; ``read`` and ``written`` of a byte each.
+        Of the source at most 16 objects are read, or parts of them.
+        """
+        return self._forecast.sample
+
+    def cost(self, prices: Mapping[str, float] = PRICES) -> float:
+        """Return what requests and traffic cost, by ``prices``, in their currency.
+
+        ``requests`` is the price of one; ``read`` and ``written`` of a byte each; what is left out costs nothing.
+        Without ``prices`` a thousand requests are 0.005, and traffic is free, as in one region of a cloud, about.
+        Raises ``ValueError`` for other names.
         """
         unknown = set(prices) - set(PRICES)
         if unknown:
@@ -563,6 +582,11 @@ def _run_job(
             recorder_of(records, *state).add(stage, number, done)
             return
     raise StoreError(f"others write again and again what job {number} of stage {stage + 1} writes for {plan.work.home}")
+
+
+def _in_words(forecast: Forecast) -> str:
+    about = f", as of {forecast.sample}" if forecast.sample else ""
+    return f"{forecast.objects:,} objects and {_size(forecast.bytes_written)} to write{about}"
 
 
 def _size(nbytes: int) -> str:

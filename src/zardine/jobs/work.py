@@ -25,6 +25,8 @@ class Forecast:
     """Requests for chunks and shards; documents and records come to a few more for each job."""
     bytes_read: int
     bytes_written: int
+    sample: str = ""
+    """What of it was looked at to say how much is written; empty where that follows from what is stored."""
 
 
 _COUNTED: Final = 2**16

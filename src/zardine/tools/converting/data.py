@@ -74,7 +74,7 @@ def nbytes_of(work: ArrayWork, region: Region) -> int:
 def read_source(work: ArrayWork, region: Region) -> npt.NDArray[Any]:
     """Return elements of the source, as those of the target are to be."""
     values = read(work.source, region)
-    return _as_text(values, region, work) if work.as_text else values
+    return text_of(work, values, region) if work.as_text else values
 
 
 def read(array: Any, region: Region) -> npt.NDArray[Any]:
@@ -91,7 +91,7 @@ def at_once(work: ArrayWork) -> int:
     return max(1, min(_MOST_AT_ONCE, thread_count(), fitting))
 
 
-def _as_text(values: npt.NDArray[Any], region: Region, work: ArrayWork) -> npt.NDArray[Any]:
+def text_of(work: ArrayWork, values: npt.NDArray[Any], region: Region) -> npt.NDArray[Any]:
     """Return objects as text. What equals the fill value of the source becomes that of the target."""
     old, new = work.source.metadata.fill[()], work.target.metadata.fill[()]
     elements: Sequence[Any] = values.reshape(-1).tolist()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, pairwise
 from math import prod
 from typing import Any, ClassVar, Final
 
+from zardine.codecs.crc32c import Crc32cCodec
 from zardine.engine.array_config import ArrayConfig
 from zardine.engine.layout import prepare_layout
 from zardine.errors import ConversionError, MetadataError, PlanError, Problem
@@ -29,7 +30,7 @@ from zardine.settings import parse_bytes, thread_count
 from zardine.sources.opening import foreign_store
 from zardine.stores.base import Store
 from zardine.tools.converting.compare import MOST, compare_array
-from zardine.tools.converting.data import at_once, convert_array
+from zardine.tools.converting.data import at_once, convert_array, text_of
 from zardine.tools.converting.foreign import may_be_lost_text
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.plan import NodePlan, consolidated, document_text
@@ -38,7 +39,7 @@ from zardine.tools.converting.work import ArrayWork, blocks_of, folder_between, 
 from zardine.tools.rechunking.blocks import Blocks
 from zardine.tools.rechunking.copying import pieces_read, requests_between
 from zardine.tools.rechunking.sums import total
-from zardine.tools.sampling import stored_sample
+from zardine.tools.sampling import Written, carried_sample, encoded_sample, full_size, stored_sample
 from zardine.tools.seen import NotingStore, digest, seen_now
 
 _JOB_BYTES: Final = 2**26
@@ -375,31 +376,39 @@ class ConvertWork(Work):
 
     def forecast(self) -> Forecast:
         objects = requests = read = written = 0
+        samples = []
         for steps, blocks in zip(self._steps, self.blocks, strict=True):
             source = steps[0].source._handle
             stored, size = stored_sample(source)
+            made = _made_of(steps, stored, size)
+            samples.append(
+                f"/{steps[-1].target.path}: {made.text}" if made.text and len(self._steps) > 1 else made.text
+            )
             times = 1.0 if blocks is None else blocks.times_read
-            cells = _objects_of(steps[-1], stored)
-            objects += cells
+            cells = max(
+                made.objects, _objects_of(steps[-1], stored)
+            )  # of what is empty it is asked whether it is there
+            objects += made.objects
             reads = round(stored * times) * (2 if source.layout.sharding is not None and times > 1 else 1)
             requests += reads + cells
             if not self.source.store.supports_listing:  # each is looked at when the plan is finished
                 requests += prod(axis.count for axis in source.layout.grids.storage)
             read += round(size * times)
-            written += size
+            written += made.nbytes
             if self.compares:
                 requests += reads + cells
-                read += round(size * times) + size
+                read += round(size * times) + made.nbytes
             for before, after in pairwise(steps):
                 objects += before.count
                 shards = before.target._handle.layout.sharding is not None
                 requests += requests_between(before.target.store, before.cuts, after.cuts, shards=shards)
-                read += before.target.nbytes
-                written += before.target.nbytes
+                between = round(full_size(before.target._handle.layout) * made.share)
+                read += between
+                written += between
                 if self.compares:
                     requests += before.count + pieces_read(before.cuts, after.cuts)
-                    read += 2 * before.target.nbytes
-        return Forecast(objects, requests, read, written)
+                    read += 2 * between
+        return Forecast(objects, requests, read, written, "; ".join(filter(None, samples)))
 
     # JSON
 
@@ -551,6 +560,16 @@ def _memory(work: ArrayWork) -> int:
     chunks = work.source._handle.layout.chunk_nbytes + work.target._handle.layout.chunk_nbytes
     fetched = 0 if work.memory is None else work.memory // 16
     return work.copies * at_once(work) * work.portion_nbytes + 2 * thread_count() * chunks + fetched + _FIXED
+
+
+def _made_of(steps: Sequence[ArrayWork], stored: int, nbytes: int) -> Written:
+    """Return what the target of some steps takes; ``stored`` objects of the source have ``nbytes`` bytes."""
+    first, target = steps[0], steps[-1].target._handle
+    if first.behind is not None and all(isinstance(each, Crc32cCodec) for each in first.behind):
+        more = sum(each.encoded_size(0) or 0 for each in first.behind)
+        return carried_sample(first.source._handle, target, stored, nbytes, more)
+    change = partial(text_of, first) if first.as_text else None
+    return encoded_sample(first.source._handle, target, change)
 
 
 def _objects_of(work: ArrayWork, stored: int) -> int:

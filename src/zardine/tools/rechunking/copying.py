@@ -48,7 +48,7 @@ from zardine.tools.rechunking.cells import cell_of, in_cells, item_size_of, shar
 from zardine.tools.rechunking.differing import pieces_along, pieces_of
 from zardine.tools.rechunking.sums import sum_of, total
 from zardine.tools.resharding.move import encoded_chunks, put_encoded
-from zardine.tools.sampling import stored_sample
+from zardine.tools.sampling import carried_sample, encoded_sample, full_size, stored_sample
 from zardine.tools.seen import Buckets, NotingStore, digest, lists_versions, seen_now
 
 _FIXED: Final = 16 * 2**20
@@ -300,25 +300,31 @@ class CopyWork(Work):
     # forecasts
 
     def forecast(self) -> Forecast:
-        source = self._handle(self.source, self._old_layout)
+        source, target = self._handle(self.source, self._old_layout), self._target()
         stored, size = stored_sample(source)
-        share = stored / max(1, prod(axis.count for axis in self._old_layout.grids.storage))
-        objects = made = round(share * prod(axis.count for axis in self._new_layout.grids.storage))
-        reads = stored * self.blocks.times_read
+        if self.encoded:
+            made = carried_sample(source, target, stored, size)
+        else:
+            made = encoded_sample(source, target)
+        asked, put = (
+            prod(axis.count for axis in layout.grids.storage) for layout in (self._old_layout, self._new_layout)
+        )
+        reads = asked * self.blocks.times_read
         if self._old_layout.sharding is not None and self.blocks.times_read > 1:
-            reads *= 2  # of parts, the index and the chunks
-        looks = 0 if lists_versions(self.source.store) else self.looks * stored
-        raw = prod(self.old.shape) * self._item_size
-        read, written = int(size * (1 if self.encoded else self.blocks.times_read)), size
-        requests = round(reads) + looks + made
-        for stage, following in pairwise(self.stages):
+            reads += stored * self.blocks.times_read  # of parts, the index and the chunks
+        looks = 0 if lists_versions(self.source.store) else self.looks * asked
+        objects, written = made.objects, made.nbytes
+        requests = round(reads) + looks + put  # of what is empty it is asked whether it is there
+        read = int(size * (1 if self.encoded else self.blocks.times_read))
+        for number, (stage, following) in enumerate(pairwise(self.stages)):
             assert self.between is not None
             pair = stage.grids[0], following.grids[0]
             objects += pieces_read(*pair) if self.blocks.counted else len(stage)
             requests += requests_between(self.between.store, *pair, shards=not self.blocks.counted)
-            read += size if self.encoded else raw
-            written += size if self.encoded else raw
-        return Forecast(objects, requests, read, written)
+            between = size if self.encoded else round(full_size(self._between(number).layout) * made.share)
+            read += between
+            written += between
+        return Forecast(objects, requests, read, written, made.text)
 
     # JSON
 
