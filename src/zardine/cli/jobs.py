@@ -294,18 +294,29 @@ def _on_plan(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _part(text: str | None) -> tuple[int, int] | None:
+    from zardine.jobs.batch import part_of
+
     if text is None:
-        return None
-    number, slash, count = text.partition("/")
-    if not slash or not number.strip().isdigit() or not count.strip().isdigit():
-        raise ArgumentError(f"--part is a number from 1 on and how many there are, such as 3/64, not {text!r}")
-    return int(number), int(count)
+        return part_of(os.environ)
+    number, slash, count = (each.strip() for each in text.partition("/"))
+    if not slash or not (number.isdigit() or not number) or not count.isdigit():
+        raise ArgumentError(f"--part is a number from 1 on and how many there are, such as 3/64 or /64, not {text!r}")
+    if number:
+        return int(number), int(count)
+    part = part_of(os.environ, int(count))
+    if part is None:
+        raise ArgumentError(f"--part {text} takes the number from a batch system, and this is no job of an array")
+    return part
 
 
 @click.command("run", cls=Command)
 @_on_plan
 @click.option("--stage", type=click.IntRange(min=1), metavar="N", help="Of this stage (default: all, one by one).")
-@click.option("--part", metavar="I/N", help="This part of N equal ones of a stage, counted from 1.")
+@click.option(
+    "--part",
+    metavar="I/N",
+    help="This part of N equal ones of a stage, counted from 1. Without I it is the number of this job in its array.",
+)
 @click.option("--wait", is_flag=True, help="Wait for the stage before, if it is not complete.")
 @click.option(
     "--function",
@@ -330,14 +341,14 @@ def run(
 ) -> int:
     """Run jobs of the plan in FILE.
 
-    Without --stage and --part all stages are run and the plan is finished. In a job array of Slurm, PBS, Grid Engine,
-    LSF or AWS Batch the part is this job's, of the first stage that is not complete unless --stage says another; then
-    'zardine jobs finish' comes last. What is done already is not done again.
+    Without --stage and --part all stages are run and the plan is finished. In a job array of Slurm, Grid Engine, LSF or
+    AWS Batch the part is this job's, of the first stage that is not complete unless --stage says another; then 'zardine
+    jobs finish' comes last. PBS does not say how many jobs an array has: --part /64 does, also for lists of jobs.
+    What is done already is not done again.
     """
     from zardine.errors import PlanError
-    from zardine.jobs.batch import part_of
 
-    mine = _part(part) or part_of(os.environ)
+    mine = _part(part)
     with interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json) as bar:
         if stage is None and mine is None:
             reached = made.run(executor, workers=workers, progress=bar.report)
@@ -437,7 +448,10 @@ def cancel(made: Plan, as_json: bool) -> int:
 
     End jobs that are running before. Nothing can be taken back once the plan is finished.
     """
+    before = made.status()
     made.cancel()
     if as_json:
         print_json(_as_json(made.status()))
+    else:
+        print(f"cancelled; it was {before}")
     return FINE

@@ -18,26 +18,42 @@ _SYSTEMS: Final = (
 _AWS: Final = ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE")
 
 
-def part_of(environment: Mapping[str, str]) -> tuple[int, int] | None:
+_SLURM_COUNT: Final = "SLURM_ARRAY_TASK_COUNT"
+
+
+def part_of(environment: Mapping[str, str], count: int | None = None) -> tuple[int, int] | None:
     """Return the number of this job, counted from 1, and how many there are; ``None`` outside of a job array.
 
-    Raises :class:`~zardine.errors.PlanError` where a batch system does not say how many there are.
+    With ``count`` there are so many, whatever the batch system says, and the number is the one that it gives: so some
+    jobs of an array can be run again, and systems that do not say how many there are can be used.
+    Raises :class:`~zardine.errors.PlanError` where a batch system does not say how many there are, or its jobs are a
+    list with gaps.
     """
     if all(environment.get(name, "").isdigit() for name in _AWS):
-        return int(environment[_AWS[0]]) + 1, int(environment[_AWS[1]])
+        return int(environment[_AWS[0]]) + 1, int(environment[_AWS[1]]) if count is None else count
     for system, own, first, last, step in _SYSTEMS:
         number = environment.get(own, "")
         if not number.isdigit() or (system == "LSF" and number == "0"):
             continue
+        if count is not None:
+            return int(number), count
         end = environment.get(last, "")
         if not end.isdigit():
             raise PlanError(
-                f"{system} says that this is job {number} ({own}), and not of how many: give --part {number}/N"
+                f"{system} says that this is job {number} ({own}), and not of how many: give --part /N, where N is "
+                "the number of parts, and number the jobs from 1 on"
             )
         begin, stride = environment.get(first, "1"), environment.get(step, "1")
         start = int(begin) if begin.isdigit() else 1
         each = int(stride) if stride.isdigit() and int(stride) else 1
-        return (int(number) - start) // each + 1, (int(end) - start) // each + 1
+        part, parts = (int(number) - start) // each + 1, (int(end) - start) // each + 1
+        listed = environment.get(_SLURM_COUNT, "")
+        if system == "Slurm" and listed.isdigit() and int(listed) != parts:
+            raise PlanError(
+                f"Slurm runs {listed} jobs of the array, a list with gaps, so that nobody knows of how many parts job "
+                f"{number} is one: give --part /N, where N is the number of parts, and number the jobs from 1 on"
+            )
+        return part, parts
     return None
 
 

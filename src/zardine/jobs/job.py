@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zardine.buffers import BytesLike
-from zardine.errors import ConditionFailedError, ZardineError
+from zardine.errors import ConditionFailedError, PlanError, ZardineError
 from zardine.json_document import JSON
 from zardine.stores.base import Condition, Reading, Store, Version
 from zardine.stores.wrappers.wrapper import WrapperStore
@@ -53,6 +53,15 @@ class Job:
     """Whether the plan is under way still."""
     looks: bool = False
     """Whether there may be objects of an earlier run of the job: then the versions of these are looked up first."""
+
+    def share(self) -> Any:
+        """Return what the job was given. Raises :class:`~zardine.errors.PlanError` where that is nothing at all."""
+        if self.given is None:
+            raise PlanError(
+                f"job {self.number} of stage {self.stage + 1} was not given what the stage before has found: run it as "
+                "plan.job(number), or by plan.run_part"
+            )
+        return self.given
 
     def guarded(self, store: Store, keys: Iterable[str]) -> GuardedStore:
         """Return ``store`` for what this job writes under ``keys``: to be asked for before the source is read.

@@ -171,7 +171,11 @@ class Plan:
         )
 
     def job(self, number: int) -> Callable[[], None]:
-        """Return one job as a function without arguments, which pickles. Its stage has to be its turn."""
+        """Return one job as a function without arguments, which pickles.
+
+        It raises :class:`~zardine.errors.PlanError` where the stage before its own is not complete, or :meth:`begin`
+        was not called.
+        """
         for stage, each in enumerate(self.work.stages):
             if number < len(each):
                 if number < 0:
@@ -328,13 +332,7 @@ class Plan:
                 raise ValueError(f"the plan has stages 1 to {len(stages)}, not {stage}")
             else:
                 chosen = stage - 1
-            before = [i for i in open_ if i < chosen]
-            if before:
-                missing = done.of(before[0]).missing(len(stages[before[0]]))
-                raise PlanError(
-                    f"stage {chosen + 1} has to wait for stage {before[0] + 1}, of which {len(missing)} of "
-                    f"{len(stages[before[0]])} jobs are missing: {missing}"
-                )
+            self._refuse_early(chosen, done)
             length = len(stages[chosen])
             mine = Ranges([((number - 1) * length // count, number * length // count)])
             self._run_stage(runner, chosen, mine - done.of(chosen), _Meter(self.work, done, progress))
@@ -410,6 +408,16 @@ class Plan:
             meter.done(job)
 
         run_jobs(runner, call_of, jobs - idle, self.work.stages[stage].name, on_done)
+
+    def _refuse_early(self, stage: int, done: Done) -> None:
+        """Raise :class:`~zardine.errors.PlanError` where a stage before this one is not complete."""
+        for before, each in enumerate(self.work.stages[:stage]):
+            missing = done.of(before).missing(len(each))
+            if missing:
+                raise PlanError(
+                    f"stage {stage + 1} has to wait for stage {before + 1}, of which {len(missing)} of "
+                    f"{len(each)} jobs are missing: {missing}"
+                )
 
     def _found_before(self, stage: int) -> Found:
         """Return what the jobs of earlier stages found."""
@@ -553,9 +561,12 @@ def _do_job(
 
 
 def _run_numbered(plan: Plan, stage: int, number: int) -> None:
-    """Do one job, by what is recorded of earlier stages."""
-    found = plan._found_before(stage) if plan.is_under_way() else {}
-    _run_job(plan, stage, number, given=plan.work.given(stage, number, found) if found else None)
+    """Do one job, by what is recorded of earlier stages, all of whose jobs have to be done."""
+    done, given = plan._look(details=plan.work.uses_findings) if stage else None, None
+    if done is not None:
+        plan._refuse_early(stage, done)
+        given = plan.work.given(stage, number, done.found)
+    _run_job(plan, stage, number, given=given)
 
 
 def _run_job(

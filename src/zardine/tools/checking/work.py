@@ -139,7 +139,7 @@ class VerifyWork(Work):
 
     def _check(self, job: Job) -> dict[str, Any]:
         objects: list[StoredObject] = []
-        for path, document, pairs in job.given or ():
+        for path, document, pairs in job.share():
             handle = self._handle(path, document)
             cells = _cells(handle)
             for number in Ranges(pairs):

@@ -188,7 +188,7 @@ class ConvertWork(Work):
         if step == 0:
             read = Array(noting, work.source.path, work.source.metadata, ArrayConfig())
             work = replace(work, source=read)
-        work = replace(work, cells=Ranges(job.given or ()))
+        work = replace(work, cells=Ranges(job.share()))
         if job.stage > self._last:
             problems = compare_array(work, job.advance, f"/{self._works[array].target.path}")
             return JobDone(found=[[each.place, each.message] for each in problems] or None)
