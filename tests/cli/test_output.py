@@ -97,9 +97,22 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return stream
 
 
+def wait_for_the_bar(advance: progress.Advance) -> None:
+    advance._timer.join(30)
+    assert advance._bar is not None
+
+
+def test_progress_is_seen_before_anything_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch)
+    with progress.progress("Working") as advance:
+        wait_for_the_bar(advance)
+    assert "Working" in terminal.getvalue()
+
+
 def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = watched(monkeypatch)
     with progress.progress("Working") as advance:
+        wait_for_the_bar(advance)
         advance(total=7, text="[red]Working")
         advance(2)
         advance.report(5, 8)
@@ -114,6 +127,7 @@ def test_progress_ends_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def work() -> None:
         with progress.progress("Working") as advance:
+            wait_for_the_bar(advance)
             advance()
             raise ValueError("enough")
 

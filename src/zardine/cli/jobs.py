@@ -416,8 +416,8 @@ def finish(
 
     Jobs whose source others have changed meanwhile run again before. What lay in between is removed.
     """
-    with interruptible(), workers_of(dask) as executor:
-        reached = made.finish(executor, workers=workers)
+    with interruptible(), workers_of(dask) as executor, plan_progress(quiet or as_json, "Finishing") as bar:
+        reached = made.finish(executor, workers=workers, progress=bar.report)
     return _tell_result(made, reached, quiet=quiet, as_json=as_json)
 
 

@@ -29,6 +29,10 @@ class Advance:
         self._begin = self._logged = time.monotonic()
         self._bar: Progress | None = None
         self._guard = threading.Lock()
+        self._timer = threading.Timer(_PATIENCE, self._appear)
+        if show and not logs:
+            self._timer.daemon = True
+            self._timer.start()
 
     def __call__(self, n: int = 1, *, total: int | None = None, text: str | None = None) -> None:
         """Say that ``n`` more are done; ``total`` and ``text`` replace what was said before."""
@@ -44,6 +48,7 @@ class Advance:
 
     def close(self) -> None:
         """Take the bar away."""
+        self._timer.cancel()
         with self._guard:
             self._show = False
             if self._bar is not None:
@@ -54,13 +59,16 @@ class Advance:
         if self._logs:
             self._log()
             return
-        if self._bar is None:
-            if time.monotonic() - self._begin < _PATIENCE:
-                return
-            self._bar = _make_bar(nbytes=self._nbytes)
-            self._bar.add_task(text, total=total)
-            self._bar.start()
-        self._bar.update(self._bar.task_ids[0], completed=done, total=total, description=text)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total, description=text)
+
+    def _appear(self) -> None:
+        """Show the bar, with what was said until now; also where nothing was, since the first job takes long."""
+        with self._guard:
+            if self._show:
+                self._bar = _make_bar(nbytes=self._nbytes)
+                self._bar.add_task(self._text, completed=self._done, total=self._total)
+                self._bar.start()
 
     def _log(self) -> None:
         now = time.monotonic()
@@ -108,6 +116,7 @@ def _make_bar(*, nbytes: bool) -> Progress:
         Progress,
         ProgressColumn,
         TextColumn,
+        TimeElapsedColumn,
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
@@ -115,6 +124,12 @@ def _make_bar(*, nbytes: bool) -> Progress:
     from zardine.cli.console import make_console
 
     counts: list[ProgressColumn] = [DownloadColumn(), TransferSpeedColumn()] if nbytes else [MofNCompleteColumn()]
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), *counts, TimeRemainingColumn()
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        *counts,
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     # redirecting stdout would send it to stderr
     return Progress(*columns, console=make_console(stderr=True), transient=True, redirect_stdout=False)

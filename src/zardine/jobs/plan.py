@@ -293,7 +293,7 @@ class Plan:
             meter = _Meter(self.work, done, progress)
             for stage in range(len(self.work.stages)):
                 self._run_stage(runner, stage, done.of(stage).missing(len(self.work.stages[stage])), meter)
-            return self._finish(runner) if finish else self.status()
+            return self._finish(runner, None) if finish else self.status()
 
     def result(self) -> Any:
         """Return what the finished plan gives: the report of verifying, or what was done."""
@@ -352,16 +352,23 @@ class Plan:
             state = "complete" if all(each.is_complete for each in stages) else "begun"
         return PlanStatus(state, tuple(stages))
 
-    def finish(self, executor: ExecutorLike | None = None, *, workers: int | None = None) -> PlanStatus:
+    def finish(
+        self,
+        executor: ExecutorLike | None = None,
+        *,
+        workers: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> PlanStatus:
         """Make the result count, once all jobs are done.
 
-        Looks at the versions of all source objects before: jobs whose source others have changed meanwhile run again.
+        Looks at the versions of all source objects before: jobs whose source others have changed meanwhile run again,
+        and ``progress`` is called with the bytes that are done then, and of how many.
         Raises :class:`~zardine.errors.PlanError` where jobs are missing.
         """
         if self.work.is_finished(self.id):
             return self._clean_up()
         with runner_of(executor, workers, type(self.work).__module__) as runner:
-            return self._finish(runner)
+            return self._finish(runner, progress)
 
     def cancel(self) -> None:
         """Remove what the jobs have written, so that all is as before; nothing happens where nothing is begun.
@@ -433,15 +440,15 @@ class Plan:
                 self._records.erase()
         return replace(self.status(), result=result)
 
-    def _finish(self, runner: Runner) -> PlanStatus:
+    def _finish(self, runner: Runner, progress: Callable[[int, int], object] | None) -> PlanStatus:
         try:
-            return self._finish_closed(runner)
+            return self._finish_closed(runner, progress)
         except BaseException:
             if not self.work.is_finished(self.id):
                 self.work.reopen(self.id)
             raise
 
-    def _finish_closed(self, runner: Runner) -> PlanStatus:
+    def _finish_closed(self, runner: Runner, progress: Callable[[int, int], object] | None) -> PlanStatus:
         before = len(self)
         for _ in range(_PASSES):
             done = self._look(details=True)
@@ -460,7 +467,7 @@ class Plan:
             again = self._changed(done)
             if again:
                 self._records.void(done, again)
-                meter = _Meter(self.work, done, None)
+                meter = _Meter(self.work, self._look() or done, progress)
                 for number in sorted(again):
                     self._run_stage(runner, number, again[number], meter)
                 now = sum(map(len, again.values()))

@@ -266,7 +266,8 @@ def run_jobs(
                 if lost > _TRIES or not runner.renew():
                     raise JobsFailedError(
                         f"workers of stage {stage!r} were lost ({broken}): begin them anew; what is done is kept, and "
-                        "the same call goes on from there"
+                        'the same call goes on from there. A script that uses processes needs "if __name__ == '
+                        "'__main__':\" around what it does, since each of them imports it"
                     ) from broken
     finally:
         for future in running:
