@@ -344,14 +344,14 @@ def older_document(store: Store, path: str) -> str | None:
     return next((name for name, key in zip(names, keys, strict=True) if store.exists(key)), None)
 
 
-def taken(store: Store, path: str, node: NodeMetadata | None) -> ContainsArrayError | ContainsGroupError:
-    """Return the error for a place that holds ``node`` already."""
+def taken(store: Store, path: str, node: NodeMetadata | None, way: str = "") -> ContainsArrayError | ContainsGroupError:
+    """Return the error for a place that holds ``node`` already; ``way`` says what else than overwriting can be done."""
     place = describe(store, path)
     if isinstance(node, ArrayMetadata):
-        return ContainsArrayError(f"an array is already stored at {place}; overwrite=True or mode='w' replaces it")
-    return ContainsGroupError(
-        f"a group is already stored at {place}; overwrite=True or mode='w' erases it and all below it"
-    )
+        way = way or "overwrite=True or mode='w' replaces it"
+        return ContainsArrayError(f"an array is already stored at {place}; {way}")
+    way = way or "overwrite=True or mode='w' erases it and all below it"
+    return ContainsGroupError(f"a group is already stored at {place}; {way}")
 
 
 def child_names(store: Store, path: str, zarr_format: int = 3) -> Iterator[str]:

@@ -195,7 +195,7 @@ def _check_empty(store: Store, path: str, way: str) -> None:
     except MetadataError:
         node = None
     if node is not None:
-        raise taken(store, path, node)
+        raise taken(store, path, node, way)
     try:
         first = next(iter(store.list_prefix(f"{path}/" if path else "")), None)
     except UnsupportedError:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from zardine.chunk_grids.axis import Axis
 from zardine.engine.freshness import GENERATION, generation_of
@@ -21,6 +21,8 @@ from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.node_names import join_path
 from zardine.tools.converting.target import OtherConversionError, Target, write_documents
 from zardine.tools.rechunking.copying import CopyWork, parts_of
+
+_WAY: Final = "a new array needs a place of its own, such as target_path='name' within a group"
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class RechunkWork(CopyWork):
     def _look(self, mark: Target) -> bool:
         """Return whether this plan is begun. Raises where the place is taken."""
         try:
-            return mark.look(overwrite=False, resume=True, way="a new array needs a place of its own")
+            return mark.look(overwrite=False, resume=True, way=_WAY)
         except OtherConversionError as error:
             anew = "cancelling its plan, or erasing what is there, and calling again"
             raise NodeExistsError(error.in_words(lambda name, value: f"{name}={value}", anew=anew)) from None
