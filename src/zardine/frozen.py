@@ -15,10 +15,9 @@ def with_fields(value: V, **changes: Any) -> V:
     """
     kind = type(value)
     copy = object.__new__(kind)
+    put = object.__setattr__
     for name in kind.__slots__:  # type: ignore[attr-defined]
-        object.__setattr__(copy, name, getattr(value, name))
-    for name, each in changes.items():
-        object.__setattr__(copy, name, each)
+        put(copy, name, changes[name] if name in changes else getattr(value, name))
     return copy
 
 
