@@ -13,7 +13,7 @@ import zardine
 from zardine.chunk_grids.axis import Axis
 from zardine.indexing.axis_plan import ListedAxis, StridedAxis, plan_axis
 from zardine.indexing.parse import parse_any, parse_orthogonal
-from zardine.indexing.plan import ObjectPart, TwoGrids, make_plan
+from zardine.indexing.plan import GridPart, ObjectPart, TwoGrids, make_plan
 from zardine.indexing.selection import AxisList, AxisSlice, PointSelection
 
 
@@ -67,6 +67,53 @@ def test_axis_plans_against_brute_force(grids: tuple[Axis, Axis], data: st.DataO
         assert bool(plan.covered[i]) == (len(set(inner)) == valid)
         assert int(plan.extents[i]) == axis.extent(chunk)
     assert [placed[i] for i in range(len(wanted))] == wanted
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=3), st.data())
+def test_rows_and_positions_against_brute_force(sizes: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    storage = tuple(Axis.regular(length, chunk * ratio) for length, chunk, ratio in sizes)
+    two = TwoGrids(storage, tuple(Axis.regular(length, chunk) for length, chunk, _ in sizes))
+    shape = tuple(length for length, _, _ in sizes)
+    chosen = tuple(indices_of(data.draw(selections(length))) for length in shape)
+    strides = tuple(data.draw(st.integers(0, 50)) for _ in shape)
+    for part in make_plan(parse_orthogonal(chosen, shape), two).parts():
+        assert isinstance(part, GridPart)
+        wanted = list(itertools.product(*(range(low, high) for low, high in zip(part.low, part.high, strict=True))))
+        for _ in range(2):  # the second time what was worked out the first time, which nobody has changed
+            assert part.rows().tolist() == [list(row) for row in wanted]
+        local = [group.local.tolist() for group in part.plan.groups]
+        places = part.positions(strides)
+        assert places.tolist() == [
+            sum(each[k] * stride for each, k, stride in zip(local, row, strides, strict=True)) for row in wanted
+        ]
+        places += 1  # is of the caller
+        assert [group.local.tolist() for group in part.plan.groups] == local
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 3), st.integers(1, 2)), max_size=3))
+def test_resized_grids_are_those_of_the_new_shape(sizes: list[tuple[int, int, int, int]]) -> None:
+    def grids(shape: list[int], *, sharded: bool) -> TwoGrids:
+        storage = tuple(Axis.regular(n, chunk * ratio) for n, (_, _, chunk, ratio) in zip(shape, sizes, strict=True))
+        inner = tuple(Axis.regular(n, chunk) for n, (_, _, chunk, _) in zip(shape, sizes, strict=True))
+        return TwoGrids(storage, inner if sharded else storage)
+
+    old, new = [size[0] for size in sizes], [size[1] for size in sizes]
+    for sharded in (True, False):
+        before = grids(old, sharded=sharded)
+        for number, length in enumerate(old):  # plans of the old length, which must not serve for the new one
+            make_plan(parse_orthogonal((*(slice(None),) * number, slice(0, length)), tuple(old)), before)
+        after = before.resized(tuple(new))
+        assert after == grids(new, sharded=sharded)
+        for axis, (ours, fresh) in enumerate(
+            zip(
+                make_plan(parse_orthogonal((), tuple(new)), after).axes,
+                make_plan(parse_orthogonal((), tuple(new)), grids(new, sharded=sharded)).axes,
+                strict=True,
+            )
+        ):
+            assert ours.covered.tolist() == fresh.covered.tolist(), axis
+            assert ours.whole.tolist() == fresh.whole.tolist(), axis
+            assert ours.chunks.tolist() == fresh.chunks.tolist(), axis
 
 
 def elements_of(part: ObjectPart, count: int, strides: tuple[int, ...]) -> list[Any]:

@@ -138,11 +138,10 @@ class ArrayLayout:
 
     def with_shape(self, metadata: ArrayMetadata) -> ArrayLayout:
         """The layout of the same array after its ``metadata`` changed in shape, grid or attributes only."""
-        if self.blocks is None or self.grid.resized(metadata.shape) != self.grid:
+        resized = self.grid.resized(metadata.shape)
+        if self.blocks is None or (resized is not self.grid and resized != self.grid):
             return prepare_layout(metadata, f"metadata of a resized array of shape {metadata.shape}")
-        objects = self.grid.axes(metadata.shape)
-        grids = self.grids.resized(objects, _chunk_axes(objects, self.sharding))
-        return with_fields(self, metadata=metadata, grids=grids)
+        return with_fields(self, metadata=metadata, grids=self.grids.resized(metadata.shape))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -155,6 +155,8 @@ def shards_for_kernel(
     jobs, rows = zip(*chunks, strict=True)
     bounds = np.array([0, *accumulate(part.count for part in parts)], np.int64)
     form = (shard.count, shard.index_at_start, shard.has_checksum)
+    if len(jobs) == 1:
+        return np.ascontiguousarray(jobs[0]), (bounds, rows[0], *form)
     return np.ascontiguousarray(np.concatenate(jobs)), (bounds, np.concatenate(rows), *form)
 
 

@@ -40,11 +40,15 @@ class TwoGrids:
         if not self.seen:
             object.__setattr__(self, "seen", tuple(Cache(_MOST_SEEN) for _ in self.storage))
 
-    def resized(self, storage: tuple[Axis, ...], chunks: tuple[Axis, ...]) -> TwoGrids:
-        """Grids of as many axes, some of which have another length."""
-        same = [a == b for a, b in zip(self.storage, storage, strict=True)]
-        seen = (each if kept else Cache(_MOST_SEEN) for each, kept in zip(self.seen, same, strict=True))
-        return TwoGrids(storage, chunks, tuple(seen))
+    def resized(self, shape: tuple[int, ...]) -> TwoGrids:
+        """The same regular grids over an array of another shape, of which the axes that keep their length are kept."""
+        storage, chunks, seen = [], [], []
+        for length, objects, inner, known in zip(shape, self.storage, self.chunks, self.seen, strict=True):
+            same = length == objects.length
+            storage.append(objects if same else Axis(length, objects.runs))
+            chunks.append(inner if same else storage[-1] if inner is objects else Axis(length, inner.runs))
+            seen.append(known if same else Cache(_MOST_SEEN))
+        return TwoGrids(tuple(storage), tuple(chunks), tuple(seen))
 
 
 _MOST_SEEN = 4 * 2**20
@@ -146,18 +150,26 @@ class GridPart:
         return count
 
     def rows(self) -> Ints:
-        """For each chunk, its row in the plan of each axis; shape ``(count, axes)``."""
+        """For each chunk, its row in the plan of each axis; shape ``(count, axes)``. Not to be changed."""
         if self.count == 1:
             return np.array([self.low], np.int64)
-        grids = np.indices(self.shape, np.int64).reshape(len(self.low), -1)
-        return grids.T + np.array(self.low, np.int64)
+        rows = _rows_from_zero(self.shape)
+        return rows + np.array(self.low, np.int64) if any(self.low) else rows
 
     def positions(self, strides: tuple[int, ...]) -> Ints:
         """The place of each chunk in the object's index, whose layout along the axes ``strides`` tells."""
-        if self.count == 1:
-            groups = zip(self.plan.groups, self.low, strides, strict=True)
-            return np.array([sum(int(group.local[k]) * stride for group, k, stride in groups)], np.int64)
-        return self._combined(np.add, 0, [g.local * s for g, s in zip(self.plan.groups, strides, strict=True)])
+        start, several = 0, []
+        for group, low, high, stride in zip(self.plan.groups, self.low, self.high, strides, strict=True):
+            if high - low == 1:
+                start += int(group.local[low]) * stride
+            else:
+                several.append(group.local[low:high] * stride)
+        if not several:
+            return np.array([start], np.int64)
+        places = several[0] + start
+        for each in several[1:]:
+            places = (places[:, None] + each).reshape(-1)
+        return places
 
     def covered(self) -> npt.NDArray[np.bool_]:
         """For each chunk, whether all of its elements that lie in the array are selected."""
@@ -359,6 +371,22 @@ def make_plan(selection: GridSelection | PointSelection, grids: TwoGrids) -> Chu
 
 
 _ONE_GROUP = np.array((0, 1), np.int64)
+
+_rows_seen: Cache[tuple[int, ...], Ints] = Cache(2**18)
+"""Rows of a part that begins where its plan does, by its shape: few shapes occur, again and again."""
+_MOST_ROWS = 2**14
+"""Bytes of those that are worth remembering."""
+
+
+def _rows_from_zero(shape: tuple[int, ...]) -> Ints:
+    """All rows of a grid of this shape, in C order; shape ``(count, axes)``."""
+    rows = _rows_seen.get(shape)
+    if rows is None:
+        rows = np.ascontiguousarray(np.indices(shape, np.int64).reshape(len(shape), -1).T)
+        rows.flags.writeable = False
+        if rows.nbytes <= _MOST_ROWS:
+            _rows_seen.put(shape, rows, rows.nbytes + _OF_A_PLAN)
+    return rows
 
 
 def _plan_pair(grids: TwoGrids, number: int, selection: AxisSelection) -> tuple[AxisPlan, _AxisGroups]:
