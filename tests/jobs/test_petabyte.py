@@ -22,7 +22,7 @@ from zardine.jobs.records import recorder_of
 
 what, place = sys.argv[1:]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-begin = time.monotonic()
+begin, used = time.monotonic(), time.process_time()
 source, target = f"{place}/a.zarr", f"{place}/{what}.zarr"
 plan = {
     "verify": lambda: zardine.plan_verify(source, records=target),
@@ -33,7 +33,7 @@ plan = {
 facts = plan.objects, plan.requests, plan.bytes_read, plan.cost(), repr(plan)
 plan.save(f"{place}/{what}.json")
 plan = Plan.load(f"{place}/{what}.json")
-made = time.monotonic() - begin
+made, made_used = time.monotonic() - begin, time.process_time() - used
 plan.begin()
 # what workers would have recorded
 records = plan._records
@@ -46,12 +46,12 @@ for number, start in enumerate(range(0, length - length // 10, per_object)):
     document["done"] = {str(last): [[start, stop]]}
     document["seen"] = {str(last): ["0123456789abcdef"] * (stop - start)}
     records.home.store.set(f"{records.prefix}worker-{number}.json", json.dumps(document).encode())
-begin = time.monotonic()
+begin, used = time.monotonic(), time.process_time()
 status = plan.status()
-asked = time.monotonic() - begin
+asked, asked_used = time.monotonic() - begin, time.process_time() - used
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 assert status.stages[last].done >= length * 0.89, status
-print(json.dumps([made, asked, peak, len(plan), status.stages[last].done]))
+print(json.dumps([made, made_used, asked, asked_used, peak, len(plan), status.stages[last].done]))
 """
 
 
@@ -64,10 +64,11 @@ def test_a_petabyte(tmp_path: Path, what: str) -> None:
     command = [sys.executable, "-c", MEASURE, what, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    made, asked, peak, jobs, _ = json.loads(done.stdout)
+    made, made_used, asked, asked_used, peak, jobs, _ = json.loads(done.stdout)
     assert (tmp_path / f"{what}.json").stat().st_size < 20_000
     assert peak * 1024 < 500e6
-    assert made < 100, asked  # of 10 s on a machine that does nothing else
-    assert asked < 100
+    assert made_used < 10  # seconds of a processor; those of the clock depend on what else the machine does
+    assert asked_used < 10
+    assert max(made, asked) < 100
     assert jobs > 1000
     assert resource is not None

@@ -385,4 +385,4 @@ def test_memory_of_a_process(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     count, peak, memory = map(int, done.stdout.split())
     assert count == 4
-    assert peak * 1024 <= 1.1 * memory
+    assert peak * 1024 <= memory, (peak * 1024, memory)

@@ -190,6 +190,7 @@ class CopyWork(Work):
             target.store.wait_for_writers(array_prefix(target))  # what a late worker appends is there by then
         with window(self._window), within_memory("a block", size, array=target.path):
             values = self._read(job.stage, source, box)
+            job.advance(size // 2)
             sums = sum_of(values) if self.blocks.between else None
             if appends:
                 append_block(job, target, region, values)
@@ -197,7 +198,7 @@ class CopyWork(Work):
                 put_encoded(target, written, values)
             else:
                 write_plan(target, written, _whole(values) if self.encoded else values)
-        job.advance(size)
+        job.advance(size - size // 2)
         made = 0 if not last else self._begun(box) if guarded is None else guarded.stored
         return [sums, made] if sums is not None or made else None
 
