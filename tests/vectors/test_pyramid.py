@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 from effort import SOAK
 from vectors.geometry_samples import Killed, MortalStore, copy_of, rows, values
+from vectors.stores_of_all_kinds import store_of
 from zardine import vectors
-from zardine.errors import CorruptionError, DataError, SelectionError
+from zardine.errors import CorruptionError, DataError, SelectionError, ZarrUserWarning
 from zardine.storage import MemoryStore
 from zardine.vectors import pyramid
 from zardine.vectors.content.content import Content
@@ -238,3 +240,15 @@ def test_readers_do_not_know_levels_that_are_unfinished() -> None:
     vectors.repair(store)
     assert vectors.validate(store).findings == ()
     assert not [key for key in store.list() if key.startswith("2/")]
+
+
+def test_levels_that_are_not_made_anew_are_told() -> None:
+    store = store_of("points")
+    build = vectors.build_pyramid
+    assert build(store, factors=[(2, 1)] * 3) == [1, 2, 3]
+    with pytest.warns(ZarrUserWarning, match="levels 2 to 3 are removed and not made anew"):
+        assert build(store) == [1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert build(store) == [1]
+        assert build(store, factors=[]) == []

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import CorruptionError, DataError
+from zardine.errors import CorruptionError, DataError, ZarrUserWarning
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
+from zardine.user_warnings import warn_user
 from zardine.vectors.changing.levels import (
     begin_level,
     describe_levels,
@@ -79,9 +80,10 @@ def build_pyramid(
     linked to the one that stands for it, and back. Levels are stored as level 0 is: data type, shards, compression.
     ``progress`` is called with the number of levels done, and of all.
 
-    Raises :class:`~zardine.errors.DataError` for other factors, and where bins would not divide chunks. Old levels go
-    first, with all links to them; who is killed leaves fewer levels, never wrong ones, and perhaps one that is
-    unfinished: it cannot be read, and whoever changes the store next removes it.
+    Raises :class:`~zardine.errors.DataError` for other factors, and where bins would not divide chunks; warns
+    (:class:`~zardine.errors.ZarrUserWarning`) where there were more levels than are made now, unless none is asked
+    for. Old levels go first, with all links to them; who is killed leaves fewer levels, never wrong ones, and perhaps
+    one that is unfinished: it cannot be read, and whoever changes the store next removes it.
     """
     steps, scales = _checked_steps(factors, chunk_scale_factors)
     try:
@@ -92,6 +94,7 @@ def build_pyramid(
     if owner.level(0).rank != owner.root.ndim:
         raise DataError(f"{owner.name} is divided by an attribute: no coarser levels can be made of it")
     finish(owner.level(0))
+    _tell_of_levels_that_go(owner, len(steps))
     ratios = _chunk_ratios(owner, [coarsen for coarsen, _ in steps], scales)
     content = _load_objects(KeptLevel.of(owner.level(0)))
     bin_shape, made = np.asarray(owner.root.bin_shape), list[int]()
@@ -117,6 +120,16 @@ def build_pyramid(
     if not steps:
         _forget_old(owner)
     return made
+
+
+def _tell_of_levels_that_go(owner: VectorStore, made: int) -> None:
+    gone = [number for number in owner.level_numbers() if number > made]
+    if gone and made:
+        what = f"level {gone[0]} is" if len(gone) == 1 else f"levels {gone[0]} to {gone[-1]} are"
+        warn_user(
+            f"{owner.name}: {what} removed and not made anew: give one (coarsen, sparsity) for each level as factors",
+            ZarrUserWarning,
+        )
 
 
 def _forget_old(owner: VectorStore) -> None:
