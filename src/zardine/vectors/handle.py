@@ -196,7 +196,10 @@ class Vectors:
         return delete(self.path, **conditions)
 
     def move(self, rows: npt.ArrayLike, positions: npt.ArrayLike, *, object_ids: Collection[int] | None = None) -> None:
-        """Put vertices elsewhere, as :func:`zardine.vectors.move_vertices`."""
+        """Put vertices elsewhere, as :func:`zardine.vectors.move_vertices`.
+
+        ``rows`` count as :func:`zardine.vectors.read_points` gives vertices: of lines chunk by chunk, not along lines.
+        """
         self._check_mode()
         move_vertices(self.path, rows, positions, object_ids=object_ids)
 
@@ -208,7 +211,11 @@ class Vectors:
         kind: str = "vertex",
         object_ids: Collection[int] | None = None,
     ) -> None:
-        """Give the things of one ``kind``, or of some objects, values, as :func:`zardine.vectors.set_attribute`."""
+        """Give the things of one ``kind``, or of some objects, values, as :func:`zardine.vectors.set_attribute`.
+
+        Those of vertices are in the order of :func:`zardine.vectors.read_points`: of lines chunk by chunk, which is not
+        that of :meth:`read` and ``objects[id]``.
+        """
         self._check_mode()
         set_attribute(self.path, name, values, kind=kind, object_ids=object_ids)
 
