@@ -236,8 +236,8 @@ FAULTS = (
     Fault(
         "plans of a shorter array are kept",
         "indexing/plan.py",
-        "each if kept else Cache(_MOST_SEEN) for each, kept in",
-        "each for each, _ in",
+        "known if same else Cache(_MOST_SEEN)",
+        "known",
         "test_resize_and_append.py",
     ),
     Fault(
