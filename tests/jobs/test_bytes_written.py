@@ -112,3 +112,13 @@ def test_on_s3(options: dict[str, Any]) -> None:
     assert plan.run()
     stored = zardine.open_array(f"{url}/b", storage_options=access).nbytes_stored()
     assert abs(nbytes - stored) <= 0.25 * stored
+
+
+def test_few_of_many_arrays_are_told(tmp_path: Path) -> None:
+    group = zardine.create_group(tmp_path / "a.zarr")
+    for number in range(5):
+        group.create_array(f"x{number}", data=smooth()[:4, :8, :8], chunks=(2, 8, 8))
+    plan = zardine.plan_convert(tmp_path / "a.zarr", tmp_path / "b.zarr", compressors="gzip")
+    assert plan.sample.count(", encoded") == 3
+    assert plan.sample.endswith("; and of 2 more arrays")
+    assert plan.sample in repr(plan)

@@ -42,6 +42,8 @@ from zardine.tools.rechunking.sums import total
 from zardine.tools.sampling import Written, carried_sample, encoded_sample, full_size, stored_sample
 from zardine.tools.seen import NotingStore, digest, seen_now
 
+_MOST_TOLD: Final = 3
+"""Arrays of which a plan says what was looked at to forecast them."""
 _JOB_BYTES: Final = 2**26
 """Bytes of elements that a job handles, where an array has as many; more where there would be too many jobs."""
 _MOST_JOBS: Final = 2**16
@@ -381,9 +383,8 @@ class ConvertWork(Work):
             source = steps[0].source._handle
             stored, size = stored_sample(source)
             made = _made_of(steps, stored, size)
-            samples.append(
-                f"/{steps[-1].target.path}: {made.text}" if made.text and len(self._steps) > 1 else made.text
-            )
+            several = made.text and len(self._steps) > 1
+            samples.append(f"/{steps[-1].target.path}: {made.text}" if several else made.text)
             times = 1.0 if blocks is None else blocks.times_read
             cells = max(
                 made.objects, _objects_of(steps[-1], stored)
@@ -408,7 +409,9 @@ class ConvertWork(Work):
                 if self.compares:
                     requests += before.count + pieces_read(before.cuts, after.cuts)
                     read += 2 * between
-        return Forecast(objects, requests, read, written, "; ".join(filter(None, samples)))
+        told = [each for each in samples if each]
+        more = [f"and of {len(told) - _MOST_TOLD} more arrays"] if len(told) > _MOST_TOLD else []
+        return Forecast(objects, requests, read, written, "; ".join(told[:_MOST_TOLD] + more))
 
     # JSON
 
