@@ -238,7 +238,7 @@ FAULTS = (
         "indexing/plan.py",
         "known if same else Cache(_MOST_SEEN)",
         "known",
-        "test_resize_and_append.py",
+        "indexing/test_plan.py",
     ),
     Fault(
         "a file that was changed and given its old time is taken for the one before",
