@@ -119,6 +119,14 @@ def test_a_plan_that_was_changed(tmp_path: Path) -> None:
         Plan.load(path)
 
 
+def test_a_plan_of_another_kind_than_it_says(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    PLANS["convert"](tmp_path).save(path)
+    path.write_text(path.read_text().replace('"kind": "convert"', '"kind": "verify"'))
+    with pytest.raises(PlanError, match="says that it is a plan of the kind 'verify', and has no member 'records'"):
+        Plan.load(path)
+
+
 def test_an_array_of_more_blocks_than_can_be_numbered(tmp_path: Path) -> None:
     path = str(tmp_path / "a.zarr")
     zardine.create_array(path, shape=(2**60,) * 3, chunks=(1, 1, 1), dtype="u1")

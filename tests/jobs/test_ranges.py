@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
+from zardine.jobs import ranges
 from zardine.jobs.ranges import Ranges
 
 NUMBERS = st.sets(st.integers(0, 40), max_size=30)
@@ -45,3 +48,22 @@ def test_what_is_no_ranges_is_refused(document: object) -> None:
 def test_a_text_names_a_few() -> None:
     assert str(Ranges([(0, 1), (3, 6)])) == "0, 3 to 5"
     assert str(Ranges.of(range(0, 100, 2))).endswith("14, and 42 more ranges")
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(st.lists(st.integers(0, 60) | st.integers(2**62 - 2, 2**62 + 2)), st.integers(1, 7))
+def test_of_many(numbers: list[int], together: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "_TOGETHER", together)
+        assert Ranges.of_many(numbers) == Ranges.of(numbers)
+        assert list(Ranges.of_many(numbers)) == sorted(set(numbers))
+
+
+def test_a_million_that_lie_alone_take_little_memory() -> None:
+    tracemalloc.start()
+    try:
+        found = Ranges.of_many(range(0, 2_000_000, 2))
+        assert len(found) == 1_000_000
+        assert tracemalloc.get_traced_memory()[1] < 140 * 2**20
+    finally:
+        tracemalloc.stop()

@@ -224,7 +224,7 @@ def test_files_that_are_no_plans(tmp_path: Path) -> None:
     refused("[]", "'zardine_plan' is missing")
     refused({**good, "zardine_plan": 2}, "a plan of form 2, and this zardine reads form 1: make the plan again")
     refused({**good, "kind": "other"}, "the kind 'other', which this zardine does not know")
-    refused({**good, "work": {}}, "a part missing")
+    refused({**good, "work": {}}, "has no member 'places'")
     refused({**good, "work": {**good["work"], "write": [0, 1, 1]}}, "lengths of 1 or more")
     refused({**good, "work": {**good["work"], "max_memory": 5}}, "was changed since it was written")
     with pytest.raises(PlanError, match="has none"):
@@ -472,6 +472,20 @@ def test_interrupted_at_any_write(tmp_path: Path, then: str) -> None:
         assert plan.run()
         assert same(place)
     assert ended > 4
+
+
+def test_what_can_be_done_about_a_place_that_is_taken(tmp_path: Path) -> None:
+    """Rechunking overwrites nothing, and overwriting what it has begun takes the work of its jobs."""
+    make(tmp_path / "a.zarr")
+    zardine.create_group(tmp_path / "group.zarr")
+    zardine.create_array(tmp_path / "array.zarr", shape=3, dtype="i4")
+    for name in ("group", "array"):
+        with pytest.raises(NodeExistsError, match=r"is already stored at .*target_path='name' within a group") as said:
+            zardine.rechunk(tmp_path / "a.zarr", tmp_path / f"{name}.zarr", chunks=(24, 4, 4))
+        assert "overwrite" not in str(said.value)
+    zardine.plan_rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(24, 4, 4)).begin()
+    with pytest.raises(NodeExistsError, match=r"may be running: .*cancelling its plan takes it back; .*end its jobs"):
+        zardine.create_array(tmp_path / "b.zarr", shape=3, dtype="i4")
 
 
 def test_two_have_their_arrays_between_at_one_place(tmp_path: Path) -> None:

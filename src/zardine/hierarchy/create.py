@@ -154,8 +154,9 @@ def _check_finished(store: Store, path: str) -> None:
     work = unfinished_work(store, path)
     if work is not None:
         raise NodeExistsError(
-            f"a {work} to {describe(store, path)} is not finished ({UNFINISHED}): the same {work} again continues it; "
-            "overwrite=True erases what is there"
+            f"a {work} to {describe(store, path)} is not finished ({UNFINISHED}), and may be running: the same {work} "
+            "again continues it, cancelling its plan takes it back; overwrite=True erases all that it has made until "
+            "now, so end its jobs before"
         )
 
 

@@ -234,8 +234,15 @@ class Plan:
             work = work_class.from_json(document["work"], places)
         except ZardineError:
             raise
+        except KeyError as error:
+            raise PlanError(
+                f"{os.fspath(path)} says that it is a plan of the kind {kind!r}, and has no member {error}, as these "
+                "have: it was changed since it was written, so make the plan again"
+            ) from None
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise PlanError(f"{os.fspath(path)} is a plan with a part missing or of another type: {error}") from None
+            raise PlanError(
+                f"{os.fspath(path)} is a plan of the kind {kind!r} with a part of another type: {error}"
+            ) from None
         plan = cls(work)
         if plan.id != document.get("id"):
             raise PlanError(f"{os.fspath(path)} was changed since it was written: make the plan again")

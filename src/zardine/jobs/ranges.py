@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 
 class Ranges:
@@ -33,17 +34,16 @@ class Ranges:
     @classmethod
     def of_many(cls, numbers: Iterable[int]) -> Ranges:
         """Return the same as :meth:`of`, of millions of numbers in little memory."""
-        waiting, found = iter(numbers), cls()
+        waiting, large, pairs = iter(numbers), cls(), np.zeros((2, 0), np.int64)
         while some := list(islice(waiting, _TOGETHER)):
             if max(some) < 2**62:
-                ordered = np.unique(np.array(some, np.int64))
-                ends = np.flatnonzero(np.diff(ordered) > 1)
-                starts = ordered[np.concatenate(([0], ends + 1))].tolist()
-                stops = (ordered[np.concatenate((ends, [len(ordered) - 1]))] + 1).tolist()
-                found |= cls(zip(starts, stops, strict=True))
+                starts = np.unique(np.array(some, np.int64))
+                pairs = _joined(np.concatenate((pairs, [starts, starts + 1]), axis=1))
             else:
-                found |= cls.of(some)
-        return found
+                large |= cls.of(some)
+        found = cls()
+        found._starts, found._stops = pairs.tolist()
+        return found | large if large else found
 
     @classmethod
     def from_json(cls, document: Any) -> Ranges:
@@ -153,6 +153,14 @@ class Ranges:
 
     def __repr__(self) -> str:
         return f"Ranges({list(self.pairs())})"
+
+
+def _joined(pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return ranges (first numbers, and those after the last) in order, those that overlap or touch as one."""
+    starts, stops = pairs[:, np.argsort(pairs[0], kind="stable")]
+    stops = np.maximum.accumulate(stops)
+    ends = np.flatnonzero(starts[1:] > stops[:-1])
+    return np.stack((starts[np.append(0, ends + 1)], stops[np.append(ends, len(stops) - 1)]))
 
 
 _TOGETHER = 2**18

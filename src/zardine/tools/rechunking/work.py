@@ -139,9 +139,7 @@ def refuse_taken(target: Place) -> None:
     except MetadataError:
         return
     if isinstance(node, ArrayMetadata):
-        raise ContainsArrayError(
-            f"an array is already stored at {describe(target.store, target.path)}: a new array needs a place of its own"
-        )
+        raise ContainsArrayError(f"an array is already stored at {describe(target.store, target.path)}: {_WAY}")
 
 
 def own_folder(folder: str, source: Place, target: Place) -> str:
