@@ -12,6 +12,7 @@ import zardine
 from zardine import vectors
 from zardine.errors import PlanError
 from zardine.jobs import Plan
+from zardine.jobs.job import Job
 
 VALUES = np.random.default_rng(0).integers(0, 100, (64, 32, 32)).astype("int32")
 VALUES[5:20] = 0  # some jobs have nothing to do
@@ -44,6 +45,12 @@ def resharded(tmp_path: Path) -> Plan:
     return zardine.plan_reshard(source(tmp_path) / "x", shards=(16, 32, 32), max_memory="256 KiB")
 
 
+def resharded_by_way_of_others(tmp_path: Path) -> Plan:
+    return zardine.plan_reshard(
+        source(tmp_path) / "x", chunks=(64, 4, 4), shards=None, target=tmp_path / "b.zarr", max_memory="128 KiB"
+    )
+
+
 def verified(tmp_path: Path) -> Plan:
     return zardine.plan_verify(source(tmp_path), records=tmp_path / "records")
 
@@ -55,7 +62,7 @@ def imported(tmp_path: Path) -> Plan:
     return vectors.plan_import(tmp_path / "p.las", tmp_path / "q.zv", chunk_shape=50)
 
 
-IN_STAGES = [converted, by_way_of_others, rechunked, verified]
+IN_STAGES = [converted, by_way_of_others, rechunked, resharded_by_way_of_others, verified]
 WORKS = [*IN_STAGES, resharded, imported]
 
 
@@ -92,6 +99,16 @@ def test_before_the_beginning(make: Callable[[Path], Plan], tmp_path: Path) -> N
     plan = make(tmp_path)
     with pytest.raises(PlanError):
         plan.job(len(plan) - 1)()
+
+
+@pytest.mark.parametrize("make", [converted, verified])
+def test_a_job_that_was_given_nothing(make: Callable[[Path], Plan], tmp_path: Path) -> None:
+    """What was not handed on is not taken for nothing to do."""
+    plan = make(tmp_path)
+    plan.begin()
+    plan.job(0)()
+    with pytest.raises(PlanError, match="was not given what the stage before has found"):
+        plan.work.run(Job(1, 0))
 
 
 def test_damage_is_found_in_any_order(tmp_path: Path) -> None:
