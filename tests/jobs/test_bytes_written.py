@@ -122,3 +122,21 @@ def test_few_of_many_arrays_are_told(tmp_path: Path) -> None:
     assert plan.sample.count(", encoded") == 3
     assert plan.sample.endswith("; and of 2 more arrays")
     assert plan.sample in repr(plan)
+
+
+def test_chunks_that_the_end_of_the_array_cuts(tmp_path: Path) -> None:
+    make(tmp_path / "a.zarr", smooth()[:30, :100, :100] + 1, chunks=(1, 100, 100))
+    plan = zardine.plan_rechunk(
+        tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(8, 32, 32), compressors=None, max_memory="64 MiB"
+    )
+    nbytes = plan.bytes_written
+    check(plan, tmp_path / "b.zarr")
+    assert nbytes == sum(path.stat().st_size for path in (tmp_path / "b.zarr").rglob("c/*/*/*"))
+
+
+def test_shards_of_which_a_half_is_empty(tmp_path: Path) -> None:
+    make(tmp_path / "a.zarr", every_second_plane(), chunks=(1, 128, 128))
+    plan = zardine.plan_convert(
+        tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(1, 64, 64), shards=(8, 128, 128), compressors="gzip"
+    )
+    check(plan, tmp_path / "b.zarr")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 from math import ceil, prod
 from typing import Any, Final, TypeAlias
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.chunk_grids.axis import Axis
+from zardine.codecs.chain import equals_fill
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import ArrayLayout
 from zardine.engine.read import read_plan
@@ -33,8 +34,12 @@ _GROUPS: Final = 4
 """Places, at least, where chunks are taken that each lie in many objects of the source, if there are as many."""
 _IN_A_SHARD: Final = 4
 """Chunks that are looked at to say that a shard is empty, at most."""
-_GOLDEN: Final = 0x9E3779B97F4A7C15
-"""The golden ratio in 64 bits: its multiples are spread evenly, and go with no period of the data."""
+_BESIDE: Final = 1024
+"""Chunks that are looked at where they are decoded in any case, at most."""
+_LEAST_CUT: Final = 4
+"""Length of a part of a chunk from which on half of it is encoded, too, to tell what more of it would take."""
+_TRIES: Final = 64
+"""How often places are chosen to find other ones."""
 
 Segments: TypeAlias = list[tuple[int, int]]
 """Elements along an axis, from a first one (inclusive) to a last (exclusive), ascending."""
@@ -61,15 +66,15 @@ def stored_sample(handle: ArrayHandle) -> tuple[int, int]:
     Objects that differ in length are taken to have as many bytes an element.
     """
     axes = handle.layout.grids.storage
-    cells = Cells(tuple(axis.count for axis in axes))
-    places = list(map(cells.place, _spread(cells.count, SAMPLE)))
+    counts = [axis.count for axis in axes]
+    places = _spread(counts, SAMPLE)
     sizes = [handle.store.size(handle.key(place)) for place in places]
     known = [(size, _elements(axes, place)) for size, place in zip(sizes, places, strict=True) if size is not None]
     if not known:
         return 0, 0
     stored, elements = map(sum, zip(*known, strict=True))
-    everything = _all_elements(axes)
-    return round(cells.count * len(known) / len(sizes)), everything * len(known) * stored // (len(sizes) * elements)
+    everything = prod(axis.start(axis.count - 1) + axis.extent(axis.count - 1) for axis in axes)
+    return round(prod(counts) * len(known) / len(sizes)), everything * len(known) * stored // (len(sizes) * elements)
 
 
 def carried_sample(source: ArrayHandle, target: ArrayHandle, stored: int, nbytes: int, more: int = 0) -> Written:
@@ -78,174 +83,153 @@ def carried_sample(source: ArrayHandle, target: ArrayHandle, stored: int, nbytes
     ``more`` are the bytes by which each chunk grows. Which objects are not empty is seen from a few of their chunks.
     """
     old, new = source.layout, target.layout
-    before, after = (prod(axis.count for axis in each.grids.storage) for each in (old, new))
-    if not after or not stored:
-        return Written(0, 0, 0.0, "nothing is stored in the sample" if after else "")
-    chunks = prod(axis.count for axis in new.grids.chunks)
+    before, after = _count(old.grids.storage), _count(new.grids.storage)
+    if not stored or not after:
+        return Written(0, 0, 0.0, "")
     share, made, text = 1.0, after, ""
     if stored < before or old.sharding is not None:
-        looks: dict[int, list[bool]] = {}
-        for number, ranges in _carried_chunks(new):
-            plan = plan_grid(box_of(ranges), old.grids)
+        looks: dict[tuple[int, ...], list[bool]] = {}
+        for place, ranges in _carried_chunks(new):
             try:
-                looks.setdefault(number, []).append(encoded_chunks(source, plan).reshape(-1)[0] is not None)
+                found = encoded_chunks(source, plan_grid(box_of(ranges), old.grids)).reshape(-1)[0]
             except DataError:  # what is damaged is said when it is carried over
-                looks.setdefault(number, []).append(True)
+                continue
+            looks.setdefault(place, []).append(found is not None)
         every = [each for found in looks.values() for each in found]
-        share, kept = sum(every) / len(every), sum(map(any, looks.values()))
-        made = round(after * kept / len(looks))
-        text = "" if share == 1 else f"{len(looks) - kept} of {len(looks)} objects looked at are empty"
+        kept = sum(map(any, looks.values()))
+        if kept and not all(every):
+            share, made = sum(every) / len(every), round(after * kept / len(looks))
+            text = f"{len(every)} chunks of {len(looks)} of {after:,} objects, of which {every.count(False)} are empty"
     data = max(0, nbytes - stored * _index_size(old))
-    return Written(made, round(data + more * chunks * share + made * _index_size(new)), share, text)
+    return Written(made, round(data + more * _count(new.grids.chunks) * share + made * _index_size(new)), share, text)
 
 
-def _carried_chunks(layout: ArrayLayout) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Give the elements of some chunks, and the numbers of their objects."""
-    cells = Cells(tuple(axis.count for axis in layout.grids.storage))
-    for turn, number in enumerate(_spread(cells.count, SAMPLE)):
-        places = _chunk_ranges(layout, cells.place(number))
-        within = Cells(tuple(map(len, places)))
-        for which in _spread(within.count, _IN_A_SHARD, turn):
-            chunk = zip(layout.grids.chunks, places, within.place(which), strict=True)
-            yield number, [_range(axis, range_[i]) for axis, range_, i in chunk]
+def _carried_chunks(layout: ArrayLayout) -> Iterator[tuple[tuple[int, ...], list[tuple[int, int]]]]:
+    """Give the elements of some chunks, and the places of their objects."""
+    for place in _spread([axis.count for axis in layout.grids.storage], SAMPLE):
+        chunks = _chunks_of(layout, place)
+        for within in _spread([len(each) for each in chunks], _IN_A_SHARD):
+            numbers = [each[i] for each, i in zip(chunks, within, strict=True)]
+            yield place, list(map(_range, layout.grids.chunks, numbers))
 
 
-def encoded_sample(source: ArrayHandle, target: ArrayHandle, change: Change | None = None) -> Written:
-    """Return what is written where elements are encoded anew.
+def encoded_sample(
+    source: ArrayHandle, target: ArrayHandle, stored: int, nbytes: int, change: Change | None = None
+) -> Written:
+    """Return what is written where elements are encoded anew, of what is ``stored`` in the source.
 
     At most 16 objects of the source are read, or parts of them; chunks of the target that lie in more are encoded as
-    far as they lie in some. Where chunks are as long in any case, and empty ones are stored, nothing is read.
+    far as they lie in some. If all that is looked at is empty, that is what is most: all objects, and ``nbytes``. Where
+    chunks are as long in any case, and empty ones are stored, nothing is read.
     """
-    layout = target.layout
-    cells = Cells(tuple(axis.count for axis in layout.grids.storage))
-    if not cells.count:
-        return Written(0, 0, 1.0, "")
-    if target.write_empty_chunks and layout.chain_of(cells.place(0)).encoded_size is not None:
-        return Written(cells.count, full_size(layout), 1.0, "")
+    layout, count = target.layout, _count(target.layout.grids.storage)
+    if target.write_empty_chunks and _exact_size(layout) is not None:
+        return Written(count, full_size(layout), 1.0, "")
+    if not count or not (stored or target.write_empty_chunks):
+        return Written(0, 0, 0.0, "")
     found = _Found(target)
-    numbers = _spread(cells.count, _places(source.layout, layout))
-    for turn, number in enumerate(numbers):
-        group = _Group(source, layout, cells.place(number), len(numbers), turn)
-        found.add(group, change)
+    places = _spread([axis.count for axis in layout.grids.chunks], _groups(source.layout, layout))
+    for turn, place in enumerate(places):
+        found.add(_Group(source, target, place, len(places), turn, change))
         if found.nbytes >= _BYTES:
             break
-    return found.result(cells.count)
+    return found.result(count, nbytes)
 
 
-def _places(old: ArrayLayout, new: ArrayLayout) -> int:
+def _groups(old: ArrayLayout, new: ArrayLayout) -> int:
     """Return at how many places chunks are taken, so that they lie in a few objects of the source together."""
     each, along = 1, 1
     for axis, chunks in zip(old.grids.storage, new.grids.chunks, strict=True):
         own, other = axis.longest, min(chunks.longest, max(1, chunks.length))
         even = axis.is_regular and chunks.is_regular and (own % other == 0 or other % own == 0)
-        touched = max(1, ceil(other / own)) if even else ceil((other - 1) / own + 1)
-        touched = min(touched, max(1, axis.count))
+        touched = min(max(1, axis.count), max(1, ceil(other / own)) if even else ceil((other - 1) / own + 1))
         each *= touched
         along *= chunks.count if touched > 1 else 1
-    return max(1, SAMPLE // each, min(_GROUPS, along)) if each > 1 else SAMPLE
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """A chunk of the target, as far as it is looked at."""
-
-    object: tuple[int, ...]
-    shape: tuple[int, ...]
-    """Of the whole chunk."""
-    ranges: list[tuple[int, int]]
-    """What of it lies in the array."""
-    values: npt.NDArray[Any]
-    """Elements; of each axis all of :attr:`ranges`, or some."""
+    return max(1, SAMPLE // each, min(_GROUPS, along))
 
 
 class _Group:
-    """Chunks of the target that lie in the same few objects of the source."""
+    """Chunks of the target that lie in the same few objects of the source: one at ``place``, and those beside it."""
 
-    def __init__(self, source: ArrayHandle, layout: ArrayLayout, place: Sequence[int], groups: int, turn: int) -> None:
-        self._source, self._layout, self._turn = source, layout, turn
-        places = _chunk_ranges(layout, place)
-        self._chunk = [each[_jitter(turn * len(places) + i, len(each))] for i, each in enumerate(places)]
-        self._within = places if layout.sharding is not None else [range(axis.count) for axis in layout.grids.chunks]
-        self._objects = max(1, SAMPLE // groups)
+    def __init__(
+        self,
+        source: ArrayHandle,
+        target: ArrayHandle,
+        place: Sequence[int],
+        groups: int,
+        turn: int,
+        change: Change | None,
+    ) -> None:
+        self._source, self._target, self._turn, self._change = source, target, turn, change
+        self.place = tuple(place)
         self._room = max(1, _BYTES // groups // item_size_of(source.layout))
-        self._most = max(_IN_A_SHARD if layout.sharding is not None else 1, SAMPLE // groups)
+        self.most = max(_IN_A_SHARD if target.layout.sharding is not None else 1, SAMPLE // groups)
+        """How many chunks are encoded."""
+        grids = source.layout.grids
+        ranges = self.ranges(place)
+        segments = self._thinned(grids.storage, [[each] for each in ranges], max(1, SAMPLE // groups))
+        chunk = max(1, source.layout.chunk_nbytes // max(1, source.layout.metadata.dtype.itemsize))
+        segments = self._thinned(grids.chunks, segments, max(1, self._room // chunk))
+        self._segments = _shortened(segments, self._room)
+        self._wide, self.places = self._beside(ranges)
+        self._values = self._read(self._wide) if source.layout.sharding is None else None
 
-    def pieces(self, *, whole: bool = False) -> Iterator[_Piece]:
-        """Give the chunks; one, as it is, with ``whole``."""
-        grids = self._source.layout.grids
-        ranges = self._ranges(self._chunk)
-        segments = [[each] for each in ranges]
-        if not whole:
-            segments = self._thinned(grids.storage, segments, self._objects)
-            chunk = max(1, self._source.layout.chunk_nbytes // max(1, self._source.layout.metadata.dtype.itemsize))
-            segments = self._thinned(grids.chunks, segments, max(1, self._room // chunk))
-            segments = _shortened(segments, self._room)
-        wide, others = segments, [self._chunk]
-        if not whole:
-            wide, others = self._beside(ranges, segments)
-        together = self._read(wide) if self._source.layout.sharding is None else None
-        for place in others:
-            own = [
-                each if range_ == first else [range_]
-                for each, range_, first in zip(segments, self._ranges(place), ranges, strict=True)
-            ]
-            yield self._piece(place, self._read(own) if together is None else together[_within(own, wide)])
+    def ranges(self, place: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the elements of a chunk of the target that lie in the array."""
+        return list(map(_range, self._target.layout.grids.chunks, place))
 
-    def _beside(
-        self, ranges: list[tuple[int, int]], segments: list[Segments]
-    ) -> tuple[list[Segments], list[list[int]]]:
-        """Return what is decoded in any case along each axis, and the places of other chunks that lie in it."""
-        wide, free = list(segments), [range(i, i + 1) for i in self._chunk]
-        axes = zip(self._source.layout.grids.storage, self._layout.grids.chunks, self._within, strict=True)
-        for i, (axis, chunks, within) in enumerate(axes):
-            start, stop = ranges[i]
-            first = axis.find(start)
-            low, high = axis.start(first), min(axis.start(first) + axis.extent(first), axis.length)
-            if stop > high or segments[i] != [ranges[i]]:
+    def values(self, place: Sequence[int]) -> npt.NDArray[Any]:
+        """Return the elements of a chunk, of each axis all or some."""
+        pairs = zip(self._segments, self.ranges(place), self.ranges(self.place), strict=True)
+        own = [each if range_ == first else [range_] for each, range_, first in pairs]
+        return self._read(own) if self._values is None else self._values[_within(own, self._wide)]
+
+    def whole(self) -> npt.NDArray[Any]:
+        """Return all elements of the first chunk, however many objects they lie in."""
+        return self._read([[each] for each in self.ranges(self.place)])
+
+    def _beside(self, ranges: list[tuple[int, int]]) -> tuple[list[Segments], list[tuple[int, ...]]]:
+        """Return what is decoded in any case along each axis, and the places of the chunks that lie in it."""
+        layout = self._target.layout
+        wide, free = list(self._segments), [range(i, i + 1) for i in self.place]
+        for i, (axis, chunks) in enumerate(zip(self._source.layout.grids.storage, layout.grids.chunks, strict=True)):
+            low, high = _range(axis, axis.find(ranges[i][0]))
+            if ranges[i][1] > high or self._segments[i] != [ranges[i]]:
                 continue
-            lowest = chunks.find(low)
+            lowest, highest = chunks.find(low), chunks.find(high - 1)
             lowest += chunks.start(lowest) < low
-            highest = chunks.find(high - 1)
             highest -= _range(chunks, highest)[1] > high
-            lowest, highest = max(lowest, within[0]), min(highest, within[-1])
-            if lowest <= self._chunk[i] <= highest and highest > lowest:
-                free[i], wide[i] = range(lowest, highest + 1), [(low, high)]
-        if _volume(wide) > self._room or self._most == 1:
-            return segments, [self._chunk]
-        cells = Cells(tuple(map(len, free)))
-        own = cells.number([chosen - each[0] for chosen, each in zip(self._chunk, free, strict=True)])
-        size = max(1, _volume(segments))
-        most = max(1, min(self._most, self._room // size))
-        numbers = [own, *(each for each in _spread(cells.count, most, self._turn) if each != own)][:most]
-        return wide, [[each[k] for each, k in zip(free, cells.place(number), strict=True)] for number in numbers]
-
-    def _ranges(self, chunk: Sequence[int]) -> list[tuple[int, int]]:
-        return [_range(axis, i) for axis, i in zip(self._layout.grids.chunks, chunk, strict=True)]
-
-    def _piece(self, chunk: Sequence[int], values: npt.NDArray[Any]) -> _Piece:
-        axes = list(zip(self._layout.grids.chunks, self._layout.grids.storage, chunk, strict=True))
-        shape = tuple(axis.extent(i) for axis, _, i in axes)
-        place = tuple(storage.find(axis.start(i)) for axis, storage, i in axes)
-        return _Piece(place, shape, self._ranges(chunk), values)
+            if None not in (layout.sharding, self._source.layout.sharding):  # of the same shard: is that empty?
+                start, stop = _range(layout.grids.storage[i], layout.grids.storage[i].find(ranges[i][0]))
+                lowest, highest = max(lowest, chunks.find(start)), min(highest, chunks.find(stop - 1))
+            free[i], wide[i] = range(lowest, highest + 1), [(low, high)]
+        if _volume(wide) > self._room:
+            return self._segments, [self.place]
+        most = _BESIDE if self._source.layout.sharding is None else self.most
+        found = [
+            tuple(each[k] for each, k in zip(free, numbers, strict=True))
+            for numbers in _spread([len(each) for each in free], most, self._turn)
+        ]
+        return wide, [self.place, *(each for each in found if each != self.place)][:most]
 
     def _read(self, segments: list[Segments]) -> npt.NDArray[Any]:
-        """Return the elements of the source in all segments, one behind the other along each axis."""
+        """Return the elements in all segments, one behind the other along each axis, as those of the target."""
         source = self._source
-        out = np.empty([sum(b - a for a, b in each) for each in segments], source.layout.metadata.dtype)
-        places = [_placed(each) for each in segments]
-        for box in product(*places):
+        out = np.empty([sum(b - a for a, b in each) for each in segments], self._target.layout.metadata.dtype)
+        for box in product(*map(_placed, segments)):
             region = box_of([each for each, _ in box])
-            part = np.empty(region.full_shape, out.dtype)
+            part = np.empty(region.full_shape, source.layout.metadata.dtype)
             read_plan(source, plan_grid(region, source.layout.grids), part)
+            if self._change is not None:
+                part = self._change(part, tuple(slice(*each) for each, _ in box))
             where: tuple[Any, ...] = (*(each for _, each in box), ...)
             out[where] = part
         return out
 
     def _thinned(self, axes: Sequence[Axis], segments: list[Segments], most: int) -> list[Segments]:
         """Return what of some segments lies in ``most`` chunks of the source, or objects, together."""
-        counts = [
-            sum(axis.find(b - 1) - axis.find(a) + 1 for a, b in each) for axis, each in zip(axes, segments, strict=True)
-        ]
+        pairs = list(zip(axes, segments, strict=True))
+        counts = [sum(axis.find(b - 1) - axis.find(a) + 1 for a, b in each) for axis, each in pairs]
         kept = list(counts)
         while prod(kept) > most:
             i = max(range(len(kept)), key=kept.__getitem__)
@@ -253,103 +237,152 @@ class _Group:
             kept[i] = max(1, min(kept[i] - 1, max(kept[i] // 2, most // others)))
         return [
             each if keep == count else _some(axis, each, keep, self._turn)
-            for axis, each, keep, count in zip(axes, segments, kept, counts, strict=True)
+            for (axis, each), keep, count in zip(pairs, kept, counts, strict=True)
         ]
+
+
+class _Found:
+    """What the chunks of a sample have become."""
+
+    def __init__(self, target: ArrayHandle) -> None:
+        self._target = target
+        self._fill = target.layout.metadata.fill
+        self._exact = _exact_size(target.layout) is not None
+        self._objects: dict[tuple[int, ...], bool] = {}
+        self._per_element = 0.0
+        self._looked = self._empty = self._encoded = 0
+        self._cut = False
+        self.nbytes = 0
+        """Of the elements that were encoded."""
+
+    def add(self, group: _Group) -> None:
+        """Encode some chunks of a group. What is damaged is left out: it is said when it is converted."""
+        try:
+            looks = {place: self._is_empty(group.values(place)) for place in group.places}
+            busy = [place for place, is_empty in looks.items() if not is_empty]
+            chosen = [busy[i] for (i,) in _spread([len(busy)], 0 if self._exact else group.most)]
+            sizes = [self._encode(group, place) for place in chosen]
+        except DataError:
+            return
+        for place, is_empty in looks.items():
+            ranges = group.ranges(place)
+            stored = zip(self._target.layout.grids.storage, ranges, strict=True)
+            where = tuple(axis.find(start) for axis, (start, _) in stored)
+            self._objects[where] = self._objects.get(where, False) or not is_empty
+        self._looked += len(looks)
+        self._empty += len(looks) - len(busy)
+        self._encoded += len(sizes)
+        elements = sum(prod(b - a for a, b in group.ranges(place)) for place in chosen)
+        self._per_element += len(busy) * sum(sizes) / max(1, elements)
+
+    def _is_empty(self, values: npt.NDArray[Any]) -> bool:
+        return not self._target.write_empty_chunks and equals_fill(values, self._fill)
+
+    def _encode(self, group: _Group, place: Sequence[int]) -> float:
+        """Return the bytes of a chunk, as far as they can be told from what of it was read."""
+        values, ranges = group.values(place), group.ranges(place)
+        lengths = tuple(b - a for a, b in ranges)
+        if values.shape != lengths:
+            axis = min(range(len(lengths)), key=lambda i: values.shape[i] / lengths[i])
+            try:
+                return self._extended(values, axis, prod(lengths) / values.size)
+            except MetadataError:  # the codecs take chunks of their own shape only
+                values = group.whole()
+                ranges = group.ranges(group.place)
+        chunks = zip(self._target.layout.grids.chunks, place, strict=True)
+        return self._size(values, tuple(axis.extent(i) for axis, i in chunks))
+
+    def _extended(self, values: npt.NDArray[Any], axis: int, times: float) -> float:
+        """Return the bytes of a chunk, so many times as long along an axis as what there is of it."""
+        self._cut = True
+        size, length = self._size(values, values.shape), values.shape[axis]
+        if length < _LEAST_CUT:
+            return size * times
+        half = self._size(np.take(values, range(length // 2), axis), None)
+        each = max(0.0, (size - half) / (length - length // 2))  # what is the same for all lengths is there once
+        return float(max(size, size + each * length * (times - 1)))
+
+    def _size(self, values: npt.NDArray[Any], shape: tuple[int, ...] | None) -> int:
+        """Return the bytes of a chunk of a shape, or of that of its values; behind these there is nothing."""
+        chain = self._target.layout.chain(values.shape if shape is None else shape)
+        chunk = values
+        if chunk.shape != chain.spec.shape:
+            chunk = np.empty(chain.spec.shape, chain.spec.dtype)
+            chunk[...] = chain.spec.fill
+            where: tuple[Any, ...] = (*map(slice, values.shape), ...)
+            chunk[where] = values
+        self.nbytes += chunk.nbytes
+        return len(chain.encode(np.ascontiguousarray(chunk), write_empty=self._target.write_empty_chunks))
+
+    def result(self, count: int, most: int) -> Written:
+        """Return what all ``count`` objects take; with nothing to tell by, ``most`` bytes."""
+        layout = self._target.layout
+        seen = f"{self._looked:,} chunks of {len(self._objects):,} of {count:,} objects"
+        if self._empty == self._looked:
+            return Written(
+                count, most, 1.0, f"{seen}, all of which are empty: so this is the most" if self._looked else ""
+            )
+        kept = sum(self._objects.values())
+        objects = count if kept == len(self._objects) else round(count * kept / len(self._objects))
+        share = 1 - self._empty / self._looked
+        indexes = _index_size(layout)
+        if self._exact:
+            data = share * (full_size(layout) - count * indexes)
+            text = f"{seen}, encoded in one length"
+        else:
+            data = self._per_element / self._looked * prod(layout.metadata.shape)
+            what = "parts of chunks" if self._cut else "chunks"
+            text = f"{seen}, encoded {self._encoded} {what}"
+        if self._empty:
+            text += f", of which {self._empty:,} are empty"
+        return Written(objects, round(data + objects * indexes), share, text)
 
 
 def full_size(layout: ArrayLayout) -> int:
     """Return the bytes of all objects where nothing is compressed, and all chunks are stored."""
-    axes, objects = layout.grids.chunks, layout.grids.storage
-    shape = tuple(axis.longest for axis in axes) if layout.sharding is None else layout.sharding.chunk_shape
-    item_size, nbytes = layout.metadata.dtype.itemsize, layout.chain(shape).encoded_size
-    around = 0 if nbytes is None else nbytes - prod(shape) * item_size  # as a checksum: the same for each
-    indexes = prod(axis.count for axis in objects) * _index_size(layout)
-    return _all_elements(axes) * item_size + prod(axis.count for axis in axes) * around + indexes
+    axes, each = layout.grids.chunks, _exact_size(layout)
+    shape = tuple(axis.longest for axis in axes)
+    item_size = layout.metadata.dtype.itemsize
+    around = 0 if each is None else each - prod(shape) * item_size  # as a checksum: the same for each
+    elements = prod(axis.start(axis.count - 1) + axis.extent(axis.count - 1) for axis in axes)
+    return elements * item_size + _count(axes) * around + _count(layout.grids.storage) * _index_size(layout)
 
 
-class _Found:
-    """What the pieces of a sample have become."""
-
-    def __init__(self, target: ArrayHandle) -> None:
-        self._target = target
-        self._objects: dict[tuple[int, ...], bool] = {}
-        self._encoded = 0.0
-        self._elements = 0
-        self._looked = self._empty = 0
-        self.nbytes = 0
-        self._cut = False
-
-    def add(self, group: _Group, change: Change | None) -> None:
-        """Encode the chunks of a group. What is damaged is left out: it is said when it is converted."""
-        try:
-            for piece in group.pieces():
-                if not self._add(piece, change):  # the codecs take chunks of their own shape only
-                    for each in group.pieces(whole=True):
-                        self._add(each, change)
-        except DataError:
-            return
-
-    def _add(self, piece: _Piece, change: Change | None) -> bool:
-        values = piece.values if change is None else change(piece.values, tuple(slice(*each) for each in piece.ranges))
-        lengths = tuple(b - a for a, b in piece.ranges)
-        is_cut = values.shape != lengths
-        try:
-            chain = self._target.layout.chain(values.shape if is_cut else piece.shape)
-        except MetadataError:
-            return not is_cut
-        chunk = np.empty(chain.spec.shape, chain.spec.dtype)
-        chunk[...] = chain.spec.fill
-        where: tuple[Any, ...] = (*map(slice, values.shape), ...)
-        chunk[where] = values
-        inside = max(1, prod(lengths))
-        part = values.size / inside
-        is_empty = not self._target.write_empty_chunks and chain.is_fill(chunk)
-        if not is_empty:
-            size = chain.encoded_size
-            if size is None or is_cut:
-                size = len(chain.encode(chunk, write_empty=self._target.write_empty_chunks))
-            self._encoded += size / part
-        self._elements += prod(piece.shape)
-        self._looked += 1
-        self._empty += is_empty
-        self._cut = self._cut or is_cut
-        self.nbytes += chunk.nbytes
-        self._objects[piece.object] = self._objects.get(piece.object, False) or not is_empty
-        return True
-
-    def result(self, count: int) -> Written:
-        """Return what all ``count`` objects take."""
-        layout = self._target.layout
-        if not self._looked:
-            return Written(count, 0, 1.0, "nothing of the sample can be read")
-        kept = sum(self._objects.values())
-        objects = count if kept == len(self._objects) else round(count * kept / len(self._objects))
-        everything = _all_elements(layout.grids.chunks)
-        nbytes = self._encoded / max(1, self._elements) * everything + objects * _index_size(layout)
-        what = "parts of chunks" if self._cut else "chunks"
-        text = f"{self._looked} {what} of {len(self._objects)} of {count:,} objects, encoded"
-        if self._empty:
-            text += f" ({self._empty} are empty)"
-        return Written(objects, round(nbytes), 1 - self._empty / self._looked, text)
+def _exact_size(layout: ArrayLayout) -> int | None:
+    """Return bytes of the longest encoded chunk; ``None`` where those of equal shape differ."""
+    return layout.chain(tuple(axis.longest for axis in layout.grids.chunks)).encoded_size
 
 
-def _spread(count: int, most: int, turn: int = 0) -> list[int]:
-    """Return ``most`` of ``count`` numbers, or all: one at some place of each of as many equal parts."""
-    number = min(count, most)
-    bounds = [i * count // max(1, number) for i in range(number + 1)]
-    return [start + _jitter(i + turn, stop - start) for i, (start, stop) in enumerate(pairwise(bounds))]
+def _count(axes: Sequence[Axis]) -> int:
+    return prod(axis.count for axis in axes)
 
 
-def _jitter(turn: int, count: int) -> int:
-    """Return one of ``count`` numbers, another one at each turn."""
-    return (turn + 1) * _GOLDEN % 2**64 * count >> 64
+def _spread(counts: Sequence[int], most: int, turn: int = 0) -> list[tuple[int, ...]]:
+    """Return ``most`` places of a grid, or all: spread evenly along each axis, and with no period.
+
+    They follow the sequence that generalises the golden ratio (M. Roberts 2018, "R sequence").
+    """
+    cells = Cells(tuple(counts))
+    if cells.count <= most:
+        return list(map(cells.place, range(cells.count)))
+    root = 2.0
+    for _ in range(32):
+        root = (1 + root) ** (1 / (len(counts) + 1))
+    found: dict[tuple[int, ...], None] = {}
+    number = turn * most
+    while len(found) < most:
+        number += 1
+        found[tuple(int((0.5 + number / root ** (i + 1)) % 1 * count) for i, count in enumerate(counts))] = None
+        if number > (turn + _TRIES) * most:
+            break
+    return list(found)
 
 
 def _some(axis: Axis, segments: Segments, number: int, turn: int) -> Segments:
     """Return what of segments lies in some chunks of an axis, chosen by their elements."""
     elements = [(a, b) for a, b in segments]
     total = sum(b - a for a, b in elements)
-    chosen = {axis.find(_nth(elements, place)) for place in _spread(total, number, turn)}
+    chosen = {axis.find(_nth(elements, place)) for (place,) in _spread([total], number, turn)}
     found = []
     for each in sorted(chosen):
         start, stop = axis.start(each), axis.start(each) + axis.extent(each)
@@ -404,7 +437,7 @@ def _within(segments: list[Segments], wide: list[Segments]) -> tuple[Any, ...]:
     return (*index, ...)
 
 
-def _chunk_ranges(layout: ArrayLayout, place: Sequence[int]) -> list[range]:
+def _chunks_of(layout: ArrayLayout, place: Sequence[int]) -> list[range]:
     """Return along each axis the numbers of the chunks, in the array, of the object at a place."""
     found = []
     for axis, chunks, i in zip(layout.grids.storage, layout.grids.chunks, place, strict=True):
@@ -427,11 +460,6 @@ def _index_size(layout: ArrayLayout) -> int:
 
 def _elements(axes: Sequence[Axis], place: Sequence[int]) -> int:
     return prod(axis.extent(i) for axis, i in zip(axes, place, strict=True))
-
-
-def _all_elements(axes: Sequence[Axis]) -> int:
-    """Return the elements of all chunks, with those that lie beyond the array."""
-    return prod(axis.start(axis.count - 1) + axis.extent(axis.count - 1) for axis in axes)
 
 
 __all__ = ["SAMPLE", "Change", "Written", "carried_sample", "encoded_sample", "full_size", "stored_sample"]

@@ -572,7 +572,7 @@ def _made_of(steps: Sequence[ArrayWork], stored: int, nbytes: int) -> Written:
         more = sum(each.encoded_size(0) or 0 for each in first.behind)
         return carried_sample(first.source._handle, target, stored, nbytes, more)
     change = partial(text_of, first) if first.as_text else None
-    return encoded_sample(first.source._handle, target, change)
+    return encoded_sample(first.source._handle, target, stored, nbytes, change)
 
 
 def _objects_of(work: ArrayWork, stored: int) -> int:

@@ -306,7 +306,7 @@ class CopyWork(Work):
         if self.encoded:
             made = carried_sample(source, target, stored, size)
         else:
-            made = encoded_sample(source, target)
+            made = encoded_sample(source, target, stored, size)
         asked, put = (
             prod(axis.count for axis in layout.grids.storage) for layout in (self._old_layout, self._new_layout)
         )
