@@ -328,11 +328,11 @@ class _Found:
         indexes = _index_size(layout)
         if self._exact:
             data = share * (full_size(layout) - count * indexes)
-            text = f"{seen}, encoded in one length"
+            text = f"{seen}, encoded in one length each"
         else:
             data = self._per_element / self._looked * prod(layout.metadata.shape)
-            what = "parts of chunks" if self._cut else "chunks"
-            text = f"{seen}, encoded {self._encoded} {what}"
+            what = "parts of " if self._cut else ""
+            text = f"{seen}, encoded {what}{self._encoded:,} of these"
         if self._empty:
             text += f", of which {self._empty:,} are empty"
         return Written(objects, round(data + objects * indexes), share, text)
