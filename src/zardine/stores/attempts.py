@@ -45,19 +45,30 @@ RACES: Final = 100
 
 
 class Attempt:
-    """One of several attempts; true if it is the last one, should it come to nothing."""
+    """One of several attempts; true if it is the last one, should it come to nothing.
 
-    __slots__ = ("_end", "_patience", "number")
+    Who asks while it is made gets the answer that counts, also if time runs out right after that: else what came to
+    nothing would end without an error.
+    """
+
+    __slots__ = ("_end", "_is_last", "_patience", "number")
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
         self._end = time.monotonic() + patience.seconds
+        self._is_last: bool | None = None
         self.number = 1
 
     def __bool__(self) -> bool:
-        patience = self._patience
-        tired = self.number >= patience.most or time.monotonic() >= self._end
-        return tired and self.number >= patience.fewest
+        if self._is_last is None:
+            patience = self._patience
+            tired = self.number >= patience.most or time.monotonic() >= self._end
+            self._is_last = tired and self.number >= patience.fewest
+        return self._is_last
+
+    def again(self) -> None:
+        """Begin the next one."""
+        self.number, self._is_last = self.number + 1, None
 
 
 def attempts(patience: Patience | None = None) -> Iterator[Attempt]:
@@ -73,7 +84,7 @@ def attempts(patience: Patience | None = None) -> Iterator[Attempt]:
             return
         most = patience.first_wait * 2 ** min(attempt.number - 1, 30)
         time.sleep(random.uniform(0, min(patience.longest_wait, most)))
-        attempt.number += 1
+        attempt.again()
 
 
 __all__ = ["CHANGES", "LOOKS", "RACES", "REQUESTS", "WRITES", "Attempt", "Patience", "attempts"]
