@@ -75,3 +75,12 @@ def test_there_is_nothing_after_the_last_one(clock: Clock) -> None:
     assert len(list(attempts(Patience(most=3)))) == 3
     assert len(list(attempts(Patience(most=1)))) == 1
     assert len(clock.waits) == 2
+
+
+def test_time_that_runs_out_after_the_question(clock: Clock) -> None:
+    """The loop goes on until somebody was told that it was the last time."""
+    told = []
+    for last in attempts(Patience(seconds=1.0)):
+        told.append(bool(last))
+        clock.now += 2.0
+    assert told == [False, True]
