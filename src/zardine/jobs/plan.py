@@ -24,7 +24,7 @@ from zardine.jobs.work import WORKS, Forecast, Found, Work
 from zardine.json_document import parse_json
 from zardine.public_names import public
 
-_FORM: Final = 1
+_FORM: Final = 2
 """The version of files of plans."""
 _PASSES: Final = 20
 """How often jobs run again since others write to the source, before that is given up."""

@@ -8,9 +8,9 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
@@ -54,6 +54,8 @@ from zardine.stores.url_text import is_file_uri, path_of_uri, uri_of_path
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_Found = TypeVar("_Found")
 
 _READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hang us
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
@@ -325,15 +327,31 @@ class LocalStore(Store):
 
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         """As in :class:`Store`; links that lead out of the base, nowhere, or back up the path are left out."""
+        return self._in_directory(prefix, file_tree.list_directory) or ([], [])
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """As in :class:`Store`; of a directory with millions of files only some names are in memory at a time."""
+        after, is_all = "", False
+        while not is_all:
+            some, is_all = self._in_directory(prefix, file_tree.list_some, after) or ([], True)
+            for name in some:
+                if name[-1] == "/":
+                    yield from self.list_prefix(name)
+                else:
+                    yield name
+            after = some[-1] if some else after
+
+    def _in_directory(self, prefix: str, look: Callable[..., _Found], *more: str) -> _Found | None:
+        """Return what ``look`` finds in a directory; ``None`` where there is none."""
         check_prefix(prefix)
         name = prefix[:-1]
         if name:
             check_file_key(name)
         try:
             with self._directory(name) as directory:
-                return file_tree.list_directory(self._base, directory, prefix)
+                return look(self._base, directory, prefix, *more)
         except (FileNotFoundError, NotADirectoryError):
-            return [], []
+            return None
         except OSError as error:
             self._fail("list", prefix, error)
 
