@@ -25,14 +25,16 @@ class Advance:
         self._text = text
         self._total = total
         self._done = 0
+        self._before: int | None = None
+        """What was done before, by an earlier run."""
         self._show, self._nbytes, self._logs = show, nbytes, logs
-        self._begin = self._logged = time.monotonic()
+        self._begin = time.monotonic()
         self._bar: Progress | None = None
         self._guard = threading.Lock()
-        self._timer = threading.Timer(_PATIENCE, self._appear)
-        if show and not logs:
-            self._timer.daemon = True
-            self._timer.start()
+        self._is_over = threading.Event()
+        self._watch = threading.Thread(target=self._log_now_and_then if logs else self._appear, daemon=True)
+        if show:
+            self._watch.start()
 
     def __call__(self, n: int = 1, *, total: int | None = None, text: str | None = None) -> None:
         """Say that ``n`` more are done; ``total`` and ``text`` replace what was said before."""
@@ -48,7 +50,7 @@ class Advance:
 
     def close(self) -> None:
         """Take the bar away."""
-        self._timer.cancel()
+        self._is_over.set()
         with self._guard:
             self._show = False
             if self._bar is not None:
@@ -56,32 +58,36 @@ class Advance:
 
     def _update(self, done: int, total: int | None, text: str) -> None:
         self._done, self._total, self._text = done, total, text
-        if self._logs:
-            self._log()
-            return
+        if self._before is None and total is not None:
+            self._before, self._begin = done, time.monotonic()
+            if self._bar is not None and done:  # which are not done now: how fast it is does not count them
+                self._bar.reset(self._bar.task_ids[0], completed=done, total=total)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=done, total=total, description=text)
 
     def _appear(self) -> None:
         """Show the bar, with what was said until now; also where nothing was, since the first job takes long."""
+        if self._is_over.wait(_PATIENCE):
+            return
         with self._guard:
             if self._show:
                 self._bar = _make_bar(nbytes=self._nbytes)
                 self._bar.add_task(self._text, completed=self._done, total=self._total)
                 self._bar.start()
 
-    def _log(self) -> None:
-        now = time.monotonic()
-        if now - self._logged < _INTERVAL or not self._total:
-            return
-        self._logged = now
-        rate = self._done / (now - self._begin)
+    def _log_now_and_then(self) -> None:
+        while not self._is_over.wait(_INTERVAL):
+            with self._guard:
+                line = self._line()
+            print(line, file=sys.stderr, flush=True)
+
+    def _line(self) -> str:
+        seconds = time.monotonic() - self._begin
+        if not self._total:
+            return f"{self._text}: {seconds:,.0f} s so far"
+        rate = (self._done - (self._before or 0)) / max(seconds, 1e-9)
         left = f", {(self._total - self._done) / rate:,.0f} s left" if rate else ""
-        print(
-            f"{self._text}: {self._done / 1e6:,.0f} of {self._total / 1e6:,.0f} MB, {rate / 1e6:,.0f} MB/s{left}",
-            file=sys.stderr,
-            flush=True,
-        )
+        return f"{self._text}: {self._done / 1e6:,.0f} of {self._total / 1e6:,.0f} MB, {rate / 1e6:,.0f} MB/s{left}"
 
 
 @contextmanager
