@@ -195,10 +195,17 @@ class Vectors:
         self._check_mode()
         return delete(self.path, **conditions)
 
-    def move(self, rows: npt.ArrayLike, positions: npt.ArrayLike, *, object_ids: Collection[int] | None = None) -> None:
-        """Put vertices elsewhere, as :func:`zardine.vectors.move_vertices`.
+    def move(
+        self,
+        rows: npt.ArrayLike | None = None,
+        positions: npt.ArrayLike | None = None,
+        *,
+        object_ids: Collection[int] | None = None,
+    ) -> None:
+        """Put vertices elsewhere, as :func:`zardine.vectors.move_vertices`: ``v.move(v.read().positions + 1)``.
 
-        ``rows`` count as :func:`zardine.vectors.read_points` gives vertices: of lines chunk by chunk, not along lines.
+        ``move(positions)`` is about all vertices, ``move(rows, positions)`` about some; ``object_ids``: of these
+        objects alone. Both are in the order of :meth:`read`, so of lines along each.
         """
         self._check_mode()
         move_vertices(self.path, rows, positions, object_ids=object_ids)
@@ -213,8 +220,7 @@ class Vectors:
     ) -> None:
         """Give the things of one ``kind``, or of some objects, values, as :func:`zardine.vectors.set_attribute`.
 
-        Those of vertices are in the order of :func:`zardine.vectors.read_points`: of lines chunk by chunk, which is not
-        that of :meth:`read` and ``objects[id]``.
+        Those of vertices are in the order of :meth:`read`, with the same ``object_ids``: of lines along each.
         """
         self._check_mode()
         set_attribute(self.path, name, values, kind=kind, object_ids=object_ids)

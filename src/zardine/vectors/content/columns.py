@@ -90,6 +90,11 @@ def column_of(name: str, values: Any, rows: int, what: str) -> Column:
     """
     check_name(name)
     array = array_of(name, values)
+    if array.ndim == 0:
+        raise DataError(
+            f"attribute {name!r} is a single {array.dtype} value: it needs one for each of the {what}, "
+            "as np.full(len(v), value) makes them of one"
+        )
     if array.ndim not in (1, 2) or len(array) != rows:
         raise DataError(
             f"attribute {name!r} has shape {array.shape}: it needs one row for each of the {rows} {what}, "
