@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, Self, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError, ReadOnlyError
+from zardine.nodes.group import Group
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
@@ -65,12 +66,19 @@ class Vectors:
     tells whether somebody has changed the store, and then it is read anew. Facts are looked up each time.
     """
 
-    def __init__(self, path: StoreLike, mode: Literal["r", "r+"] = "r") -> None:
+    def __init__(self, path: StoreLike | Group, mode: Literal["r", "r+"] = "r") -> None:
         if mode not in ("r", "r+"):
             raise DataError(f"mode is 'r' or 'r+', not {mode!r}: write and create make a new store")
-        self.path = path
+        self.path: StoreLike = path.store_path if isinstance(path, Group) else path
         self.mode = mode
         self._documents = KeptDocuments(self.kind)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Forget the documents that are kept. Every change counts from the call on that makes it, not from here."""
+        self._documents = KeptDocuments(self._documents.kind)
 
     def info(self, *, sizes: bool = False) -> dict[str, Any]:
         """Return what :func:`zardine.vectors.describe_store` gives."""
@@ -159,7 +167,8 @@ class Vectors:
     def append(self, geometry: Geometry | Any, *, object_attributes: Attributes = None) -> None:
         """Add a value of the geometry that the store holds, as :func:`zardine.vectors.append_points` and its kin do.
 
-        Points may also be an array ``(N, D)``, and lines a list of such arrays, which get new ids.
+        Points may also be an array ``(N, D)``, and lines a list of such arrays. Lines whose ids nobody chose get ids
+        above those that there are; ids that are given and there already are an error.
         ``object_attributes`` have a row for each distinct new id, ascending; those of :class:`Polylines` are part of
         the value.
 
@@ -182,7 +191,9 @@ class Vectors:
             case Points():
                 append_points(self.path, value.positions, **about)
             case Polylines():
-                append_polylines(self.path, value.lines, **{**about, "object_attributes": value.object_attributes})
+                about |= {"object_attributes": value.object_attributes}
+                about |= {} if value.ids_are_given else {"object_ids": None}
+                append_polylines(self.path, value.lines, **about)
             case Skeleton():
                 append_skeleton(self.path, value.positions, value.parents, **about)
             case Mesh():
@@ -217,13 +228,15 @@ class Vectors:
         *,
         kind: str = "vertex",
         object_ids: Collection[int] | None = None,
+        new: bool = False,
     ) -> None:
         """Give the things of one ``kind``, or of some objects, values, as :func:`zardine.vectors.set_attribute`.
 
         Those of vertices are in the order of :meth:`read`, with the same ``object_ids``: of lines along each.
+        ``new``: it is a new attribute, although its name looks like that of another one.
         """
         self._check_mode()
-        set_attribute(self.path, name, values, kind=kind, object_ids=object_ids)
+        set_attribute(self.path, name, values, kind=kind, object_ids=object_ids, new=new)
 
     def build_pyramid(self, **options: Unpack[PyramidOptions]) -> list[int]:
         """Make coarser levels, as :func:`zardine.vectors.build_pyramid`; gives their numbers."""
@@ -256,8 +269,12 @@ class Vectors:
             raise ReadOnlyError("the store was opened to be read: open it with mode='r+' to change it")
 
 
-def open(path: StoreLike, mode: Literal["r", "r+"] = "r") -> Vectors:
-    """Open a store of vectors; ``mode="r+"`` to change it. Raises as :func:`zardine.vectors.describe_store`."""
+def open(path: StoreLike | Group, mode: Literal["r", "r+"] = "r") -> Vectors:
+    """Open a store of vectors; ``mode="r+"`` to change it. ``path`` may be a :class:`zardine.Group`, the root of one.
+
+    It may be used in a ``with`` statement; nothing stays open without one. Raises as
+    :func:`zardine.vectors.describe_store`.
+    """
     return Vectors(path, mode)
 
 

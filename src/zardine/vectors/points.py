@@ -23,7 +23,7 @@ from zardine.vectors.content.parts import Vertices, loaded
 from zardine.vectors.content.point_content import by_object
 from zardine.vectors.format.grids import distinct_chunks_of
 from zardine.vectors.format.ragged import rows_at
-from zardine.vectors.reading.answer import ids_of_rows, run_query, values_of
+from zardine.vectors.reading.answer import crs_of, ids_of_rows, run_query, values_of
 from zardine.vectors.reading.loading_objects import known_ids
 from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
@@ -188,4 +188,4 @@ def _points(level: Level, query: Query) -> Points:
     values = values_of(found.content.vertex_attributes, found.rows, query.attributes)
     whole = len(found.rows) == len(found.content.positions)
     positions = found.content.positions if whole else rows_at(found.content.positions, found.rows)
-    return Points(positions, values, ids_of_rows(found))
+    return Points(positions, values, ids_of_rows(found), crs_of(level))

@@ -23,7 +23,7 @@ from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.parts import Vertices, loaded
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
 from zardine.vectors.format.ragged import ranges, rows_at, starts_of
-from zardine.vectors.reading.answer import check_geometry, find_objects, values_of
+from zardine.vectors.reading.answer import check_geometry, crs_of, find_objects, values_of
 from zardine.vectors.reading.loading_objects import known_ids, load_object_tables
 from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
@@ -198,6 +198,7 @@ def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
         manifests.ids.copy(),
         values_of(content.vertex_attributes, rows, query.attributes),
         {name: column.decoded() for name, column in tables.items()},
+        crs_of(level),
     )
 
 

@@ -20,6 +20,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import GivenObjects, object_rows
 from zardine.vectors.changing.levels import change_cells, kind_of, load_whole, open_to_change, replace_level
 from zardine.vectors.changing.patching import UnfitError, addition
+from zardine.vectors.changing.spelling import check_spelling
 from zardine.vectors.content.arguments import Attributes, checked_ids, checked_links, checked_positions
 from zardine.vectors.content.changes import LINES, merge
 from zardine.vectors.content.columns import columns_of, join_columns, native
@@ -65,6 +66,9 @@ def add(
     is not among them. ``remake`` makes of old and new cells what they are to be; cells by themselves, or all.
     """
     columns = {} if of_objects is None else of_objects
+    links = new.links[0].attributes if 0 in new.links else {}
+    for family, given in (("vertex", new.vertex_attributes), ("link", links), ("object", columns)):
+        check_spelling(level, family, given, "To have both, make the new one first: set_attribute(..., new=True)")
     try:
         patch = addition(level, new, ids, columns, remake)
     except UnfitError:

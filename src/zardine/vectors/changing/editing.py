@@ -30,6 +30,7 @@ from zardine.vectors.changing.patching import UnfitError
 from zardine.vectors.changing.reading_order import rows_as_read
 from zardine.vectors.changing.removing import removal
 from zardine.vectors.changing.setting import set_of_objects
+from zardine.vectors.changing.spelling import check_spelling
 from zardine.vectors.changing.whole_columns import KINDS, set_of_all
 from zardine.vectors.content.arguments import Box, checked_ids, checked_positions
 from zardine.vectors.content.changes import changed_vertices
@@ -42,6 +43,9 @@ from zardine.vectors.reading.query import Query, Where
 from zardine.vectors.storing.level_nodes import replaced_nodes
 from zardine.vectors.storing.store import Level
 from zardine.vectors.storing.transactions import replace_nodes
+
+_FAMILIES = ("vertex", "fragment", "link", "object", "group")
+"""What has attributes."""
 
 __all__ = [
     "delete",
@@ -156,8 +160,11 @@ def set_attribute(
     *,
     kind: str = "vertex",
     object_ids: Collection[int] | None = None,
+    new: bool = False,
 ) -> None:
     """Give the things of one ``kind`` an attribute, or other values of one; ``None`` removes it.
+
+    A name that looks like that of another attribute (``raduis``) is an error, unless ``new`` says that it is a new one.
 
     ``values`` has a row for each, in the order in which :meth:`Vectors.read` gives the whole level: of ``"vertex"``
     along lines, as :func:`read_polylines`, and where there are none as :func:`read_points`; of ``"link"`` as
@@ -173,6 +180,8 @@ def set_attribute(
     """
     check_name(name)
     level = open_to_change(path)
+    if not new and kind in _FAMILIES:
+        check_spelling(level, kind, [name], "new=True makes a new one")
     if object_ids is not None:
         set_of_objects(level, name, values, kind, object_ids)
         return

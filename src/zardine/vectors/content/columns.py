@@ -6,7 +6,7 @@ Text is stored as codes of a list of categories. In memory it is an array of Num
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -208,6 +208,36 @@ def check_name(name: str) -> str:
     if name in _RESERVED or not is_unicode(name):
         raise DataError(f"{name!r} is no name for an attribute: files and folders of Zarr, or none, are called so")
     return name
+
+
+def meant_name(name: str, there: Collection[str]) -> str | None:
+    """The one of the names that are there that a user has misspelled as ``name``; ``None``: it is a name of its own.
+
+    Other case, ``_`` and ``-``, one letter more or less, or two that changed places. Other digits make another name,
+    and so do names of less than four letters: ``w1``, ``w2``, ``band_1``.
+    """
+    if name in there:
+        return None
+    return next((each for each in there if _is_misspelled(_plain(name), _plain(each))), None)
+
+
+def _plain(name: str) -> str:
+    return "".join(each for each in name.casefold() if each not in "_- .")
+
+
+def _is_misspelled(name: str, known: str) -> bool:
+    if name == known:
+        return True
+    digits = [[each for each in text if each.isdigit()] for text in (name, known)]
+    if min(len(name), len(known)) < 4 or digits[0] != digits[1]:
+        return False
+    short, long = sorted((name, known), key=len)
+    if len(long) == len(short) + 1:
+        return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
+    if len(long) != len(short):
+        return False
+    at = next(place for place, pair in enumerate(zip(name, known, strict=True)) if pair[0] != pair[1])
+    return name[at + 1 : at + 2] + name[at] + name[at + 2 :] == known[at:]
 
 
 def is_unicode(text: str) -> bool:

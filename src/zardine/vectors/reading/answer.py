@@ -213,6 +213,11 @@ def values_of(columns: Mapping[str, Any], rows: Ints, names: Names) -> dict[str,
     return {name: columns[name].take(rows).decoded() for name in wanted}
 
 
+def crs_of(level: Level) -> Mapping[str, Any] | None:
+    """What the store says that the coordinates are."""
+    return level.owner.root.block.get("crs")
+
+
 def ids_of_rows(found: Found) -> npt.NDArray[np.int64] | None:
     """The object id of each found row: of objects that share it the first, of those that were asked for."""
     if found.manifests is None:

@@ -18,7 +18,7 @@ from zardine.errors import SelectionError
 from zardine.vectors.content.columns import Column
 from zardine.vectors.content.content import Content
 from zardine.vectors.format.ragged import find_rows, ranges, rows_at, starts_of, take_rows, unique_rows
-from zardine.vectors.reading.answer import check_geometry, resolve, values_of
+from zardine.vectors.reading.answer import check_geometry, crs_of, resolve, values_of
 from zardine.vectors.reading.batches import join_values
 from zardine.vectors.reading.loading_objects import load_object_tables, with_objects
 from zardine.vectors.reading.manifests import Manifests
@@ -180,7 +180,9 @@ def _put_together(
     place = np.argsort(np.concatenate(target))
     of_lines = {name: column.take(objects).decoded() for name, column in columns.items()}
     attributes = {name: join_values(each)[place] for name, each in values.items()}
-    return Polylines(np.concatenate(positions)[place], starts - starts[0], manifests.ids[objects], attributes, of_lines)
+    crs = crs_of(walk.asked.level)
+    ids = manifests.ids[objects]
+    return Polylines(np.concatenate(positions)[place], starts - starts[0], ids, attributes, of_lines, crs)
 
 
 __all__ = ["PlacesInLines", "batches_of_lines", "count_in_lines", "places_in_lines"]
