@@ -22,6 +22,7 @@ from zardine.vectors.points import read_points, write_points
 from zardine.vectors.polylines import read_polylines, write_polylines
 from zardine.vectors.storing.store import VectorStore
 
+_NOTHING = "so that nothing tells whether it is of points or of lines; vectors.create makes an empty store"
 _EXACT = 2**53
 """Up to here, float64 holds all integers."""
 _LARGEST = {".geojson": 2**63 - 2, ".gpkg": 2**63 - 1, ".shp": 10**17 - 1}
@@ -53,7 +54,7 @@ def _whole_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None
     if missing:
         warn(source, f"{missing} features without a geometry are left out")
     if not parts:
-        raise DataError(f"{source} holds no positions: there is no feature with a geometry")
+        raise DataError(f"{source} holds no positions: there is no feature with a geometry, {_NOTHING}")
     kinds = {part.geom_type for _, part in parts}
     if "Point" in kinds and len(kinds) > 1:
         raise DataError(f"{source} holds {', '.join(sorted(kinds))}: a store holds points, or lines and outlines")
