@@ -164,7 +164,8 @@ def read_points(
     - ``object_ids``, ``group_ids``: points of these objects, and of the objects in these groups.
     - ``chunks``: integer coordinates of chunks.
     - ``where``: for names of attributes a value, a list of values, a ``slice(low, high)`` with both ends included, or a
-      function of the values that gives truth values.
+      function of the values that gives truth values. Attributes are those of vertices, or else of objects, all of whose
+      vertices are meant then.
     - ``attributes``: names of the attributes to read, ``"all"``, or ``None``.
     - ``level``: 0 is full resolution.
 

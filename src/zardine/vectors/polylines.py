@@ -166,7 +166,7 @@ def read_polylines(
     """Read whole lines, in the order of the object index; those for which everything holds that is given.
 
     - ``bbox``, ``chunks``, ``where``: lines with a vertex in the closed box, in one of the chunks, with such values of
-      its attributes; all that is given must hold for one and the same vertex.
+      its attributes; all that is given must hold for one and the same vertex. ``where`` knows attributes of lines, too.
     - ``object_ids``, ``group_ids``: these lines.
 
     The other arguments, and errors, are those of :func:`read_points`.
@@ -191,7 +191,7 @@ def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
         raise SelectionError(f"{level.owner.name} has no lines: level {query.level} has no object index")
     content, manifests = found.content, found.manifests
     starts, rows = content.rows_of_objects()
-    tables = load_object_tables(level, manifests, of_objects)
+    tables = load_object_tables(found.level, manifests, of_objects)
     return Polylines(
         rows_at(content.positions, rows),
         starts,

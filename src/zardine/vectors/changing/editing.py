@@ -37,7 +37,7 @@ from zardine.vectors.content.changes import changed_vertices
 from zardine.vectors.content.columns import Column, check_name, column_of
 from zardine.vectors.content.content import Columns, Content, Groups
 from zardine.vectors.format.ragged import find_rows
-from zardine.vectors.reading.answer import matching_rows, wanted_objects
+from zardine.vectors.reading.answer import matching_rows, no_attribute, wanted_objects, with_objects_named
 from zardine.vectors.reading.loading_objects import load_manifests
 from zardine.vectors.reading.query import Query, Where
 from zardine.vectors.storing.level_nodes import replaced_nodes
@@ -66,7 +66,8 @@ def delete(
 ) -> int:
     """Remove the vertices for which everything holds that is given, and links to them; gives how many there were.
 
-    At least one condition is needed, and an empty ``where`` is none; they are those of :func:`read_points`. Objects
+    At least one condition is needed, and an empty ``where`` is none; they are those of :func:`read_points`:
+    ``where={"length": slice(None, 3)}`` removes objects by their attribute, and vertices by one of theirs. Objects
     without vertices go, also from groups. All attributes stay with their rows. Raises
     :class:`~zardine.errors.SelectionError`.
     """
@@ -84,10 +85,10 @@ def delete(
 
 
 def _delete_from_whole(level: Level, query: Query) -> int:
-    content = load_whole(level)
+    content, query = load_whole(level), with_objects_named(level, query)
     for name in query.where or {}:
         if name not in content.vertex_attributes:
-            raise SelectionError(f"{level.owner.name} has no vertex attribute {name!r}")
+            raise no_attribute(level, name)
     gone = matching_rows(level, content, query, wanted_objects(level, load_manifests(level), query))
     if len(gone) == 0:
         return 0
