@@ -17,7 +17,7 @@ from zardine.tools.progress import Progress
 from zardine.tools.report import Repairs
 from zardine.vectors.changing.creating import rank_of
 from zardine.vectors.changing.editing import delete, move_vertices, set_attribute
-from zardine.vectors.content.arguments import Attributes, Box, checked_positions
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_positions
 from zardine.vectors.findings import Report
 from zardine.vectors.graph import append_graph
 from zardine.vectors.inspecting import describe_store
@@ -164,20 +164,23 @@ class Vectors:
         """
         return self.select(**query).read()
 
-    def append(self, geometry: Geometry | Any, *, object_attributes: Attributes = None) -> None:
+    def append(
+        self, geometry: Geometry | Any, *, object_attributes: Attributes = None, groups: GroupsLike = None
+    ) -> None:
         """Add a value of the geometry that the store holds, as :func:`zardine.vectors.append_points` and its kin do.
 
         Points may also be an array ``(N, D)``, and lines a list of such arrays. Lines whose ids nobody chose get ids
         above those that there are; ids that are given and there already are an error.
         ``object_attributes`` have a row for each distinct new id, ascending; those of :class:`Polylines` are part of
-        the value.
+        the value. ``groups={"left": [7, 9]}`` names objects of the value that groups gain, by name or by number, as
+        :func:`write` does; ids that nobody chose are the numbers of lines from 0 on. Other groups are new ones.
 
         Raises :class:`~zardine.errors.ReadOnlyError` unless the mode is ``"r+"``, :class:`~zardine.errors.DataError`
         for what does not fit.
         """
         self._check_mode()
         if not isinstance(geometry, Geometry):
-            self._append_arrays(geometry, object_attributes)
+            self._append_arrays(geometry, object_attributes, groups)
             return
         value = geometry.checked()
         if object_attributes and isinstance(value, Polylines):
@@ -186,6 +189,7 @@ class Vectors:
             "vertex_attributes": value.attributes,
             "object_ids": value.object_ids,
             "object_attributes": object_attributes,
+            "groups": groups,
         }
         match value:
             case Points():
@@ -253,13 +257,13 @@ class Vectors:
             self._check_mode()
         return repair(self.path, drop_lost=drop_lost, dry_run=dry_run, progress=progress)
 
-    def _append_arrays(self, arrays: Any, object_attributes: Attributes) -> None:
+    def _append_arrays(self, arrays: Any, object_attributes: Attributes, groups: GroupsLike) -> None:
         kind = self.kind
         if kind == "point_cloud" and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
-            append_points(self.path, arrays, object_attributes=object_attributes)
+            append_points(self.path, arrays, object_attributes=object_attributes, groups=groups)
         elif kind in LINES and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
             lines: Any = arrays
-            append_polylines(self.path, lines, object_attributes=object_attributes)
+            append_polylines(self.path, lines, object_attributes=object_attributes, groups=groups)
         else:
             wanted = _VALUES.get(kind, "Polylines, or a list of arrays,").replace("Points", "Points, or an array,")
             raise DataError(f"{wanted} can be added to a store of the geometry {kind}, not {type(arrays).__name__}")

@@ -20,6 +20,7 @@ from zardine.vectors.changing.values import checked_kind, write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, plain_array
 from zardine.vectors.content.changes import LINES
 from zardine.vectors.content.columns import checked_mapping, columns_of
+from zardine.vectors.content.grouping import gains_of
 from zardine.vectors.content.parts import Vertices, loaded
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
 from zardine.vectors.format.ragged import ranges, rows_at, starts_of
@@ -100,9 +101,11 @@ def append_polylines(
     vertex_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
     object_attributes: Attributes = None,
+    groups: GroupsLike = None,
 ) -> None:
     """Add lines to a store of lines; ``object_ids`` are new ones (default: on from the highest).
 
+    ``groups`` name lines by ``object_ids``, or where these are left out by their numbers from 0 on.
     A store of straight lines takes lines of two vertices. Everything else as in :func:`append_points`.
     """
     level = open_to_add(path, "append_polylines", *LINES)
@@ -117,9 +120,10 @@ def append_polylines(
     columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
     ids = new_ids(object_ids, len(lengths), known)
     objects, _ = new_objects(GivenObjects(ids, object_attributes), len(ids))
+    gains = gains_of(groups, ids, numbered=object_ids is None)
     if len(lengths):
         content = polyline_content(points, columns, lengths, level.document.chunk_shape, objects)
-        add(level, content, known, objects.attributes)
+        add(level, content, known, objects.attributes, gains=gains)
 
 
 class LineOptions(StoreOptions, total=False):
