@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ def test_lines_whose_ids_nobody_chose_get_new_ones() -> None:
     for given in (Polylines.from_lines(LINES, object_ids=[0, 1]), v.read(object_ids=[0])):
         with pytest.raises(DataError, match="object_ids: 0 is there already"):
             v.append(given)
+    v.append(replace(Polylines.from_lines(LINES), object_ids=np.array([70, 71])))
+    assert v.objects.ids[-2:].tolist() == [70, 71]
     assert v.validate().ok
     assert "ids_are_given" not in repr(Polylines.from_lines(LINES))
 

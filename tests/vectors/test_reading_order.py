@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import zardine
 from effort import examples
 from vectors.geometry_samples import rows
 from vectors.stores_of_all_kinds import WRITERS, store_of
@@ -162,3 +163,32 @@ def test_text_of_an_object_that_needs_wider_codes_where_others_were_removed(kind
     found = v.read()
     wanted = [f"new {each}" if 200 <= each < 300 else f"t{each % 200}" for each in found.attributes["n"].tolist()]
     assert found.attributes["t"].tolist() == wanted
+
+
+def test_vertices_that_no_line_has_get_no_value() -> None:
+    store = MemoryStore()
+    lines = [np.arange(8.0).reshape(4, 2), np.arange(6.0).reshape(3, 2) + 20, np.arange(4.0).reshape(2, 2) + 40]
+    vectors.write_polylines(store, lines, chunk_shape=9)
+    manifests = zardine.open_array(store, path="0/object_index/manifests", mode="r+")
+    manifests[1:2] = np.array([b""], object)  # as other programs may leave it
+    index = zardine.open_group(store, path="0/object_index", mode="r+")
+    index.attrs["num_present"] = 2
+    del index.attrs["zardine_sole_owners"]
+    v = vectors.open(store, mode="r+")
+    whole = np.concatenate([lines[0], lines[2]])
+    assert v.read().positions.tolist() == whole.tolist()
+    v.set_attribute("t", [f"at {n}" for n in range(6)])
+    v.set_attribute("q", whole[:, 0])
+    assert v.read().attributes["t"].tolist() == [f"at {n}" for n in range(6)]
+    assert v.read().attributes["q"].tolist() == whole[:, 0].tolist()
+    points = vectors.read_points(store)
+    loose = np.isin(points.positions, lines[1]).all(axis=1)
+    assert points.attributes["t"][loose].tolist() == [None] * 3
+    assert np.isnan(points.attributes["q"][loose]).all()
+    v.move(whole + 1)
+    assert v.read().positions.tolist() == (whole + 1).tolist()
+    assert rows(vectors.read_points(store).positions[np.isnan(vectors.read_points(store).attributes["q"])]) == rows(
+        lines[1]
+    )
+    v.set_attribute("q", [7.0, 8.0], object_ids=[2])
+    assert v.read().attributes["q"][4:].tolist() == [7, 8]

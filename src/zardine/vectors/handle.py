@@ -196,7 +196,8 @@ class Vectors:
                 append_points(self.path, value.positions, **about)
             case Polylines():
                 about |= {"object_attributes": value.object_attributes}
-                about |= {} if value.ids_are_given else {"object_ids": None}
+                if not value.ids_are_given and np.array_equal(value.object_ids, np.arange(len(value))):
+                    about["object_ids"] = None
                 append_polylines(self.path, value.lines, **about)
             case Skeleton():
                 append_skeleton(self.path, value.positions, value.parents, **about)

@@ -100,7 +100,7 @@ def mesh_out(path: StoreLike, target: Path, level: int) -> None:
         _points_out(path, target, level)
         return
     kept = {".ply": ("vertex_attributes", "link_attributes"), ".obj": ("vertex_attributes",)}.get(suffix, ())
-    check_store(path, target, level, ("mesh",), kept)
+    check_store(path, target, level, ("mesh", "point_cloud")[: 1 + (suffix == ".ply")], kept)
     found = read_mesh(path, level=level)
     check_space(found.positions, target)
     warn_objects(found.object_ids, target)
