@@ -139,6 +139,43 @@ def test_what_seems_missing(store, outside):
         store.seems_missing("../outside/secret")
 
 
+@pytest.mark.parametrize("folder", ["", "in/"])
+def test_what_lies_beside_a_value_is_looked_at_with_it(store, outside, folder):
+    """It says what reading and looking say one after the other; of a link out nobody says that it is missing."""
+    os.symlink("nowhere", store.root / folder / "dangling")
+    os.symlink(outside / "secret", store.root / folder / "out")
+    store.set(f"{folder}value", b"value")
+    for names in ((), ("none",), ("none", "dangling"), ("none", "out"), ("value",), ("none", "value"), ("none/x",)):
+        keys = [folder + name for name in names]
+        for most in (5, 4):
+            found = store.read_and_look(f"{folder}value", most, *keys)
+            assert found == (store.read_up_to(f"{folder}value", most), store.seems_missing(*keys))
+        assert store.read_and_look(f"{folder}none", 5, *keys) == (None, False)
+    with pytest.raises(InvalidKeyError):
+        store.read_and_look(f"{folder}out", 9, f"{folder}none")
+    with pytest.raises(InvalidKeyError):
+        store.read_and_look(f"{folder}value", 9, "../outside/secret")
+
+
+def test_a_subclass_sees_what_is_read_and_looked_at_together(store):
+    seen = []
+
+    class Seeing(LocalStore):
+        def read_up_to(self, key, most):
+            seen.append(key)
+            return super().read_up_to(key, most)
+
+        def seems_missing(self, *keys):
+            seen.append(keys)
+            return super().seems_missing(*keys)
+
+    seeing = Seeing(store.root)
+    reading, is_alone = seeing.read_and_look("in/file", 9, "in/a", "in/b")
+    assert bytes(reading.parts[0]) == b"inside"
+    assert is_alone
+    assert seen == ["in/file", ("in/a", "in/b")]
+
+
 def test_files_directly_in_the_root_are_not_asked_where_they_lie(store, outside, monkeypatch):
     """Only a link leads out, and such a file is opened as none."""
     store.set("file", b"inside")

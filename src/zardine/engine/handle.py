@@ -46,7 +46,7 @@ class ArrayHandle:
     def __post_init__(self) -> None:
         wanted = self.config.write_empty_chunks or not self.layout.metadata.fill_is_defined
         object.__setattr__(self, "write_empty_chunks", wanted)
-        form = self.layout.keys.form(self.layout.metadata.ndim)
+        form = self.layout.key_form
         if form is not None and self.path:
             form = f"{self.path.replace('%', '%%')}/{form}"
         object.__setattr__(self, "key_form", form)

@@ -39,6 +39,8 @@ class ArrayLayout:
     metadata: ArrayMetadata
     grid: ChunkGrid
     keys: ChunkKeyEncoding
+    key_form: str | None
+    """What the keys of objects are made of below the array's path, by ``%``, where the encoding of keys says that."""
     codecs: tuple[Codec, ...]
     grids: TwoGrids
     sharding: _OpenSharding | None
@@ -313,6 +315,7 @@ def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
         metadata,
         grid,
         keys,
+        keys.form(metadata.ndim),
         encoding.codecs,
         TwoGrids(objects, chunks),
         encoding.sharding,

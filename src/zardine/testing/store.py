@@ -524,6 +524,9 @@ class StoreConformance:
         assert reading is not None
         assert not store.is_unchanged("a/k", None)
         assert not store.seems_missing("a/k")
+        assert store.read_and_look("a/k", 3, "a/k") == (store.read_up_to("a/k", 3), False)
+        assert store.read_and_look("a/k", 3, "a/none") == (store.read_up_to("a/k", 3), store.seems_missing("a/none"))
+        assert store.read_and_look("a/none", 3, "a/other") == (None, False)
         if not self.versions:  # what it gives as a version may be that of another value
             return
         assert store.is_unchanged("a/k", reading.version)

@@ -138,17 +138,9 @@ class LocalStore(Store):
     def read_up_to(self, key: str, most: int) -> Reading | None:
         if type(self).read is not LocalStore.read:  # a subclass wants to see what is read
             return super().read_up_to(key, most)
-        if KERNEL is not None and type(self).open_file is LocalStore.open_file:
-            check_file_key(key)
-            below = None if _NO_LINK and "/" not in key else self._base.below()
-            if below is not None or "/" not in key:
-                base = None if below is None else os.fsencode(below)
-                with contextlib.suppress(OSError):  # which is put into words below
-                    found = KERNEL.read_file(self._base.path_of(key), base, most)
-                    if found is None:
-                        return None
-                    content, *status = found
-                    return Reading(() if content is None else (content,), version_from(*status), status[1])
+        found = self._read_at_once(key, most, ())
+        if found is not None:
+            return found[0]
         file = self.open_file(key)
         if file is None:
             return None
@@ -156,6 +148,34 @@ class LocalStore(Store):
             return self._read_file(file, key, (WHOLE,))
         file.close()
         return Reading((), file.version, file.size)
+
+    def read_and_look(self, key: str, most: int, *others: str) -> tuple[Reading | None, bool]:
+        kind = type(self)
+        own = (kind.read, kind.read_up_to, kind.seems_missing)
+        found = None
+        if own == (LocalStore.read, LocalStore.read_up_to, LocalStore.seems_missing):
+            found = self._read_at_once(key, most, others)
+        return super().read_and_look(key, most, *others) if found is None else found
+
+    def _read_at_once(self, key: str, most: int, others: Sequence[str]) -> tuple[Reading | None, bool] | None:
+        """As :meth:`read_and_look`, by one call of the kernel; ``None`` where that leaves it to others."""
+        if KERNEL is None or type(self).open_file is not LocalStore.open_file:
+            return None
+        base = self._base
+        check_file_key(key)
+        below = None if _NO_LINK and "/" not in key else base.below()
+        if below is None and "/" in key:
+            return None
+        beside = [base.path_of(check_file_key(other)) for other in others]
+        try:
+            found = KERNEL.read_file(base.path_of(key), None if below is None else os.fsencode(below), most, beside)
+        except OSError:  # which others put into words
+            return None
+        if found is None:
+            return None, False
+        content, inode, size, modified, changed, is_alone = found
+        parts = () if content is None else (content,)
+        return Reading(parts, version_from(inode, size, modified, changed), size), is_alone
 
     def _read_file(self, file: OpenFile, key: str, ranges: Sequence[ByteRange]) -> Reading:
         """Ranges of a file, which is closed then."""
