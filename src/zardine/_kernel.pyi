@@ -250,6 +250,12 @@ def read_files(files: Sequence[tuple[int, bytes]], most: int, threads: int) -> l
     ``None`` where there is no regular file of ``most`` bytes at most, or it cannot be read, or the name is a link.
     """
 
+def read_named_files(below: bytes, paths: Sequence[bytes], most: int) -> list[bytes | None]:
+    """Read whole files one after the other, each as :func:`read_file` does it.
+
+    ``None`` where one is missing, has more than ``most`` bytes, is no regular file, lies elsewhere or cannot be read.
+    """
+
 def remove_files(files: Sequence[tuple[int, bytes]], threads: int) -> list[tuple[int, int]]:
     """Remove files, named as for :func:`make_files`; number and error number of each that could not be removed."""
 

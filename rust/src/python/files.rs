@@ -86,6 +86,26 @@ pub fn remove_files(py: Python<'_>, files: &Bound<'_, PySequence>, threads: usiz
     guarded(py, || many_files::remove(&places, threads))
 }
 
+#[pyfunction]
+pub fn read_named_files<'py>(
+    py: Python<'py>,
+    below: &Bound<'py, PyBytes>,
+    paths: &Bound<'py, PySequence>,
+    most: u64,
+) -> PyResult<Bound<'py, PyList>> {
+    let mut named = Vec::new();
+    for each in paths.try_iter()? {
+        let path = CString::new(each?.cast::<PyBytes>()?.as_bytes());
+        named.push(path.map_err(|_| invalid("a path with a zero byte"))?);
+    }
+    let below = Some(below.as_bytes());
+    let found = guarded(py, || {
+        let read = |path: &CString| stored_files::read_whole(path, below, most).ok().flatten()?.0;
+        named.iter().map(read).collect::<Vec<_>>()
+    })?;
+    PyList::new(py, found.into_iter().map(|content| content.map(|bytes| PyBytes::new(py, &bytes))))
+}
+
 fn to_path(path: OsString) -> PyResult<CString> {
     CString::new(path.into_vec()).map_err(|_| invalid("a path with a zero byte"))
 }

@@ -24,6 +24,7 @@ from zardine.errors import (
     ZarrUserWarning,
 )
 from zardine.json_document import parse_json
+from zardine.limits import DOCUMENT, limit_of
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import (
     FORMATS,
@@ -134,6 +135,22 @@ _MOST_LISTED = 4096
 _MOST_LISTED_SLOWLY = 64
 _SLOW = 0.005
 """Seconds of a request from which on documents are asked for before it is known whether they are needed."""
+
+
+_SMALL = 2**16
+"""Bytes of a document up to which it may be read together with others."""
+
+
+def find_nodes(store: Store, paths: Sequence[str], first: int) -> Iterator[NodeMetadata | None]:
+    """Yield what :func:`find_node` gives for each of ``paths`` when it is its turn; see :meth:`Store.read_small`."""
+    keys = [join_path(path, DOCUMENT_NAME) for path in paths] if first == 3 else []
+    documents = store.read_small(keys, min(_SMALL, limit_of(DOCUMENT)))
+    for path in paths:
+        data = next(documents, None)
+        if data is None:
+            yield find_node(store, path, first=first)
+        else:
+            yield parse_found(DOCUMENT_NAME, {DOCUMENT_NAME: data}, store, path)
 
 
 def _find_in_rounds(

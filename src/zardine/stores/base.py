@@ -153,6 +153,14 @@ class Store(ABC):
         reading = self.read_up_to(key, most)
         return reading, reading is not None and self.seems_missing(*others)
 
+    def read_small(self, keys: Iterable[str], most: int) -> Iterator[BytesLike | None]:
+        """For each of ``keys`` its value, if it has at most ``most`` bytes and can be had for less than by itself.
+
+        ``None``: it is to be asked for by itself, and may be missing. Values that are asked for before their turn count
+        for a moment, and not after this process has written to such a store. The fallback asks for nothing.
+        """
+        return (None for _ in keys)
+
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         """Parts of values, in the order asked for; ``None`` for each missing key.
 

@@ -8,7 +8,8 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Generator, Iterator, Sequence
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -66,6 +67,13 @@ _SHORT_NAME: Final = 32
 """Characters of a name that leave enough room in any case."""
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
+
+_AT_ONCE: Final = 64
+"""Small files that are read before it is their turn."""
+_A_MOMENT: Final = 0.1
+"""Seconds after which they are read again when it is."""
+_last_change: list[object] = [object()]
+"""Another one after each time that this process began to change files of a store."""
 
 _held: dict[tuple[int, str, str], tuple[int, FileLock]] = {}
 """For threads that are within :meth:`LocalStore.lock`, the base and the key: the open directory, and the lock."""
@@ -156,6 +164,36 @@ class LocalStore(Store):
         if own == (LocalStore.read, LocalStore.read_up_to, LocalStore.seems_missing):
             found = self._read_at_once(key, most, others)
         return super().read_and_look(key, most, *others) if found is None else found
+
+    def read_small(self, keys: Iterable[str], most: int) -> Iterator[BytesLike | None]:
+        kind = type(self)
+        if KERNEL is None or (kind.read, kind.read_up_to) != (LocalStore.read, LocalStore.read_up_to):
+            yield from super().read_small(keys, most)
+            return
+        rest, at_once = list(keys), 1
+        while rest:
+            some = rest[:at_once]
+            last_change = _last_change[0]
+            values = self._read_named(some, most)
+            when = time.monotonic()
+            used = 0
+            for value in values:
+                yield value
+                used += 1
+                if _last_change[0] is not last_change or time.monotonic() - when > _A_MOMENT:
+                    break
+            at_once = min(at_once * 2, _AT_ONCE) if used == len(some) else 1
+            del rest[:used]
+
+    def _read_named(self, keys: Sequence[str], most: int) -> Sequence[bytes | None]:
+        try:
+            named = self.named_files(keys)
+        except InvalidKeyError:  # which is raised when its turn comes
+            named = None
+        if KERNEL is None or named is None:
+            return [None] * len(keys)
+        found: list[bytes | None] = KERNEL.read_named_files(named.below, named.paths, most)
+        return found
 
     def _read_at_once(self, key: str, most: int, others: Sequence[str]) -> tuple[Reading | None, bool] | None:
         """As :meth:`read_and_look`, by one call of the kernel; ``None`` where that leaves it to others."""
@@ -263,10 +301,15 @@ class LocalStore(Store):
 
     # writeable
 
+    def _changes(self, key: str) -> None:
+        """Forget what was read of a key, which is about to be changed."""
+        _last_change[0] = object()
+        kept_files.drop((self._base.path, key))
+
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         check_file_key(key)
         self._check_writable()
-        kept_files.drop((self._base.path, key))
+        self._changes(key)
         data = flat_bytes(value)
         held = _held.get((threading.get_ident(), self._base.path, key))
         if held is None and condition is not None and not self._fits(key, condition):
@@ -295,7 +338,7 @@ class LocalStore(Store):
     def _erase(self, key: str, condition: Condition | None) -> None:
         check_file_key(key)
         self._check_writable("erase from")
-        kept_files.drop((self._base.path, key))
+        self._changes(key)
         prefix, _, name = key.rpartition("/")
         try:
             with self._directory(prefix) as directory, FileLock(directory, name) as lock:
@@ -322,6 +365,7 @@ class LocalStore(Store):
         name = prefix[:-1]
         if name:
             check_file_key(name)
+        _last_change[0] = object()
         let_go_below(self._base.path_of(name))
         try:
             if not name:
@@ -416,7 +460,7 @@ class LocalStore(Store):
         files = []
         for key in keys:
             check_file_key(key)
-            kept_files.drop((self._base.path, key))
+            self._changes(key)
             prefix, _, name = key.rpartition("/")
             try:
                 directory = self._base.open_below(prefix, opened, made)
@@ -440,7 +484,7 @@ class LocalStore(Store):
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
         check_file_key(key)
         self._check_writable()
-        kept_files.drop((self._base.path, key))
+        self._changes(key)
         prefix, _, name = key.rpartition("/")
         try:
             directory = self._base.open(prefix)
