@@ -190,9 +190,17 @@ class Blocks:
             row += local * stride
         return tuple(objects), row, tuple(first)
 
-    def plan(self, block: Block, shape: tuple[int, ...]) -> BlockPlan | None:
-        """Return the plan of a block in an array of ``shape``; ``None`` if it does not lie in one chunk."""
-        found = self.locate(block)
+    def plan(
+        self,
+        block: Block,
+        shape: tuple[int, ...],
+        found: tuple[tuple[int, ...], int, tuple[int, ...]] | None = None,
+    ) -> BlockPlan | None:
+        """Return the plan of a block in an array of ``shape``; ``None`` if it does not lie in one chunk.
+
+        ``found``: what :meth:`locate` said of it, where that is known.
+        """
+        found = self.locate(block) if found is None else found
         if found is None:
             return None
         objects, row, first = found

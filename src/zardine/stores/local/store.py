@@ -283,7 +283,9 @@ class LocalStore(Store):
         if below is None:
             return None
         base = self._base.path
-        return NamedFiles(os.fsencode(below), [os.fsencode(f"{base}/{check_file_key(key)}") for key in keys])
+        paths = [f"{base}/{check_file_key(key)}" for key in keys]
+        encoded = os.fsencode("\0".join(paths)).split(b"\0") if paths else []  # all at once; no path has a NUL
+        return NamedFiles(os.fsencode(below), encoded)
 
     def seems_missing(self, *keys: str) -> bool:
         if type(self).open_file is not LocalStore.open_file:
