@@ -22,6 +22,7 @@ from zardine.vectors.format.documents import LevelDocument, RootDocument, parse_
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.logs import LOG, read_log
 from zardine.vectors.storing.steady import SteadyCells, Table, read_table
+from zardine.vectors.storing.touched import NEWER
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,11 +45,6 @@ ORIGIN = "zardine_import"
 NEXT = "zardine_next"
 """Attribute of level 0 while another store takes the place of one: the root document, the level's attributes and its
 pending documents, which are to come. See :mod:`zardine.vectors.changing.creating`."""
-
-
-NEWER = "zardine_newer"
-"""Attribute of level 0: what of it is newer than the levels above, which are older then: ``"values"`` of objects and
-groups, of which those have copies, or ``"vertices"``: then no links lead from the one to the others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,12 +87,18 @@ class VectorStore:
         return [number for number in self.level_numbers() if not number or not self.is_unfinished(number)]
 
     def older_levels(self) -> list[int]:
-        """The levels that readers know and that were made before level 0 was changed, ascending."""
-        return [number for number in self.finished_levels() if number] if self.has_older_levels() else []
+        """The levels that readers know and that were made before one below them was changed, ascending."""
+        finished = self.finished_levels()
+        first = next((number for number in finished if self.is_newer(number)), None)
+        return [number for number in finished if first is not None and number > first]
 
-    def has_older_levels(self) -> bool:
-        """Whether level 0 was changed since the levels above it were made, if there are any."""
-        node = find_node(self.store, child(self.path, "0"), 3)
+    def is_older(self, number: int) -> bool:
+        """Whether a level below was changed since a level was made."""
+        return any(map(self.is_newer, range(number)))
+
+    def is_newer(self, number: int) -> bool:
+        """Whether a level was changed since the levels above it were made, if there are any."""
+        node = find_node(self.store, child(self.path, str(number)), 3)
         return isinstance(node, GroupMetadata) and NEWER in node.attributes
 
     def is_unfinished(self, number: int) -> bool:

@@ -57,6 +57,7 @@ from zardine.vectors.storing.node_writing import (
     write_values,
 )
 from zardine.vectors.storing.store import PENDING, Level
+from zardine.vectors.storing.touched import carried_on
 
 
 class OvertakenError(StoreError):
@@ -84,7 +85,8 @@ def replace_nodes(
     Raises :class:`OvertakenError` if somebody else changes the level meanwhile.
     """
     expected = level.document.attributes
-    attributes = {**attributes, REVISION: revision_of(expected) + 1}
+    revision = revision_of(expected) + 1
+    attributes = {**carried_on(attributes, revision), REVISION: revision}
     replace_below(
         level.owner.store, level.path, nodes, removed, attributes, expected, before=before, log=log, known=known
     )
