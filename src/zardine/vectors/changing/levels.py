@@ -19,6 +19,8 @@ from zardine.errors import DataError, ZardineError
 from zardine.hierarchy.find import child_names, load_group
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import GroupMetadata
+from zardine.stores.base import Reading, Store
+from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.links_between import nesting_of, put_links_between
 from zardine.vectors.changing.patching import Patch, UnfitError
@@ -49,10 +51,29 @@ Newer: TypeAlias = Literal["vertices", "values"] | None
 """What of a level a change makes newer than the levels above; see :data:`NEWER`."""
 
 
+class HeldPlace(StorePath):
+    """The place of a store whose lock is held, with what was read since, for the first who opens it."""
+
+    __slots__ = ("_owner", "_reading")
+
+    def __init__(self, store: Store, path: str, owner: VectorStore, reading: Reading | None) -> None:
+        super().__init__(store, path)
+        self._owner: VectorStore | None = owner
+        self._reading = reading
+
+    def take(self) -> tuple[VectorStore | None, Reading | None]:
+        """Return the store and the document of level 0, once."""
+        found = self._owner, self._reading
+        self._owner = self._reading = None
+        return found
+
+
 def open_to_change(path: StoreLike) -> Level:
     """Level 0 of a store, without changes that are not carried out yet. Raises :class:`~zardine.errors.DataError`."""
-    owner = VectorStore.open(path, writable=True)
-    level = owner.level(0)
+    owner, reading = path.take() if isinstance(path, HeldPlace) else (None, None)
+    if owner is None:
+        owner = VectorStore.open(path, writable=True)
+    level = owner.level(0, reading)
     if not level.is_settled:
         finish(level)
         level = owner.level(0)
@@ -315,14 +336,14 @@ def erase_levels(owner: VectorStore, numbers: Collection[int], *, links: bool = 
     describe_levels(owner, [number for number in there if number not in numbers])
 
 
-def erase_unfinished(owner: VectorStore) -> None:
-    """Remove what a killed writer left of levels above 0."""
-    numbers = owner.level_numbers()
+def erase_unfinished(owner: VectorStore, numbers: Sequence[int]) -> bool:
+    """Remove what a killed writer left of levels above 0, of those with these ``numbers``; gives whether it did."""
     unfinished = [number for number in numbers if number > 0 and owner.is_unfinished(number)]
     named = named_levels(owner.root)
     gone = [int(name) for name in named if name.isdecimal() and name != "0" and int(name) not in numbers]
     if unfinished or gone:
         erase_levels(owner, [*unfinished, *gone])
+    return bool(unfinished or gone)
 
 
 def forget_lost_levels(level: Level) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -56,6 +56,8 @@ class VectorStore:
     root: RootDocument
     consolidated: Mapping[str, Any] | None = None
     """Documents by path, as the root group repeats them: asked only for names, and only where nothing can be listed."""
+    listed: Sequence[int] | None = None
+    """The levels that are stored, where they were listed by who holds the lock, and changes none of them."""
 
     @classmethod
     def open(cls, path: StoreLike, *, writable: bool = False) -> VectorStore:
@@ -76,6 +78,8 @@ class VectorStore:
 
     def level_numbers(self) -> list[int]:
         """The levels that are stored, finished or not, ascending; those of the root document where none are listed."""
+        if self.listed is not None:
+            return list(self.listed)
         try:
             names = self.names("")
         except UnsupportedError:
@@ -133,7 +137,7 @@ class VectorStore:
         pending = node.attributes.get(PENDING) or {}
         if not isinstance(pending, Mapping):
             raise MetadataError(f"{PENDING} of level {number} of {self.name} is no table of documents")
-        return Level(self, path, document, pending, reading.version, log)
+        return Level(self, path, document, pending, reading.version, log, node)
 
     def _level_node(self, number: int, reading: Reading | None) -> tuple[GroupMetadata, Reading]:
         path = child(self.path, str(number))
@@ -157,6 +161,8 @@ class Level:
     """Of its document, as the store counts; ``None`` where it does not."""
     log: ChangeLog | None = None
     """What counts already, though it is not stored where it belongs yet: see :attr:`pending`."""
+    group: GroupMetadata | None = None
+    """The document of its group."""
 
     @property
     def is_settled(self) -> bool:
