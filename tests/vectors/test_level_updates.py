@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from effort import SOAK
 from vectors.geometry_samples import Killed, MortalStore, copy_of
 from zardine import vectors
 from zardine.errors import SelectionError, ZarrUserWarning
-from zardine.storage import CountingStore, MemoryStore
+from zardine.storage import CountingStore, LocalStore, MemoryStore
 from zardine.vectors import pyramid
 from zardine.vectors.changing import level_updates
 
@@ -311,3 +313,50 @@ def test_many_changes_are_remembered_in_bounded_room() -> None:
     assert len(store.get("0/zarr.json") or b"") < 100_000
     assert vectors.build_pyramid(store) == [1]
     check_same(store)
+
+
+def _move_to_and_fro(path: str, stop: Any) -> None:
+    while not stop.is_set():
+        for place in ([1.0, 1, 1], [51.0, 51, 51]):
+            vectors.move_vertices(path, [0, 1, 2], [place] * 3, object_ids=[0])
+            vectors.build_pyramid(path)
+
+
+@pytest.mark.parametrize("shards", [None, 2])
+def test_readers_of_levels_see_one_state(shards: int | None, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.zv")
+    points = np.random.default_rng(6).uniform(0, 59, (200, 3))
+    layout = {"shard_shape": shards} if shards else {}
+    vectors.write_points(path, points, chunk_shape=10, object_ids=np.minimum(np.arange(200) // 3, 60), **layout)
+    vectors.build_pyramid(path, factors=[(2, 1), (2, 1)])
+    states: dict[int, list[Any]] = {1: [], 2: []}
+
+    def state(level: int) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ZarrUserWarning)
+            read = vectors.read_points(path, level=level)
+            own = vectors.read_points(path, level=level, object_ids=[0])
+        return sorted(map(tuple, read.positions.tolist())), len(own)
+
+    for place in ([1.0, 1, 1], [51.0, 51, 51]):
+        vectors.move_vertices(path, [0, 1, 2], [place] * 3, object_ids=[0])
+        vectors.build_pyramid(path)
+        for level, seen in states.items():
+            seen.append(state(level))
+    context = multiprocessing.get_context("fork")
+    stop = context.Event()
+    other = context.Process(target=_move_to_and_fro, args=(path, stop))
+    other.start()
+    try:
+        ends = time.monotonic() + (20 if SOAK else 3)
+        found = [0, 0]
+        while time.monotonic() < ends:
+            for level, seen in states.items():
+                found[seen.index(state(level))] += 1
+    finally:
+        stop.set()
+        other.join(60)
+    assert other.exitcode == 0
+    assert min(found) > 0
+    assert vectors.build_pyramid(path) == [1, 2]
+    check_same(copy_of(LocalStore(path)))

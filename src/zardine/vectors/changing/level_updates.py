@@ -234,13 +234,9 @@ class _Paths:
 
     def __init__(self, found: _Blocks, nesting: Nesting, new: Manifests, old: Manifests) -> None:
         self._found, self._new, self._old = found, new, old
-        fine, coarse = nesting.blocks_of(new.chunks), nesting.blocks_of_coarse(old.chunks)
-        _, numbers = unique_rows(np.concatenate([found.blocks, fine, coarse]))
-        known = np.zeros(int(numbers.max(initial=-1)) + 1, np.bool_)
-        known[numbers[: len(found.blocks)]] = True
-        self._block = numbers[len(found.blocks) :][: len(fine)]
-        self._old_block = numbers[len(found.blocks) + len(fine) :]
-        self._is_touched, self._was_touched = known[self._block], known[self._old_block]
+        self._block, self._old_block = nesting.blocks_of(new.chunks), nesting.blocks_of_coarse(old.chunks)
+        self._is_touched = _are_among(found.blocks, self._block)
+        self._was_touched = _are_among(found.blocks, self._old_block)
         self._place = places_among(old.ids, new.ids)
         """Of each object its row among the old ones, or -1."""
 
@@ -272,15 +268,16 @@ class _Paths:
         rows, old = self._rows(), self._old
         _, entries = take_rows(self._new.starts, rows)
         owner = row_numbers(np.diff(self._new.starts)[rows])
-        runs = _runs(owner, self._block[entries])
         had = np.flatnonzero(self._place[rows] >= 0)
         _, before = take_rows(old.starts, self._place[rows[had]])
         old_owner = had[row_numbers(np.diff(old.starts)[self._place[rows[had]]])]
-        old_runs = _runs(old_owner, self._old_block[before])
+        block = unique_rows(np.concatenate([self._block[entries], self._old_block[before]]))[1]
+        block, old_block = block[: len(entries)], block[len(entries) :]
+        runs, old_runs = _runs(owner, block), _runs(old_owner, old_block)
         inside, was_inside = self._is_touched[entries][runs[:-1]], self._was_touched[before][old_runs[:-1]]
         mine, theirs = runs[:-1][~inside], old_runs[:-1][~was_inside]
         same = np.array_equal(owner[mine], old_owner[theirs])
-        if not same or not np.array_equal(self._block[entries[mine]], self._old_block[before[theirs]]):
+        if not same or not np.array_equal(block[mine], old_block[theirs]):
             raise UnfitError("paths outside of what is touched are others")
         firsts, lengths, chunks, fragments = self._inside(entries, owner, runs, inside)
         at = np.zeros(len(inside), np.int64)
@@ -313,6 +310,15 @@ class _Paths:
         lengths = np.bincount(of_run, minlength=len(inside))[inside]
         at = coarse.cell_of_rows()[path]
         return starts_of(lengths)[:-1], lengths, coarse.keys[at], path - coarse.row_starts[at]
+
+
+def _are_among(blocks: Ints, places: Ints) -> npt.NDArray[np.bool_]:
+    """Which of many places are in one of a few blocks."""
+    found = np.zeros(len(places), np.bool_)
+    if len(blocks):
+        near = np.flatnonzero(((places >= blocks.min(axis=0)) & (places <= blocks.max(axis=0))).all(axis=1))
+        found[near] = find_rows(blocks, places[near]) >= 0
+    return found
 
 
 def _runs(owner: Ints, block: Ints) -> Ints:
