@@ -149,7 +149,7 @@ def test_levels_are_the_same_as_made_anew(kind: str, factors: str, monkeypatch: 
         layout = {"shard_shape": 2} if seed % 2 else {}
         store = made(kind, rng, **layout)
         vectors.build_pyramid(store, factors=FACTORS[factors], cross_level_links=seed % 4 != 3)
-        for _ in range(8):
+        for _ in range(8 if SOAK else 5):
             for _ in range(int(rng.integers(1, 3))):
                 change(kind, store, rng)
             assert not [each for each in vectors.validate(store).findings if each.severity == "error"]
@@ -360,3 +360,28 @@ def test_readers_of_levels_see_one_state(shards: int | None, tmp_path: Path) -> 
     assert min(found) > 0
     assert vectors.build_pyramid(path) == [1, 2]
     check_same(copy_of(LocalStore(path)))
+
+
+@pytest.mark.parametrize("kind", ["points", "lines"])
+def test_levels_that_are_damaged_are_made_anew(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    start = made(kind, rng)
+    vectors.build_pyramid(start, factors=[(2, 1), (2, 1)])
+    change_all(kind, start)
+    whole = copy_of(start)
+    vectors.build_pyramid(whole)
+    wanted = elements(whole)
+    keys = [key for key in start.list() if key.startswith(("1/", "2/"))]
+    chosen = rng.choice(keys, len(keys) if SOAK else 25, replace=False).tolist()
+    for key in dict.fromkeys(["1/zarr.json", "2/zarr.json", "1/vertices/zarr.json", *chosen]):
+        of_levels = key in ("1/zarr.json", "2/zarr.json")  # which repair tells of, and every writer
+        for value in (None,) if of_levels else (b"{}", bytes(start.get(key) or b"")[:-9], None):
+            store = copy_of(start)
+            store.erase(key) if value is None else store.set(key, value)
+            if (
+                vectors.build_pyramid(store, factors=[(2, 1), (2, 1)]) == [1, 2]
+                and not vectors.validate(store).findings
+            ):
+                assert elements(store) == wanted, key
+            assert vectors.build_pyramid(store, factors=[(2, 1), (2, 1)], anew=True) == [1, 2]
+            assert elements(store) == wanted, key

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import CorruptionError, DataError, ZarrUserWarning
+from zardine.errors import CorruptionError, DataError, MetadataError, ZarrUserWarning
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
 from zardine.user_warnings import warn_user
@@ -111,7 +111,12 @@ def build_pyramid(
     ratios = _chunk_ratios(owner, [coarsen for coarsen, _ in steps], scales)
     _tell_of_levels_that_go(owner, len(steps))
     kept = 0 if anew else _update(owner, options, progress)
-    _make(owner, options, ratios, kept, generator, progress)
+    try:
+        _make(owner, options, ratios, kept, generator, progress)
+    except CorruptionError:
+        if not kept:
+            raise
+        _make(owner, options, ratios, 0, generator, progress)  # a level that was kept is damaged
     return [*range(1, len(steps) + 1)]
 
 
@@ -122,7 +127,7 @@ def _update(owner: VectorStore, options: Mapping[str, Any], progress: Progress |
         return 0  # the list of levels is damaged: it is made with them
     for number, (coarsen, sparsity) in enumerate(steps, 1):
         bin_shape = bin_shape * coarsen
-        if number not in owner.level_numbers() or not _was_made_so(owner.level(number), options):
+        if number not in owner.level_numbers() or not _was_made_so(owner, number, options):
             return number - 1
         below = owner.level(number - 1)
         if sparsity != 1 and below.attributes("object_index") is not None and owner.is_newer(number - 1):
@@ -134,9 +139,12 @@ def _update(owner: VectorStore, options: Mapping[str, Any], progress: Progress |
     return len(steps)
 
 
-def _was_made_so(level: Level, options: Mapping[str, Any]) -> bool:
-    """Whether a level tells that it and those below were made with these options."""
-    told, number = level.document.attributes.get(MADE), level.document.level
+def _was_made_so(owner: VectorStore, number: int, options: Mapping[str, Any]) -> bool:
+    """Whether a level tells that it and those below were made with these options; not where it is damaged."""
+    try:
+        told = owner.level(number).document.attributes.get(MADE)
+    except (DataError, MetadataError):
+        return False
     return isinstance(told, Mapping) and _of_levels(told, number) == _of_levels(options, number)
 
 
@@ -153,8 +161,8 @@ def _of_levels(options: Mapping[str, Any], count: int) -> list[Any]:
 def _options_of(owner: VectorStore, scales: Any, seed: Any, linked: Any) -> tuple[Any, Any, Any, Any]:
     """The options with which the levels were made; where there are none that tell, one level with those given."""
     told = owner.level(0).document.attributes.get(MADE)
-    above = [owner.level(number) for number in owner.level_numbers() if number > 0]
-    if not isinstance(told, Mapping) or not all(_was_made_so(level, told) for level in above):
+    above = [number for number in owner.level_numbers() if number > 0]
+    if not isinstance(told, Mapping) or not all(_was_made_so(owner, number, told) for number in above):
         return ((2, 1),), scales, seed, linked
     names = ("factors", "chunk_scale_factors", "sparsity_seed", "cross_level_links")
     return tuple(told.get(name) for name in names)  # type: ignore[return-value]

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.errors import DataError, MetadataError
 from zardine.vectors.changing.levels import change_cells, open_to_update, store_patch
 from zardine.vectors.changing.links_between import nesting_of, put_links_between
 from zardine.vectors.changing.patching import (
@@ -72,16 +73,17 @@ def update_level(owner: VectorStore, number: int, bin_shape: npt.NDArray[np.floa
     ``made``: the options of the pyramid, as both levels tell them, but how many vertices there were. Where it is not,
     nothing has changed but links between the two, and the level is to be made anew.
     """
-    fine, coarse = open_to_update(owner, number - 1), open_to_update(owner, number)
+    fine = open_to_update(owner, number - 1)
     touched = touched_in(fine.document.attributes, fine.rank, fine.document.vertex_count)
     if touched is None or fine.rank != owner.root.ndim:
         return False
-    if NEWER not in fine.document.attributes:
-        told = coarse.document.attributes.get(MADE)
-        return isinstance(told, Mapping) and told.get("of") == fine.document.vertex_count
     try:
+        coarse = open_to_update(owner, number)
+        if NEWER not in fine.document.attributes:
+            told = coarse.document.attributes.get(MADE)
+            return isinstance(told, Mapping) and told.get("of") == fine.document.vertex_count
         _Update(fine, coarse, touched, bin_shape, linked=bool(made["cross_level_links"])).carry_out(made)
-    except UnfitError:
+    except (UnfitError, DataError, MetadataError):  # what is damaged below is told by who makes all anew
         return False
     return True
 
