@@ -96,7 +96,7 @@ def lines_in(cells: int, count: int, first: int = 0) -> list[np.ndarray[Any, Any
 OPTIONS: dict[str, Any] = {"chunk_shape": 10, "bounds": ([0, 0, 0], [99, 9, 9])}
 
 
-@pytest.mark.parametrize(("shard", "requests"), [(None, 48), (8, 36)])
+@pytest.mark.parametrize(("shard", "requests"), [(None, 43), (8, 31)])
 def test_an_append_asks_as_much_of_a_store_of_any_size(shard: int | None, requests: int) -> None:
     """Ten lines in five cells; the second append, since the first makes small tables ready to grow."""
     for count in (50, 300):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from vectors.stores_of_all_kinds import COUNT, WRITERS, store_of
 from zardine import vectors
 from zardine.errors import DataError, ReadOnlyError, SelectionError
-from zardine.storage import MemoryStore
+from zardine.storage import CountingStore, LocalStore, MemoryStore
 from zardine.vectors import Polylines
 
 
@@ -155,3 +158,49 @@ def test_values_of_some_objects() -> None:
     assert isinstance(found, Polylines)
     owner = np.repeat(found.object_ids, np.diff(found.starts))
     assert ((found.attributes["n"] == -5) == (owner == 11)).all()
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_facts_take_one_look_until_somebody_changes_the_store(local: bool, tmp_path: Path) -> None:
+    place = str(tmp_path / "a.zv") if local else MemoryStore()
+    store = CountingStore(LocalStore(place) if isinstance(place, str) else place)
+    points = np.random.default_rng(0).uniform(0, 90, (400, 3))
+    vectors.write_points(place, points, chunk_shape=10, vertex_attributes={"n": np.arange(400)})
+    v = vectors.open(store)
+    assert len(v) == 400
+    asked: dict[str, Callable[[], Any]] = {
+        "len": lambda: len(v),
+        "bounds": lambda: v.bounds,
+        "axes": lambda: v.axes,
+        "crs": lambda: v.crs,
+        "levels": lambda: v.levels,
+        "attributes": lambda: v.attributes,
+    }
+    for name, ask in asked.items():
+        store.reset()
+        ask()
+        assert (store.counts.requests, store.counts.bytes_read) <= (1, 0), name
+    store.reset()
+    repr(v)
+    assert (store.counts.requests, store.counts.bytes_read) <= (3, 0)
+    vectors.append_points(place, points[:10] + 100, vertex_attributes={"n": np.arange(10)})
+    assert len(v) == 410
+    assert v.bounds[1][0] > 90
+    vectors.set_attribute(place, "m", np.arange(410))
+    assert v.attributes == {"vertex": ["m", "n"]}
+    vectors.build_pyramid(place, cross_level_links=False)
+    assert v.levels == [0, 1]
+    assert "older" not in repr(v)
+    vectors.delete(place, bbox=([0, 0, 0], [5, 50, 50]))
+    assert "[1] are older" in repr(v)
+    vectors.build_pyramid(place)
+    assert "older" not in repr(v)
+    assert "shards" not in repr(v)
+    vectors.shard_store(place, shard_shape=4)
+    assert "shards" in repr(v)
+    vectors.build_pyramid(place, factors=[])
+    assert v.levels == [0]
+    v.bounds[0][0] = v.axes[0]["name"] = "mine"
+    assert (v.bounds[0][0], v.axes[0]["name"]) != ("mine", "mine")
+    vectors.write_points(place, points[:5], chunk_shape=10, overwrite=True)
+    assert (len(v), v.attributes) == (5, {})

@@ -37,7 +37,7 @@ CHANGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("change", "requests"), [("delete", 54), ("move", 45), ("move a little", 35)])
+@pytest.mark.parametrize(("change", "requests"), [("delete", 49), ("move", 40), ("move a little", 30)])
 def test_changes_of_an_object_ask_as_much_of_a_store_of_any_size(change: str, requests: int) -> None:
     told = []
     for count in (50, 400):
@@ -53,6 +53,24 @@ def test_changes_of_an_object_ask_as_much_of_a_store_of_any_size(change: str, re
         assert vectors.validate(store).findings == ()
     assert told[0] == told[1]
     assert max(told[0]) <= requests
+
+
+@pytest.mark.parametrize(("shards", "requests"), [(None, 63), (8, 48)])
+def test_ten_lines_over_ten_cells(shards: int | None, requests: int) -> None:
+    told = []
+    for count in (300, 900):
+        store = CountingStore(MemoryStore())
+        layout = {"shard_shape": shards} if shards else {}
+        options: dict[str, Any] = {"chunk_shape": 10, "bounds": ([0, 0, 0], [99, 99, 9])}
+        cells = np.stack([np.arange(count) % 10, np.arange(count) // 10 % 10, np.zeros(count)], axis=1)
+        lines = [cell * 10 + np.array([[1.0, 1, 1], [2, 3, 4]]) for cell in cells]
+        vectors.write_polylines(store, lines, **layout, **options)
+        vectors.append_polylines(store, lines[:1])  # tables that hold little are stored anew with larger chunks
+        store.reset()
+        vectors.append_polylines(store, [lines[11 * number] + 1 for number in range(10)])
+        told.append(store.counts.requests)
+        assert vectors.validate(store).findings == ()
+    assert told[0] == told[1] <= requests
 
 
 def test_only_the_cells_of_what_goes_are_stored() -> None:

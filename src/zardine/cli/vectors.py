@@ -252,25 +252,28 @@ class _FactorType(click.FloatRange):
 @click.command("pyramid", cls=Command)
 @path_argument()
 @node_option()
-@click.option("--levels", type=click.IntRange(min=1), default=1, help="How many levels (default: 1).")
-@click.option("--factor", type=_FactorType(), default=2.0, help="How many times as large bins become (default: 2).")
-@click.option("--sparsity", type=_FactorType(), default=1.0, help="Keep one object in so many (default: 1, all).")
+@click.option("--levels", type=click.IntRange(min=1), help="How many levels (default: 1, or as there are).")
+@click.option("--factor", type=_FactorType(), help="How many times as large bins become (default: 2).")
+@click.option("--sparsity", type=_FactorType(), help="Keep one object in so many (default: 1, all).")
+@click.option("--anew", is_flag=True, help="Make all anew, as after changes by programs that do not tell of them.")
 @storage_option()
 @quiet_option()
 @json_option()
 def pyramid(
     path: str,
     node: str | None,
-    levels: int,
-    factor: float,
-    sparsity: float,
+    levels: int | None,
+    factor: float | None,
+    sparsity: float | None,
+    anew: bool,
     storage_options: dict[str, Any],
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Make coarser levels in the store at PATH.
 
-    All vertices of a bin become one, their mean. Levels that are there are made anew.
+    All vertices of a bin become one, their mean. Without --levels, --factor and --sparsity the levels that there are
+    are made with the options that they were made with. Where these are the same only what was changed is made anew.
     """
     from zardine.cli.output import print_json
     from zardine.cli.progress import progress
@@ -278,7 +281,9 @@ def pyramid(
 
     with arguments(), missing(path), progress("Making levels", show=not (as_json or quiet)) as advance:
         store = store_at(path, storage_options, "r+", node=node)
-        made = build_pyramid(store, factors=[(factor, sparsity)] * levels, progress=advance.report)
+        as_before = levels is None and factor is None and sparsity is None
+        factors = None if as_before else [(factor or 2, sparsity or 1)] * (levels or 1)
+        made = build_pyramid(store, factors=factors, anew=anew, progress=advance.report)
     counts = {each["level"]: each["vertex_count"] for each in describe_store(store)["levels"]}
     if as_json:
         print_json({"levels": made, "vertex_counts": counts})

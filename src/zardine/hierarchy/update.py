@@ -36,6 +36,23 @@ def update_node(store: Store, path: str, metadata: M, change: Callable[[M], M]) 
     raise AssertionError("unreachable")
 
 
+def replace_node(
+    store: Store, path: str, metadata: M, version: Version | None, changed: M
+) -> tuple[M, Version | None] | None:
+    """Let ``changed`` be the document of a node of Zarr v3 if it still is ``metadata``, of this version; reads nothing.
+
+    Gives the node with its version then; ``None`` where somebody else has changed it, or the store tells no versions.
+    """
+    if version is None:
+        return None
+    with store.lock(document_key(path, metadata)):
+        unread = {DOCUMENT_NAME: Reading((b"",), version, 0)}
+        try:
+            return StoredNode(store, path, metadata, unread).replaced_by(changed)
+        except ConditionFailedError:
+            return None
+
+
 @dataclass(frozen=True, slots=True)
 class StoredNode(Generic[M]):
     """What the documents of a node said when they were read."""

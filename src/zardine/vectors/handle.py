@@ -27,6 +27,7 @@ from zardine.vectors.points import append_points
 from zardine.vectors.polylines import append_polylines
 from zardine.vectors.pyramid import build_pyramid
 from zardine.vectors.reading.kept import KeptDocuments, kind_of
+from zardine.vectors.reading.kept_facts import KeptFacts
 from zardine.vectors.reading.query import QueryOptions, Where
 from zardine.vectors.repairing import repair
 from zardine.vectors.results import Geometry, Graph, Mesh, Points, Polylines, Skeleton
@@ -51,10 +52,11 @@ class Conditions(TypedDict, total=False):
 class PyramidOptions(TypedDict, total=False):
     """What :meth:`Vectors.build_pyramid` takes; see :func:`zardine.vectors.build_pyramid`."""
 
-    factors: Sequence[tuple[float, float]]
+    factors: Sequence[tuple[float, float]] | None
     chunk_scale_factors: Sequence[int] | None
     sparsity_seed: int
     cross_level_links: bool
+    anew: bool
     progress: Progress | None
 
 
@@ -63,7 +65,8 @@ class Vectors:
     """A store of points, lines, a graph, skeletons or meshes.
 
     Its documents are kept for :meth:`read`, :meth:`select`, :attr:`objects` and :attr:`groups`: one look after reading
-    tells whether somebody has changed the store, and then it is read anew. Facts are looked up each time.
+    tells whether somebody has changed the store, and then it is read anew. Facts are kept too, and one look at the
+    document that tells them shows whether they still hold.
     """
 
     def __init__(self, path: StoreLike | Group, mode: Literal["r", "r+"] = "r") -> None:
@@ -72,6 +75,7 @@ class Vectors:
         self.path: StoreLike = path.store_path if isinstance(path, Group) else path
         self.mode = mode
         self._documents = KeptDocuments(self.kind)
+        self._facts = KeptFacts()
 
     def __enter__(self) -> Self:
         return self
@@ -92,25 +96,25 @@ class Vectors:
     @property
     def bounds(self) -> list[list[float]]:
         """The lowest and the highest corner, both included."""
-        found: list[list[float]] = self.info()["bounds"]
+        found: list[list[float]] = [list(corner) for corner in self._told()["bounds"]]
         return found
 
     @property
     def axes(self) -> list[dict[str, Any]]:
         """A table for each axis, with its ``name``, and ``unit`` if that is known."""
-        found: list[dict[str, Any]] = self.info()["axes"]
+        found: list[dict[str, Any]] = [dict(axis) for axis in self._told()["axes"]]
         return found
 
     @property
     def crs(self) -> Mapping[str, Any] | None:
         """What the coordinates are."""
-        found: Mapping[str, Any] | None = self.info()["crs"]
+        found: Mapping[str, Any] | None = self._told()["crs"]
         return found
 
     @property
     def levels(self) -> list[int]:
         """The numbers of the levels; 0 is full resolution."""
-        return [each["level"] for each in self.info()["levels"]]
+        return [each["level"] for each in self._told()["levels"]]
 
     @property
     def attributes(self) -> dict[str, list[str]]:
@@ -118,7 +122,7 @@ class Vectors:
 
         Of kinds of things that have none there is no entry.
         """
-        first = self.info()["levels"][0]
+        first = self._told("0")["levels"][0]
         kinds = ("vertex", "fragment", "link", "object", "group")
         return {kind: list(first[f"{kind}_attributes"]) for kind in kinds if first[f"{kind}_attributes"]}
 
@@ -134,10 +138,10 @@ class Vectors:
 
     def __len__(self) -> int:
         """How many vertices level 0 has."""
-        return int(self.info()["levels"][0]["vertex_count"])
+        return int(self._told("0")["levels"][0]["vertex_count"])
 
     def __repr__(self) -> str:
-        facts = self.info()
+        facts = self._told("", "0", "0/vertices")
         first = facts["levels"][0]
         low, high = facts["bounds"]
         kinds = facts["geometry_types"]
@@ -268,6 +272,10 @@ class Vectors:
         else:
             wanted = _VALUES.get(kind, "Polylines, or a list of arrays,").replace("Points", "Points, or an array,")
             raise DataError(f"{wanted} can be added to a store of the geometry {kind}, not {type(arrays).__name__}")
+
+    def _told(self, *documents: str) -> dict[str, Any]:
+        """The facts of the store; ``documents``: of which nodes they are told (default: of the root group)."""
+        return self._facts.get(self.path, documents or ("",), describe_store)
 
     def _check_mode(self) -> None:
         if self.mode != "r+":

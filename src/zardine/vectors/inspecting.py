@@ -31,6 +31,7 @@ from zardine.vectors.storing.cell_bytes import stored_sizes
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.level_nodes import cell_arrays, has_cells, nodes_below
 from zardine.vectors.storing.store import Level, VectorStore
+from zardine.vectors.storing.touched import NEWER, lacks_links
 from zardine.vectors.storing.transactions import reopened
 
 
@@ -80,7 +81,7 @@ def describe_store(path: StoreLike, *, sizes: bool = False) -> dict[str, Any]:
     """Return the facts of a store and of each level, for people and programs; reads documents only.
 
     ``geometry_types``, ``crs``, ``axes``, ``bounds``, ``chunk_shape``, ``bin_shape``, ``format_version``, and
-    ``levels``: of each ``level``, ``older`` (whether level 0 was changed since it was made), ``vertex_count``,
+    ``levels``: of each ``level``, ``older`` (whether one below was changed since), ``vertex_count``,
     ``chunk_shape``, ``grid_shape``, ``chunks`` (with vertices), ``dtype``, ``shard_shape``, ``compressors`` (of the
     vertices), ``shard_shapes`` (of each array of cells, by its path), ``objects``, ``links`` and names of attributes.
 
@@ -273,6 +274,10 @@ def _cross_level_links(path: StoreLike, own: Level, delta: int) -> npt.NDArray[n
     if level + delta < 0:
         raise SelectionError(f"{own.owner.name} has no level {level + delta}")
     other = open_level(path, level + delta)
+    below, above = (each.document.attributes for each in ((own, other) if delta > 0 else (other, own)))
+    if below.get(NEWER) == "vertices" or lacks_links(above):
+        reason = f"has no links from level {level} to level {level + delta} that hold, since the one is older"
+        raise SelectionError(f"{own.owner.name} {reason}: build_pyramid makes them")
     changed = f"level {level + delta} of {own.owner.name} was changed while it was read"
     try:
         content, its = load_cells(own), load_cells(other)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from math import lcm
 from operator import index as as_index
 from typing import Any
 
@@ -14,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
-from zardine.errors import CorruptionError, DataError, ZarrUserWarning
+from zardine.errors import CorruptionError, DataError, MetadataError, ZarrUserWarning
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
 from zardine.user_warnings import warn_user
+from zardine.vectors.changing.level_updates import links_to_parents, update_level
 from zardine.vectors.changing.levels import (
     begin_level,
     describe_levels,
@@ -25,14 +25,14 @@ from zardine.vectors.changing.levels import (
     erase_levels,
     forget_age,
     forget_levels,
+    open_to_update,
 )
 from zardine.vectors.changing.one_writer import alone
 from zardine.vectors.content.arguments import shown
-from zardine.vectors.content.content import Content, Fragments, Links, Objects
-from zardine.vectors.content.link_placement import anchors_for, place_links
-from zardine.vectors.content.plan import FAMILIES, Grid, Node, grid_of, group, plan_level, plan_links, plan_members
+from zardine.vectors.content.coarsening import Nesting, coarsened, each_alone
+from zardine.vectors.content.content import Content, Fragments, Objects
+from zardine.vectors.content.plan import FAMILIES, Grid, Node, grid_of, group, plan_level, plan_members
 from zardine.vectors.format.documents import LevelBlock, new_level
-from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.links import signed
 from zardine.vectors.format.ragged import ranges, row_numbers, starts_of, take_rows, unique_rows
 from zardine.vectors.reading.kept import KeptLevel
@@ -42,8 +42,9 @@ from zardine.vectors.reading.presence import check_all, present_chunks, stored_c
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.node_parts import NodeParts
-from zardine.vectors.storing.store import UNFINISHED, Level, VectorStore
-from zardine.vectors.storing.transactions import finish, replace_nodes
+from zardine.vectors.storing.store import UNFINISHED, Level, VectorStore, named_levels
+from zardine.vectors.storing.touched import MADE
+from zardine.vectors.storing.transactions import replace_nodes
 
 _MOST_TIMES = 64
 """How many times larger than wanted chunks may become, so that bins divide them."""
@@ -57,21 +58,19 @@ _ROWS_OF_A_BLOCK = 2**18
 _FAR = 2**60
 """Chunks from the origin, more than any is away."""
 
-_MOST_NUDGES = 16
-"""How often a mean may be moved to the next number, so that it is in the chunk of what it stands for."""
-
 
 @alone
 def build_pyramid(
     path: StoreLike,
     *,
-    factors: Sequence[tuple[float, float]] = ((2, 1),),
+    factors: Sequence[tuple[float, float]] | None = None,
     chunk_scale_factors: Sequence[int] | None = None,
     sparsity_seed: int = 0,
     cross_level_links: bool = True,
+    anew: bool = False,
     progress: Progress | None = None,
 ) -> list[int]:
-    """Make the levels above 0 anew: one for each ``(coarsen, sparsity)`` of ``factors``; gives their numbers.
+    """Make the levels above 0: one for each ``(coarsen, sparsity)`` of ``factors``; gives their numbers.
 
     The bins of a level are ``coarsen`` times as large as those of the level below, along each axis; all vertices in one
     become their mean. Of the objects one in ``sparsity`` stays, chosen by ``sparsity_seed``; the others keep their ids
@@ -80,46 +79,128 @@ def build_pyramid(
     linked to the one that stands for it, and back. Levels are stored as level 0 is: data type, shards, compression.
     ``progress`` is called with the number of levels done, and of all.
 
+    Without ``factors`` the levels that there are are made with the options that they were made with; where there are
+    none, one with ``(2, 1)``. Of levels that were made with the same options only what was changed is made anew, as
+    far as that is known; where sparsity is above 1 and there are objects, all is. ``anew``: all in any case, as after
+    changes by programs that do not tell of them.
+
     Raises :class:`~zardine.errors.DataError` for other factors, and where bins would not divide chunks; warns
     (:class:`~zardine.errors.ZarrUserWarning`) where there were more levels than are made now, unless none is asked
-    for. Old levels go first, with all links to them; who is killed leaves fewer levels, never wrong ones, and perhaps
-    one that is unfinished: it cannot be read, and whoever changes the store next removes it.
+    for. Levels that are made anew as a whole go first, with all links to them; who is killed leaves fewer levels, never
+    wrong ones, and perhaps one that is unfinished: it cannot be read, and whoever changes the store next removes it.
     """
+    owner = VectorStore.open(path, writable=True)
+    if factors is None:
+        factors, chunk_scale_factors, sparsity_seed, cross_level_links = _options_of(
+            owner, chunk_scale_factors, sparsity_seed, cross_level_links
+        )
     steps, scales = _checked_steps(factors, chunk_scale_factors)
     try:
-        generator = np.random.default_rng(sparsity_seed)
+        generator = np.random.default_rng(as_index(sparsity_seed))
     except (TypeError, ValueError):
         raise DataError(f"sparsity_seed is a whole number from 0 on, not {sparsity_seed!r}") from None
-    owner = VectorStore.open(path, writable=True)
     if owner.level(0).rank != owner.root.ndim:
         raise DataError(f"{owner.name} is divided by an attribute: no coarser levels can be made of it")
-    finish(owner.level(0))
-    _tell_of_levels_that_go(owner, len(steps))
+    options = {
+        "factors": [list(step) for step in steps],
+        "chunk_scale_factors": scales,
+        "sparsity_seed": as_index(sparsity_seed),
+        "cross_level_links": bool(cross_level_links),
+    }
+    open_to_update(owner, 0)
     ratios = _chunk_ratios(owner, [coarsen for coarsen, _ in steps], scales)
-    content = _load_objects(KeptLevel.of(owner.level(0)))
-    bin_shape, made = np.asarray(owner.root.bin_shape), list[int]()
-    for number, ((coarsen, sparsity), ratio) in enumerate(zip(steps, ratios, strict=True), 1):
+    _tell_of_levels_that_go(owner, len(steps))
+    kept = 0 if anew else _update(owner, options, progress)
+    try:
+        _make(owner, options, ratios, kept, generator, progress)
+    except CorruptionError:
+        if not kept:
+            raise
+        _make(owner, options, ratios, 0, generator, progress)  # a level that was kept is damaged
+    return [*range(1, len(steps) + 1)]
+
+
+def _update(owner: VectorStore, options: Mapping[str, Any], progress: Progress | None) -> int:
+    """Let the first levels, as many as can be, be what is made of those below; gives how many."""
+    bin_shape, steps = np.asarray(owner.root.bin_shape), options["factors"]
+    if named_levels(owner.root) != [str(number) for number in owner.level_numbers()]:
+        return 0  # the list of levels is damaged: it is made with them
+    for number, (coarsen, sparsity) in enumerate(steps, 1):
+        bin_shape = bin_shape * coarsen
+        if number not in owner.level_numbers() or not _was_made_so(owner, number, options):
+            return number - 1
+        below = owner.level(number - 1)
+        if sparsity != 1 and below.attributes("object_index") is not None and owner.is_newer(number - 1):
+            return number - 1
+        if not update_level(owner, number, bin_shape, options):
+            return number - 1
+        if progress is not None:
+            progress(number, len(steps))
+    return len(steps)
+
+
+def _was_made_so(owner: VectorStore, number: int, options: Mapping[str, Any]) -> bool:
+    """Whether a level tells that it and those below were made with these options; not where it is damaged."""
+    try:
+        told = owner.level(number).document.attributes.get(MADE)
+    except (DataError, MetadataError):
+        return False
+    return isinstance(told, Mapping) and _of_levels(told, number) == _of_levels(options, number)
+
+
+def _of_levels(options: Mapping[str, Any], count: int) -> list[Any]:
+    """What options say of the first so many levels."""
+    steps, scales = options.get("factors"), options.get("chunk_scale_factors")
+    rest = [options.get("sparsity_seed"), options.get("cross_level_links")]
+    try:
+        return [[list(step) for step in steps[:count]], scales and list(scales[:count]), *rest]  # type: ignore[index]
+    except TypeError:
+        return []
+
+
+def _options_of(owner: VectorStore, scales: Any, seed: Any, linked: Any) -> tuple[Any, Any, Any, Any]:
+    """The options with which the levels were made; where there are none that tell, one level with those given."""
+    told = owner.level(0).document.attributes.get(MADE)
+    above = [number for number in owner.level_numbers() if number > 0]
+    if not isinstance(told, Mapping) or not all(_was_made_so(owner, number, told) for number in above):
+        return ((2, 1),), scales, seed, linked
+    names = ("factors", "chunk_scale_factors", "sparsity_seed", "cross_level_links")
+    return tuple(told.get(name) for name in names)  # type: ignore[return-value]
+
+
+def _make(
+    owner: VectorStore,
+    options: Mapping[str, Any],
+    ratios: Sequence[int],
+    kept: int,
+    generator: np.random.Generator,
+    progress: Progress | None,
+) -> None:
+    """Make the levels above those ``kept`` anew; others that are there go."""
+    steps, linked = options["factors"], options["cross_level_links"]
+    bin_shape = np.asarray(owner.root.bin_shape) * np.prod([coarsen for coarsen, _ in steps[:kept]])
+    content = _load_objects(KeptLevel.of(owner.level(kept))) if len(steps) > kept else None
+    for number in range(kept + 1, len(steps) + 1):
+        coarsen, sparsity = steps[number - 1]
         bin_shape = bin_shape * coarsen
         fine = KeptLevel.of(owner.level(number - 1))  # each block asks for the same documents
-        coarse = _Coarse(owner, fine, ratio, bin_shape, sparsity, linked=cross_level_links)
+        coarse = _Coarse(owner, fine, ratios[number - 1], bin_shape, sparsity, linked=linked)
         content = coarse.make(content, generator)
-        if number == 1:
-            _forget_old(owner)
+        if number == kept + 1:
+            _forget_old(owner, kept, options)
         try:
-            coarse.store_level(number)
-            block = _root_block(owner, cross_level_links)
-            describe_levels(owner, [0, *made, number], {number: bin_shape}, block)
+            coarse.store_level(number, options)
+            block = _root_block(owner, linked)
+            describe_levels(owner, range(number + 1), {number: bin_shape}, block)
             end_level(owner.level(number))
         except BaseException:
             with suppress(Exception):
                 erase_levels(owner, [number])
             raise
-        made.append(number)
         if progress is not None:
             progress(number, len(steps))
-    if not steps:
-        _forget_old(owner)
-    return made
+    if len(steps) == kept and (kept == 0 or any(number > kept for number in owner.level_numbers())):
+        _forget_old(owner, kept, options if steps else None)
 
 
 def _tell_of_levels_that_go(owner: VectorStore, made: int) -> None:
@@ -132,11 +213,11 @@ def _tell_of_levels_that_go(owner: VectorStore, made: int) -> None:
         )
 
 
-def _forget_old(owner: VectorStore) -> None:
-    """Remove the levels above 0, and all links to them."""
-    erase_levels(owner, [number for number in owner.level_numbers() if number > 0])
-    forget_levels(owner.level(0), range(1, sys.maxsize))
-    forget_age(owner)
+def _forget_old(owner: VectorStore, kept: int, options: Mapping[str, Any] | None) -> None:
+    """Remove the levels above those ``kept``, and all links to them; ``options``: of those to come."""
+    erase_levels(owner, [number for number in owner.level_numbers() if number > kept])
+    forget_levels(owner.level(kept), range(kept + 1, sys.maxsize))
+    forget_age(owner, kept, options)
 
 
 def _checked_steps(factors: Any, chunk_scale_factors: Any) -> tuple[list[tuple[float, float]], list[int] | None]:
@@ -210,6 +291,7 @@ class _Coarse:
         self._bin_shape, self._chunk_shape = bin_shape, root * ratio
         self._own_ratio = np.rint(np.asarray(fine.document.chunk_shape) / root).astype(np.int64)
         self._ratio = ratio
+        self._nesting = Nesting(self._own_ratio, np.full_like(self._own_ratio, ratio))
         self._begin()
 
     def _begin(self) -> None:
@@ -231,9 +313,9 @@ class _Coarse:
         """Plan the level of the cells of ``keys``; gives how many vertices they have."""
         self._begin()
         grid, rows = self._grid(keys), 0
-        for cells, within in self._blocks(keys):
+        for cells in self._blocks(keys):
             block = _load(self._fine, keys[cells], vertices)
-            self._add(block, block.visible(), within, grid)
+            self._add(block, block.visible(), grid)
             rows += len(block.positions)
         return rows
 
@@ -244,10 +326,10 @@ class _Coarse:
             kept &= content.rows_in(chosen)
         vertices = _vertices(self._fine)
         parts, parent = list[Content](), np.full(len(content.positions), -1, np.int64)
-        for cells, within in self._blocks(content.keys):
+        for cells in self._blocks(content.keys):
             block, rows = _load(self._fine, content.keys[cells], vertices), take_rows(content.row_starts, cells)[1]
             before = self._count
-            part, local = self._add(block, kept[rows], within, grid)
+            part, local = self._add(block, kept[rows], grid)
             parent[rows] = np.where(local >= 0, local + before, -1)
             parts.append(_bare(part))
         coarse, places = _joined(content, parts)
@@ -261,19 +343,17 @@ class _Coarse:
         self._level.add(plan_members(coarse, grid.layout))
         return coarse
 
-    def _add(
-        self, block: Content, kept: npt.NDArray[np.bool_], within: tuple[Ints, Ints], grid: Grid
-    ) -> tuple[Content, Ints]:
+    def _add(self, block: Content, kept: npt.NDArray[np.bool_], grid: Grid) -> tuple[Content, Ints]:
         """Plan what is made of the rows of a block that are ``kept``."""
-        part, parent = _coarsened(block, kept, self._bin_shape, self._chunk_shape, within)
+        part, parent = coarsened(block, kept, self._bin_shape, self._chunk_shape, self._nesting)
         self._level.add(plan_level(part, grid, always_links=False))
         self._count += len(part.positions)
         if self._linked:
             self._link(block, part, parent, grid)
         return part, parent
 
-    def store_level(self, number: int) -> None:
-        """Store the level as ``number``, and the links between it and the finer one."""
+    def store_level(self, number: int, made: Mapping[str, Any]) -> None:
+        """Store the level as ``number``, which tells how it was ``made``, and links between it and the finer one."""
         more: LevelBlock = {
             "object_sparsity": 1 / self._sparsity,
             "coarsening_method": "per_object",
@@ -288,7 +368,8 @@ class _Coarse:
         nodes = self._level.nodes()
         paths = {node.path for node in nodes}
         block = new_level(number, self._count, [name for name in FAMILIES if name in paths], **more)
-        replace_nodes(level, nodes, [], {**block, UNFINISHED: True})
+        told = {MADE: {**made, "of": self._fine.document.vertex_count}, UNFINISHED: True}
+        replace_nodes(level, nodes, [], {**block, **told})
         if self._linked:
             _store_links(self._owner.level(number - 1), self._up, 1)
             _store_links(self._owner.level(number), self._down, -1)
@@ -303,14 +384,13 @@ class _Coarse:
         grid = grid_of(keys, self._owner.root.bounds, self._chunk_shape.tolist(), level_0.layout)
         return replace(grid, layout=level_0.layout_for(grid.shape))
 
-    def _blocks(self, keys: Ints) -> Iterator[tuple[Ints, tuple[Ints, Ints]]]:
-        """Give the numbers of the cells of each block, and the first chunk of the level in it and the one behind."""
-        everywhere = np.full(keys.shape[1], _FAR)
-        size = np.array([lcm(own, self._ratio) for own in self._own_ratio.tolist()], np.float64)
-        if len(keys) == 0 or size.max() > _FAR:
-            yield np.arange(len(keys)), (-everywhere, everywhere)
+    def _blocks(self, keys: Ints) -> Iterator[Ints]:
+        """Give the numbers of the cells of some blocks at a time, near each other."""
+        step = self._nesting.step
+        if len(keys) == 0 or step is None:
+            yield np.arange(len(keys))
             return
-        corners, step = keys * self._own_ratio, size.astype(np.int64)
+        corners = keys * self._own_ratio
         most = max(1, _ROWS_OF_A_BLOCK * len(keys) // max(1, self._fine.document.vertex_count))
         blocks, number = unique_rows(corners // step)
         while len(blocks) > 1 and step.max() <= _FAR // 2:
@@ -320,28 +400,15 @@ class _Coarse:
             step, (blocks, number) = 2 * step, larger
         order = np.argsort(number, kind="stable")
         edges = np.searchsorted(number[order], np.arange(len(blocks) + 1)).tolist()
-        for which, block in enumerate(blocks):
-            low = block * step // self._ratio
-            yield order[edges[which] : edges[which + 1]], (low, low + step // self._ratio)
+        for which in range(len(blocks)):
+            yield order[edges[which] : edges[which + 1]]
 
     def _link(self, fine: Content, coarse: Content, parent: Ints, grid: Grid) -> None:
         """Plan links from each vertex of a block to the one that stands for it, and back."""
-        rows = np.flatnonzero(parent >= 0)
-        up = np.stack([rows, parent[rows]], axis=1)
         vertices = _vertices(self._fine)
         own = Grid(vertices.origin, vertices.array.shape, vertices.layout)
-        ratios = (self._own_ratio, np.full_like(self._own_ratio, self._ratio))
-        for parts, first, second, ends, delta in (
-            (self._up, fine, coarse, up, 1),
-            (self._down, coarse, fine, up[:, ::-1], -1),
-        ):
-            a, b = first.cell_of_rows()[ends[:, 0]], second.cell_of_rows()[ends[:, 1]]
-            chunks = np.stack([first.keys[a], second.keys[b]], axis=1)
-            local = np.stack([ends[:, 0] - first.row_starts[a], ends[:, 1] - second.row_starts[b]], axis=1)
-            anchors = anchors_for(first.keys[a], *ratios[::delta])
-            placed = list(place_links(chunks, local, canonical=False, anchors=anchors))
-            where = own if delta > 0 else grid
-            parts.add(plan_links(delta, Links(ends, {}, True), first, where, placed=placed))
+        for parts, where, delta in ((self._up, own, 1), (self._down, grid, -1)):
+            parts.add(links_to_parents(fine, coarse, parent, self._nesting, where, delta))
 
 
 def _vertices(level: Level) -> CellArray:
@@ -441,67 +508,7 @@ def _joined(content: Content, parts: Sequence[Content]) -> tuple[Content, Ints]:
     starts = starts_of(counts[order])
     places = ranges(starts[number], counts)
     positions = np.broadcast_to(content.positions[:1], (len(places), content.positions.shape[1]))
-    return Content(keys[order], starts, positions, _each_alone(starts)), np.append(places, -1)
-
-
-def _each_alone(starts: Ints) -> Fragments:
-    """A fragment for each row."""
-    count = int(starts[-1])
-    return Fragments(starts, np.arange(count + 1), np.arange(count), True)
-
-
-def _coarsened(
-    content: Content,
-    kept: npt.NDArray[np.bool_],
-    bin_shape: npt.NDArray[np.float64],
-    chunk_shape: npt.NDArray[np.float64],
-    within: tuple[Ints, Ints],
-) -> tuple[Content, Ints]:
-    """The vertices that stand for those of a block, and for each row of it the one of these, or -1.
-
-    ``within``: the first chunk that these may be in, and the one behind the last.
-    """
-    rows = np.flatnonzero(kept)
-    _, number = unique_rows(chunks_of(content.positions[rows], bin_shape.tolist()))
-    count = int(number.max()) + 1 if len(number) else 0
-    totals = np.bincount(number, minlength=count)
-    means = _means(content.positions[rows], number, totals)
-    chunks = _chunks_within(means, chunk_shape, within)
-    keys, cell = unique_rows(chunks)
-    order = np.argsort(cell, kind="stable")
-    place = np.empty(count, np.int64)
-    place[order] = np.arange(count)
-    parent = np.full(len(content.positions), -1, np.int64)
-    parent[rows] = place[number]
-    starts = starts_of(np.bincount(cell, minlength=len(keys)))
-    return Content(keys, starts, means[order], _each_alone(starts)), parent
-
-
-def _chunks_within(means: npt.NDArray[Any], chunk_shape: npt.NDArray[np.float64], within: tuple[Ints, Ints]) -> Ints:
-    """The chunks of ``means``, which are moved by the least that there is where rounding puts them off the block."""
-    low, high = within
-    chunks = chunks_of(means, chunk_shape.tolist())
-    for _ in range(_MOST_NUDGES):
-        below, above = chunks < low, chunks >= high
-        if not (below | above).any():
-            return chunks
-        means[below] = np.nextafter(means[below], np.asarray(np.inf, means.dtype))
-        means[above] = np.nextafter(means[above], np.asarray(-np.inf, means.dtype))
-        chunks = chunks_of(means, chunk_shape.tolist())
-    raise DataError(f"positions are too far from 0 for their data type, {means.dtype}, to tell chunks of {chunk_shape}")
-
-
-def _means(positions: npt.NDArray[Any], number: Ints, counts: Ints) -> npt.NDArray[Any]:
-    """The mean of the positions with each number, of which there are ``counts``, rounded to none outside of them."""
-    if len(counts) == 0:
-        return positions[:0]
-    order = np.argsort(number, kind="stable")
-    starts = starts_of(counts)[:-1]
-    columns = []
-    for column in positions[order].T:
-        mean = (np.add.reduceat(column.astype(np.float64), starts) / counts).astype(column.dtype)
-        columns.append(np.clip(mean, np.minimum.reduceat(column, starts), np.maximum.reduceat(column, starts)))
-    return np.stack(columns, axis=1)
+    return Content(keys[order], starts, positions, each_alone(starts)), np.append(places, -1)
 
 
 def _followed(content: Content, objects: Objects, chosen: Ints, parent: Ints) -> Objects:

@@ -14,12 +14,16 @@ from typing import Any, Literal, TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError, ZardineError
 from zardine.hierarchy.find import child_names, load_group
 from zardine.hierarchy.update import update_node
 from zardine.metadata.documents import GroupMetadata
+from zardine.stores.base import Reading, Store
+from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.patching import Patch
+from zardine.vectors.changing.links_between import nesting_of, put_links_between
+from zardine.vectors.changing.patching import Patch, UnfitError
 from zardine.vectors.content.content import Content
 from zardine.vectors.content.plan import FAMILIES, Grid, Node, grid_of, group, level_attributes, plan_level, with_room
 from zardine.vectors.format.documents import KINDS, LEVEL, ROOT, LevelBlock, dataset, new_level, ome
@@ -33,28 +37,59 @@ from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.level_nodes import (
     links_between,
-    links_to_levels,
     nodes_below,
     replaced_nodes,
     with_empty_groups,
 )
+from zardine.vectors.storing.logs import erase_dead_logs
 from zardine.vectors.storing.node_writing import write_document
-from zardine.vectors.storing.store import NEWER, PENDING, UNFINISHED, Level, VectorStore, datasets_of, named_levels
+from zardine.vectors.storing.store import PENDING, UNFINISHED, Level, VectorStore, datasets_of, named_levels
+from zardine.vectors.storing.touched import MADE, NEWER, touched_in, with_touched, without_age, without_all_links
 from zardine.vectors.storing.transactions import finish, replace_nodes
 
 Newer: TypeAlias = Literal["vertices", "values"] | None
-"""What of level 0 a change makes newer than the levels above; see :data:`NEWER`."""
+"""What of a level a change makes newer than the levels above; see :data:`NEWER`."""
+
+
+class HeldPlace(StorePath):
+    """The place of a store whose lock is held, with what was read since, for the first who opens it."""
+
+    __slots__ = ("_owner", "_reading")
+
+    def __init__(self, store: Store, path: str, owner: VectorStore, reading: Reading | None) -> None:
+        super().__init__(store, path)
+        self._owner: VectorStore | None = owner
+        self._reading = reading
+
+    def take(self) -> tuple[VectorStore | None, Reading | None]:
+        """Return the store and the document of level 0, once."""
+        found = self._owner, self._reading
+        self._owner = self._reading = None
+        return found
 
 
 def open_to_change(path: StoreLike) -> Level:
     """Level 0 of a store, without changes that are not carried out yet. Raises :class:`~zardine.errors.DataError`."""
-    owner = VectorStore.open(path, writable=True)
-    level = owner.level(0)
+    owner, reading = path.take() if isinstance(path, HeldPlace) else (None, None)
+    if owner is None:
+        owner = VectorStore.open(path, writable=True)
+    level = owner.level(0, reading)
     if not level.is_settled:
         finish(level)
         level = owner.level(0)
     if level.document.block.get("chunk_attribute_name") is not None:
         raise DataError(f"{owner.name} is divided by an attribute: such stores can be read, not changed")
+    return KeptLevel.of(level, to_change=True)
+
+
+def open_to_update(owner: VectorStore, number: int) -> Level:
+    """Any level of a store, as :func:`open_to_change`, whose caller holds the lock."""
+    level = owner.level(number)
+    if not level.is_settled:
+        finish(level)
+        level = owner.level(number)
+    if number:  # of level 0 that was done by who holds the lock
+        erase_dead_logs(owner.store, level.path, level.document.attributes)
     return KeptLevel.of(level, to_change=True)
 
 
@@ -87,7 +122,7 @@ def plan_whole(level: Level, content: Content, bounds: Any = None) -> list[Node]
 def replace_level(level: Level, content: Content) -> None:
     """Store ``content`` in the place of what level 0 holds. Coarser levels are older then, as in :func:`change_cells`.
 
-    An error while the new is stored leaves everything as it was.
+    An error while the new is stored leaves everything as it was. Any chunk counts as touched.
     """
     owner, root = level.owner, level.owner.root
     bounds = wider_bounds(owner, content)
@@ -95,78 +130,144 @@ def replace_level(level: Level, content: Content) -> None:
     above = LevelsAbove.of(level, len(content.positions))
 
     def before() -> None:
-        above.make_older()
+        above.make_older(None)
         if bounds != root.bounds:
             _set_bounds(owner, bounds)
 
     removed = replaced_nodes(level, {node.path for node in nodes}, other_levels=True)
-    replace_nodes(level, nodes, removed, above.noted_in(attributes_for(level, content, nodes)), before=before)
+    replace_nodes(level, nodes, removed, above.noted_in(attributes_for(level, content, nodes), None), before=before)
 
 
-def change_cells(level: Level, patch: Patch, *, newer: Newer = "vertices") -> None:
+def change_cells(
+    level: Level,
+    patch: Patch,
+    *,
+    newer: Newer = "vertices",
+    tables: bool = False,
+    block: Mapping[str, Any] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> None:
     """Let what ``patch`` holds take its places. Coarser levels are older then, unless nothing of it is ``newer``.
 
-    Those that would have more vertices than there are left go. An error while that is prepared leaves everything as it
-    was, but perhaps without the links from coarser levels to level 0.
+    Those that would have more vertices than there are left go. Links between them and the cells that are touched go,
+    unless all rows of these stay; where they cannot be told apart, all. An error while that is prepared leaves
+    everything as it was, but perhaps without such links. ``tables``: whether values of objects or groups are newer,
+    too. ``block`` and ``attributes``: what the level says then beside
+    what it did. Raises :class:`UnfitError` where levels above one that is not 0 have to go.
     """
     owner = level.owner
     bounds = wider_bounds(owner, patch.content)
     count = level.document.vertex_count + patch.more
     above = LevelsAbove.of(level, count, newer)
+    if above.gone and level.document.level:
+        raise UnfitError("fewer vertices than the level above")
     removed: list[str] = []
-    if newer == "vertices" and above.numbers and any(_deltas(level)):
-        gone = [path for path in nodes_below(level) if links_to_levels(path)]
-        removed = with_empty_groups(level, gone, {node.path for node in patch.nodes})
+    unlinked: Patch | None = None
+    if above.linked and not above.gone and patch.keeps_rows:
+        above = replace(above, linked=False)
+    elif above.linked:
+        unlinked = None if above.gone else _without_links(patch, above)
+        if unlinked is None:
+            deltas = [delta for delta in _deltas(level) if delta > 0]
+            gone = [path for path in nodes_below(level) if any(links_between(path, delta) for delta in deltas)]
+            removed = with_empty_groups(level, gone, {node.path for node in patch.nodes})
 
     def before() -> None:
-        above.make_older()
+        above.make_older(unlinked)
         if bounds != owner.root.bounds:
             _set_bounds(owner, bounds)
 
-    block = {**level.document.block, "vertex_count": count}
+    told = {**level.document.block, "vertex_count": count, **(block or {})}
     if not patch.content.fragments.tile:
-        block.pop("fragments_tile", None)
-    attributes = above.noted_in({**level.document.attributes, LEVEL: block})
-    replace_nodes(level, patch.nodes, removed, attributes, before=before, log=patch.log(), known=patch.known)
+        told.pop("fragments_tile", None)
+    agreed = above.noted_in({**level.document.attributes, LEVEL: told, **(attributes or {})}, patch.touched, tables)
+    replace_nodes(level, patch.nodes, removed, agreed, before=before, log=patch.log(), known=patch.known)
+
+
+def store_patch(patch: Patch, attributes: Mapping[str, Any]) -> None:
+    """Let what ``patch`` holds take its places, of a level that those above stay as old as, with these attributes."""
+    replace_nodes(patch.level, patch.nodes, [], attributes, log=patch.log(), known=patch.known)
+
+
+def _without_links(patch: Patch, above: LevelsAbove) -> Patch | None:
+    """Let ``patch`` do without links from what it touches to the level above; gives what that comes to there.
+
+    ``None`` where links between the two cannot be told apart, or there are some between other levels.
+    """
+    coarse = open_to_update(above.owner, patch.level.document.level + 1)
+    deltas = {*_deltas(patch.level), *_deltas(coarse)}
+    nesting = nesting_of(patch.level, coarse)
+    if not deltas <= {-1, 0, 1} or nesting.step is None:
+        return None
+    own, other = (Patch(each, patch.content, 0) for each in (patch.level, coarse))
+    try:
+        put_links_between(own, nesting, 1, patch.touched)
+        put_links_between(other, nesting, -1, patch.touched)
+    except UnfitError:
+        return None
+    patch.cells |= own.cells
+    patch.documents |= own.documents
+    patch.known |= own.known
+    return other
 
 
 @dataclass(frozen=True, slots=True)
 class LevelsAbove:
-    """The coarser levels, while level 0 is changed."""
+    """The coarser levels, while one below is changed."""
 
-    owner: VectorStore
+    level: Level
     numbers: Sequence[int]
     newer: Newer
     gone: bool
     """Whether they have to go: zarr-vectors takes levels with more vertices than those below for faults."""
+    linked: bool
+    """Whether there are links between them and the level that no longer hold."""
 
     @classmethod
     def of(cls, level: Level, count: int, newer: Newer = "vertices") -> LevelsAbove:
-        """Those above level 0, which is to have ``count`` vertices."""
-        owner = level.owner
-        numbers = [number for number in owner.level_numbers() if number > 0] if newer else []
+        """Those above a level, which is to have ``count`` vertices."""
+        owner, own = level.owner, level.document.level
+        numbers = [number for number in owner.level_numbers() if number > own] if newer else []
         try:
             gone = any(owner.level(number).document.vertex_count > count for number in numbers[:1])
         except ZardineError:  # nobody can read it
             gone = newer == "vertices"
-        return cls(owner, numbers, newer, gone)
+        linked = newer == "vertices" and bool(numbers) and any(delta > 0 for delta in _deltas(level))
+        return cls(level, numbers, newer, gone, linked)
 
-    def make_older(self) -> None:
-        """Remove their links to level 0, of which these would no longer be true; or the levels."""
+    @property
+    def owner(self) -> VectorStore:
+        """The store."""
+        return self.level.owner
+
+    def make_older(self, unlinked: Patch | None) -> None:
+        """Remove their links to the level, of which these would no longer be true; or the levels.
+
+        ``unlinked``: what that comes to, if it is not all links.
+        """
         if self.gone:
             erase_levels(self.owner, self.numbers, links=False)
-        elif self.numbers and self.newer == "vertices":
-            if self.owner.level(0).document.attributes.get(NEWER) == "vertices":
-                return  # they are gone
+        elif unlinked is not None:
+            if unlinked.cells:
+                store_patch(unlinked, without_all_links(unlinked.level.document.attributes))
+        elif self.linked:
             for number in self.numbers:
-                forget_levels(self.owner.level(number), [0])
+                forget_levels(self.owner.level(number), [self.level.document.level])
 
-    def noted_in(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """The ``attributes`` of level 0, which tell that they are older."""
-        kept = dict(attributes)
+    def noted_in(self, attributes: Mapping[str, Any], touched: Ints | None, tables: bool = False) -> dict[str, Any]:
+        """The ``attributes`` of the level, which tell that they are older, and which chunks are ``touched``.
+
+        ``None``: any may be. ``tables``: whether values of objects or groups are newer, too.
+        """
         if self.gone:
-            kept.pop(NEWER, None)
-        elif self.numbers and kept.get(NEWER) != "vertices":
+            return without_age(attributes)
+        if not self.numbers:
+            return dict(attributes)
+        old, rank = self.level.document, self.level.rank
+        before = touched_in(old.attributes, rank, old.vertex_count)
+        count, tables = attributes[LEVEL]["vertex_count"], tables or self.newer == "values"
+        kept = with_touched(attributes, before, touched, count, tables=tables)
+        if kept.get(NEWER) != "vertices":
             kept[NEWER] = self.newer
         return kept
 
@@ -235,14 +336,14 @@ def erase_levels(owner: VectorStore, numbers: Collection[int], *, links: bool = 
     describe_levels(owner, [number for number in there if number not in numbers])
 
 
-def erase_unfinished(owner: VectorStore) -> None:
-    """Remove what a killed writer left of levels above 0."""
-    numbers = owner.level_numbers()
+def erase_unfinished(owner: VectorStore, numbers: Sequence[int]) -> bool:
+    """Remove what a killed writer left of levels above 0, of those with these ``numbers``; gives whether it did."""
     unfinished = [number for number in numbers if number > 0 and owner.is_unfinished(number)]
     named = named_levels(owner.root)
     gone = [int(name) for name in named if name.isdecimal() and name != "0" and int(name) not in numbers]
     if unfinished or gone:
         erase_levels(owner, [*unfinished, *gone])
+    return bool(unfinished or gone)
 
 
 def forget_lost_levels(level: Level) -> Iterator[str]:
@@ -264,12 +365,19 @@ def forget_levels(level: Level, numbers: Collection[int]) -> None:
         replace_nodes(level, [], with_empty_groups(level, gone), level.document.attributes)
 
 
-def forget_age(owner: VectorStore) -> None:
-    """Let level 0 no longer tell that the levels above, which are no more, are older."""
-    level = owner.level(0)
-    if NEWER in level.document.attributes:
-        attributes = {name: value for name, value in level.document.attributes.items() if name != NEWER}
-        replace_nodes(level, [], [], attributes)
+def forget_age(owner: VectorStore, number: int, made: Mapping[str, Any] | None) -> None:
+    """Let a level no longer tell that the levels above, which are no more, are older.
+
+    Level 0 tells how levels are to be ``made``, so that this is known without them.
+    """
+    for each in {0, number}:
+        level = owner.level(each)
+        attributes = without_age(level.document.attributes) if each == number else dict(level.document.attributes)
+        if not each:
+            attributes.pop(MADE, None)
+            attributes |= {} if made is None else {MADE: made}
+        if attributes != dict(level.document.attributes):
+            replace_nodes(level, [], [], attributes)
 
 
 def _deltas(level: Level) -> list[int]:

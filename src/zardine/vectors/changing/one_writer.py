@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from zardine.hierarchy.find import document_key, find_node
+from zardine.hierarchy.find import document_key, parse_found
 from zardine.hierarchy.place import find_place
+from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.attempts import attempts
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import complete
-from zardine.vectors.changing.levels import erase_unfinished
+from zardine.vectors.changing.levels import HeldPlace, erase_unfinished
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.consolidation import forget_consolidated
 from zardine.vectors.storing.logs import erase_dead_logs
@@ -74,17 +76,23 @@ def _locked(
     def run(path: StoreLike, /, *args: P.args, **kwargs: P.kwargs) -> R:
         store, inner = find_place(path, mode="r+")
         level = child(inner, "0")
-        VectorStore.open(StorePath(store, inner))  # a lock would make a folder where no store is
+        before = VectorStore.open(StorePath(store, inner))  # first: a lock would make a folder where no store is
         with store.lock(document_key(level)):
-            owner = VectorStore.open(StorePath(store, inner), writable=True)
-            node = find_node(store, level, 3)
-            if node is not None and NEXT in node.attributes:
+            owner = VectorStore.open(StorePath(store, inner), writable=True) if store.lock_is_exclusive else before
+            reading = store.read(document_key(level))
+            data = {} if reading is None else {DOCUMENT_NAME: reading.parts[0]}
+            node = parse_found(DOCUMENT_NAME, data, store, level) if data else None
+            is_replaced = node is not None and NEXT in node.attributes
+            if is_replaced:
                 complete(store, inner)
                 owner = VectorStore.open(StorePath(store, inner), writable=True)
-            erase_unfinished(owner)
+            numbers = owner.level_numbers()
+            is_whole = not erase_unfinished(owner, numbers) and owner.consolidated is None and not is_replaced
             first(owner)
             if node is not None:
                 erase_dead_logs(store, level, node.attributes)
-            return change(StorePath(store, inner), *args, **kwargs)
+            if not is_whole:
+                return change(StorePath(store, inner), *args, **kwargs)
+            return change(HeldPlace(store, inner, replace(owner, listed=numbers), reading), *args, **kwargs)
 
     return run

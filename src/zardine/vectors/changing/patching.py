@@ -38,7 +38,7 @@ from zardine.vectors.format.grids import MOST_CELLS
 from zardine.vectors.format.layouts import fitting_shards, table_metadata
 from zardine.vectors.format.links import decode_links, encode_links, segment_of
 from zardine.vectors.format.manifests import encode_manifests
-from zardine.vectors.format.ragged import find_rows, row_numbers, starts_of
+from zardine.vectors.format.ragged import find_rows, ranges, row_numbers, starts_of, unique_rows
 from zardine.vectors.format.removed_objects import REMOVED, SOLE, are_sole, runs_of
 from zardine.vectors.reading.loading import load_cells, read_column
 from zardine.vectors.reading.loading_objects import KnownIds, manifests_of
@@ -71,6 +71,15 @@ class Patch:
     rows: dict[str, Changed] = field(default_factory=dict)
     known: dict[str, ArrayMetadata] = field(default_factory=dict)
     """Documents of arrays of which cells change, and they do not."""
+    keeps_rows: bool = False
+    """Whether every row that there was is the same one in its cell."""
+
+    @property
+    def touched(self) -> Ints:
+        """The chunks of which vertices or fragments change: ``(C, K)``."""
+        families = ("vertices", "vertex_fragments")
+        found = [self.cells[name].places for name in families if name in self.cells]
+        return unique_rows(np.concatenate([np.zeros((0, self.level.rank), np.int64), *found]))[0]
 
     def log(self) -> ChangeLog:
         """What is to be agreed on."""
@@ -100,12 +109,19 @@ def addition(
         old = replace(old, objects=Objects(none, starts_of(none), none))
     joined = remake(merge(old, new))
     patch = Patch(level, joined, len(joined.positions) - len(old.positions))
+    patch.keeps_rows = _are_first(old, joined)
     put_cells(patch)
     if some:
         _put_links(patch, grid_for_patch(patch))
     if joined.objects is not None and ids is not None:
         _put_objects(patch, ids, joined.objects, of_objects)
     return patch
+
+
+def _are_first(old: Content, joined: Content) -> bool:
+    """Whether the rows of each cell of ``old`` are the first that it has in ``joined``."""
+    places = ranges(joined.row_starts[find_rows(joined.keys, old.keys)], np.diff(old.row_starts))
+    return np.array_equal(joined.positions[places], old.positions)
 
 
 def touched_cells(level: Level, keys: Ints) -> Content:

@@ -167,7 +167,7 @@ def whole_objects(level: Level, members: Members, objects: Ints, more: Ints | No
 
 def without_points(level: Level, content: Content, positions: npt.NDArray[Any], gone: npt.NDArray[np.bool_]) -> Patch:
     """What it comes to that cells of points without objects hold others, at other ``positions``; not those ``gone``."""
-    if level.names("fragment_attributes") or level.node("links") is not None:
+    if level.names("fragment_attributes") or level.node("links/0") is not None:
         raise UnfitError("links")
     shapes = level.document.chunk_shape, level.owner.root.bin_shape
     left = plain_points(positions, content.vertex_attributes, content.visible() & ~gone, *shapes)

@@ -50,7 +50,8 @@ def set_of_all(level: Level, name: str, values: Any, kind: str) -> None:
     removed = with_empty_groups(level, [f"{family}/{name}"]) if values is None and name in there else []
     attributes = _attributes(level, family, bool(nodes) or bool(set(there) - {name}) or values is not None)
     if kind in ("object", "group"):
-        attributes = LevelsAbove.of(level, level.document.vertex_count, "values").noted_in(attributes)
+        none = np.zeros((0, level.rank), np.int64)
+        attributes = LevelsAbove.of(level, level.document.vertex_count, "values").noted_in(attributes, none)
     replace_nodes(level, nodes, removed, attributes)
 
 

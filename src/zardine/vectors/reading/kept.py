@@ -41,7 +41,7 @@ class KeptLevel(Level):
         """Return the same level."""
         if isinstance(level, KeptLevel):
             return level
-        facts = level.owner, level.path, level.document, level.pending, level.version, level.log
+        facts = level.owner, level.path, level.document, level.pending, level.version, level.log, level.group
         return cls(*facts, to_change=to_change)
 
     def node(self, relative: str) -> NodeMetadata | None:

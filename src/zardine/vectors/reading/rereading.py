@@ -48,7 +48,7 @@ def open_level(path: StoreLike, number: int) -> Level:
     if number and UNFINISHED in level.document.attributes:
         reason = f"level {number} of {owner.name} is being made or removed, or a writer was killed over that"
         raise SelectionError(f"{reason}: build_pyramid or repair removes it; there are {owner.finished_levels()}")
-    if number and owner.has_older_levels():
+    if owner.is_older(int(number)):
         told = f"level {number} of {owner.name} is older than level 0, which was changed since"
         warnings.warn(f"{told}: build_pyramid makes it anew", ZarrUserWarning, stacklevel=2)
     return level

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,6 +22,7 @@ from zardine.vectors.format.documents import LevelDocument, RootDocument, parse_
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.logs import LOG, read_log
 from zardine.vectors.storing.steady import SteadyCells, Table, read_table
+from zardine.vectors.storing.touched import NEWER
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,11 +47,6 @@ NEXT = "zardine_next"
 pending documents, which are to come. See :mod:`zardine.vectors.changing.creating`."""
 
 
-NEWER = "zardine_newer"
-"""Attribute of level 0: what of it is newer than the levels above, which are older then: ``"values"`` of objects and
-groups, of which those have copies, or ``"vertices"``: then no links lead from the one to the others."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorStore:
     """A store, opened: where it is, and what its root group says."""
@@ -60,6 +56,8 @@ class VectorStore:
     root: RootDocument
     consolidated: Mapping[str, Any] | None = None
     """Documents by path, as the root group repeats them: asked only for names, and only where nothing can be listed."""
+    listed: Sequence[int] | None = None
+    """The levels that are stored, where they were listed by who holds the lock, and changes none of them."""
 
     @classmethod
     def open(cls, path: StoreLike, *, writable: bool = False) -> VectorStore:
@@ -80,6 +78,8 @@ class VectorStore:
 
     def level_numbers(self) -> list[int]:
         """The levels that are stored, finished or not, ascending; those of the root document where none are listed."""
+        if self.listed is not None:
+            return list(self.listed)
         try:
             names = self.names("")
         except UnsupportedError:
@@ -91,12 +91,18 @@ class VectorStore:
         return [number for number in self.level_numbers() if not number or not self.is_unfinished(number)]
 
     def older_levels(self) -> list[int]:
-        """The levels that readers know and that were made before level 0 was changed, ascending."""
-        return [number for number in self.finished_levels() if number] if self.has_older_levels() else []
+        """The levels that readers know and that were made before one below them was changed, ascending."""
+        finished = self.finished_levels()
+        first = next((number for number in finished if self.is_newer(number)), None)
+        return [number for number in finished if first is not None and number > first]
 
-    def has_older_levels(self) -> bool:
-        """Whether level 0 was changed since the levels above it were made, if there are any."""
-        node = find_node(self.store, child(self.path, "0"), 3)
+    def is_older(self, number: int) -> bool:
+        """Whether a level below was changed since a level was made."""
+        return any(map(self.is_newer, range(number)))
+
+    def is_newer(self, number: int) -> bool:
+        """Whether a level was changed since the levels above it were made, if there are any."""
+        node = find_node(self.store, child(self.path, str(number)), 3)
         return isinstance(node, GroupMetadata) and NEWER in node.attributes
 
     def is_unfinished(self, number: int) -> bool:
@@ -131,7 +137,7 @@ class VectorStore:
         pending = node.attributes.get(PENDING) or {}
         if not isinstance(pending, Mapping):
             raise MetadataError(f"{PENDING} of level {number} of {self.name} is no table of documents")
-        return Level(self, path, document, pending, reading.version, log)
+        return Level(self, path, document, pending, reading.version, log, node)
 
     def _level_node(self, number: int, reading: Reading | None) -> tuple[GroupMetadata, Reading]:
         path = child(self.path, str(number))
@@ -155,6 +161,8 @@ class Level:
     """Of its document, as the store counts; ``None`` where it does not."""
     log: ChangeLog | None = None
     """What counts already, though it is not stored where it belongs yet: see :attr:`pending`."""
+    group: GroupMetadata | None = None
+    """The document of its group."""
 
     @property
     def is_settled(self) -> bool:

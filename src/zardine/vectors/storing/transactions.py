@@ -28,17 +28,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import CorruptionError, StoreError
 from zardine.hierarchy.create import erase_node
 from zardine.hierarchy.find import child_names, describe, find_node
-from zardine.hierarchy.update import update_node
+from zardine.hierarchy.update import replace_node, update_node
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
-from zardine.stores.base import Store
+from zardine.stores.base import Store, Version
 from zardine.vectors.content.plan import Node
 from zardine.vectors.format.change_log import ChangeLog
 from zardine.vectors.storing.applying import apply_log
@@ -57,6 +57,10 @@ from zardine.vectors.storing.node_writing import (
     write_values,
 )
 from zardine.vectors.storing.store import PENDING, Level
+from zardine.vectors.storing.touched import carried_on
+
+Seen: TypeAlias = tuple[GroupMetadata, Version | None]
+"""A group's document, and the version that the store has of it."""
 
 
 class OvertakenError(StoreError):
@@ -84,9 +88,20 @@ def replace_nodes(
     Raises :class:`OvertakenError` if somebody else changes the level meanwhile.
     """
     expected = level.document.attributes
-    attributes = {**attributes, REVISION: revision_of(expected) + 1}
+    revision = revision_of(expected) + 1
+    attributes = {**carried_on(attributes, revision), REVISION: revision}
+    seen = None if level.group is None else (level.group, level.version)
     replace_below(
-        level.owner.store, level.path, nodes, removed, attributes, expected, before=before, log=log, known=known
+        level.owner.store,
+        level.path,
+        nodes,
+        removed,
+        attributes,
+        expected,
+        before=before,
+        log=log,
+        known=known,
+        seen=seen,
     )
 
 
@@ -102,18 +117,20 @@ def replace_below(
     before: Callable[[], None] | None = None,
     log: ChangeLog | None = None,
     known: Mapping[str, ArrayMetadata] | None = None,
+    seen: Seen | None = None,
 ) -> None:
     """:func:`replace_nodes` below any group, whose attributes are ``expected`` now.
 
     ``attributes`` may be a function of the pending documents that gives the attributes that agree on the change, which
-    the caller carries out then. ``afresh``: nothing of the old attributes of nodes stays.
+    the caller carries out then. ``afresh``: nothing of the old attributes of nodes stays. ``seen``: the group's
+    document, as it was read; it is not read again then.
     """
     found = {node.path: find_node(store, child(path, node.path), 3) for node in nodes}
     absent = [node for node in nodes if found[node.path] is None and not _has_children(store, child(path, node.path))]
     announced: dict[str, Any] = dict.fromkeys(node.path for node in absent)
     try:
         if announced:
-            _change(store, path, expected, {**expected, PENDING: announced})
+            seen = _change(store, path, expected, {**expected, PENDING: announced}, seen)
             expected = {**expected, PENDING: announced}
         pending: dict[str, Any] = dict.fromkeys(removed)
         for node in nodes:
@@ -124,13 +141,13 @@ def replace_below(
             before()
         agreed = attributes(pending) if callable(attributes) else {**attributes, PENDING: pending}
         agreed = {**agreed, **({} if log is None else {LOG: log.token})}
-        _change(store, path, expected, agreed)
+        seen = _change(store, path, expected, agreed, seen)
     except BaseException:
         with suppress(Exception):
             _undo(store, path, found, announced, log)
         raise
     if not callable(attributes):
-        _carry_out(store, path, pending, log, known or {})
+        _carry_out(store, path, pending, log, known or {}, seen)
 
 
 def finish(level: Level) -> None:
@@ -155,7 +172,12 @@ def carry_out(store: Store, path: str) -> None:
 
 
 def _carry_out(
-    store: Store, path: str, pending: Mapping[str, Any], log: ChangeLog | None, known: Mapping[str, ArrayMetadata]
+    store: Store,
+    path: str,
+    pending: Mapping[str, Any],
+    log: ChangeLog | None,
+    known: Mapping[str, ArrayMetadata],
+    seen: Seen | None = None,
 ) -> None:
     if log is not None:
         apply_log(store, path, log, known)
@@ -176,7 +198,8 @@ def _carry_out(
             return old  # another writer has carried it out, and may have gone on
         return old.with_attributes({name: each for name, each in old.attributes.items() if name not in (PENDING, LOG)})
 
-    update_node(store, path, GroupMetadata(), settled)
+    if seen is None or replace_node(store, path, *seen, settled(seen[0])) is None:
+        update_node(store, path, GroupMetadata(), settled)
     if token is not None:
         erase_log(store, path, token)
     for where, metadata in arrays:
@@ -197,13 +220,22 @@ def _stored(store: Store, path: str, node: Node, old: NodeMetadata | None, *, af
     return prepare(store, child(path, node.path), before, replace(node, metadata=new))
 
 
-def _change(store: Store, path: str, expected: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
+def _change(
+    store: Store, path: str, expected: Mapping[str, Any], attributes: Mapping[str, Any], seen: Seen | None
+) -> Seen | None:
+    """Change the attributes of a group; gives what it is then, where the store tells its version."""
+    if seen is not None and dict(seen[0].attributes) == dict(expected):
+        written = replace_node(store, path, *seen, seen[0].with_attributes(attributes))
+        if written is not None:
+            return written
+
     def change(old: GroupMetadata) -> GroupMetadata:
         if dict(old.attributes) != dict(expected):
             raise OvertakenError(f"somebody else has changed {describe(store, path)} meanwhile: try again")
         return old.with_attributes(attributes)
 
     update_node(store, path, GroupMetadata(), change)
+    return None
 
 
 def _undo(

@@ -172,9 +172,11 @@ def _check_levels(owner: VectorStore, numbers: list[int], counts: Mapping[int, i
     named = [name for name in named_levels(owner.root) if name not in map(str, unfinished)]
     if named != [str(number) for number in numbers]:
         yield error("datasets", "", f"multiscales names the levels {named}; there are {numbers}")
-    if owner.has_older_levels() and len(numbers) > 1:
-        reason = "level 0 was changed since the levels above were made: build_pyramid makes them anew"
-        yield warning("levels-older", "", reason)
+    older = owner.older_levels()
+    if older:
+        which = f"levels {older[0]} to {older[-1]} are" if len(older) > 1 else f"level {older[0]} is"
+        reason = f"{which} older than what {'they were' if len(older) > 1 else 'it was'} made of"
+        yield warning("levels-older", "", f"{reason}: build_pyramid makes anew what has changed")
     for (_, before), (number, count) in pairwise(counts.items()):
         if count > before:
             yield warning("levels", str(number), f"{count} vertices, more than the {before} of the level below")
