@@ -89,7 +89,7 @@ def find_node(
     Some servers answer "forbidden" for documents that are not there: it is raised if no other document is found.
     """
     versions = (first, *(each for each in FORMATS if each != first)) if zarr_format is None else (zarr_format,)
-    if store.cost.latency >= _SLOW:
+    if store.cost.is_slow:
         return _find_in_rounds(store, path, versions, expected, consolidated)
     refusal: StoreError | None = None
     for version in versions:
@@ -114,8 +114,6 @@ def find_node(
 
 _MOST_LISTED = 4096
 _MOST_LISTED_SLOWLY = 64
-_SLOW = 0.005
-"""Seconds of a request from which on documents are asked for before it is known whether they are needed."""
 
 
 def _find_in_rounds(
@@ -319,7 +317,7 @@ def implied_group(store: Store, path: str, zarr_format: int | None = None) -> Gr
     first = f"{path}/" if path else ""
     folders = deque([first])
     try:
-        for _ in range(_MOST_LISTED_SLOWLY if store.cost.latency >= _SLOW else _MOST_LISTED):
+        for _ in range(_MOST_LISTED_SLOWLY if store.cost.is_slow else _MOST_LISTED):
             if not folders:
                 break
             folder = folders.popleft()
