@@ -1,5 +1,7 @@
 """Groups: making, moving, copying and erasing nodes."""
 
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.errors import ContainsArrayError, ContainsGroupError, NodeNotFoundError, ReadOnlyError
+from zardine.errors import ContainsArrayError, ContainsGroupError, MetadataError, NodeNotFoundError, ReadOnlyError
 from zardine.metadata import ArrayMetadata, GroupMetadata
 from zardine.storage import LocalStore, MemoryStore
 
@@ -316,6 +318,44 @@ def test_rectilinear_arrays_are_copied_as_they_are() -> None:
         twin = zardine.from_array(None, data=array)
         assert twin.metadata == array.metadata
         assert (twin[...] == DATA).all()
+
+
+def test_members_are_those_that_are_stored_when_it_is_their_turn(tmp_path: Path) -> None:
+    """Documents of a folder are read many at once; what the caller does in between counts all the same."""
+    group = zardine.create_group(tmp_path)
+    for number in range(150):
+        group.create_array(f"{number:03}", shape=number + 1, dtype="i2", attributes={"number": number})
+    group.create_group("older", zarr_format=2)
+    group.create_array("older2", shape=3, dtype="i2", zarr_format=2)
+    (tmp_path / "implied" / "inner").mkdir(parents=True)
+    zardine.create_array(tmp_path / "implied/inner", shape=2, dtype="i2")
+    (tmp_path / "no node").mkdir()
+    long = group.create_array("long", shape=7, dtype="i2", attributes={"text": "x" * 100_000})
+    names = [f"{number:03}" for number in range(150)]
+    seen = {}
+    for name, node in group.arrays():
+        seen[name] = node
+        if name == "100":
+            del group["101"]
+            group["120"].resize(1000)
+        if name == "102":
+            group["121"].attrs["new"] = True
+            shutil.rmtree(tmp_path / "149")
+            time.sleep(0.2)
+    expected = [*names, "long", "older2"]
+    assert list(seen) == [name for name in expected if name not in ("101", "149")]
+    arrays = {name: seen[name] for name in names if name in seen}
+    assert {name: array.shape for name, array in arrays.items()} == {
+        name: (1000,) if name == "120" else (int(name) + 1,) for name in arrays
+    }
+    assert seen["121"].attrs.asdict() == {"number": 121, "new": True}
+    assert seen["long"].attrs == long.attrs
+    assert seen["older2"].metadata.zarr_format == 2
+    (tmp_path / "050" / "zarr.json").write_text("{")
+    walk = iter(group.arrays())
+    assert [next(walk)[0] for _ in range(50)] == names[:50]
+    with pytest.raises(MetadataError, match="050"):
+        next(walk)
 
 
 def test_a_broken_member_is_not_taken_for_a_missing_one(root: zardine.Group) -> None:

@@ -267,6 +267,33 @@ def test_two_versions_in_one_place(tmp_path: Path) -> None:
     assert zardine.open(tmp_path, mode="r", zarr_format=2).metadata.zarr_format == 2
 
 
+@pytest.mark.parametrize("inner", ["", "a/b"])
+@pytest.mark.parametrize("older", [".zarray", ".zgroup"])
+def test_either_document_of_the_older_version_is_noticed_beside_a_newer_one(
+    tmp_path: Path, inner: str, older: str
+) -> None:
+    zardine.create_array(tmp_path / "array" / inner, shape=3, dtype="i4")
+    zardine.create_group(tmp_path / "group" / inner)
+    openers: dict[str, tuple[Any, ...]] = {
+        "array": (zardine.open, zardine.open_array),
+        "group": (zardine.open, zardine.open_group),
+    }
+    for kind, ways in openers.items():
+        place = tmp_path / kind / inner
+        for open_it in ways:
+            for beside in (False, True):
+                if beside:
+                    (place / older).write_text("{}")
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    node = open_it(tmp_path / kind, path=inner, mode="r")
+                assert node.metadata.zarr_format == 3
+                assert [str(each.message).partition(": ")[2] for each in caught] == beside * [
+                    "v3 is opened; zarr_format=2 opens the other"
+                ]
+                (place / older).unlink(missing_ok=True)
+
+
 def test_a_place_that_is_taken_by_another_version(tmp_path: Path) -> None:
     zardine.create_array(tmp_path / "a", shape=3, dtype="i4", zarr_format=2)
     zardine.create_group(tmp_path / "g", zarr_format=2)

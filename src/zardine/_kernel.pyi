@@ -230,12 +230,15 @@ def make_files(files: Sequence[tuple[int, bytes]], contents: Sequence[Buffer], t
     ``files``: for each the descriptor of an open directory, and a name in it.
     """
 
-def read_file(path: str, below: bytes | None, most: int) -> tuple[bytes | None, int, int, int, int] | None:
+def read_file(
+    path: str, below: bytes | None, most: int, beside: Sequence[str]
+) -> tuple[bytes | None, int, int, int, int, bool] | None:
     """Read a whole regular file: its bytes; its inode, size, and times of modification and change in nanoseconds.
 
     It must lie ``below`` a directory, given by its real path with a slash at its end; without one, ``path`` must not be
-    a link. ``None`` where it is missing; no bytes of a file of more than ``most``. Raises ``OSError``, also for what is
-    no regular file, or lies elsewhere.
+    a link. ``None`` where it is missing; no bytes of a file of more than ``most``. The last item is what
+    :func:`none_is_there` says then of the paths ``beside``. Raises ``OSError``, also for what is no regular file, or
+    lies elsewhere.
     """
 
 def none_is_there(paths: Sequence[str]) -> bool:
@@ -245,6 +248,12 @@ def read_files(files: Sequence[tuple[int, bytes]], most: int, threads: int) -> l
     """Read whole files, named as for :func:`make_files`.
 
     ``None`` where there is no regular file of ``most`` bytes at most, or it cannot be read, or the name is a link.
+    """
+
+def read_named_files(below: bytes, paths: Sequence[bytes], most: int) -> list[bytes | None]:
+    """Read whole files one after the other, each as :func:`read_file` does it.
+
+    ``None`` where one is missing, has more than ``most`` bytes, is no regular file, lies elsewhere or cannot be read.
     """
 
 def remove_files(files: Sequence[tuple[int, bytes]], threads: int) -> list[tuple[int, int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from operator import attrgetter
 from typing import Any, TypeVar
 
 V = TypeVar("V")
@@ -16,21 +15,22 @@ def with_fields(value: V, **changes: Any) -> V:
     As ``dataclasses.replace``, in a fraction of the time: fields that are not of its ``__init__`` are copied as well,
     and nothing is worked out anew.
     """
-    kind: type[Any] = type(value)
-    get, setters = _ways(kind)  # type: ignore[arg-type]  # classes can be hashed
-    copy: V = object.__new__(kind)
-    for put, each in zip(setters, get(value), strict=False):
-        put(copy, each)
+    copied: V = _copier(type(value))(value)  # type: ignore[arg-type]  # classes can be hashed
     for name, each in changes.items():
-        object.__setattr__(copy, name, each)
-    return copy
+        object.__setattr__(copied, name, each)
+    return copied
 
 
 @cache
-def _ways(kind: type) -> tuple[Callable[[Any], tuple[Any, ...]], list[Callable[[Any, Any], None]]]:
-    """What gives all fields of a class at once, with the first once more, so that they are a tuple; what sets each."""
+def _copier(kind: type) -> Callable[[Any], Any]:
+    """Make a function that copies a value of a class, slot by slot: written out, as ``dataclasses`` do it."""
     names: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]
-    return attrgetter(*names, names[0]), [kind.__dict__[name].__set__ for name in names]
+    scope: dict[str, Any] = {f"put_{name}": kind.__dict__[name].__set__ for name in names}
+    scope.update(new=object.__new__, kind=kind)
+    lines = [f"    put_{name}(copied, value.{name})" for name in names]
+    exec("\n".join(["def copy(value):", "    copied = new(kind)", *lines, "    return copied"]), scope)
+    copy: Callable[[Any], Any] = scope["copy"]
+    return copy
 
 
 __all__ = ["with_fields"]

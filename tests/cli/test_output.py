@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import queue
+import re
 import sys
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -98,7 +102,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def wait_for_the_bar(advance: progress.Advance) -> None:
-    advance._timer.join(30)
+    advance._watch.join(30)
     assert advance._bar is not None
 
 
@@ -151,6 +155,44 @@ def test_progress_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress.progress("Working") as advance:
         advance()
     assert plain.getvalue() == ""
+
+
+def test_without_a_terminal_a_line_tells_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing is reported; and how fast it is does not count what an earlier run has done."""
+    lines: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(progress, "_INTERVAL", 0.01)
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: False, flush=lambda: None, write=lines.put))
+
+    def until(pattern: str) -> str:
+        while not re.fullmatch(pattern, line := lines.get(timeout=30)):
+            assert re.fullmatch(r"Working: .*|\n", line)
+        return line
+
+    with progress.progress("Working", nbytes=True) as advance:
+        until(r"Working: 0 s so far")
+        advance.report(5_000_000_000, 6_000_000_000)
+        until(r"Working: 5,000 of 6,000 MB, 0 MB/s")
+        advance._begin -= 10
+        advance.report(5_500_000_000, 6_000_000_000)
+        until(r"Working: 5,500 of 6,000 MB, (50|49) MB/s, 1\d s left")
+    with progress.progress("Working", nbytes=True, show=False):
+        time.sleep(0.05)
+    while not lines.empty():
+        assert lines.get().startswith(("Working: 5,500", "\n"))
+
+
+def test_a_bar_of_what_goes_on_does_not_count_what_was_done_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch)
+    with progress.progress("Working", nbytes=True) as advance:
+        wait_for_the_bar(advance)
+        advance.report(5_000_000_000, 6_000_000_000)
+        advance._begin -= 10
+        advance.report(5_500_000_000, 6_000_000_000)
+        advance.report(5_500_000_001, 6_000_000_000)  # in the same instant
+        assert advance._bar is not None
+        advance._bar.refresh()
+    shown = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", terminal.getvalue()).rpartition("Working")[2]
+    assert re.search(r"5\.5/6\.0 GB (50\.0|49\.\d) MB/s 0:00:\d\d 0:00:1[01]", shown)
 
 
 def test_confirm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def test_conversions_pyramid_and_validate(run: Any, store: str) -> None:
     assert run("vectors", "reshard", store, "--shards", "4,2,1").exit_code == 0
     assert vectors.get_shard_info(store)["0/vertices"]["shard_shape"] == (4, 2, 1)
     assert run("vectors", "pyramid", store, "--levels", "2").stdout.startswith("Level 1: ")
-    assert run("vectors", "validate", store).stdout == "0 errors, 0 warnings\n"
+    assert run("vectors", "validate", store).stdout.startswith("no faults: ")
     assert run("vectors", "unshard", store, "-q").stdout == ""
     assert run("vectors", "reshard", store, "--shards", "none").exit_code == 0
     assert not vectors.is_sharded(store)

@@ -57,7 +57,7 @@ class Killer:
 
 
 def run_and_look(plan: Plan, client: Any, on_progress: Callable[[float], object]) -> None:
-    """Run a plan. Its status never says less than progress has told, and what is left at the end is nothing."""
+    """Run a plan. Progress is ahead of its status by jobs under way at most; what is left at the end is nothing."""
     told: list[tuple[int, int]] = []
 
     def progress(done: int, total: int) -> None:
@@ -67,7 +67,8 @@ def run_and_look(plan: Plan, client: Any, on_progress: Callable[[float], object]
     assert plan.run(client, progress=progress)
     most = max(plan.work.job_bytes(stage, 0) for stage in range(len(plan.work.stages)))
     assert told
-    assert all(done <= jobs * most for done, jobs in told)
+    under_way = 2 * 4  # of four workers, each with one that waits
+    assert all(done <= (jobs + under_way) * most for done, jobs in told)
     assert [each.missing for each in plan.status().stages] == [""] * len(plan.work.stages)
     assert plan.status().state == "finished"
 

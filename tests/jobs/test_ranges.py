@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 
 import pytest
@@ -30,12 +31,10 @@ def test_they_are_sets(a: set[int], b: set[int], length: int) -> None:
 
 
 @settings(max_examples=examples(50), deadline=None)
-@given(st.lists(st.integers(0, 30)))
-def test_one_by_one_gives_the_same_ranges(numbers: list[int]) -> None:
-    found = Ranges()
-    for number in numbers:
-        found.add(number)
-    assert found == Ranges.of(numbers)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30))))
+def test_they_neither_overlap_nor_touch(pairs: list[tuple[int, int]]) -> None:
+    found = Ranges(pairs)
+    assert set(found) == {each for start, stop in pairs for each in range(start, stop)}
     assert all(stop < start for (_, stop), (start, _) in zip(found.pairs(), list(found.pairs())[1:], strict=False))
 
 
@@ -50,20 +49,58 @@ def test_a_text_names_a_few() -> None:
     assert str(Ranges.of(range(0, 100, 2))).endswith("14, and 42 more ranges")
 
 
-@settings(max_examples=examples(50), deadline=None)
-@given(st.lists(st.integers(0, 60) | st.integers(2**62 - 2, 2**62 + 2)), st.integers(1, 7))
-def test_of_many(numbers: list[int], together: int) -> None:
+BOTH = st.integers(0, 60) | st.integers(2**62 - 2, 2**62 + 2) | st.integers(2**64 - 2, 2**64)
+"""Small numbers, those from which on they are Python's integers, and such as no array of 64 bits holds."""
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(BOTH), st.lists(BOTH), st.integers(1, 7), BOTH, BOTH, st.integers(1, 9))
+def test_large_numbers_in_parts(a: list[int], b: list[int], together: int, start: int, stop: int, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranges, "_TOGETHER", together)
-        assert Ranges.of_many(numbers) == Ranges.of(numbers)
-        assert list(Ranges.of_many(numbers)) == sorted(set(numbers))
+        patch.setattr(ranges, "_LISTED", 2)
+        one, two = Ranges.of(a), Ranges.of(b)
+        numbers = sorted(set(a))
+        assert list(one) == numbers
+        assert one == Ranges((each, each + 1) for each in a)
+        assert one.count == len(numbers)
+        assert list(one | two) == sorted({*a, *b})
+        assert list(one - two) == sorted({*a} - {*b})
+        assert list(one.between(start, stop)) == [each for each in numbers if start <= each < stop]
+        first, last = sorted((start % 9, stop % 9))
+        assert list(one.part(first, last)) == numbers[first:last]
+        assert list(one.blocks(size, first=3)) == sorted({3 + each // size for each in a})
+        assert [each in one for each in (*b, start)] == [each in numbers for each in (*b, start)]
+        document = json.loads(json.dumps(one.to_json()))
+        assert Ranges.from_json(document) == one
+        assert isinstance(document, str) == (len(list(one.pairs())) > 2 and max(a) < 2**62 - 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "1", "1 2 3", "1 0", "1 1 0 1", "0 -1", "1  1", "1 1 ", "1,1", "1.5 2", "nan 1", "1 9999999999999999999"],
+)
+def test_a_text_that_is_no_ranges_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="ranges as a text"):
+        Ranges.from_json(text)
+
+
+def test_more_than_can_be_counted_is_refused() -> None:
+    with pytest.raises(ValueError, match="ranges as a text"):
+        Ranges.from_json(" ".join(["999999999999999999"] * 6))
 
 
 def test_a_million_that_lie_alone_take_little_memory() -> None:
     tracemalloc.start()
     try:
-        found = Ranges.of_many(range(0, 2_000_000, 2))
+        found = Ranges.of(range(0, 2_000_000, 2))
         assert len(found) == 1_000_000
-        assert tracemalloc.get_traced_memory()[1] < 140 * 2**20
+        again = Ranges.from_json(json.loads(json.dumps(found.to_json())))
+        assert again == found
+        assert len(again.part(400_000, 500_000).blocks(3)) == 66_667
+        assert len(again.missing(2_000_000)) == 1_000_000
+        current, peak = tracemalloc.get_traced_memory()
+        assert current < 34 * 2**20
+        assert peak < 100 * 2**20
     finally:
         tracemalloc.stop()

@@ -8,6 +8,7 @@ import pickle
 import socket
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 import zardine
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError
+from zardine.kernel import KERNEL
 from zardine.storage import LocalStore
 from zardine.stores.base import Condition
 
@@ -137,6 +139,99 @@ def test_what_seems_missing(store, outside):
         store.exists("out")
     with pytest.raises(InvalidKeyError):
         store.seems_missing("../outside/secret")
+
+
+@pytest.mark.parametrize("folder", ["", "in/"])
+def test_what_lies_beside_a_value_is_looked_at_with_it(store, outside, folder):
+    """It says what reading and looking say one after the other; of a link out nobody says that it is missing."""
+    os.symlink("nowhere", store.root / folder / "dangling")
+    os.symlink(outside / "secret", store.root / folder / "out")
+    store.set(f"{folder}value", b"value")
+    for names in ((), ("none",), ("none", "dangling"), ("none", "out"), ("value",), ("none", "value"), ("none/x",)):
+        keys = [folder + name for name in names]
+        for most in (5, 4):
+            found = store.read_and_look(f"{folder}value", most, *keys)
+            assert found == (store.read_up_to(f"{folder}value", most), store.seems_missing(*keys))
+        assert store.read_and_look(f"{folder}none", 5, *keys) == (None, False)
+    with pytest.raises(InvalidKeyError):
+        store.read_and_look(f"{folder}out", 9, f"{folder}none")
+    with pytest.raises(InvalidKeyError):
+        store.read_and_look(f"{folder}value", 9, "../outside/secret")
+
+
+def test_a_subclass_sees_what_is_read_and_looked_at_together(store):
+    seen = []
+
+    class Seeing(LocalStore):
+        def read_up_to(self, key, most):
+            seen.append(key)
+            return super().read_up_to(key, most)
+
+        def seems_missing(self, *keys):
+            seen.append(keys)
+            return super().seems_missing(*keys)
+
+    seeing = Seeing(store.root)
+    reading, is_alone = seeing.read_and_look("in/file", 9, "in/a", "in/b")
+    assert bytes(reading.parts[0]) == b"inside"
+    assert is_alone
+    assert seen == ["in/file", ("in/a", "in/b")]
+
+
+def test_small_files_read_at_once_lie_in_the_store(store, outside):
+    """Links that stay inside are followed; whatever is no usual file is left to who says what it is."""
+    os.symlink("file", store.root / "in" / "link")
+    os.symlink(outside / "secret", store.root / "in" / "out")
+    os.symlink(outside, store.root / "folder")
+    os.symlink("circle", store.root / "in" / "circle")
+    os.mkfifo(store.root / "in" / "fifo")
+    keys = ["in/file", "in/link", "in/out", "folder/secret", "in/circle", "in/fifo", "in", "in/none", "in/file/x"]
+    found = [value and bytes(value) for value in store.read_small(keys, 6)]
+    assert found == [*([b"inside"] * 2 if KERNEL is not None else [None] * 2), *[None] * 7]
+    assert list(store.read_small(["in/file", "in/link"], 5)) == [None, None]
+    assert list(store.read_small(["in/file", "../outside/secret"], 6))[1] is None
+    assert list(LocalStore(store.root / "none").read_small(keys, 6)) == [None] * 9
+
+
+def test_small_files_that_change_before_their_turn_are_read_again(store):
+    keys = [f"s/{number}" for number in range(200)]
+    for key in keys:
+        store.set(key, b"old")
+    other = LocalStore(store.root)
+    for change, expected in (
+        (lambda: other.set(keys[180], b"new"), b"new"),
+        (lambda: store.erase(keys[180]), None),
+        (lambda: store.set(keys[180], b"again"), b"again"),
+        (lambda: store.erase_prefix("s/"), None),
+    ):
+        values = store.read_small(keys, 9)
+        for _ in range(150):
+            next(values)
+        change()
+        rest = list(values)
+        assert len(rest) == 50
+        found = rest[30] if KERNEL is not None else store.get(keys[180])
+        assert (found and bytes(found)) == expected
+
+
+def test_small_files_read_a_moment_ago_are_read_again(store):
+    keys = [f"s/{number}" for number in range(200)]
+    for key in keys:
+        store.set(key, b"old")
+    values = store.read_small(keys, 9)
+    for _ in range(150):
+        next(values)
+    Path(store.root, keys[180]).write_bytes(b"new")  # by another program
+    time.sleep(0.2)
+    assert list(values)[30] in (b"new", None)
+
+
+def test_a_subclass_sees_small_values_that_are_read(store):
+    class Seeing(LocalStore):
+        def read(self, key, ranges=((0, None),)):
+            return super().read(key, ranges)
+
+    assert list(Seeing(store.root).read_small(["in/file"], 9)) == [None]
 
 
 def test_files_directly_in_the_root_are_not_asked_where_they_lie(store, outside, monkeypatch):

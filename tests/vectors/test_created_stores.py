@@ -75,12 +75,11 @@ def test_points_of_objects_and_arrays() -> None:
         ({"space": Space(bounds=[0, 0, 5, 5])}, "bounds are given twice"),
         ({"layout": Layout()}, "give layout=Layout(chunk_shape=...)"),
         ({"layout": {"chunk_shape": 3}}, "give layout=Layout(chunk_shape=...)"),
-        ({"layout": Layout(chunk_shape=-1)}, "a length above 0"),
+        ({"layout": Layout(chunk_shape=(1, 2, 3))}, "a length above 0 for each of 2 axes"),
         ({"bounds": [0, 0, 0]}, "no lowest and highest corner"),
         ({"bounds": [5, 5, 0, 0]}, "no lowest and highest corner"),
         ({"dtype": "int16"}, "float32 or float64"),
         ({"kind": "meshes", "corners": 2}, "faces have from 3 to 12 corners, not 2"),
-        ({"kind": "meshes", "layout": Layout(chunk_shape=4, bin_shape=3)}, "evenly"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_written(changed: dict[str, Any], told: str) -> None:

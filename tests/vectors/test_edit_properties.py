@@ -182,7 +182,7 @@ def test_edits(seed: int, kind: str, chunk: float, shards: int | None, steps: li
             some = {}
             if step == "move objects" and kind != "points" and len(model.owner):
                 some = {"object_ids": np.unique(model.owner)[:2].tolist()}
-            found = vectors.read_points(store, **some)
+            found: Any = vectors.open(store).read(**some)
             order = found.attributes["n"]
             which = rng.choice(len(order), len(order) // 2, replace=False)
             to = rng.uniform(-30, 30, (len(which), 2))
@@ -193,7 +193,7 @@ def test_edits(seed: int, kind: str, chunk: float, shards: int | None, steps: li
             model.positions = model.positions.copy()
             model.positions[[place[n] for n in order[which].tolist()]] = to
         elif step == "set":
-            vectors.set_attribute(store, "twice", vectors.read_points(store).attributes["n"] * 2)
+            vectors.set_attribute(store, "twice", vectors.open(store).read().attributes["n"] * 2)
         elif step == "set objects":
             if kind != "points" and len(model.owner):
                 vectors.set_attribute(store, "w", model.owner[:1] * 1.5, kind="object", object_ids=model.owner[:1])

@@ -115,7 +115,8 @@ def test_moved_vertices_take_everything_along(kind: str) -> None:
         vectors.write_mesh(store, OLD, ends, **options)
     else:
         vectors.write_skeleton(store, OLD, parents, **options)
-    order = vectors.read_points(store).attributes["n"]
+    before: Any = vectors.open(store).read()
+    order = before.attributes["n"]
     moved = RNG.choice(80, 30, replace=False)
     to = RNG.uniform(-30, 90, (30, 3))
     vectors.move_vertices(store, moved, to)

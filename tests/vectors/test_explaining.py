@@ -17,6 +17,7 @@ QUERIES: dict[str, dict[str, Any]] = {
     "all": {},
     "box": {"bbox": [-10] * 3 + [25] * 3},
     "values": {"where": {"n": slice(5, 30)}, "attributes": ["kind"]},
+    "objects by values": {"where": {"size": slice(2, 3)}},
     "chunks": {"chunks": [[0, 0, 0], [0, -1, 0], [9, 9, 9]], "attributes": None},
     "objects": {"object_ids": [12, 10]},
 }
@@ -35,7 +36,7 @@ def agrees(store: Any, query: dict[str, Any]) -> vectors.Explanation:
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("kind", sorted(WRITERS))
 def test_what_is_told_is_what_is_asked_of_the_store(kind: str, query: str) -> None:
-    if kind == "points" and query == "objects":
+    if kind == "points" and query.startswith("objects"):
         return
     for layout in ({"chunk_shape": 35}, {"shard_shape": 2, "compressor": "zstd", "chunk_shape": 30}):
         told = agrees(store_of(kind, **layout), QUERIES[query])

@@ -36,7 +36,7 @@ def exported(folder: Path, suffix: str, **attributes: Any) -> str:
     vectors.write_points(str(folder / "a.zv"), POINTS, chunk_shape=5, vertex_attributes=attributes)
     with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
-        export_vectors(str(folder / "a.zv"), folder / f"a.{suffix}")
+        export_vectors(str(folder / "a.zv"), folder / f"a.{suffix}", overwrite=True)
         import_vectors(folder / f"a.{suffix}", str(folder / "b.zv"), chunk_shape=5)
     return "\n".join(str(each.message) for each in recorded)
 

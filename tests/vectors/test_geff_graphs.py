@@ -120,7 +120,7 @@ def test_text_lines_and_skeletons(tmp_path: Path) -> None:
     [
         ({"nodes/ids": np.array([1, 1, 2, 3])}, "each there once"),
         ({"nodes/ids": np.array([1.0, 2, 3, 4])}, "whole numbers"),
-        ({"nodes/ids": None}, "nodes/ids is no array"),
+        ({"nodes/ids": None}, "nodes/ids is missing"),
         ({"edges/ids": np.array([[10, 7], [10, 99], [7, 5]])}, "name nodes that are not among nodes/ids"),
         ({"edges/ids": np.arange(3)}, "pairs of ids"),
         ({"nodes/props/y/values": np.arange(3.0)}, "has 3 rows, not 4"),

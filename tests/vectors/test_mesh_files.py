@@ -94,17 +94,23 @@ def test_obj_that_is_cut_off(tmp_path: Path) -> None:
     refused(tmp_path, "b.obj", "# b\n" + OBJ + "v 0 1", "line 6: a vertex has three coordinates")
 
 
+def test_a_file_that_does_not_tell_what_it_is_of(tmp_path: Path) -> None:
+    refused(tmp_path, "a.obj", "# nothing\n", "holds no vertices.*vectors.create")
+
+
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("a.obj", "# nothing\n"),
         ("a.ply", PLY.format(form="ascii").replace(" 4", " 0").replace(" 3", " 0")),
         ("a.stl", "solid a\nendsolid a\n"),
         ("a.stl", bytes(84)),
     ],
 )
-def test_files_without_vertices(tmp_path: Path, name: str, data: str | bytes) -> None:
-    refused(tmp_path, name, data, "holds no vertices")
+def test_files_that_say_that_they_hold_nothing(tmp_path: Path, name: str, data: str | bytes) -> None:
+    with pytest.warns(ZarrUserWarning, match="it holds nothing"):
+        path = imported(tmp_path, name, data)
+    assert len(vectors.read_mesh(path)) == 0
+    assert vectors.validate(path).ok
 
 
 def test_obj_with_vertices_that_no_face_uses(tmp_path: Path) -> None:

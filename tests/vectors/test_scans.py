@@ -85,8 +85,9 @@ def test_a_header_that_tells_of_more_points_than_memory(tmp_path: Path) -> None:
 
 def test_a_file_without_points(tmp_path: Path) -> None:
     source = las(tmp_path / "in.las", 0)
-    with pytest.raises(DataError, match=r"in\.las holds no points"):
-        import_vectors(source, str(tmp_path / "a.zv"))
+    with pytest.warns(ZarrUserWarning, match=r"in\.las: it holds nothing.*bounds="):
+        import_vectors(source, str(tmp_path / "b.zv"))
+    assert vectors.open(str(tmp_path / "b.zv")).bounds == [[0, 0, 0], [1, 1, 1]]
     import_vectors(source, str(tmp_path / "a.zv"), bounds=([0, 0, 0], [1, 1, 1]), chunk_shape=1)
     assert len(vectors.read_points(str(tmp_path / "a.zv")).positions) == 0
 

@@ -61,14 +61,6 @@ def test_a_file_with_a_line_without_vertices(tmp_path: Path) -> None:
 
 
 @BOTH
-def test_a_file_without_vertices(tmp_path: Path, suffix: str) -> None:
-    source = trk(tmp_path / f"in.{suffix}", [])
-    with pytest.raises(DataError, match=rf"in\.{suffix} (holds no vertices|cannot be read)"):
-        import_vectors(source, str(tmp_path / "a.zv"))
-    assert not (tmp_path / "a.zv").exists()
-
-
-@BOTH
 @pytest.mark.parametrize("where", [0, 1, 2])
 def test_lines_without_vertices(tmp_path: Path, suffix: str, where: int) -> None:
     path, target = str(tmp_path / "a.zv"), tmp_path / f"a.{suffix}"

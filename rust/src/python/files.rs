@@ -1,6 +1,7 @@
 //! Many small files: see `many_files`. One that is read whole: see `stored_files`.
 
 use std::ffi::{CString, OsString};
+use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
@@ -15,8 +16,9 @@ use super::pipeline_class::guarded;
 use crate::many_files::{self, Place};
 use crate::stored_files;
 
-/// Bytes of a file, unless these were too many; its inode, size, and times of change (of the content, and at all).
-type Whole<'py> = (Option<Bound<'py, PyBytes>>, u64, u64, i64, i64);
+/// Bytes of a file, unless these were too many; its inode, size, and times of change (of the content, and at all);
+/// whether nothing was there of what was looked for then.
+type Whole<'py> = (Option<Bound<'py, PyBytes>>, u64, u64, i64, i64, bool);
 
 #[pyfunction]
 pub fn read_file<'py>(
@@ -24,24 +26,29 @@ pub fn read_file<'py>(
     path: OsString,
     below: Option<&Bound<'py, PyBytes>>,
     most: u64,
+    beside: Vec<OsString>,
 ) -> PyResult<Option<Whole<'py>>> {
-    let path = CString::new(path.into_vec()).map_err(|_| invalid("a path with a zero byte"))?;
+    let path = to_path(path)?;
+    let beside = beside.into_iter().map(to_path).collect::<PyResult<Vec<_>>>()?;
     let below = below.map(|path| path.as_bytes());
-    let found = guarded(py, || stored_files::read_whole(&path, below, most))?;
-    let Some((content, status)) = found? else { return Ok(None) };
+    let found = guarded(py, || {
+        let found = stored_files::read_whole(&path, below, most)?;
+        Ok::<_, io::Error>(found.map(|(content, status)| (content, status, stored_files::none_is_there(&beside))))
+    })?;
+    let Some((content, status, is_alone)) = found? else { return Ok(None) };
     let nanoseconds = |seconds: i64, more: i64| {
         let time = seconds.checked_mul(1_000_000_000).and_then(|time| time.checked_add(more));
         time.ok_or_else(|| PyOSError::new_err("a time that is centuries away"))
     };
     let modified = nanoseconds(status.mtime(), status.mtime_nsec())?;
     let changed = nanoseconds(status.ctime(), status.ctime_nsec())?;
-    Ok(Some((content.map(|bytes| PyBytes::new(py, &bytes)), status.ino(), status.size(), modified, changed)))
+    let content = content.map(|bytes| PyBytes::new(py, &bytes));
+    Ok(Some((content, status.ino(), status.size(), modified, changed, is_alone)))
 }
 
 #[pyfunction]
 pub fn none_is_there(py: Python<'_>, paths: Vec<OsString>) -> PyResult<bool> {
-    let paths = paths.into_iter().map(|path| CString::new(path.into_vec())).collect::<Result<Vec<_>, _>>();
-    let paths = paths.map_err(|_| invalid("a path with a zero byte"))?;
+    let paths = paths.into_iter().map(to_path).collect::<PyResult<Vec<_>>>()?;
     guarded(py, || stored_files::none_is_there(&paths))
 }
 
@@ -77,6 +84,30 @@ pub fn read_files<'py>(
 pub fn remove_files(py: Python<'_>, files: &Bound<'_, PySequence>, threads: usize) -> PyResult<Vec<(usize, i32)>> {
     let places = places(files)?;
     guarded(py, || many_files::remove(&places, threads))
+}
+
+#[pyfunction]
+pub fn read_named_files<'py>(
+    py: Python<'py>,
+    below: &Bound<'py, PyBytes>,
+    paths: &Bound<'py, PySequence>,
+    most: u64,
+) -> PyResult<Bound<'py, PyList>> {
+    let mut named = Vec::new();
+    for each in paths.try_iter()? {
+        let path = CString::new(each?.cast::<PyBytes>()?.as_bytes());
+        named.push(path.map_err(|_| invalid("a path with a zero byte"))?);
+    }
+    let below = Some(below.as_bytes());
+    let found = guarded(py, || {
+        let read = |path: &CString| stored_files::read_whole(path, below, most).ok().flatten()?.0;
+        named.iter().map(read).collect::<Vec<_>>()
+    })?;
+    PyList::new(py, found.into_iter().map(|content| content.map(|bytes| PyBytes::new(py, &bytes))))
+}
+
+fn to_path(path: OsString) -> PyResult<CString> {
+    CString::new(path.into_vec()).map_err(|_| invalid("a path with a zero byte"))
 }
 
 fn places(files: &Bound<'_, PySequence>) -> PyResult<Vec<Place>> {

@@ -41,6 +41,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::none_is_there, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_file, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_files, module)?)?;
+    module.add_function(wrap_pyfunction!(files::read_named_files, module)?)?;
     module.add_function(wrap_pyfunction!(files::remove_files, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

@@ -19,6 +19,7 @@ from zardine.engine.freshness import moment, note_seen
 from zardine.errors import ArrayNotFoundError, GroupNotFoundError, NodeNotFoundError, UnsupportedError, ZarrUserWarning
 from zardine.hierarchy.find import (
     UNFINISHED,
+    Seen,
     as_array,
     as_group,
     describe,
@@ -37,7 +38,7 @@ from zardine.nodes.create_array import create_like
 from zardine.nodes.group import Group, create_group
 from zardine.nodes.ignored_arguments import warn_of_ignored
 from zardine.nodes.options import OpenArrayOptions, OpenGroupOptions, OpenLikeOptions, OpenOptions
-from zardine.stores.base import Store, Version
+from zardine.stores.base import Store
 from zardine.stores.resolve import Mode, StoreLike
 
 
@@ -63,13 +64,13 @@ def open(
     options: dict[str, Any] = dict(kwargs)
     if "shape" in options or options.get("data") is not None:
         return open_array(found, path=inner, mode=mode, config=config, zarr_format=zarr_format, **options)
-    when, seen = moment(), dict[str, Version | None]()
+    when, seen = moment(), Seen()
     wanted = options.get("use_consolidated") is not False
     node = None if mode in ("w", "w-") else find_node(found, inner, zarr_format, seen=seen, consolidated=wanted)
     if isinstance(node, ArrayMetadata):
         _check_arguments(options, open_array)
         refuse_unfinished(node, found, inner)
-        _warn_of_two(found, inner, node, zarr_format)
+        _warn_of_two(found, inner, node, zarr_format, seen)
         return _opened(Array(found, inner, node, parse_array_config(config)), seen, when)
     if config is not None:
         raise TypeError(f"config says how an array is read and written, and {describe(found, inner)} is a group")
@@ -79,7 +80,7 @@ def open(
         _check_arguments(options, open_group)
         how: dict[str, Any] = {name: options.get(name) for name in ("attributes", "use_consolidated")}
         creating = store is None or how["attributes"] is not None
-        return _open_found_group(found, inner, node, mode or ("a" if creating else "r+"), zarr_format, **how)
+        return _open_found_group(found, inner, node, mode or ("a" if creating else "r+"), zarr_format, seen, **how)
     except GroupNotFoundError as error:
         text = str(error).replace("no group", "no array or group")
         if mode is None and not found.read_only and UNFINISHED not in text:
@@ -112,11 +113,11 @@ def open_array(
             raise TypeError(f"mode {mode!r} creates an array: give its shape and dtype, or data")
         kwargs["overwrite"] = mode == "w"
         return create(store=found, path=inner, config=settings, zarr_format=zarr_format, **kwargs)
-    when, seen = moment(), dict[str, Version | None]()
+    when, seen = moment(), Seen()
     node = find_node(found, inner, zarr_format, expected="array", seen=seen)
     if isinstance(node, ArrayMetadata) and not kwargs.get("overwrite"):
         refuse_unfinished(node, found, inner)
-        _warn_of_two(found, inner, node, zarr_format)
+        _warn_of_two(found, inner, node, zarr_format, seen)
         return _opened(Array(found, inner, node, settings), seen, when)
     if mode in (None, "a") and creating:
         return create(store=found, path=inner, config=settings, zarr_format=zarr_format, **kwargs)
@@ -154,11 +155,13 @@ def open_group(
     found, inner = find_place(store, path, mode=mode, storage_options=storage_options, zarr_format=zarr_format)
     if mode == "w":
         return create_group(found, path=inner, overwrite=True, attributes=attributes, zarr_format=zarr_format)
+    seen = Seen()
     node = find_node(
         found,
         inner,
         None if mode == "w-" else zarr_format,
         expected="group",
+        seen=seen,
         consolidated=use_consolidated is not False,
     )
     if mode == "w-":
@@ -167,7 +170,7 @@ def open_group(
             raise taken(found, inner, node)
         return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)
     return _open_found_group(
-        found, inner, node, mode, zarr_format, attributes=attributes, use_consolidated=use_consolidated
+        found, inner, node, mode, zarr_format, seen, attributes=attributes, use_consolidated=use_consolidated
     )
 
 
@@ -177,6 +180,7 @@ def _open_found_group(
     node: NodeMetadata | None,
     mode: Mode | None,
     zarr_format: int | None,
+    seen: Seen,
     *,
     attributes: Mapping[str, Any] | None = None,
     use_consolidated: bool | None = None,
@@ -187,7 +191,7 @@ def _open_found_group(
         if mode not in (None, "a") or found.read_only:
             raise
         return create_group(found, path=inner, attributes=attributes, zarr_format=zarr_format)
-    _warn_of_two(found, inner, metadata, zarr_format)
+    _warn_of_two(found, inner, metadata, zarr_format, seen)
     if use_consolidated and metadata.consolidated_metadata is None:
         raise ValueError(
             f"the metadata of {describe(found, inner)} is not consolidated: see consolidate_metadata, or open it with "
@@ -261,8 +265,10 @@ def group(
     )
 
 
-def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int | None) -> None:
+def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int | None, seen: Seen) -> None:
     """Say so where a node is stored in Zarr v3 and in v2 and nobody said which is wanted, if to look costs nothing."""
+    if seen.is_alone:
+        return
     if zarr_format is None and node.zarr_format == 3 and store.gives_files and older_document(store, path):
         warnings.warn(
             f"{describe(store, path)} is stored in Zarr v3 and in Zarr v2: v3 is opened; zarr_format=2 opens the other",
@@ -271,10 +277,9 @@ def _warn_of_two(store: Store, path: str, node: NodeMetadata, zarr_format: int |
         )
 
 
-def _opened(array: Array, seen: Mapping[str, Version | None], when: tuple[float, int]) -> Array:
-    """Return ``array``, whose documents were asked for at that moment, with the versions ``seen``, by name."""
-    handle = array._handle
-    note_seen(handle, seen.get(handle.watch.key.rpartition("/")[2]), array.metadata, when)
+def _opened(array: Array, seen: Seen, when: tuple[float, int]) -> Array:
+    """Return ``array``, whose documents were asked for at that moment, with what was ``seen`` of the first."""
+    note_seen(array._handle, seen.version, array.metadata, when)
     return array
 
 

@@ -448,10 +448,10 @@ def cancel(made: Plan, as_json: bool) -> int:
 
     End jobs that are running before. Nothing can be taken back once the plan is finished.
     """
-    before = made.status()
+    before = None if as_json else made.status()
     made.cancel()
-    if as_json:
-        print_json(_as_json(made.status()))
+    if before is None:
+        _tell(made.status(), quiet=False, as_json=True)
     else:
         print(f"cancelled; it was {before}")
     return FINE

@@ -23,7 +23,7 @@ from zardine.cli.options import (
 )
 from zardine.cli.output import clean, counted, print_faults
 from zardine.cli.paths import missing, store_at
-from zardine.cli.vectors_stores import convert
+from zardine.cli.vectors_stores import convert, summary
 
 if TYPE_CHECKING:
     from zardine.cli.output import Row
@@ -105,7 +105,7 @@ def validate(path: str, node: str | None, storage_options: dict[str, Any], quiet
     else:
         print_faults(report.faults, () if quiet else report.notes, words=_WORDS)
         if not quiet:
-            print(f"{counted(len(report.errors), 'error')}, {counted(len(report.warnings), 'warning')}")
+            print(summary(report))
     return FINE if report.ok else FAULTS
 
 

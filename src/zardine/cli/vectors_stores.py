@@ -60,9 +60,15 @@ def print_checked(report: Report, *, quiet: bool) -> None:
     """Print what that found, behind what the general command found."""
     print_faults(report.faults, () if quiet else report.notes)
     if not quiet:
-        faults = counted(len(report.faults), "fault") if report.faults else "no faults"
-        vertices = counted(sum(report.vertex_counts[:1]), "vertex", "vertices")
-        print(f"vectors: {faults}: {vertices}, {counted(len(report.vertex_counts), 'level')}")
+        print(f"vectors: {summary(report)}")
+
+
+def summary(report: Report) -> str:
+    """Return in a line what checking has found, and how much was looked at."""
+    faults = counted(len(report.faults), "fault") if report.faults else "no faults"
+    notes = f", {counted(len(report.notes), 'warning')}" if report.notes else ""
+    vertices = counted(sum(report.vertex_counts[:1]), "vertex", "vertices")
+    return f"{faults}{notes}: {vertices}, {counted(len(report.vertex_counts), 'level')}"
 
 
 def repair_vectors(store: StorePath, *, drop_lost: bool, options: dict[str, Any], quiet: bool, as_json: bool) -> int:

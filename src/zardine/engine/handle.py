@@ -44,17 +44,18 @@ class ArrayHandle:
     """Whether chunks that equal the fill value are stored: if that is wanted, or others may not know the value."""
 
     def __post_init__(self) -> None:
-        wanted = self.config.write_empty_chunks or not self.layout.metadata.fill_is_defined
-        object.__setattr__(self, "write_empty_chunks", wanted)
-        form = self.layout.keys.form(self.layout.metadata.ndim)
+        put, layout, config = object.__setattr__, self.layout, self.config
+        metadata = layout.metadata
+        put(self, "write_empty_chunks", config.write_empty_chunks or not metadata.fill_is_defined)
+        form = layout.key_form
         if form is not None and self.path:
             form = f"{self.path.replace('%', '%%')}/{form}"
-        object.__setattr__(self, "key_form", form)
+        put(self, "key_form", form)
         if self.watch is None:
-            object.__setattr__(self, "watch", Watch(self.path, self.layout.metadata))
+            put(self, "watch", Watch(self.path, metadata))
         kept = 0 if self.chunk_cache is None else self.chunk_cache.limit
-        if kept != self.config.cache:
-            object.__setattr__(self, "chunk_cache", ChunkCache(self.config.cache) if self.config.cache else None)
+        if kept != config.cache:
+            put(self, "chunk_cache", ChunkCache(config.cache) if config.cache else None)
 
     def key(self, coordinates: Sequence[int]) -> str:
         """The store key of the object at these grid coordinates."""

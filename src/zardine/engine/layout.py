@@ -39,6 +39,8 @@ class ArrayLayout:
     metadata: ArrayMetadata
     grid: ChunkGrid
     keys: ChunkKeyEncoding
+    key_form: str | None
+    """What the keys of objects are made of below the array's path, by ``%``, where the encoding of keys says that."""
     codecs: tuple[Codec, ...]
     grids: TwoGrids
     sharding: _OpenSharding | None
@@ -188,9 +190,17 @@ class Blocks:
             row += local * stride
         return tuple(objects), row, tuple(first)
 
-    def plan(self, block: Block, shape: tuple[int, ...]) -> BlockPlan | None:
-        """Return the plan of a block in an array of ``shape``; ``None`` if it does not lie in one chunk."""
-        found = self.locate(block)
+    def plan(
+        self,
+        block: Block,
+        shape: tuple[int, ...],
+        found: tuple[tuple[int, ...], int, tuple[int, ...]] | None = None,
+    ) -> BlockPlan | None:
+        """Return the plan of a block in an array of ``shape``; ``None`` if it does not lie in one chunk.
+
+        ``found``: what :meth:`locate` said of it, where that is known.
+        """
+        found = self.locate(block) if found is None else found
         if found is None:
             return None
         objects, row, first = found
@@ -313,6 +323,7 @@ def _work_out(metadata: ArrayMetadata, subject: str) -> ArrayLayout:
         metadata,
         grid,
         keys,
+        keys.form(metadata.ndim),
         encoding.codecs,
         TwoGrids(objects, chunks),
         encoding.sharding,

@@ -52,7 +52,7 @@ def read_block(handle: ArrayHandle, block: Block) -> Any:
         elif store.gives_files:
             done = _decode_file(handle, chunks, key, row, first, out, most)
         else:
-            plan = chunks.plan(block, layout.metadata.shape)
+            plan = chunks.plan(block, layout.metadata.shape, place)
             done = plan is not None and _decode_stored(handle, chunks, key, plan, out, most)
     except (DataError, MemoryError):
         return None

@@ -8,7 +8,7 @@ from errno import EACCES
 from typing import Final
 
 from zardine.buffers import BytesLike
-from zardine.engine.documents import get_document, read_document
+from zardine.engine.documents import get_document, read_document, read_document_and_look
 from zardine.engine.workers import for_each, most_requests
 from zardine.errors import (
     ArrayNotFoundError,
@@ -24,6 +24,7 @@ from zardine.errors import (
     ZarrUserWarning,
 )
 from zardine.json_document import parse_json
+from zardine.limits import DOCUMENT, limit_of
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import (
     FORMATS,
@@ -68,6 +69,17 @@ def describe(store: Store, path: str) -> str:
     return f"{str(store).rstrip('/')}/{path}" if path else str(store)
 
 
+class Seen:
+    """What :func:`find_node` notices of the document of a node, where the store is not slow."""
+
+    __slots__ = ("is_alone", "version")
+
+    def __init__(self) -> None:
+        self.version: Version | None = None
+        self.is_alone = False
+        """Whether no document of Zarr v2 seems to lie beside one of v3: looked at for files, if any version will do."""
+
+
 def find_node(
     store: Store,
     path: str,
@@ -75,27 +87,31 @@ def find_node(
     *,
     first: int = 3,
     expected: str | None = None,
-    seen: dict[str, Version | None] | None = None,
+    seen: Seen | None = None,
     consolidated: bool = True,
 ) -> NodeMetadata | None:
     """Return the metadata of the node at ``path``; ``None`` where there is none.
 
     It is looked for in all versions of Zarr, beginning with ``first``, or only in ``zarr_format``. ``expected``, which
-    is ``"array"`` or ``"group"``, says what a slow store is asked for first. ``seen`` gets the version of the document
-    that was found, by its name, where a store is not slow. Without ``consolidated`` the document of that name in Zarr
-    v2 is not looked at. Raises
+    is ``"array"`` or ``"group"``, says what a slow store is asked for first. ``seen`` gets what is noticed beside it.
+    Without ``consolidated`` the document of that name in Zarr v2 is not looked at. Raises
     :class:`~zardine.errors.MetadataError` for a document that breaks the specification.
 
     Some servers answer "forbidden" for documents that are not there: it is raised if no other document is found.
     """
-    versions = (first, *(each for each in FORMATS if each != first)) if zarr_format is None else (zarr_format,)
+    versions = _ORDERS[first] if zarr_format is None else (zarr_format,)
     if store.cost.is_slow:
         return _find_in_rounds(store, path, versions, expected, consolidated)
     refusal: StoreError | None = None
+    looks = seen is not None and zarr_format is None and store.gives_files
     for version in versions:
         for name in main_names(version):
             try:
-                reading = read_document(store, join_path(path, name))
+                key, is_alone = join_path(path, name), False
+                if looks and version == 3:
+                    reading, is_alone = read_document_and_look(store, key, *older_keys(path))
+                else:
+                    reading = read_document(store, key)
             except Exception as error:
                 refusal = refusal or as_refusal(error)
                 continue
@@ -103,17 +119,36 @@ def find_node(
                 continue
             data = reading.parts[0]
             if seen is not None:
-                seen[name] = reading.version
-            others = _beside(version, name, consolidated)
-            documents = {name: data, **{each: get_document(store, join_path(path, each)) for each in others}}
+                seen.version, seen.is_alone = reading.version, is_alone
+            documents: dict[str, BytesLike | None] = {name: data}
+            for each in _beside(version, name, consolidated):
+                documents[each] = get_document(store, join_path(path, each))
             return parse_found(name, documents, store, path)
     if refusal is not None:
         raise refusal
     return None
 
 
+_ORDERS = {first: (first, *(each for each in FORMATS if each != first)) for first in FORMATS}
+"""Versions of Zarr as a node is looked for, by the one that is first."""
 _MOST_LISTED = 4096
 _MOST_LISTED_SLOWLY = 64
+
+
+_SMALL = 2**16
+"""Bytes of a document up to which it may be read together with others."""
+
+
+def find_nodes(store: Store, paths: Sequence[str], first: int) -> Iterator[NodeMetadata | None]:
+    """Yield what :func:`find_node` gives for each of ``paths`` when it is its turn; see :meth:`Store.read_small`."""
+    keys = [join_path(path, DOCUMENT_NAME) for path in paths] if first == 3 else []
+    documents = store.read_small(keys, min(_SMALL, limit_of(DOCUMENT)))
+    for path in paths:
+        data = next(documents, None)
+        if data is None:
+            yield find_node(store, path, first=first)
+        else:
+            yield parse_found(DOCUMENT_NAME, {DOCUMENT_NAME: data}, store, path)
 
 
 def _find_in_rounds(
@@ -333,13 +368,18 @@ def implied_group(store: Store, path: str, zarr_format: int | None = None) -> Gr
     return None
 
 
+def older_keys(path: str) -> tuple[str, ...]:
+    """Return the keys of the documents of Zarr v2 one of which a node of that version has at ``path``."""
+    names = main_names(2)
+    return tuple(join_path(path, name) for name in names) if path else names
+
+
 def older_document(store: Store, path: str) -> str | None:
     """Return the name of a document of Zarr v2 that is stored at ``path``, if there is one."""
-    names = main_names(2)
-    keys = [join_path(path, name) for name in names]
+    keys = older_keys(path)
     if store.seems_missing(*keys):
         return None
-    return next((name for name, key in zip(names, keys, strict=True) if store.exists(key)), None)
+    return next((name for name, key in zip(main_names(2), keys, strict=True) if store.exists(key)), None)
 
 
 def taken(store: Store, path: str, node: NodeMetadata | None, way: str = "") -> ContainsArrayError | ContainsGroupError:

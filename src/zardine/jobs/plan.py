@@ -20,11 +20,12 @@ from zardine.jobs.places import Places
 from zardine.jobs.ranges import Ranges
 from zardine.jobs.records import Done, Records, recorder_of
 from zardine.jobs.running import ExecutorLike, Runner, run_jobs, runner_of
+from zardine.jobs.telling import TELLS, Advance, Told
 from zardine.jobs.work import WORKS, Forecast, Found, Work
 from zardine.json_document import parse_json
 from zardine.public_names import public
 
-_FORM: Final = 1
+_FORM: Final = 2
 """The version of files of plans."""
 _PASSES: Final = 20
 """How often jobs run again since others write to the source, before that is given up."""
@@ -286,7 +287,8 @@ class Plan:
         ``executor``: any of :mod:`concurrent.futures`, a client of Dask, or what that gives by ``get_executor()``;
         ``workers``: so many processes of this machine; without either, one job at a time in this process, which uses as
         many threads as the settings say. Each worker needs :attr:`memory`. ``progress`` is called with the bytes done,
-        and of all. Interrupted or killed, the same call goes on.
+        and of all, from any thread, never twice at once: every half second as jobs run; in an executor with processes
+        of its own as they end. Jobs that run again are more bytes in all. Interrupted or killed, the same call goes on.
 
         Raises :class:`~zardine.errors.JobsFailedError` where jobs fail, also when they are tried again.
         """
@@ -300,7 +302,7 @@ class Plan:
             meter = _Meter(self.work, done, progress)
             for stage in range(len(self.work.stages)):
                 self._run_stage(runner, stage, done.of(stage).missing(len(self.work.stages[stage])), meter)
-            return self._finish(runner, None) if finish else self.status()
+            return self._finish(runner, meter) if finish else self.status()
 
     def result(self) -> Any:
         """Return what the finished plan gives: the report of verifying, or what was done."""
@@ -369,13 +371,13 @@ class Plan:
         """Make the result count, once all jobs are done.
 
         Looks at the versions of all source objects before: jobs whose source others have changed meanwhile run again,
-        and ``progress`` is called with the bytes that are done then, and of how many.
+        and ``progress`` is called as by :meth:`run`, with more bytes in all.
         Raises :class:`~zardine.errors.PlanError` where jobs are missing.
         """
         if self.work.is_finished(self.id):
             return self._clean_up()
         with runner_of(executor, workers, type(self.work).__module__) as runner:
-            return self._finish(runner, progress)
+            return self._finish(runner, _Meter(self.work, None, progress))
 
     def cancel(self) -> None:
         """Remove what the jobs have written, so that all is as before; nothing happens where nothing is begun.
@@ -396,7 +398,7 @@ class Plan:
         return self._records.look(details=details)
 
     def _run_stage(self, runner: Runner, stage: int, jobs: Ranges, meter: _Meter) -> None:
-        meter.stage = stage
+        meter.begin_stage(stage)
         state, found = self._records.state(), self._found_before(stage)
         if not jobs or state is None:
             return
@@ -405,19 +407,18 @@ class Plan:
         if idle:
             recorder.add_idle(stage, idle)
             meter.skip(idle)
-        here = self.work.is_recorded_here
+        do = _do_job if self.work.is_recorded_here else _run_job
+        channel = runner.channel if meter.is_watched else None
+        if channel is not None:
+            channel.listen(meter.told)
+            do = partial(do, opener=channel.opener(), interval=0.0 if runner.is_here else TELLS)
 
         def call_of(job: int) -> Callable[[int], Any]:
-            options: dict[str, Any] = {}
-            if runner.is_here:
-                meter.begin(job)
-                options["advance"] = meter.within
-            return partial(
-                _do_job if here else _run_job, self, stage, given=self.work.given(stage, job, found), **options
-            )
+            meter.begin(job)
+            return partial(do, self, stage, given=self.work.given(stage, job, found))
 
         def on_done(job: int, result: Any) -> None:
-            if here:
+            if self.work.is_recorded_here:
                 recorder.add(stage, job, result)
             meter.done(job)
 
@@ -447,15 +448,15 @@ class Plan:
                 self._records.erase()
         return replace(self.status(), result=result)
 
-    def _finish(self, runner: Runner, progress: Callable[[int, int], object] | None) -> PlanStatus:
+    def _finish(self, runner: Runner, meter: _Meter) -> PlanStatus:
         try:
-            return self._finish_closed(runner, progress)
+            return self._finish_closed(runner, meter)
         except BaseException:
             if not self.work.is_finished(self.id):
                 self.work.reopen(self.id)
             raise
 
-    def _finish_closed(self, runner: Runner, progress: Callable[[int, int], object] | None) -> PlanStatus:
+    def _finish_closed(self, runner: Runner, meter: _Meter) -> PlanStatus:
         before = len(self)
         for _ in range(_PASSES):
             done = self._look(details=True)
@@ -474,7 +475,7 @@ class Plan:
             again = self._changed(done)
             if again:
                 self._records.void(done, again)
-                meter = _Meter(self.work, self._look() or done, progress)
+                meter.more(again)
                 for number in sorted(again):
                     self._run_stage(runner, number, again[number], meter)
                 now = sum(map(len, again.values()))
@@ -512,47 +513,82 @@ class Plan:
 
 
 class _Meter:
-    """Tells a user's ``progress`` of the bytes that are done."""
+    """Tells a user's ``progress`` of the bytes that are done, which become no fewer. May be called from any thread."""
 
-    def __init__(self, work: Work, done: Done, progress: Callable[[int, int], object] | None) -> None:
+    def __init__(self, work: Work, done: Done | None, progress: Callable[[int, int], object] | None) -> None:
+        """Begin with what is ``done``; ``None``: all."""
         self._work, self._progress = work, progress
-        self.stage = 0
+        self._guard = Lock()
+        self._stage = 0
+        self._shares: dict[int, int] = {}
+        """Bytes of the jobs of the stage that are begun, and what of them is done."""
+        self._within: dict[int, int] = {}
+        self._total = self._bytes = self._under_way = 0
+        self._said = (-1, -1)
+        if progress is None:
+            return
         wholes = [work.stage_bytes(i) for i in range(len(work.stages))]
         self._total = self._bytes = sum(wholes)
-        for i, (stage, whole) in enumerate(zip(work.stages, wholes, strict=True)):
-            left = done.of(i).missing(len(stage))
-            self._bytes -= whole if len(left) == len(stage) else self._work.jobs_bytes(i, left)
-        self._share = 0
-        self._within = 0
-        self._told = -1
-        self._guard = Lock()
-        self._tell()
+        if done is not None:
+            for i, (stage, whole) in enumerate(zip(work.stages, wholes, strict=True)):
+                left = done.of(i).missing(len(stage))
+                self._bytes -= whole if len(left) == len(stage) else work.jobs_bytes(i, left)
+            self._say()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is anybody to be told."""
+        return self._progress is not None
+
+    def begin_stage(self, stage: int) -> None:
+        """Say of which stage the next jobs are."""
+        with self._guard:
+            self._stage, self._under_way = stage, 0
+            self._shares, self._within = {}, {}
 
     def begin(self, job: int) -> None:
-        """Say that a job is begun in this process: within it, ``within`` counts."""
-        self._share, self._within = self._work.job_bytes(self.stage, job), 0
+        """Say that a job is begun, or about to be."""
+        if self._progress is not None:
+            with self._guard:
+                self._shares[job] = self._work.job_bytes(self._stage, job)
+
+    def told(self, stage: int, job: int, nbytes: int) -> None:
+        """Say how many bytes of a job are done."""
+        with self._guard:
+            if stage == self._stage and job in self._shares:
+                now = max(0, min(nbytes, self._shares[job]))
+                self._under_way += now - self._within.get(job, 0)
+                self._within[job] = now
+                self._say()
 
     def done(self, job: int) -> None:
         """Say that a job is done."""
-        self._bytes, self._within = min(self._total, self._bytes + self._work.job_bytes(self.stage, job)), 0
-        self._tell()
-
-    def within(self, nbytes: int) -> None:
-        """Say that so many bytes more of the job under way are done; from any thread."""
-        with self._guard:
-            self._within = min(self._within + nbytes, self._share)
-            self._tell()
+        if self._progress is not None:
+            with self._guard:
+                self._under_way -= self._within.pop(job, 0)
+                self._bytes += self._shares.pop(job, 0)
+                self._say()
 
     def skip(self, jobs: Ranges) -> None:
         """Say that these jobs had nothing to do."""
-        self._bytes = min(self._total, self._bytes + self._work.jobs_bytes(self.stage, jobs))
-        self._tell()
+        if self._progress is not None:
+            with self._guard:
+                self._bytes += self._work.jobs_bytes(self._stage, jobs)
+                self._say()
 
-    def _tell(self) -> None:
-        now = min(self._total, self._bytes + self._within)
-        if self._progress is not None and now != self._told:
-            self._told = now
-            self._progress(now, self._total)
+    def more(self, again: Mapping[int, Ranges]) -> None:
+        """Say that these jobs, by stage, are to be done once more."""
+        if self._progress is not None:
+            with self._guard:
+                self._total += sum(self._work.jobs_bytes(stage, jobs) for stage, jobs in again.items())
+                self._say()
+
+    def _say(self) -> None:
+        now = min(self._total, self._bytes + self._under_way)
+        if (max(now, self._said[0]), self._total) != self._said:
+            self._said = max(now, self._said[0]), self._total
+            if self._progress is not None:
+                self._progress(*self._said)
 
 
 _RESTORED: Final[Cache[str, Plan]] = Cache(4)
@@ -567,11 +603,14 @@ def _restored(id_: str, pickled: bytes) -> Plan:
     return plan
 
 
-def _do_job(
-    plan: Plan, stage: int, number: int, *, given: Any = None, advance: Callable[[int], object] | None = None
-) -> JobDone:
+def _do_job(plan: Plan, stage: int, number: int, *, given: Any = None, **telling: Any) -> JobDone:
     """Do one job of a plan that is recorded in another process."""
-    return plan.work.run(Job(stage, number, given) if advance is None else Job(stage, number, given, advance))
+    return plan.work.run(_telling(Job(stage, number, given), **telling))
+
+
+def _telling(job: Job, opener: Callable[[], Told] | None = None, interval: float = TELLS) -> Job:
+    """Return the job so that it tells what it has done."""
+    return job if opener is None else replace(job, advance=Advance(opener(), job.stage, job.number, interval))
 
 
 def _run_numbered(plan: Plan, stage: int, number: int) -> None:
@@ -583,9 +622,7 @@ def _run_numbered(plan: Plan, stage: int, number: int) -> None:
     _run_job(plan, stage, number, given=given)
 
 
-def _run_job(
-    plan: Plan, stage: int, number: int, *, given: Any = None, advance: Callable[[int], object] | None = None
-) -> None:
+def _run_job(plan: Plan, stage: int, number: int, *, given: Any = None, **telling: Any) -> None:
     """Do one job and record it; nothing where the plan is finished. Runs in any process."""
     records = plan._records
     state = records.state()
@@ -594,8 +631,7 @@ def _run_job(
             return
         raise PlanError(f"the plan for {plan.work.home} is not under way: it was cancelled, or not begun")
     job = Job(stage, number, given, is_wanted=lambda: records.state() == state, looks=state[1] > 0)
-    if advance is not None:
-        job = replace(job, advance=advance)
+    job = _telling(job, **telling)
     for _ in range(MOST_TRIES):
         try:
             done = plan.work.run(job)

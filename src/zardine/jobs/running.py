@@ -12,10 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from zardine.errors import ArrayChangedError, JobsFailedError, ReadOnlyError
+from zardine.jobs.telling import Channel, InProcess, OnCluster, Piped, begin_to_tell
 from zardine.settings import config, thread_count
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
+    from multiprocessing.connection import Connection
 
 _TRIES: Final = 3
 """How often a job is tried."""
@@ -23,6 +25,8 @@ _NAMED: Final = 5
 """Failed jobs that an error names."""
 _LOOK: Final = 5.0
 """Seconds after which the workers of a cluster are counted anew."""
+_HEAR: Final = 0.5
+"""Seconds after which it is asked what jobs under way have done."""
 
 Call = Callable[[int], Any]
 """Does the job of this number; pickles."""
@@ -54,6 +58,10 @@ class Runner(Protocol):
     def renew(self) -> bool:
         """Begin again after workers were lost; whether that can be."""
 
+    @property
+    def channel(self) -> Channel | None:
+        """How jobs tell what they have done; ``None`` where they cannot."""
+
 
 class _Given:
     """An executor of the user."""
@@ -61,6 +69,8 @@ class _Given:
     is_here = False
 
     def __init__(self, executor: Any) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
         self._client = None
         if hasattr(executor, "get_executor"):  # a client of Dask
             self._client, executor = executor, executor.get_executor(pure=False)
@@ -72,6 +82,11 @@ class _Given:
                 f"not {executor!r}"
             )
         self._executor = executor
+        self._channel: Channel | None = None
+        if self._client is not None:
+            self._channel = OnCluster(self._client)
+        elif isinstance(executor, ThreadPoolExecutor):
+            self._channel = InProcess()
         self._options: dict[str, Any] = {} if self._client is None else {"pure": False}
         self._count, self._counted = 0, -_LOOK
 
@@ -89,6 +104,10 @@ class _Given:
     def renew(self) -> bool:
         return self._client is not None
 
+    @property
+    def channel(self) -> Channel | None:
+        return self._channel
+
 
 class _Processes:
     """Processes of our own, begun with the first job, and anew where one of them is killed. They share the cores."""
@@ -98,6 +117,7 @@ class _Processes:
     def __init__(self, count: int, module: str) -> None:
         self._count, self._module = count, module
         self._pool: Executor | None = None
+        self._channel = Piped()
 
     def _begin(self) -> Executor:
         import multiprocessing
@@ -105,7 +125,8 @@ class _Processes:
 
         threads = max(1, thread_count() // self._count)
         spawn = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(self._count, spawn, initializer=_begin_worker, initargs=(threads, self._module))
+        given = threads, self._module, self._channel.writing
+        pool = ProcessPoolExecutor(self._count, spawn, initializer=_begin_worker, initargs=given)
         for _ in range(self._count):  # all of them start now, not when they are first needed: a stage may have one job
             pool.submit(_begun)
         return pool
@@ -124,6 +145,10 @@ class _Processes:
         self._pool = None
         return True
 
+    @property
+    def channel(self) -> Channel:
+        return self._channel
+
     def close(self) -> None:
         """End the processes."""
         if self._pool is not None:
@@ -134,7 +159,7 @@ def _begun() -> None:
     """Do nothing."""
 
 
-def _begin_worker(threads: int, module: str) -> None:
+def _begin_worker(threads: int, module: str, writing: Connection) -> None:
     """Use so many threads, and end with the process that hands out jobs, however that ends.
 
     The ``module`` of the work is imported before the first job comes.
@@ -142,6 +167,7 @@ def _begin_worker(threads: int, module: str) -> None:
     import multiprocessing
 
     config.set({"threads": threads})
+    begin_to_tell(writing)
     parent = multiprocessing.parent_process()
 
     def follow() -> None:
@@ -157,6 +183,9 @@ class _Here:
     """This thread: a job at a time, which uses threads itself."""
 
     is_here = True
+
+    def __init__(self) -> None:
+        self._channel = InProcess()
 
     def workers(self) -> int:
         return 1
@@ -174,6 +203,10 @@ class _Here:
     def renew(self) -> bool:
         return False
 
+    @property
+    def channel(self) -> Channel:
+        return self._channel
+
 
 @contextmanager
 def runner_of(executor: Any, workers: int | None, module: str) -> Iterator[Runner]:
@@ -181,21 +214,24 @@ def runner_of(executor: Any, workers: int | None, module: str) -> Iterator[Runne
 
     ``module`` is that of the work, which processes need.
     """
-    if executor is not None:
-        if workers is not None:
-            raise ValueError("give either an executor, or the number of workers, not both")
-        yield _Given(executor)
-        return
-    if workers is None or workers == 1:
-        yield _Here()
-        return
-    if workers < 1:
+    if executor is not None and workers is not None:
+        raise ValueError("give either an executor, or the number of workers, not both")
+    if workers is not None and workers < 1:
         raise ValueError(f"workers is a number of processes, 1 or more, not {workers}")
-    processes = _Processes(workers, module)
+    runner: _Given | _Here | _Processes
+    if executor is not None:
+        runner = _Given(executor)
+    elif workers is None or workers == 1:
+        runner = _Here()
+    else:
+        runner = _Processes(workers, module)
     try:
-        yield processes
+        yield runner
     finally:
-        processes.close()
+        if isinstance(runner, _Processes):
+            runner.close()
+        if runner.channel is not None:
+            runner.channel.close()
 
 
 def run_jobs(
@@ -242,7 +278,10 @@ def run_jobs(
                 broken = cause
             if not running and broken is None:
                 break
-            for future in wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED).done if running else ():
+            ended = wait(running, timeout=_HEAR, return_when=FIRST_COMPLETED).done if running else ()
+            if runner.channel is not None:
+                runner.channel.look()
+            for future in ended:
                 job = running.pop(future)
                 error = CancelledError() if future.cancelled() else future.exception()
                 if error is None:

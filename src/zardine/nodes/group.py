@@ -29,6 +29,7 @@ from zardine.hierarchy.find import (
     child_names,
     describe,
     find_node,
+    find_nodes,
     implied_group,
     load_group,
     not_found,
@@ -646,9 +647,12 @@ class Group:
 
     def _find(self, relative: str) -> NodeMetadata | None:
         path = join_path(self._path, relative)
-        metadata = find_node(self._store, path, first=self._metadata.zarr_format)
+        return self._known(relative, find_node(self._store, path, first=self._metadata.zarr_format))
+
+    def _known(self, relative: str, metadata: NodeMetadata | None) -> NodeMetadata | None:
+        """Return the node that was found at a path, or the implied group there, if it can be opened by that path."""
         if metadata is None:
-            metadata = implied_group(self._store, path)
+            metadata = implied_group(self._store, join_path(self._path, relative))
         return metadata if metadata is None or self._can_be_named(relative, metadata) else None
 
     def _can_be_named(self, relative: str, metadata: NodeMetadata) -> bool:
@@ -664,6 +668,9 @@ class Group:
             return
         names = child_names(self._store, self._path, self._metadata.zarr_format)
         most = most_requests(self._store, 1)
+        if most == 1:
+            yield from self._near_children(names)
+            return
         while some := list(islice(names, most)):
             found: dict[str, NodeMetadata | None] = {}
 
@@ -675,6 +682,15 @@ class Group:
                 metadata = found[name]
                 if metadata is not None:
                     yield name, metadata
+
+    def _near_children(self, names: Iterable[str]) -> Iterator[tuple[str, NodeMetadata]]:
+        listed = list(names)
+        paths = [join_path(self._path, name) for name in listed]
+        nodes = find_nodes(self._store, paths, self._metadata.zarr_format)
+        for name, node in zip(listed, nodes, strict=True):
+            metadata = self._known(name, node)
+            if metadata is not None:
+                yield name, metadata
 
     def _consolidated_member(self, relative: str) -> NodeMetadata:
         assert self._consolidated is not None

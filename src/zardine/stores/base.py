@@ -169,6 +169,22 @@ class Store(ABC):
         reading = self.read(key, ((0, most),))
         return reading if reading is None or reading.size <= most else Reading((), reading.version, reading.size)
 
+    def read_and_look(self, key: str, most: int, *others: str) -> tuple[Reading | None, bool]:
+        """What :meth:`read_up_to` gives; if that is a value, also what :meth:`seems_missing` says then of ``others``.
+
+        Stores for which that is less work do both at once.
+        """
+        reading = self.read_up_to(key, most)
+        return reading, reading is not None and self.seems_missing(*others)
+
+    def read_small(self, keys: Iterable[str], most: int) -> Iterator[BytesLike | None]:
+        """For each of ``keys`` its value, if it has at most ``most`` bytes and can be had for less than by itself.
+
+        ``None``: it is to be asked for by itself, and may be missing. Values that are asked for before their turn count
+        for a moment, and not after this process has written to such a store. The fallback asks for nothing.
+        """
+        return (None for _ in keys)
+
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         """Parts of values, in the order asked for; ``None`` for each missing key.
 

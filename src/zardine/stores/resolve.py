@@ -126,7 +126,7 @@ def _scheme_of(text: str) -> str | None:
 def _directory(path: str, mode: Mode | None) -> Store:
     if path.lower().endswith(".zip") and not os.path.isdir(path):
         return _zip(path, mode)
-    if os.path.isfile(path):
+    if not os.access(f"{path}/", os.F_OK) and os.path.isfile(path):  # the first call is the cheaper one
         raise StoreError(f"{path!r} is a file: a store is a directory")
     return LocalStore(path)
 

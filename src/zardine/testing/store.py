@@ -96,6 +96,20 @@ class StoreConformance:
         assert [bytes(part) for part in reading.parts] == [b""]
         assert reading.size == 0
 
+    def test_small_values(self) -> None:
+        """Many at once are what each is, or are left to be asked for."""
+        store = self.make_store()
+        sizes = {f"a/{number}": number for number in range(150)}
+        for key, size in sizes.items():
+            store.set(key, VALUE[:size])
+        keys = [*sizes, "a/none", "none/1"]
+        found = list(store.read_small(iter(keys), 100))
+        assert len(found) == len(keys)
+        for key, value in zip(keys, found, strict=True):
+            assert value is None or bytes(value) == VALUE[: sizes[key]]
+            assert value is None or len(value) <= 100
+        assert list(store.read_small([], 100)) == []
+
     def test_a_value_that_is_too_long_is_not_given(self) -> None:
         store = self.make_store()
         assert store.read_up_to("k", 10) is None
@@ -524,6 +538,9 @@ class StoreConformance:
         assert reading is not None
         assert not store.is_unchanged("a/k", None)
         assert not store.seems_missing("a/k")
+        assert store.read_and_look("a/k", 3, "a/k") == (store.read_up_to("a/k", 3), False)
+        assert store.read_and_look("a/k", 3, "a/none") == (store.read_up_to("a/k", 3), store.seems_missing("a/none"))
+        assert store.read_and_look("a/none", 3, "a/other") == (None, False)
         if not self.versions:  # what it gives as a version may be that of another value
             return
         assert store.is_unchanged("a/k", reading.version)

@@ -63,15 +63,17 @@ def append_graph(
     edge_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
     object_attributes: Attributes = None,
+    groups: GroupsLike = None,
 ) -> None:
     """Add vertices and edges to a store of graphs, or faces to one of meshes; ``links`` are rows of the new vertices.
 
     ``object_ids`` ``(N,)``: known ids add to these objects (default: all belong to one new object).
-    ``object_attributes`` have a row for each distinct new id, ascending.
+    ``object_attributes`` have a row for each distinct new id, ascending. ``groups`` name objects by their ids; the new
+    one that nobody chose an id for is number 0.
     ``edge_attributes`` is another name for ``link_attributes``. Everything else as in :func:`append_points`.
     """
     given = one_of(link_attributes, edge_attributes, "edge_attributes")
-    of_objects = object_ids, object_attributes
+    of_objects = object_ids, object_attributes, groups
     append_links(path, "append_graph", ("graph", "mesh"), positions, links, vertex_attributes, given, *of_objects)
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, Self, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.errors import DataError, ReadOnlyError
+from zardine.nodes.group import Group
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
 from zardine.tools.report import Repairs
 from zardine.vectors.changing.creating import rank_of
 from zardine.vectors.changing.editing import delete, move_vertices, set_attribute
-from zardine.vectors.content.arguments import Attributes, Box, checked_positions
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_positions
 from zardine.vectors.findings import Report
 from zardine.vectors.graph import append_graph
 from zardine.vectors.inspecting import describe_store
@@ -65,12 +66,19 @@ class Vectors:
     tells whether somebody has changed the store, and then it is read anew. Facts are looked up each time.
     """
 
-    def __init__(self, path: StoreLike, mode: Literal["r", "r+"] = "r") -> None:
+    def __init__(self, path: StoreLike | Group, mode: Literal["r", "r+"] = "r") -> None:
         if mode not in ("r", "r+"):
             raise DataError(f"mode is 'r' or 'r+', not {mode!r}: write and create make a new store")
-        self.path = path
+        self.path: StoreLike = path.store_path if isinstance(path, Group) else path
         self.mode = mode
         self._documents = KeptDocuments(self.kind)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Forget the documents that are kept. Every change counts from the call on that makes it, not from here."""
+        self._documents = KeptDocuments(self._documents.kind)
 
     def info(self, *, sizes: bool = False) -> dict[str, Any]:
         """Return what :func:`zardine.vectors.describe_store` gives."""
@@ -156,19 +164,23 @@ class Vectors:
         """
         return self.select(**query).read()
 
-    def append(self, geometry: Geometry | Any, *, object_attributes: Attributes = None) -> None:
+    def append(
+        self, geometry: Geometry | Any, *, object_attributes: Attributes = None, groups: GroupsLike = None
+    ) -> None:
         """Add a value of the geometry that the store holds, as :func:`zardine.vectors.append_points` and its kin do.
 
-        Points may also be an array ``(N, D)``, and lines a list of such arrays, which get new ids.
+        Points may also be an array ``(N, D)``, and lines a list of such arrays. Lines whose ids nobody chose get ids
+        above those that there are; ids that are given and there already are an error.
         ``object_attributes`` have a row for each distinct new id, ascending; those of :class:`Polylines` are part of
-        the value.
+        the value. ``groups={"left": [7, 9]}`` names objects of the value that groups gain, by name or by number, as
+        :func:`write` does; ids that nobody chose are the numbers of lines from 0 on. Other groups are new ones.
 
         Raises :class:`~zardine.errors.ReadOnlyError` unless the mode is ``"r+"``, :class:`~zardine.errors.DataError`
         for what does not fit.
         """
         self._check_mode()
         if not isinstance(geometry, Geometry):
-            self._append_arrays(geometry, object_attributes)
+            self._append_arrays(geometry, object_attributes, groups)
             return
         value = geometry.checked()
         if object_attributes and isinstance(value, Polylines):
@@ -177,12 +189,16 @@ class Vectors:
             "vertex_attributes": value.attributes,
             "object_ids": value.object_ids,
             "object_attributes": object_attributes,
+            "groups": groups,
         }
         match value:
             case Points():
                 append_points(self.path, value.positions, **about)
             case Polylines():
-                append_polylines(self.path, value.lines, **{**about, "object_attributes": value.object_attributes})
+                about |= {"object_attributes": value.object_attributes}
+                if not value.ids_are_given and np.array_equal(value.object_ids, np.arange(len(value))):
+                    about["object_ids"] = None
+                append_polylines(self.path, value.lines, **about)
             case Skeleton():
                 append_skeleton(self.path, value.positions, value.parents, **about)
             case Mesh():
@@ -195,10 +211,17 @@ class Vectors:
         self._check_mode()
         return delete(self.path, **conditions)
 
-    def move(self, rows: npt.ArrayLike, positions: npt.ArrayLike, *, object_ids: Collection[int] | None = None) -> None:
-        """Put vertices elsewhere, as :func:`zardine.vectors.move_vertices`.
+    def move(
+        self,
+        rows: npt.ArrayLike | None = None,
+        positions: npt.ArrayLike | None = None,
+        *,
+        object_ids: Collection[int] | None = None,
+    ) -> None:
+        """Put vertices elsewhere, as :func:`zardine.vectors.move_vertices`: ``v.move(v.read().positions + 1)``.
 
-        ``rows`` count as :func:`zardine.vectors.read_points` gives vertices: of lines chunk by chunk, not along lines.
+        ``move(positions)`` is about all vertices, ``move(rows, positions)`` about some; ``object_ids``: of these
+        objects alone. Both are in the order of :meth:`read`, so of lines along each.
         """
         self._check_mode()
         move_vertices(self.path, rows, positions, object_ids=object_ids)
@@ -210,14 +233,15 @@ class Vectors:
         *,
         kind: str = "vertex",
         object_ids: Collection[int] | None = None,
+        new: bool = False,
     ) -> None:
         """Give the things of one ``kind``, or of some objects, values, as :func:`zardine.vectors.set_attribute`.
 
-        Those of vertices are in the order of :func:`zardine.vectors.read_points`: of lines chunk by chunk, which is not
-        that of :meth:`read` and ``objects[id]``.
+        Those of vertices are in the order of :meth:`read`, with the same ``object_ids``: of lines along each.
+        ``new``: it is a new attribute, although its name looks like that of another one.
         """
         self._check_mode()
-        set_attribute(self.path, name, values, kind=kind, object_ids=object_ids)
+        set_attribute(self.path, name, values, kind=kind, object_ids=object_ids, new=new)
 
     def build_pyramid(self, **options: Unpack[PyramidOptions]) -> list[int]:
         """Make coarser levels, as :func:`zardine.vectors.build_pyramid`; gives their numbers."""
@@ -234,13 +258,13 @@ class Vectors:
             self._check_mode()
         return repair(self.path, drop_lost=drop_lost, dry_run=dry_run, progress=progress)
 
-    def _append_arrays(self, arrays: Any, object_attributes: Attributes) -> None:
+    def _append_arrays(self, arrays: Any, object_attributes: Attributes, groups: GroupsLike) -> None:
         kind = self.kind
         if kind == "point_cloud" and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
-            append_points(self.path, arrays, object_attributes=object_attributes)
+            append_points(self.path, arrays, object_attributes=object_attributes, groups=groups)
         elif kind in LINES and isinstance(arrays, np.ndarray | Sequence) and not isinstance(arrays, str):
             lines: Any = arrays
-            append_polylines(self.path, lines, object_attributes=object_attributes)
+            append_polylines(self.path, lines, object_attributes=object_attributes, groups=groups)
         else:
             wanted = _VALUES.get(kind, "Polylines, or a list of arrays,").replace("Points", "Points, or an array,")
             raise DataError(f"{wanted} can be added to a store of the geometry {kind}, not {type(arrays).__name__}")
@@ -250,8 +274,12 @@ class Vectors:
             raise ReadOnlyError("the store was opened to be read: open it with mode='r+' to change it")
 
 
-def open(path: StoreLike, mode: Literal["r", "r+"] = "r") -> Vectors:
-    """Open a store of vectors; ``mode="r+"`` to change it. Raises as :func:`zardine.vectors.describe_store`."""
+def open(path: StoreLike | Group, mode: Literal["r", "r+"] = "r") -> Vectors:
+    """Open a store of vectors; ``mode="r+"`` to change it. ``path`` may be a :class:`zardine.Group`, the root of one.
+
+    It may be used in a ``with`` statement; nothing stays open without one. Raises as
+    :func:`zardine.vectors.describe_store`.
+    """
     return Vectors(path, mode)
 
 

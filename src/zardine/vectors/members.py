@@ -13,12 +13,10 @@ from zardine.errors import SelectionError
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.arguments import shown
+from zardine.vectors.content.grouping import names_attribute
 from zardine.vectors.inspecting import read_groups, read_objects
 from zardine.vectors.results import Arrays, Geometry
 from zardine.vectors.selecting import Selection
-
-_NAMES = ("name", "label")
-"""Attributes of groups that are their names, in this order, if they are text."""
 
 
 @public("zardine.vectors")
@@ -160,9 +158,8 @@ class Groups:
 
 
 def _names_of(attributes: Arrays) -> list[str]:
-    texts = {name: values for name, values in attributes.items() if values.ndim == 1 and values.dtype.kind in "TOU"}
-    chosen = next((name for name in _NAMES if name in texts), next(iter(texts)) if len(texts) == 1 else None)
-    return [] if chosen is None else [str(each) for each in texts[chosen].tolist()]
+    chosen = names_attribute(attributes)
+    return [] if chosen is None else [str(each) for each in attributes[chosen].tolist()]
 
 
 __all__ = ["Groups", "Objects"]

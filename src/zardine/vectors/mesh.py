@@ -61,13 +61,14 @@ def append_mesh(
     face_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
     object_attributes: Attributes = None,
+    groups: GroupsLike = None,
 ) -> None:
     """Add vertices and faces, with as many corners as those that are there, to a store of meshes.
 
     ``face_attributes`` is another name for ``link_attributes``. Everything else as in :func:`append_graph`.
     """
     given = one_of(link_attributes, face_attributes, "face_attributes")
-    of_objects = object_ids, object_attributes
+    of_objects = object_ids, object_attributes, groups
     append_links(path, "append_mesh", ("mesh",), positions, faces, vertex_attributes, given, *of_objects)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from zardine.errors import ZarrUserWarning
 
@@ -27,3 +28,21 @@ def needing(what: Path | str) -> Iterator[None]:
             name=error.name,
             path=error.path,
         ) from error
+
+
+def known_crs(given: Mapping[str, Any] | None, target: Path | str) -> Any:
+    """Return the coordinate reference system of PROJ that a store names; warns of one that there is none for."""
+    if not given:
+        return None
+    with needing(target):
+        import pyproj
+
+    told = given.get("wkt") or given.get("epsg")
+    if told is None:
+        warn(target, f"crs cannot be kept: of {sorted(given)}, none is 'wkt' (text) or 'epsg' (a number)")
+        return None
+    try:
+        return pyproj.CRS.from_user_input(told)
+    except pyproj.exceptions.CRSError as error:
+        warn(target, f"crs cannot be kept, PROJ does not know it: {error}")
+        return None

@@ -19,11 +19,12 @@ from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, check
 from zardine.vectors.content.changes import plain_points
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.content import Content
+from zardine.vectors.content.grouping import gains_of
 from zardine.vectors.content.parts import Vertices, loaded
 from zardine.vectors.content.point_content import by_object
 from zardine.vectors.format.grids import distinct_chunks_of
 from zardine.vectors.format.ragged import rows_at
-from zardine.vectors.reading.answer import ids_of_rows, run_query, values_of
+from zardine.vectors.reading.answer import crs_of, ids_of_rows, run_query, values_of
 from zardine.vectors.reading.loading_objects import known_ids
 from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
@@ -105,14 +106,18 @@ def append_points(
     vertex_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
     object_attributes: Attributes = None,
+    groups: GroupsLike = None,
 ) -> None:
     """Add points to a store of points. Bounds and grid grow where that is needed.
 
     Attributes that are not given for the new points, or were not there before, get fill values (NaN, 0, missing text);
     those of objects are absent (NaN, the lowest integer or, without a sign, the highest, ``""``).
     Where the store has objects, ``object_ids`` are needed; known ids add to these objects, and ``object_attributes``
-    have a row for each distinct new id, ascending. Raises as :func:`write_points`, and
-    :class:`~zardine.errors.DataError` for a store of another geometry, before anything is written.
+    have a row for each distinct new id, ascending. ``groups``: lists of ids of what is added, in order, by number or by
+    name, as :func:`write_points` takes them; groups that are there gain these, others are new.
+
+    Raises as :func:`write_points`, and :class:`~zardine.errors.DataError` for a store of another geometry, before
+    anything is written.
     """
     level = open_to_add(path, "append_points", "point_cloud")
     points = new_points(positions, level)
@@ -125,8 +130,9 @@ def append_points(
         if level.names("fragment_attributes") or level.attributes("links/0") is not None:
             what = "fragments have attributes" if level.names("fragment_attributes") else "points have links"
             raise UnsupportedError(f"nothing can be added to {level.owner.name}: its {what}, and it has no objects")
-        if checked_mapping(object_attributes):
-            raise DataError(f"{level.owner.name} has no objects: leave object_attributes out")
+        if checked_mapping(object_attributes) or groups is not None:
+            name = "object_attributes" if object_attributes else "groups"
+            raise DataError(f"{level.owner.name} has no objects: leave {name} out")
         if len(points) == 0:
             return
         shapes = level.document.chunk_shape, level.owner.root.bin_shape
@@ -143,8 +149,9 @@ def append_points(
     objects, _ = new_objects(GivenObjects(distinct), len(distinct))
     content, _ = by_object(points, columns, keys, cell, row.reshape(-1), objects)
     given = columns_of(object_attributes, len(fresh), "new objects (one for each distinct new id)")
+    gains = gains_of(groups, distinct, numbered=False)
     if len(points):
-        add(level, content, known, given)
+        add(level, content, known, given, gains=gains)
 
 
 def read_points(
@@ -164,7 +171,8 @@ def read_points(
     - ``object_ids``, ``group_ids``: points of these objects, and of the objects in these groups.
     - ``chunks``: integer coordinates of chunks.
     - ``where``: for names of attributes a value, a list of values, a ``slice(low, high)`` with both ends included, or a
-      function of the values that gives truth values.
+      function of the values that gives truth values. Attributes are those of vertices, or else of objects, all of whose
+      vertices are meant then.
     - ``attributes``: names of the attributes to read, ``"all"``, or ``None``.
     - ``level``: 0 is full resolution.
 
@@ -188,4 +196,4 @@ def _points(level: Level, query: Query) -> Points:
     values = values_of(found.content.vertex_attributes, found.rows, query.attributes)
     whole = len(found.rows) == len(found.content.positions)
     positions = found.content.positions if whole else rows_at(found.content.positions, found.rows)
-    return Points(positions, values, ids_of_rows(found))
+    return Points(positions, values, ids_of_rows(found), crs_of(level))

@@ -20,10 +20,11 @@ from zardine.vectors.changing.values import checked_kind, write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, plain_array
 from zardine.vectors.content.changes import LINES
 from zardine.vectors.content.columns import checked_mapping, columns_of
+from zardine.vectors.content.grouping import gains_of
 from zardine.vectors.content.parts import Vertices, loaded
 from zardine.vectors.content.run_content import joined_columns, joined_lines, polyline_content
 from zardine.vectors.format.ragged import ranges, rows_at, starts_of
-from zardine.vectors.reading.answer import check_geometry, find_objects, values_of
+from zardine.vectors.reading.answer import check_geometry, crs_of, find_objects, values_of
 from zardine.vectors.reading.loading_objects import known_ids, load_object_tables
 from zardine.vectors.reading.query import ALL, Names, Query, QueryOptions, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
@@ -100,9 +101,11 @@ def append_polylines(
     vertex_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
     object_attributes: Attributes = None,
+    groups: GroupsLike = None,
 ) -> None:
     """Add lines to a store of lines; ``object_ids`` are new ones (default: on from the highest).
 
+    ``groups`` name lines by ``object_ids``, or where these are left out by their numbers from 0 on.
     A store of straight lines takes lines of two vertices. Everything else as in :func:`append_points`.
     """
     level = open_to_add(path, "append_polylines", *LINES)
@@ -117,9 +120,10 @@ def append_polylines(
     columns = columns_of(joined_columns(vertex_attributes, lengths), len(points), "vertices")
     ids = new_ids(object_ids, len(lengths), known)
     objects, _ = new_objects(GivenObjects(ids, object_attributes), len(ids))
+    gains = gains_of(groups, ids, numbered=object_ids is None)
     if len(lengths):
         content = polyline_content(points, columns, lengths, level.document.chunk_shape, objects)
-        add(level, content, known, objects.attributes)
+        add(level, content, known, objects.attributes, gains=gains)
 
 
 class LineOptions(StoreOptions, total=False):
@@ -166,7 +170,7 @@ def read_polylines(
     """Read whole lines, in the order of the object index; those for which everything holds that is given.
 
     - ``bbox``, ``chunks``, ``where``: lines with a vertex in the closed box, in one of the chunks, with such values of
-      its attributes; all that is given must hold for one and the same vertex.
+      its attributes; all that is given must hold for one and the same vertex. ``where`` knows attributes of lines, too.
     - ``object_ids``, ``group_ids``: these lines.
 
     The other arguments, and errors, are those of :func:`read_points`.
@@ -191,13 +195,14 @@ def _polylines(level: Level, query: Query, of_objects: Names) -> Polylines:
         raise SelectionError(f"{level.owner.name} has no lines: level {query.level} has no object index")
     content, manifests = found.content, found.manifests
     starts, rows = content.rows_of_objects()
-    tables = load_object_tables(level, manifests, of_objects)
+    tables = load_object_tables(found.level, manifests, of_objects)
     return Polylines(
         rows_at(content.positions, rows),
         starts,
         manifests.ids.copy(),
         values_of(content.vertex_attributes, rows, query.attributes),
         {name: column.decoded() for name, column in tables.items()},
+        crs_of(level),
     )
 
 

@@ -29,7 +29,7 @@ from zardine.vectors.content.arguments import (
 from zardine.vectors.content.columns import columns_of
 from zardine.vectors.content.run_content import joined_columns, joined_lines
 from zardine.vectors.format.ragged import are_distinct, row_numbers, starts_of
-from zardine.vectors.outside import needing
+from zardine.vectors.outside import known_crs, needing
 from zardine.vectors.swc import read_swc, write_swc
 
 Array = npt.NDArray[Any]
@@ -42,7 +42,7 @@ def _in_words(self: Any) -> str:
     """Return which arrays there are, their shapes and data types, and no values."""
     parts = []
     for each in fields(self):
-        value = getattr(self, each.name)
+        value = getattr(self, each.name) if each.repr else None
         if isinstance(value, Mapping):
             value = ", ".join(f"{name}: {_form(column)}" for name, column in value.items())
             parts += [f"{each.name} {{{value}}}"] if value else []
@@ -68,6 +68,8 @@ class Points:
     """For each vertex attribute ``(N,)`` or ``(N, channels)``."""
     object_ids: npt.NDArray[np.int64] | None = None
     """``(N,)``: the object of each point, -1 for none; ``None`` where the store has no objects."""
+    crs: Mapping[str, Any] | None = None
+    """What the coordinates are, as ``Space.crs``; reading gives it, and :func:`write` keeps it."""
 
     __repr__ = _in_words
 
@@ -77,7 +79,7 @@ class Points:
     def checked(self) -> Points:
         """Return the same with arrays of one length, as they can be stored. Raises :class:`DataError`."""
         positions, ids = checked_positions(self.positions), _checked_owners(self.object_ids, len(self.positions))
-        return Points(positions, _checked(self.attributes, len(positions), "points"), ids)
+        return Points(positions, _checked(self.attributes, len(positions), "points"), ids, self.crs)
 
     @classmethod
     def from_pandas(cls, table: Any, axes: Sequence[str] = ("x", "y", "z")) -> Points:
@@ -108,12 +110,12 @@ class Points:
         return pandas.DataFrame({**columns, **_single(self.attributes)})
 
     def to_geopandas(self, crs: Any = None) -> Any:
-        """Return a ``GeoDataFrame`` with a point for each row; ``crs``: what geopandas takes for one."""
+        """Return a ``GeoDataFrame`` with a point for each row; ``crs``: what geopandas takes for one (default: own)."""
         geopandas = _package("geopandas", "Points.to_geopandas")
         _check_rank(self.positions, (2, 3), "geopandas")
         columns = {} if self.object_ids is None else {"object_id": self.object_ids}
         shapes = geopandas.points_from_xy(*self.positions.T)
-        return geopandas.GeoDataFrame({**columns, **_single(self.attributes)}, geometry=shapes, crs=crs)
+        return geopandas.GeoDataFrame({**columns, **_single(self.attributes)}, geometry=shapes, crs=_crs(self, crs))
 
     def plot(self, axes: Any = None, **options: Any) -> Any:
         """Draw the points into ``axes`` of Matplotlib (default: new ones), which are returned."""
@@ -137,6 +139,10 @@ class Polylines:
     """Of vertices."""
     object_attributes: Arrays = field(default_factory=dict)
     """Of lines."""
+    crs: Mapping[str, Any] | None = None
+    """What the coordinates are, as ``Space.crs``; reading gives it, and :func:`write` keeps it."""
+    ids_are_given: bool = field(default=True, repr=False)
+    """Whether somebody chose the ids; else they are numbers from 0 on, and :meth:`Vectors.append` gives new ones."""
 
     __repr__ = _in_words
 
@@ -176,13 +182,16 @@ class Polylines:
     ) -> Polylines:
         """Return lines made of arrays ``(vertices, D)``; everything as in :func:`zardine.vectors.write_polylines`.
 
+        Without ``object_ids`` lines are numbered from 0, and appended to a store they get ids above those that it has.
+
         Raises :class:`~zardine.errors.DataError`.
         """
         whole, lengths = joined_lines(lines)
         ids = np.arange(len(lengths)) if object_ids is None else checked_ids(object_ids, len(lengths), "object_ids")
         columns = {name: plain_array(each, name) for name, each in (joined_columns(attributes, lengths) or {}).items()}
         of_lines = {name: plain_array(each, name) for name, each in (object_attributes or {}).items()}
-        return cls(whole, starts_of(lengths), ids, columns, of_lines).checked()
+        made = cls(whole, starts_of(lengths), ids, columns, of_lines, None, object_ids is not None)
+        return made.checked()
 
     def checked(self) -> Polylines:
         """Return the same with arrays of fitting lengths, as they can be stored. Raises :class:`DataError`."""
@@ -197,7 +206,8 @@ class Polylines:
         if not are_distinct(ids):
             raise DataError("object_ids: each id can be there once")
         attributes = _checked(self.attributes, len(positions), "vertices")
-        return Polylines(positions, starts, ids, attributes, _checked(self.object_attributes, len(ids), "lines"))
+        of_lines = _checked(self.object_attributes, len(ids), "lines")
+        return Polylines(positions, starts, ids, attributes, of_lines, self.crs, self.ids_are_given)
 
     @classmethod
     def from_tractogram(cls, tractogram: Any) -> Polylines:
@@ -222,7 +232,7 @@ class Polylines:
             name: _flat(np.concatenate(list(each))) for name, each in tractogram.data_per_point.items() if lines
         }
         of_lines = {name: _flat(np.asarray(each)) for name, each in tractogram.data_per_streamline.items()}
-        return cls(whole, starts_of(lengths), np.arange(len(lines)), of_points, of_lines)
+        return cls(whole, starts_of(lengths), np.arange(len(lines)), of_points, of_lines, None, False)
 
     def to_tractogram(self, affine: npt.ArrayLike | None = None) -> Any:
         """Return a ``nibabel.streamlines.Tractogram`` of the lines, whose positions are RAS millimetres.
@@ -262,7 +272,7 @@ class Polylines:
         return pandas.DataFrame({**owner, **_coordinates(self.positions, axes), **_single(self.attributes)})
 
     def to_geopandas(self, crs: Any = None) -> Any:
-        """Return a ``GeoDataFrame`` with a ``LineString`` and the attributes of each line; ``crs``: what it takes.
+        """Return a ``GeoDataFrame`` with a ``LineString`` and the attributes of each line; ``crs`` (default: own).
 
         Raises :class:`~zardine.errors.DataError` for lines of one vertex, which are none there.
         """
@@ -276,7 +286,7 @@ class Polylines:
             )
         shapes = [shapely.LineString(line) for line in self.lines]
         columns = {"object_id": self.object_ids, **_single(self.object_attributes)}
-        return geopandas.GeoDataFrame(columns, geometry=shapes, crs=crs)
+        return geopandas.GeoDataFrame(columns, geometry=shapes, crs=_crs(self, crs))
 
     def plot(self, axes: Any = None, **options: Any) -> Any:
         """Draw the lines into ``axes`` of Matplotlib (default: new ones), which are returned."""
@@ -561,7 +571,15 @@ def _package(name: str, what: str) -> Any:
         return import_module(name)
 
 
+def _crs(value: Points | Polylines, crs: Any) -> Any:
+    """What geopandas takes for the reference system of a value, or for one that a user names, perhaps as stores do."""
+    given = value.crs if crs is None else crs
+    return known_crs(given, f"{type(value).__name__}.to_geopandas") if isinstance(given, Mapping) else given
+
+
 def _axes_for(axes: Any, positions: Array) -> Any:
+    if positions.shape[1] == 1:
+        raise DataError("there is 1 axis, and plots have 2 or 3: give positions another column, say of zeros")
     if axes is not None:
         return axes
     return (

@@ -9,6 +9,7 @@ from typing import Any, Final, Unpack
 import numpy as np
 
 from zardine.errors import SelectionError
+from zardine.nodes.argument_hints import unknown_argument
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.arguments import shown
@@ -39,6 +40,10 @@ class Selection:
     def __init__(self, path: StoreLike, kind: str, **query: Unpack[QueryOptions]) -> None:
         self.path = path
         self._kind = kind
+        unknown = sorted(query.keys() - QueryOptions.__annotations__)
+        if unknown:
+            known = list(QueryOptions.__annotations__)
+            raise TypeError(f"{unknown_argument('read', unknown[0], known)}; there are {', '.join(known)}")
         self.query = Query(**query).checked()
 
     @property

@@ -16,6 +16,7 @@ from zardine.vectors.changing.one_writer import alone, repeated
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_parents, plain_array, plain_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
+from zardine.vectors.content.grouping import gains_of
 from zardine.vectors.content.run_content import parents_of, skeleton_content
 from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, run_query, values_of
 from zardine.vectors.reading.loading_links import load_links
@@ -58,6 +59,7 @@ def append_skeleton(
     vertex_attributes: Attributes = None,
     object_ids: npt.ArrayLike | None = None,
     object_attributes: Attributes = None,
+    groups: GroupsLike = None,
 ) -> None:
     """Add trees to a store of skeletons; ``parents`` are rows of the new vertices, -1 for roots.
 
@@ -71,9 +73,10 @@ def append_skeleton(
     if (row[above[above >= 0]] != row[above >= 0]).any():
         raise DataError("a vertex and its parent belong to different objects")
     columns = columns_of(vertex_attributes, len(points), "vertices")
+    gains = gains_of(groups, objects.ids, numbered=object_ids is None)
     if len(points):
         content = skeleton_content(points, columns, above, row, level.document.chunk_shape, objects)
-        add(level, content, known, of_objects)
+        add(level, content, known, of_objects, gains=gains)
 
 
 def read_skeleton(

@@ -40,7 +40,10 @@ def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt
         if len(rows[-1]) != 7:
             raise DataError(f"{source}, line {number}: number, type, x, y, z, radius and parent are needed: {line!r}")
     if not rows:
-        raise DataError(f"{source} holds no samples: lines of number, type, x, y, z, radius and parent are needed")
+        raise DataError(
+            f"{source} holds no samples: lines of number, type, x, y, z, radius and parent are needed "
+            "(vectors.create makes an empty store)"
+        )
     if more:
         warn(source, f"columns after the seventh are left out, in {more} lines")
     table = np.array(rows, np.float64).reshape(-1, 7)

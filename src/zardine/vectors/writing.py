@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from zardine.errors import DataError
 from zardine.public_names import public
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.changing.creating import GivenObjects, StoreOptions
+from zardine.vectors.changing.creating import GivenObjects, StoreOptions, checked_bounds, rank_of
 from zardine.vectors.changing.values import write_value
-from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, Lengths, OutOfBounds
-from zardine.vectors.format.documents import KINDS
-from zardine.vectors.format.layouts import CodecsLike, Shards
+from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, Lengths, OutOfBounds, checked_shapes
+from zardine.vectors.format.documents import KINDS, plain_axes
+from zardine.vectors.format.layouts import CodecsLike, Shards, layout_from
 from zardine.vectors.results import Geometry, Graph, Mesh, Points, Polylines, Skeleton
 
 _PLURALS = {
@@ -42,6 +44,17 @@ class Layout:
     codec_config: CodecsLike = None
     checksum: bool | None = None
 
+    def __post_init__(self) -> None:
+        """Raise :class:`~zardine.errors.DataError` for what can be no layout, whatever is stored."""
+        ranks = {name: _length(getattr(self, name)) for name in ("chunk_shape", "bin_shape", "shard_shape")}
+        rank = _rank({name: each for name, each in ranks.items() if each is not None})
+        if self.bin_shape is not None and self.chunk_shape is None:
+            raise DataError("bin_shape needs a chunk_shape that it divides")
+        if self.chunk_shape is not None:
+            checked_shapes(self.chunk_shape, self.bin_shape, ((0.0,) * rank, (0.0,) * rank), 0)
+        shards = 1 if self.shard_shape is None else self.shard_shape  # codec_config may say it, for axes unknown yet
+        layout_from(shards, self.compressor, self.codec_config, self.checksum, rank)
+
 
 @public("zardine.vectors")
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +69,40 @@ class Space:
     """Names of the axes, or a table for each, with ``unit``."""
     crs: Mapping[str, Any] | None = None
     """What the coordinates are, such as ``{"wkt": "…"}``."""
+
+    def __post_init__(self) -> None:
+        """Raise :class:`~zardine.errors.DataError` for what can be no space, whatever lies in it."""
+        ranks = {
+            "bounds": rank_of({"bounds": self.bounds}),
+            "axes": len(self.axes) if isinstance(self.axes, str) else _length(self.axes),
+        }
+        rank = _rank({name: each for name, each in ranks.items() if each is not None})
+        checked_bounds(
+            ((0.0,) * rank,) * 2 if self.bounds is None else self.bounds, np.zeros((0, rank)), self.out_of_bounds
+        )
+        if self.axes is not None:
+            plain_axes(self.axes, rank)
+        if self.crs is not None and not isinstance(self.crs, Mapping):
+            raise DataError(f"crs is a table of what the coordinates are, such as {{'epsg': 4326}}, not {self.crs!r}")
+
+
+def _length(value: Any) -> int | None:
+    """How many axes a user's value is about; ``None`` where it does not tell."""
+    try:
+        return None if value is None or isinstance(value, str) else len(value)
+    except TypeError:
+        return None
+
+
+def _rank(ranks: Mapping[str, int]) -> int:
+    """How many axes all of these are about; 3 where none tells. Raises :class:`DataError` for different numbers."""
+    wrong = [f"{name} is about {rank}" for name, rank in ranks.items()]
+    if len(set(ranks.values())) > 1:
+        raise DataError(f"different numbers of axes: {', '.join(wrong)}")
+    rank = next(iter(ranks.values()), 3)
+    if not 1 <= rank <= 4:
+        raise DataError(f"space has 1 to 4 axes; {wrong[0]}")
+    return rank
 
 
 def write(
@@ -83,6 +130,8 @@ def write(
         reason = "Points, Polylines, a Graph, a Skeleton or a Mesh can be written"
         raise DataError(f"{reason}, not {type(geometry).__name__}: write_points and its kin take arrays")
     options = options_of(layout, space, overwrite)
+    if isinstance(geometry, Points | Polylines) and options.get("crs") is None:
+        options["crs"] = geometry.crs
     named = _kinds_of(geometry)[-1] if kind is None else kind_named(kind)
     if named not in _kinds_of(geometry):
         raise DataError(f"a {type(geometry).__name__} is {' or '.join(_kinds_of(geometry))}, not {named}")

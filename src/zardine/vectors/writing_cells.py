@@ -118,7 +118,7 @@ def plan_write_cells(
     plan = Plan(work.checked())
     node = find_node(store, inner)
     if node is not None and not work.is_finished(plan.id):
-        raise taken(store, inner, node)
+        raise taken(store, inner, node, "erase it first, or choose another place")
     return plan
 
 

@@ -204,7 +204,7 @@ def _form(handle: ArrayHandle) -> tuple[int, str, int]:
 
 def _path_of(layout: ArrayLayout, key: str) -> str:
     """The path of the array of which ``key`` is an object."""
-    form = layout.keys.form(layout.metadata.ndim)
+    form = layout.key_form
     if form is None:
         raise UnknownToZardineError(f"its chunk key encoding {layout.keys.name!r} is none that zardine reads backwards")
     parts = form.count("/") + 1

@@ -18,13 +18,38 @@ from zardine.stores.local.many_files import remove_files
 
 _BELOW: Final = DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
 
+MOST_NAMES = 2**18
+"""Names of a directory in memory at a time, where its files are listed one by one; for an instant twice as many.
+
+With more the directory is read again for the next ones."""
 EMPTY_DIRECTORY: Final = "an empty directory"
 
 
 def list_directory(base: BaseDirectory, directory: int, prefix: str) -> tuple[list[str], list[str]]:
     """Keys and prefixes directly in an open directory, sorted, as full names."""
-    keys: list[str] = []
-    prefixes: list[str] = []
+    names = sorted(_names_in(base, directory, prefix))
+    return [each for each in names if each[-1] != "/"], [each for each in names if each[-1] == "/"]
+
+
+def list_some(base: BaseDirectory, directory: int, prefix: str, after: str) -> tuple[list[str], bool]:
+    """Keys and prefixes directly in an open directory that come after a name, the first of them; and whether all.
+
+    However many there are, only some are in memory.
+    """
+    found: list[str] = []
+    end = ""
+    for each in _names_in(base, directory, prefix):
+        if each > after and not (end and each >= end):
+            found.append(each)
+            if len(found) == 2 * MOST_NAMES:
+                found.sort()
+                end = found[MOST_NAMES]
+                del found[MOST_NAMES:]
+    found.sort()
+    return found[:MOST_NAMES], not end and len(found) <= MOST_NAMES
+
+
+def _names_in(base: BaseDirectory, directory: int, prefix: str) -> Iterator[str]:
     with os.scandir(directory) as entries:
         for entry in entries:
             name = entry.name
@@ -33,12 +58,9 @@ def list_directory(base: BaseDirectory, directory: int, prefix: str) -> tuple[li
             if entry.is_symlink() and not _followed(base, prefix, name):
                 continue
             if entry.is_dir():
-                prefixes.append(f"{prefix}{name}/")
+                yield f"{prefix}{name}/"
             elif entry.is_file():
-                keys.append(prefix + name)
-    keys.sort()
-    prefixes.sort()
-    return keys, prefixes
+                yield prefix + name
 
 
 def left_out(base: BaseDirectory, prefix: str) -> Iterator[tuple[str, str]]:

@@ -8,9 +8,10 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Generator, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from zardine.buffers import BytesLike
 from zardine.errors import ConditionFailedError, InvalidKeyError, StoreError, UnsupportedError
@@ -55,6 +56,8 @@ from zardine.stores.url_text import is_file_uri, path_of_uri, uri_of_path
 if TYPE_CHECKING:
     from pathlib import Path
 
+_Found = TypeVar("_Found")
+
 _READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hang us
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | _NO_LINK
@@ -66,6 +69,13 @@ _SHORT_NAME: Final = 32
 """Characters of a name that leave enough room in any case."""
 _NO_LINKS: Final = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
+
+_AT_ONCE: Final = 64
+"""Small files that are read before it is their turn."""
+_A_MOMENT: Final = 0.1
+"""Seconds after which they are read again when it is."""
+_last_change: list[object] = [object()]
+"""Another one after each time that this process began to change files of a store."""
 
 _held: dict[tuple[int, str, str], tuple[int, FileLock]] = {}
 """For threads that are within :meth:`LocalStore.lock`, the base and the key: the open directory, and the lock."""
@@ -138,17 +148,9 @@ class LocalStore(Store):
     def read_up_to(self, key: str, most: int) -> Reading | None:
         if type(self).read is not LocalStore.read:  # a subclass wants to see what is read
             return super().read_up_to(key, most)
-        if KERNEL is not None and type(self).open_file is LocalStore.open_file:
-            check_file_key(key)
-            below = None if _NO_LINK and "/" not in key else self._base.below()
-            if below is not None or "/" not in key:
-                base = None if below is None else os.fsencode(below)
-                with contextlib.suppress(OSError):  # which is put into words below
-                    found = KERNEL.read_file(self._base.path_of(key), base, most)
-                    if found is None:
-                        return None
-                    content, *status = found
-                    return Reading(() if content is None else (content,), version_from(*status), status[1])
+        found = self._read_at_once(key, most, ())
+        if found is not None:
+            return found[0]
         file = self.open_file(key)
         if file is None:
             return None
@@ -156,6 +158,64 @@ class LocalStore(Store):
             return self._read_file(file, key, (WHOLE,))
         file.close()
         return Reading((), file.version, file.size)
+
+    def read_and_look(self, key: str, most: int, *others: str) -> tuple[Reading | None, bool]:
+        kind = type(self)
+        own = (kind.read, kind.read_up_to, kind.seems_missing)
+        found = None
+        if own == (LocalStore.read, LocalStore.read_up_to, LocalStore.seems_missing):
+            found = self._read_at_once(key, most, others)
+        return super().read_and_look(key, most, *others) if found is None else found
+
+    def read_small(self, keys: Iterable[str], most: int) -> Iterator[BytesLike | None]:
+        kind = type(self)
+        if KERNEL is None or (kind.read, kind.read_up_to) != (LocalStore.read, LocalStore.read_up_to):
+            yield from super().read_small(keys, most)
+            return
+        rest, at_once = list(keys), 1
+        while rest:
+            some = rest[:at_once]
+            last_change = _last_change[0]
+            values = self._read_named(some, most)
+            when = time.monotonic()
+            used = 0
+            for value in values:
+                yield value
+                used += 1
+                if _last_change[0] is not last_change or time.monotonic() - when > _A_MOMENT:
+                    break
+            at_once = min(at_once * 2, _AT_ONCE) if used == len(some) else 1
+            del rest[:used]
+
+    def _read_named(self, keys: Sequence[str], most: int) -> Sequence[bytes | None]:
+        try:
+            named = self.named_files(keys)
+        except InvalidKeyError:  # which is raised when its turn comes
+            named = None
+        if KERNEL is None or named is None:
+            return [None] * len(keys)
+        found: list[bytes | None] = KERNEL.read_named_files(named.below, named.paths, most)
+        return found
+
+    def _read_at_once(self, key: str, most: int, others: Sequence[str]) -> tuple[Reading | None, bool] | None:
+        """As :meth:`read_and_look`, by one call of the kernel; ``None`` where that leaves it to others."""
+        if KERNEL is None or type(self).open_file is not LocalStore.open_file:
+            return None
+        base = self._base
+        check_file_key(key)
+        below = None if _NO_LINK and "/" not in key else base.below()
+        if below is None and "/" in key:
+            return None
+        beside = [base.path_of(check_file_key(other)) for other in others]
+        try:
+            found = KERNEL.read_file(base.path_of(key), None if below is None else os.fsencode(below), most, beside)
+        except OSError:  # which others put into words
+            return None
+        if found is None:
+            return None, False
+        content, inode, size, modified, changed, is_alone = found
+        parts = () if content is None else (content,)
+        return Reading(parts, version_from(inode, size, modified, changed), size), is_alone
 
     def _read_file(self, file: OpenFile, key: str, ranges: Sequence[ByteRange]) -> Reading:
         """Ranges of a file, which is closed then."""
@@ -225,7 +285,9 @@ class LocalStore(Store):
         if below is None:
             return None
         base = self._base.path
-        return NamedFiles(os.fsencode(below), [os.fsencode(f"{base}/{check_file_key(key)}") for key in keys])
+        paths = [f"{base}/{check_file_key(key)}" for key in keys]
+        encoded = os.fsencode("\0".join(paths)).split(b"\0") if paths else []  # all at once; no path has a NUL
+        return NamedFiles(os.fsencode(below), encoded)
 
     def seems_missing(self, *keys: str) -> bool:
         if type(self).open_file is not LocalStore.open_file:
@@ -243,10 +305,15 @@ class LocalStore(Store):
 
     # writeable
 
+    def _changes(self, key: str) -> None:
+        """Forget what was read of a key, which is about to be changed."""
+        _last_change[0] = object()
+        kept_files.drop((self._base.path, key))
+
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         check_file_key(key)
         self._check_writable()
-        kept_files.drop((self._base.path, key))
+        self._changes(key)
         data = flat_bytes(value)
         held = _held.get((threading.get_ident(), self._base.path, key))
         if held is None and condition is not None and not self._fits(key, condition):
@@ -275,7 +342,7 @@ class LocalStore(Store):
     def _erase(self, key: str, condition: Condition | None) -> None:
         check_file_key(key)
         self._check_writable("erase from")
-        kept_files.drop((self._base.path, key))
+        self._changes(key)
         prefix, _, name = key.rpartition("/")
         try:
             with self._directory(prefix) as directory, FileLock(directory, name) as lock:
@@ -302,6 +369,7 @@ class LocalStore(Store):
         name = prefix[:-1]
         if name:
             check_file_key(name)
+        _last_change[0] = object()
         let_go_below(self._base.path_of(name))
         try:
             if not name:
@@ -325,15 +393,31 @@ class LocalStore(Store):
 
     def list_dir(self, prefix: str) -> tuple[list[str], list[str]]:
         """As in :class:`Store`; links that lead out of the base, nowhere, or back up the path are left out."""
+        return self._in_directory(prefix, file_tree.list_directory) or ([], [])
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """As in :class:`Store`; of a directory with millions of files only some names are in memory at a time."""
+        after, is_all = "", False
+        while not is_all:
+            some, is_all = self._in_directory(prefix, file_tree.list_some, after) or ([], True)
+            for name in some:
+                if name[-1] == "/":
+                    yield from self.list_prefix(name)
+                else:
+                    yield name
+            after = some[-1] if some else after
+
+    def _in_directory(self, prefix: str, look: Callable[..., _Found], *more: str) -> _Found | None:
+        """Return what ``look`` finds in a directory; ``None`` where there is none."""
         check_prefix(prefix)
         name = prefix[:-1]
         if name:
             check_file_key(name)
         try:
             with self._directory(name) as directory:
-                return file_tree.list_directory(self._base, directory, prefix)
+                return look(self._base, directory, prefix, *more)
         except (FileNotFoundError, NotADirectoryError):
-            return [], []
+            return None
         except OSError as error:
             self._fail("list", prefix, error)
 
@@ -396,7 +480,7 @@ class LocalStore(Store):
         files = []
         for key in keys:
             check_file_key(key)
-            kept_files.drop((self._base.path, key))
+            self._changes(key)
             prefix, _, name = key.rpartition("/")
             try:
                 directory = self._base.open_below(prefix, opened, made)
@@ -420,7 +504,7 @@ class LocalStore(Store):
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
         check_file_key(key)
         self._check_writable()
-        kept_files.drop((self._base.path, key))
+        self._changes(key)
         prefix, _, name = key.rpartition("/")
         try:
             directory = self._base.open(prefix)

@@ -75,6 +75,12 @@ class WrapperStore(Store):
             return super().read_up_to(key, most)
         return self._store.read_up_to(self._key(key), most)
 
+    def read_small(self, keys: Iterable[str], most: int) -> Iterator[BytesLike | None]:
+        kind = type(self)
+        if kind.read is not WrapperStore.read or kind.read_up_to is not WrapperStore.read_up_to:
+            return super().read_small(keys, most)
+        return self._store.read_small(map(self._key, keys), most)
+
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         return self._store.get_partial_values([(self._key(key), wanted) for key, wanted in key_ranges])
 

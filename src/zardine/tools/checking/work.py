@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, ClassVar, Final
@@ -35,6 +35,7 @@ from zardine.tools.checking.outside import drop_passing
 from zardine.tools.checking.scan import Scan, scan_existing
 from zardine.tools.checking.stored_object import StoredObject, check_objects, shares_of
 from zardine.tools.converting.nodes import read_nodes
+from zardine.tools.listing import GatheredCells, batches, listing_memory
 from zardine.tools.report import Fault, Report, note, sort_faults
 from zardine.tools.sampling import stored_sample
 
@@ -43,6 +44,10 @@ _JOB_BYTES: Final = 2**28
 _MOST_JOBS: Final = 2**16
 _LEAST: Final = 8
 """Objects of a job, where there are as many."""
+_MOST: Final = 2**14
+"""Objects of a job, where there would not be too many jobs."""
+_OBJECT: Final = 200
+"""Bytes that an object of a job takes beside what is read of it, about."""
 _FIXED: Final = 16 * 2**20
 """Bytes that a job takes beside what it reads, about."""
 
@@ -65,20 +70,6 @@ class Verification(Report):
     """Bytes read of them."""
 
 
-@dataclass
-class Listed:
-    """What is stored of one array, as one of its documents describes it."""
-
-    path: str
-    document: dict[str, Any]
-    cells: Ranges
-    """Numbers of the grid cells whose objects are stored."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {"path": self.path, "document": self.document, "cells": self.cells.to_json()}
-
-
 @dataclass(frozen=True)
 class VerifyWork(Work):
     """All at and below ``source``, to be looked at in ``jobs`` equal parts."""
@@ -90,17 +81,21 @@ class VerifyWork(Work):
     """Where what is done and found is recorded; ``None``: in the memory of the process that runs the plan."""
     deep: bool
     jobs: int
+    job_objects: int
+    """Stored objects of a job, at most."""
     job_nbytes: int
     """Decoded bytes of a job, about."""
+    list_nbytes: int
+    """Bytes that listing takes."""
     chunk_nbytes: int
     """Decoded bytes of the largest chunk."""
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        copies = 2 * self.chunk_nbytes * thread_count()
+        checking = window_bytes() + 2 * self.chunk_nbytes * thread_count() + self.job_objects * _OBJECT
         return (
-            Stage("list", (BlockGrid.regular((1,), (1,)),), _FIXED),
-            Stage("check", (BlockGrid.regular((self.jobs,), (1,)),), window_bytes() + copies + _FIXED),
+            Stage("list", (BlockGrid.regular((1,), (1,)),), self.list_nbytes + _FIXED),
+            Stage("check", (BlockGrid.regular((self.jobs,), (1,)),), checking + _FIXED),
         )
 
     @cached_property
@@ -261,7 +256,9 @@ class VerifyWork(Work):
             },
             "deep": self.deep,
             "jobs": self.jobs,
+            "job_objects": self.job_objects,
             "job_nbytes": self.job_nbytes,
+            "list_nbytes": self.list_nbytes,
             "chunk_nbytes": self.chunk_nbytes,
         }
 
@@ -269,9 +266,9 @@ class VerifyWork(Work):
     def from_json(cls, document: Mapping[str, Any], places: Places) -> VerifyWork:
         if places.named["records"] is None:
             raise PlanError("the plan has no place for what its jobs find: make it again with records= (--records)")
-        numbers = [document[name] for name in ("jobs", "job_nbytes", "chunk_nbytes")]
+        numbers = [document[each.name] for each in fields(cls) if each.type == "int"]
         if not all(type(each) is int and 0 <= each < 2**63 for each in numbers) or not numbers[0]:
-            raise PlanError(f"a plan of verifying has a number of jobs and of bytes, not {numbers}")
+            raise PlanError(f"a plan of verifying has numbers of jobs, objects and bytes, not {numbers}")
         return cls(
             places.source(mode=None),
             places.target("records"),
@@ -283,28 +280,45 @@ class VerifyWork(Work):
 def list_stored(source: Place) -> dict[str, Any]:
     """Return what is stored, and what is wrong with documents and keys; as JSON."""
     store, path = source.store, source.path
-    listed: dict[str, list[Listed]] = {}
+    documents: dict[str, list[dict[str, Any]]] = {}
+    """Of the arrays by path."""
+    found = GatheredCells()
 
     def collect(sources: Sequence[ArrayHandle], objects: Iterable[StoredObject]) -> None:
-        if sources:
-            listed[sources[0].path] = list(_listed(sources, objects))
+        if not sources:
+            return
+        path = sources[0].path
+        for i in range(len(documents.get(path, ()))):
+            found.forget((path, i))
+        documents[path] = [handle.layout.metadata.to_dict() for handle in sources]
+        grids = list(map(_cells, sources))
+        for some in batches(objects):
+            for i, (handle, cells) in enumerate(zip(sources, grids, strict=True)):
+                found.add(
+                    (path, i), Ranges.of(cells.number(each.coordinates) for each in some if each.handle is handle)
+                )
 
     try:
         scanned = scan_existing(store, path, collect=collect)
         drop_passing(store, scanned)
     except UnsupportedError:  # nothing can be listed there: what documents tell of is looked for
-        listed = {}
+        documents, found = {}, GatheredCells()
         for handle in _told_of(source):
-            told = Listed(handle.path, handle.layout.metadata.to_dict(), Ranges([(0, _cells(handle).count)]))
-            listed.setdefault(handle.path, []).append(told)
-        scanned = Scan(nodes={each: [] for each in listed})
+            mine = documents.setdefault(handle.path, [])
+            found.add((handle.path, len(mine)), Ranges([(0, _cells(handle).count)]))
+            mine.append(handle.layout.metadata.to_dict())
+        scanned = Scan(nodes={each: [] for each in documents})
     faults = [*scanned.faults, *check_consolidated(scanned.nodes)]
     faults += [Fault("/", kind="torn", message=each) for each in store.faults()]
     message = "left behind by a writer that died: zardine.repair removes it"
     notes = scanned.notes + [note("/", each, kind="leftover", message=message) for each in store.leftovers()]
     return {
         "nodes": len(scanned.nodes),
-        "arrays": [each.to_json() for path in sorted(listed) for each in listed[path]],
+        "arrays": [
+            {"path": each, "document": document, "cells": found.cells((each, i)).to_json()}
+            for each in sorted(documents)
+            for i, document in enumerate(documents[each])
+        ],
         **_as_json(faults, notes),
     }
 
@@ -354,9 +368,11 @@ def plan_described(source: Place, records: Place | None, *, deep: bool) -> Verif
 def _work_of(source: Place, records: Place | None, deep: bool, arrays: Sequence[tuple[int, ArrayLayout]]) -> VerifyWork:
     objects = sum(count for count, _ in arrays)
     nbytes = sum(count * layout.object_nbytes for count, layout in arrays)
-    jobs = max(1, min(objects, _MOST_JOBS, -(-nbytes // _JOB_BYTES), -(-objects // _LEAST)))
-    chunk = max((layout.chunk_nbytes for _, layout in arrays), default=0)
-    return VerifyWork(source, records, deep, jobs, min(-(-nbytes // jobs), 2**62), chunk)
+    wanted = max(-(-nbytes // _JOB_BYTES), -(-objects // _MOST))
+    jobs = max(1, min(objects, _MOST_JOBS, wanted, -(-objects // _LEAST)))
+    job_nbytes, chunk = min(-(-nbytes // jobs), 2**62), max((layout.chunk_nbytes for _, layout in arrays), default=0)
+    listing = listing_memory(count for count, _ in arrays)
+    return VerifyWork(source, records, deep, jobs, min(-(-objects // jobs), 2**48), job_nbytes, listing, chunk)
 
 
 def array_handles(source: Place) -> Iterator[ArrayHandle]:
@@ -382,20 +398,6 @@ def _told_of(source: Place) -> Iterator[ArrayHandle]:
         if isinstance(node, ArrayMetadata):
             path = join_path(source.path, name)
             yield ArrayHandle(source.store, path, prepare_layout(node, ""), ArrayConfig.from_settings())
-
-
-def _listed(sources: Sequence[ArrayHandle], objects: Iterable[StoredObject]) -> Iterator[Listed]:
-    grids = [_cells(handle) for handle in sources]
-    if len(sources) == 1:
-        parts = [Ranges.of_many(grids[0].number(each.coordinates) for each in objects)]
-    else:
-        numbers: list[list[int]] = [[] for _ in sources]
-        for each in objects:
-            which = next(i for i, handle in enumerate(sources) if handle is each.handle)
-            numbers[which].append(grids[which].number(each.coordinates))
-        parts = list(map(Ranges.of_many, numbers))
-    for handle, part in zip(sources, parts, strict=True):
-        yield Listed(handle.path, handle.layout.metadata.to_dict(), part)
 
 
 def _cells(handle: ArrayHandle) -> Cells:

@@ -41,21 +41,25 @@ def convert_array(work: ArrayWork, job: Job, *, sums: bool = False) -> tuple[int
     def make(portion: list[Coordinates]) -> None:
         nonlocal made
         region = work.region(portion)
+        nbytes = nbytes_of(work, region)
+        read = nbytes // 2
         store = job.guarded(work.target.store, work.keys(portion))
         target = work.target._with_handle(replace(work.target._handle, store=store))
         if work.behind is not None:
+            read = 0
             for each in portion:
                 with within_memory("an object of the array", object_bytes(target._handle), array=work.source.path):
                     move(work.source._handle, target._handle, box_of(each), encoded=True, behind=work.behind)
         else:
             with fetched(work), within_memory("a portion of the array", work.portion_nbytes, array=work.source.path):
                 values = read_source(work, region)
+                job.advance(read)
                 if sums:
                     found.append(int(sum_of(values), 16) - fill * values.size)
                 target[region or ...] = values
         with guard:
             made += store.stored
-        job.advance(nbytes_of(work, region))
+        job.advance(nbytes - read)
 
     for_each(make, work.portions(), work.count, at_once(work))
     return made, f"{sum(found) % 2**64:016x}" if sums else None

@@ -34,7 +34,8 @@ from zardine.tools.converting.plan import (
     remark_on_fill,
 )
 from zardine.tools.converting.to_v3 import explain_type
-from zardine.tools.converting.work import ArrayWork, stored_cells, work_of
+from zardine.tools.converting.work import ArrayWork, gather_stored, work_of
+from zardine.tools.listing import GatheredCells
 from zardine.tools.progress import Progress, Steps
 
 
@@ -95,7 +96,9 @@ class InPlace:
                 before, after = (Array(store, place, each, ArrayConfig()) for each in (plan.source, plan.target))
                 unwatched = replace(before._handle, watched=False)  # its document may be of v3, and is not to be seen
                 work = work_of(before._with_handle(unwatched), after)
-                works.append(replace(work, cells=stored_cells(work.source, [work])[0]))
+                found = GatheredCells()
+                gather_stored(found, 0, work.source, [work])
+                works.append(replace(work, cells=found.cells((0, 0))))
         return works
 
     def _old_keys(self) -> list[str]:

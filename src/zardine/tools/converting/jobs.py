@@ -35,7 +35,8 @@ from zardine.tools.converting.foreign import may_be_lost_text
 from zardine.tools.converting.nodes import read_nodes
 from zardine.tools.converting.plan import NodePlan, consolidated, document_text
 from zardine.tools.converting.target import Target
-from zardine.tools.converting.work import ArrayWork, blocks_of, folder_between, steps_of, stored_cells
+from zardine.tools.converting.work import ArrayWork, blocks_of, folder_between, gather_stored, steps_of
+from zardine.tools.listing import GatheredCells, listing_memory
 from zardine.tools.rechunking.blocks import Blocks
 from zardine.tools.rechunking.copying import pieces_read, requests_between
 from zardine.tools.rechunking.sums import total
@@ -50,6 +51,10 @@ _MOST_JOBS: Final = 2**16
 """Jobs of an array, about."""
 _COUNTED: Final = 2**16
 """Blocks that are looked at one by one."""
+_OBJECTS: Final = 2**14
+"""Objects that a job reads or writes, where there would not be too many jobs."""
+_OBJECT: Final = 300
+"""Bytes that each of them takes beside its elements, about."""
 _FIXED: Final = 16 * 2**20
 """Bytes that a job takes beside its portions, about."""
 
@@ -75,15 +80,19 @@ class ConvertWork(Work):
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
+        stored = (prod(axis.count for axis in steps[0].source._handle.layout.grids.storage) for steps in self._steps)
+        listing = listing_memory(stored, (work.grid.count for steps in self._steps for work in steps))
         names = ["list", "read", *("regroup" for _ in self._grids[3:])][: self._last]
-        stages = [Stage("list", (BlockGrid.regular((1,), (1,)),), _FIXED)]
+        stages = [Stage("list", (BlockGrid.regular((1,), (1,)),), listing + _FIXED)]
         for name, which in zip([*names[1:], "write", "compare"], self._grids[1:], strict=False):
             works = [self._steps[array][step] for array, step in which]
             grids = [
                 BlockGrid.regular((work.grid.count,), (self.per_job[array][step],))
                 for work, (array, step) in zip(works, which, strict=True)
             ]
-            stages.append(Stage(name, tuple(grids), max(map(_memory, works), default=_FIXED)))
+            numbers = [self.per_job[array][step] * _objects_in(self._steps[array][step]) for array, step in which]
+            memory = (_memory(work) + number * _OBJECT for work, number in zip(works, numbers, strict=True))
+            stages.append(Stage(name, tuple(grids), max(memory, default=_FIXED)))
         return tuple(stages)
 
     @cached_property
@@ -181,9 +190,7 @@ class ConvertWork(Work):
 
     def run(self, job: Job) -> JobDone:
         if job.stage == 0:
-            return JobDone(
-                found=[list(map(Ranges.to_json, self._list(array, job))) for array in range(len(self._steps))]
-            )
+            return JobDone(found=self._list(job))
         grid, _ = self.stages[job.stage].locate(job.number)
         array, step = self._grids[job.stage][grid]
         work, noting = self._steps[array][step], NotingStore(self.source.store)
@@ -210,16 +217,22 @@ class ConvertWork(Work):
         ]
         return JobDone(digest(seen), found)
 
-    def _list(self, array: int, job: Job) -> list[Ranges]:
-        """Return which blocks of each step of an array have something in them."""
-        steps = self._steps[array]
-        if self._arrays[array].everything:
-            return [work.cells for work in steps]
-        found = stored_cells(steps[0].source, steps)
-        if job.looks:  # what was listed before, and is gone, is not to be read between
-            for work, cells in zip(steps[:-1], found, strict=False):
-                work.target.store.erase_values(list(replace(work, cells=cells).unplanned()))
-        return found
+    def _list(self, job: Job) -> list[list[Any]]:
+        """Return which blocks of each step of each array have something in them; as JSON."""
+        found = GatheredCells()
+        for array, steps in enumerate(self._steps):
+            if self._arrays[array].everything:
+                for step, work in enumerate(steps):
+                    found.add((array, step), work.cells)
+            else:
+                gather_stored(found, array, steps[0].source, steps)
+        listed = []
+        for array, steps in enumerate(self._steps):
+            listed.append([found.cells((array, step)) for step in range(len(steps))])
+            if job.looks:  # what was listed before, and is gone, is not to be read between
+                for work, cells in zip(steps[:-1], listed[-1], strict=False):
+                    work.target.store.erase_values(list(replace(work, cells=cells).unplanned()))
+        return [list(map(Ranges.to_json, each)) for each in listed]
 
     def given(self, stage: int, job: int, found: Found) -> Any:
         if stage == 0:
@@ -232,13 +245,12 @@ class ConvertWork(Work):
     def idle(self, stage: int, found: Found) -> Ranges:
         if stage == 0:
             return Ranges()
-        busy: list[tuple[int, int]] = []
-        all_cells = self._cells(found)
-        for array, step, _, first in self._jobs(stage):
-            per_job = self.per_job[array][step]
-            pairs = all_cells[array][step].pairs()
-            busy += [(first + start // per_job, first + -(-stop // per_job)) for start, stop in pairs]
-        return Ranges(busy).missing(len(self.stages[stage]))
+        cells = self._cells(found)
+        busy = Ranges.union(
+            cells[array][step].blocks(self.per_job[array][step], first=first)
+            for array, step, _, first in self._jobs(stage)
+        )
+        return busy.missing(len(self.stages[stage]))
 
     def _cells(self, found: Found) -> list[list[Ranges]]:
         """Return which blocks of each step of each array have something in them."""
@@ -555,8 +567,17 @@ def _arrays_of(source: Store, path: str, target: Target, plan: NodePlan) -> tupl
 def _per_job(work: ArrayWork) -> int:
     """Return how many blocks of an array one job makes."""
     count = max(1, work.grid.count)
-    each = max(1, work.target.nbytes // count)
-    return max(1, _JOB_BYTES // each, -(-count // _MOST_JOBS))
+    wanted = min(_JOB_BYTES // max(1, work.target.nbytes // count), _OBJECTS // _objects_in(work))
+    return max(1, wanted, -(-count // _MOST_JOBS))
+
+
+def _objects_in(work: ArrayWork) -> int:
+    """Return how many objects are read or written for a block, about."""
+    counts = [
+        prod(axis.count for axis in each._handle.layout.grids.storage) // max(1, work.grid.count)
+        for each in (work.source, work.target)
+    ]
+    return max(1, *counts)
 
 
 def _memory(work: ArrayWork) -> int:

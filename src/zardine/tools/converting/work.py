@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice, pairwise, product
+from itertools import pairwise, product
 from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
-from zardine.buffers import Ints
 from zardine.chunk_grids.axis import Axis
 from zardine.codecs.base import BytesBytesCodec
 from zardine.engine.array_config import ArrayConfig
@@ -26,6 +25,7 @@ from zardine.nodes.array import Array
 from zardine.stores.base import Store
 from zardine.stores.local.store import LocalStore
 from zardine.stores.zip.store import ZipStore
+from zardine.tools.listing import GatheredCells, batches
 from zardine.tools.rechunking.blocks import (
     Between,
     Blocks,
@@ -49,8 +49,6 @@ _MEMORY = 2**30
 """Bytes of memory of a worker, where the user says nothing else; more where one chunk or object takes more."""
 COPIES = 4
 """Elements are in memory that often while they are converted: read, changed, encoded, and what the store holds."""
-_BATCH = 2**16
-"""Stored objects that are looked at together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,28 +310,21 @@ def _own_blocks(source: Array, target: Array) -> tuple[Coordinates, Coordinates]
     return tuple(per_block), tuple(portion)
 
 
-def stored_cells(source: Array, works: Sequence[ArrayWork]) -> list[Ranges]:
-    """Return of each of some works the blocks in which elements of stored objects of ``source`` lie.
+def gather_stored(found: GatheredCells, array: int, source: Array, works: Sequence[ArrayWork]) -> None:
+    """Gather, of each of some works, the blocks in which elements of stored objects of ``source`` lie.
 
     That is all of them where nobody can tell which objects are stored.
     """
-    found = [Ranges()] * len(works)
     try:
-        for rows in _batches(source):
-            for i, work in enumerate(works):
+        for some in batches(coordinates for _, coordinates in stored_objects(source._handle)):
+            rows = np.array(some, np.int64).reshape(len(some), source.ndim)
+            for step, work in enumerate(works):
                 places = blocks_of_objects(source._handle.layout.grids.storage, work.block_axes, rows)[1]
                 numbers = np.unique(places, axis=0).tolist() if source.ndim else [()]
-                found[i] |= Ranges.of_many(map(work.grid.number, numbers))
+                found.add((array, step), Ranges.of(map(work.grid.number, numbers)))
     except UnsupportedError:
-        return [Ranges([(0, work.grid.count)]) for work in works]
-    return found
+        for step, work in enumerate(works):
+            found.add((array, step), work.cells)
 
 
-def _batches(array: Array) -> Iterator[Ints]:
-    """Yield grid coordinates of stored objects, some thousands at a time."""
-    coordinates = (each for _, each in stored_objects(array._handle))
-    while batch := list(islice(coordinates, _BATCH)):
-        yield np.array(batch, np.int64).reshape(len(batch), array.ndim)
-
-
-__all__ = ["COPIES", "ArrayWork", "Coordinates", "Region", "blocks_of", "steps_of", "stored_cells", "work_of"]
+__all__ = ["COPIES", "ArrayWork", "Coordinates", "Region", "blocks_of", "gather_stored", "steps_of", "work_of"]

@@ -19,17 +19,20 @@ from zardine.errors import CorruptionError, DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import GivenObjects, object_rows
 from zardine.vectors.changing.levels import change_cells, kind_of, load_whole, open_to_change, replace_level
-from zardine.vectors.changing.patching import UnfitError, addition
-from zardine.vectors.content.arguments import Attributes, checked_ids, checked_links, checked_positions
+from zardine.vectors.changing.patching import Patch, UnfitError, addition
+from zardine.vectors.changing.spelling import check_spelling
+from zardine.vectors.content.arguments import Attributes, GroupsLike, checked_ids, checked_links, checked_positions
 from zardine.vectors.content.changes import LINES, merge
 from zardine.vectors.content.columns import columns_of, join_columns, native
 from zardine.vectors.content.content import Columns, Content, Links, Objects
+from zardine.vectors.content.grouping import Gains, gains_of, with_gains
+from zardine.vectors.content.plan import plan_groups
 from zardine.vectors.content.point_content import by_object
 from zardine.vectors.content.run_content import inverse
 from zardine.vectors.format.grids import distinct_chunks_of
 from zardine.vectors.reading.loading import dtype_of
 from zardine.vectors.reading.loading_links import width_of
-from zardine.vectors.reading.loading_objects import KnownIds, known_ids
+from zardine.vectors.reading.loading_objects import KnownIds, known_ids, load_groups
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.store import Level
 
@@ -58,21 +61,39 @@ def add(
     ids: KnownIds | None = None,
     of_objects: Columns | None = None,
     remake: Callable[[Content], Content] = lambda joined: joined,
+    gains: Gains = (),
 ) -> None:
     """Add ``new`` to what a level holds: in each cell its rows and fragments follow those that are there.
 
     ``ids``: those of all objects of the level, if it has any. ``of_objects`` has a row for each object of ``new`` that
-    is not among them. ``remake`` makes of old and new cells what they are to be; cells by themselves, or all.
+    is not among them. ``remake`` makes of old and new cells what they are to be; cells by themselves, or all. ``gains``
+    are members that groups gain by it.
     """
     columns = {} if of_objects is None else of_objects
+    links = new.links[0].attributes if 0 in new.links else {}
+    for family, given in (("vertex", new.vertex_attributes), ("link", links), ("object", columns)):
+        check_spelling(level, family, given, "To have both, make the new one first: set_attribute(..., new=True)")
     try:
         patch = addition(level, new, ids, columns, remake)
+        if gains:
+            put_gains(patch, gains)
     except UnfitError:
         old = load_whole(level)
-        joined = replace(remake(merge(old, new)), groups=old.groups)
+        groups = with_gains(old.groups, gains) if gains else old.groups
+        joined = replace(remake(merge(old, new)), groups=groups)
         replace_level(level, with_new_attributes(joined, old, columns))
     else:
         change_cells(level, patch)
+
+
+def put_gains(patch: Patch, gains: Gains) -> None:
+    """Let groups have more members: their tables are stored anew. Raises :class:`UnfitError` where there are none."""
+    level = patch.level
+    old, vertices = load_groups(level), level.cells("vertices")
+    if old is None or vertices is None:
+        raise UnfitError("groups")
+    planned = plan_groups(with_gains(old, gains), vertices.layout)
+    patch.nodes += [node for node in planned if node.path != "group_attributes" or level.node(node.path) is None]
 
 
 def with_new_attributes(joined: Content, old: Content, given: Columns) -> Content:
@@ -146,6 +167,7 @@ def append_links(
     link_attributes: Attributes,
     object_ids: npt.ArrayLike | None,
     object_attributes: Attributes,
+    groups: GroupsLike,
 ) -> None:
     """Add vertices, and links (rows of these) between them, for the function ``name``.
 
@@ -164,6 +186,7 @@ def append_links(
         raise DataError(f"links are {width} rows of the {len(points)} new vertices each")
     known = ids_to_add_to(level)
     objects, row, of_objects = objects_for(object_ids, object_attributes, points, known)
+    gains = gains_of(groups, objects.ids, numbered=object_ids is None)
     keys, cell = distinct_chunks_of(points, level.document.chunk_shape)
     columns = columns_of(vertex_attributes, len(points), "vertices")
     content, order = by_object(points, columns, keys, cell, row, objects)
@@ -171,4 +194,4 @@ def append_links(
     of_links = columns_of(link_attributes, len(array), "links")
     content = replace(content, links={0: Links(stored[array] if len(array) else array, of_links)})
     if len(points):
-        add(level, content, known, of_objects)
+        add(level, content, known, of_objects, gains=gains)

@@ -59,6 +59,10 @@ from zardine.vectors.storing.transactions import carry_out, finish, replace_belo
 _Corners = tuple[tuple[float, ...], tuple[float, ...]]
 
 
+REPLACED = "overwrite=True replaces it"
+"""What can be done where something is stored already."""
+
+
 class StoreOptions(TypedDict, total=False):
     """Options of every writer; see :func:`zardine.vectors.write_points`."""
 
@@ -242,7 +246,7 @@ def check_room(path: StoreLike, overwrite: bool) -> None:
     store, inner = find_place(path, mode="a")
     node = None if overwrite else find_node(store, inner)
     if node is not None:
-        raise taken(store, inner, node)
+        raise taken(store, inner, node, REPLACED)
 
 
 def write_planned(
@@ -306,7 +310,7 @@ def make_room(store: Store, path: str, overwrite: bool) -> None:
     prefix = f"{path}/" if path else ""
     if node is not None:
         if not overwrite:
-            raise taken(store, path, node)
+            raise taken(store, path, node, REPLACED)
         store.erase(child(path, "zarr.json"))
         keys, folders = store.list_dir(prefix)
         store.erase_values(keys)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.levels import (
@@ -23,23 +24,28 @@ from zardine.vectors.changing.levels import (
     plan_whole,
     replace_level,
 )
-from zardine.vectors.changing.moving import movement
+from zardine.vectors.changing.moving import movement, numbers_of
 from zardine.vectors.changing.one_writer import alone, repeated
 from zardine.vectors.changing.patching import UnfitError
+from zardine.vectors.changing.reading_order import rows_as_read
 from zardine.vectors.changing.removing import removal
 from zardine.vectors.changing.setting import set_of_objects
+from zardine.vectors.changing.spelling import check_spelling
 from zardine.vectors.changing.whole_columns import KINDS, set_of_all
 from zardine.vectors.content.arguments import Box, checked_ids, checked_positions
 from zardine.vectors.content.changes import changed_vertices
 from zardine.vectors.content.columns import Column, check_name, column_of
 from zardine.vectors.content.content import Columns, Content, Groups
 from zardine.vectors.format.ragged import find_rows
-from zardine.vectors.reading.answer import matching_rows, wanted_objects
+from zardine.vectors.reading.answer import matching_rows, no_attribute, wanted_objects, with_objects_named
 from zardine.vectors.reading.loading_objects import load_manifests
 from zardine.vectors.reading.query import Query, Where
 from zardine.vectors.storing.level_nodes import replaced_nodes
 from zardine.vectors.storing.store import Level
 from zardine.vectors.storing.transactions import replace_nodes
+
+_FAMILIES = ("vertex", "fragment", "link", "object", "group")
+"""What has attributes."""
 
 __all__ = [
     "delete",
@@ -60,7 +66,8 @@ def delete(
 ) -> int:
     """Remove the vertices for which everything holds that is given, and links to them; gives how many there were.
 
-    At least one condition is needed, and an empty ``where`` is none; they are those of :func:`read_points`. Objects
+    At least one condition is needed, and an empty ``where`` is none; they are those of :func:`read_points`:
+    ``where={"length": slice(None, 3)}`` removes objects by their attribute, and vertices by one of theirs. Objects
     without vertices go, also from groups. All attributes stay with their rows. Raises
     :class:`~zardine.errors.SelectionError`.
     """
@@ -78,10 +85,10 @@ def delete(
 
 
 def _delete_from_whole(level: Level, query: Query) -> int:
-    content = load_whole(level)
+    content, query = load_whole(level), with_objects_named(level, query)
     for name in query.where or {}:
         if name not in content.vertex_attributes:
-            raise SelectionError(f"{level.owner.name} has no vertex attribute {name!r}")
+            raise no_attribute(level, name)
     gone = matching_rows(level, content, query, wanted_objects(level, load_manifests(level), query))
     if len(gone) == 0:
         return 0
@@ -97,15 +104,26 @@ def _delete_from_whole(level: Level, query: Query) -> int:
 
 @alone
 def move_vertices(
-    path: StoreLike, rows: npt.ArrayLike, positions: npt.ArrayLike, *, object_ids: Collection[int] | None = None
+    path: StoreLike,
+    rows: npt.ArrayLike | None = None,
+    positions: npt.ArrayLike | None = None,
+    *,
+    object_ids: Collection[int] | None = None,
 ) -> None:
-    """Put vertices elsewhere: ``rows`` count them in the order in which :func:`read_points` gives the whole level.
+    """Put vertices elsewhere: ``move_vertices(path, positions)`` all, ``move_vertices(path, rows, positions)`` some.
 
-    ``object_ids``: they count the vertices of these objects alone, as ``read_points(object_ids=...)`` gives them; then
-    nothing else is looked at. Everything that belongs to vertices goes with them; only cells that they leave or enter
-    are stored, of lines and skeletons with a vertex in another chunk all. Raises
-    :class:`~zardine.errors.SelectionError` for other rows.
+    Positions, and ``rows``, which count vertices, are in the order in which :meth:`Vectors.read` gives the whole level:
+    of lines along each, as :func:`read_polylines`; of everything else as :func:`read_points`.
+
+    ``object_ids``: they are of these objects alone, as ``read(object_ids=...)`` gives them; then nothing else is looked
+    at. Everything that belongs to vertices goes with them; only cells that they leave or enter are stored, of lines and
+    skeletons with a vertex in another chunk all. Raises :class:`~zardine.errors.SelectionError` for other rows,
+    :class:`~zardine.errors.DataError` for other numbers of positions.
     """
+    if positions is None:
+        rows, positions = None, rows
+    if positions is None:
+        raise DataError("say where vertices are to be: move(positions) for all, or move(rows, positions) for some")
     level = open_to_change(path)
     try:
         patch = movement(level, rows, positions, object_ids)
@@ -118,26 +136,20 @@ def move_vertices(
 
 def _move_in_whole(level: Level, rows: Any, positions: Any, object_ids: Collection[int] | None) -> None:
     content = load_whole(level)
-    among = content.visible()
+    among: Ints | None = None
     if object_ids is not None:
         if content.objects is None:
             raise SelectionError(f"{level.owner.name} has no objects")
-        ids = np.asarray(list(object_ids))
-        known = find_rows(content.objects.ids.reshape(-1, 1), ids.reshape(-1, 1))
-        if (known < 0).any():
-            raise SelectionError(f"there is no object with the id {int(ids[known < 0][0])}")
-        among &= content.rows_in(known)
-    visible = np.flatnonzero(among)
-    numbers = checked_ids(rows, None, "rows")
-    if len(numbers) and (numbers.min() < 0 or numbers.max() >= len(visible)):
-        raise SelectionError(f"rows {numbers.min()} to {numbers.max()}: there are {len(visible)} vertices")
+        ids = np.unique(checked_ids(list(object_ids), None, "object_ids"))
+        among = np.sort(find_rows(content.objects.ids.reshape(-1, 1), ids.reshape(-1, 1)))
+        if (among < 0).any():
+            raise SelectionError(f"there is no object with the id {int(ids[~np.isin(ids, content.objects.ids)][0])}")
+    mine = rows_as_read(level, content, among)
     points = checked_positions(positions, content.positions.dtype)
     if points.shape[1] != level.owner.root.ndim:
         raise DataError(f"positions have {points.shape[1]} coordinates, the store has {level.owner.root.ndim} axes")
-    if len(points) != len(numbers):
-        raise DataError(f"{len(points)} positions for {len(numbers)} rows")
     moved = content.positions.copy()
-    moved[visible[numbers]] = points
+    moved[mine[numbers_of(rows, len(points), len(mine))]] = points
     replace_level(level, _remade(level, content, moved, np.ones(len(moved), np.bool_)))
 
 
@@ -149,21 +161,28 @@ def set_attribute(
     *,
     kind: str = "vertex",
     object_ids: Collection[int] | None = None,
+    new: bool = False,
 ) -> None:
     """Give the things of one ``kind`` an attribute, or other values of one; ``None`` removes it.
 
-    ``values`` has a row for each, in the order in which the whole level is read: of ``"vertex"`` by
-    :func:`read_points`, ``"link"`` by :func:`read_graph` or :func:`read_mesh`, ``"object"``, ``"group"`` and
-    ``"fragment"`` by :func:`read_objects`, :func:`read_groups` and :func:`read_fragments`.
+    A name that looks like that of another attribute (``raduis``) is an error, unless ``new`` says that it is a new one.
+
+    ``values`` has a row for each, in the order in which :meth:`Vectors.read` gives the whole level: of ``"vertex"``
+    along lines, as :func:`read_polylines`, and where there are none as :func:`read_points`; of ``"link"`` as
+    :func:`read_graph` or :func:`read_mesh`, of ``"object"``, ``"group"`` and ``"fragment"`` as :func:`read_objects`,
+    :func:`read_groups` and :func:`read_fragments`.
 
     ``object_ids``: only these objects, or their vertices, get other values of an attribute that there is, in the order
-    in which :func:`read_points` gives their vertices; of ``"object"`` in that of the ids. That costs what it changes.
+    in which ``read(object_ids=...)`` gives their vertices; of ``"object"`` in that of the ids. That costs what it
+    changes.
 
     Nothing else is stored, but all links for ``"link"``; values are encoded cell after cell. Coarser levels, which have
     copies of the attributes of objects and groups, are older after a change of these.
     """
     check_name(name)
     level = open_to_change(path)
+    if not new and kind in _FAMILIES:
+        check_spelling(level, kind, [name], "new=True makes a new one")
     if object_ids is not None:
         set_of_objects(level, name, values, kind, object_ids)
         return

@@ -13,6 +13,7 @@ from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.vectors.changing.levels import kind_of
 from zardine.vectors.changing.patching import Patch, UnfitError, put_cells, touched_cells
+from zardine.vectors.changing.reading_order import reads_lines, rows_as_read
 from zardine.vectors.changing.removing import (
     Members,
     all_members,
@@ -29,6 +30,7 @@ from zardine.vectors.content.point_content import by_object
 from zardine.vectors.content.run_content import inverse
 from zardine.vectors.format.grids import chunks_of
 from zardine.vectors.format.ragged import find_rows, unique_rows
+from zardine.vectors.reading.batches_of_lines import places_in_lines
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_objects import known_ids, with_objects
 from zardine.vectors.reading.presence import check_all, present_chunks, same_list
@@ -54,23 +56,22 @@ class _Moves:
 def movement(level: Level, rows: Any, positions: Any, object_ids: Collection[int] | None) -> Patch | None:
     """What it comes to that vertices are elsewhere; ``None`` where there are none.
 
-    ``rows`` count the vertices of the level, or of some objects, as they are read. Raises :class:`UnfitError`, and
-    :class:`~zardine.errors.SelectionError` for other rows.
+    ``rows`` count the vertices of the level, or of some objects, as reading gives them; ``None``: all of these. Raises
+    :class:`UnfitError`, and :class:`~zardine.errors.SelectionError` for other rows.
     """
-    numbers = checked_ids(rows, None, "rows")
     vertices, index = level.cells("vertices"), level.cells("vertex_fragments")
     if vertices is None or index is None or not same_list(vertices, index) or level.rank != level.owner.root.ndim:
         raise UnfitError("nonempty_chunks")
-    members: Members | None = None
-    if object_ids is not None:
-        members, chunks, local = _in_objects(level, numbers, object_ids)
-    else:
-        chunks, local = _in_level(level, numbers)
     points = checked_positions(positions, np.dtype(str(vertices.attributes.get("dtype", "float32"))))
     if points.shape[1] != level.owner.root.ndim:
         raise DataError(f"positions have {points.shape[1]} coordinates, the store has {level.owner.root.ndim} axes")
-    if len(points) != len(numbers):
-        raise DataError(f"{len(points)} positions for {len(numbers)} rows")
+    members: Members | None = None
+    if object_ids is not None:
+        members, chunks, local, numbers = _in_objects(level, rows, len(points), object_ids)
+    elif reads_lines(level):
+        chunks, local, numbers = _in_lines(level, rows, len(points))
+    else:
+        chunks, local, numbers = _in_level(level, rows, len(points))
     if not len(numbers):
         return None
     _, first = np.unique(numbers[::-1], return_index=True)
@@ -95,48 +96,71 @@ def movement(level: Level, rows: Any, positions: Any, object_ids: Collection[int
     return _of_others(level, members, moves, leaving)
 
 
-def _in_objects(level: Level, numbers: Ints, object_ids: Collection[int]) -> tuple[Members, Ints, Ints]:
-    """Where the vertices of some objects are that have these numbers among all of theirs."""
+def numbers_of(rows: Any, points: int, count: int) -> Ints:
+    """The numbers of vertices among ``count``, one for each of the ``points``; ``rows`` ``None``: all.
+
+    Raises :class:`~zardine.errors.SelectionError` for numbers of none, :class:`~zardine.errors.DataError` for more or
+    fewer than points.
+    """
+    if rows is None:
+        if points != count:
+            raise DataError(f"{points} positions for {count} vertices: give one for each, or rows of some")
+        return np.arange(count)
+    numbers = checked_ids(rows, None, "rows")
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
+        raise SelectionError(f"rows {numbers.min()} to {numbers.max()}: there are {count} vertices")
+    if points != len(numbers):
+        raise DataError(f"{points} positions for {len(numbers)} rows")
+    return numbers
+
+
+def _in_objects(level: Level, rows: Any, points: int, object_ids: Collection[int]) -> tuple[Members, Ints, Ints, Ints]:
+    """Where the vertices of some objects are that have these numbers among all of theirs, and the numbers."""
     known = known_ids(level)
     if known is None:
         raise SelectionError(f"{level.owner.name} has no objects")
     ids = np.unique(checked_ids(list(object_ids), None, "object_ids"))
     members = members_of(level, known, ids) or all_members(level, known)
     wanted = members.manifests.rows_of(ids)
+    wanted = wanted[np.argsort(members.rows[wanted])]
     chunks = unique_rows(members.manifests.take(wanted).chunks)[0]
     content = with_objects(level, load_cells(level, chunks), members.manifests, asked=chunks)
-    mine = np.flatnonzero(content.rows_in(wanted) & content.visible())
-    _check(numbers, len(mine))
+    mine = rows_as_read(level, content, wanted)
+    numbers = numbers_of(rows, points, len(mine))
     row = mine[numbers]
     cell = content.cell_of_rows()[row]
-    return members, content.keys[cell], row - content.row_starts[cell]
+    return members, content.keys[cell], row - content.row_starts[cell], numbers
 
 
-def _in_level(level: Level, numbers: Ints) -> tuple[Ints, Ints]:
-    """Where the vertices are that have these numbers when the whole level is read."""
+def _in_lines(level: Level, rows: Any, points: int) -> tuple[Ints, Ints, Ints]:
+    """Where the vertices are that have these numbers when all lines are read, and the numbers."""
+    lines = places_in_lines(level, _ROWS_AT_ONCE)
+    numbers = numbers_of(rows, points, int(lines.starts[-1]))
+    content = load_cells(level, lines.chunks_at(numbers))
+    cell, row = lines.rows_at(content, numbers)
+    return content.keys[cell], row, numbers
+
+
+def _in_level(level: Level, rows: Any, points: int) -> tuple[Ints, Ints, Ints]:
+    """Where the vertices are that have these numbers when the whole level is read, and the numbers."""
     vertices, index = level.cells("vertices"), level.cells("vertex_fragments")
     assert vertices is not None
     keys = present_chunks(vertices, index)
     at_once = max(1, _ROWS_AT_ONCE * len(keys) // max(1, level.document.vertex_count))
-    chunks, rows = np.zeros((len(numbers), level.rank), np.int64), np.zeros(len(numbers), np.int64)
+    wanted = np.arange(points) if rows is None else checked_ids(rows, None, "rows")
+    chunks, local = np.zeros((len(wanted), level.rank), np.int64), np.zeros(len(wanted), np.int64)
     seen = stored = 0
     for start in range(0, len(keys), at_once):
         some = keys[start : start + at_once]
         part = load_cells(level, some, fragments=not level.document.tiles, vertices=vertices)
         visible = np.flatnonzero(part.visible())
-        here = np.flatnonzero((numbers >= seen) & (numbers < seen + len(visible)))
-        row = visible[numbers[here] - seen]
+        here = np.flatnonzero((wanted >= seen) & (wanted < seen + len(visible)))
+        row = visible[wanted[here] - seen]
         cell = part.cell_of_rows()[row]
-        chunks[here], rows[here] = part.keys[cell], row - part.row_starts[cell]
+        chunks[here], local[here] = part.keys[cell], row - part.row_starts[cell]
         seen, stored = seen + len(visible), stored + len(part.positions)
     check_all(level, vertices, index, keys, stored)
-    _check(numbers, seen)
-    return chunks, rows
-
-
-def _check(numbers: Ints, count: int) -> None:
-    if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
-        raise SelectionError(f"rows {numbers.min()} to {numbers.max()}: there are {count} vertices")
+    return chunks, local, numbers_of(rows, points, seen)
 
 
 def _distinct(*chunks: Ints) -> Ints:

@@ -34,7 +34,7 @@ from zardine.vectors.content.plan import MANIFESTS_AT_ONCE
 from zardine.vectors.format.manifests import encode_manifests
 from zardine.vectors.format.ragged import find_rows, row_numbers, starts_of, take_rows, unique_rows
 from zardine.vectors.format.removed_objects import MOST_RUNS, REMOVED, are_sole, runs_of
-from zardine.vectors.reading.answer import chunks_for, matching_rows, wanted_objects
+from zardine.vectors.reading.answer import chunks_for, matching_rows, no_attribute, wanted_objects, with_objects_named
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_links
 from zardine.vectors.reading.loading_objects import (
@@ -70,7 +70,7 @@ def removal(level: Level, query: Query) -> tuple[Patch | None, int]:
 
     Raises :class:`UnfitError`, and :class:`~zardine.errors.SelectionError` as readers do.
     """
-    kind = kind_of(level)
+    kind, query = kind_of(level), with_objects_named(level, query)
     members, wanted = _members(level, query)
     content, gone = _found(level, query, members, wanted)
     count = int(gone.sum())
@@ -135,7 +135,7 @@ def _found(
         raise UnfitError("nonempty_chunks")
     for name in query.where or {}:
         if name not in level.names("vertex_attributes"):
-            raise SelectionError(f"{level.owner.name} has no vertex attribute {name!r}")
+            raise no_attribute(level, name)
     manifests = None if members is None else members.manifests
     chosen = None if manifests is None or wanted is None else manifests.take(wanted)
     chunks = chunks_for(level, query, chosen, vertices)

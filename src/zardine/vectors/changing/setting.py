@@ -12,6 +12,7 @@ from zardine.buffers import Ints
 from zardine.errors import DataError, SelectionError
 from zardine.vectors.changing.levels import change_cells
 from zardine.vectors.changing.patching import Patch, UnfitError, put_column, put_column_anew, put_table
+from zardine.vectors.changing.reading_order import rows_as_read
 from zardine.vectors.content.arguments import checked_ids
 from zardine.vectors.content.columns import Column, column_of, join_columns
 from zardine.vectors.content.content import Content
@@ -50,35 +51,39 @@ def set_of_objects(level: Level, name: str, values: Any, kind: str, object_ids: 
         try:
             patch = _of_vertices(level, name, values, ids, rows)
         except UnfitError:
-            patch = _of_all_vertices(level, name, values, rows)
+            patch = _of_all_vertices(level, name, values, ids)
     if patch.cells or patch.rows or patch.nodes:
         change_cells(level, patch, newer=None if kind == "vertex" else "values")
 
 
 def _of_vertices(level: Level, name: str, values: Any, ids: Ints, rows: Ints) -> Patch:
-    manifests = manifests_of(level, ids, rows)
+    order = np.argsort(rows)
+    manifests = manifests_of(level, ids[order], rows[order])
     if manifests is None:
         whole = load_manifests(level)
         assert whole is not None
-        manifests = whole.take(rows)
+        manifests = whole.take(np.sort(whole.rows_of(ids)))
     chunks = unique_rows(manifests.chunks)[0]
     content = with_objects(level, load_cells(level, chunks, vertex_attributes=[name]), manifests, asked=chunks)
     patch = Patch(level, content, 0)
-    put_column(patch, name, content.vertex_attributes[name], _changed(content, name, values, np.arange(len(rows))))
+    mine = rows_as_read(level, content, np.arange(len(ids)))
+    put_column(patch, name, content.vertex_attributes[name], _changed(content, name, values, mine))
     return patch
 
 
-def _of_all_vertices(level: Level, name: str, values: Any, rows: Ints) -> Patch:
+def _of_all_vertices(level: Level, name: str, values: Any, ids: Ints) -> Patch:
     """The whole attribute stored anew: other codes for the text that it can be."""
-    content = with_objects(level, load_cells(level, vertex_attributes=[name]), load_manifests(level))
+    manifests = load_manifests(level)
+    assert manifests is not None
+    content = with_objects(level, load_cells(level, vertex_attributes=[name]), manifests)
     patch = Patch(level, content, 0)
-    put_column_anew(patch, name, _changed(content, name, values, rows))
+    mine = rows_as_read(level, content, np.sort(manifests.rows_of(ids)))
+    put_column_anew(patch, name, _changed(content, name, values, mine))
     return patch
 
 
-def _changed(content: Content, name: str, values: Any, objects: Ints) -> Column:
-    """An attribute of vertices with other values for those of some objects, by row."""
-    mine = np.flatnonzero(content.rows_in(objects))
+def _changed(content: Content, name: str, values: Any, mine: Ints) -> Column:
+    """An attribute of vertices with other values for some rows; of a row that is there twice the last one counts."""
     old = content.vertex_attributes[name]
     given = column_of(name, values, len(mine), "vertices of these objects")
     joined = join_columns(name, old, given.decoded(), len(mine))

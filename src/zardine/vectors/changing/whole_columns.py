@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,12 @@ import numpy as np
 from zardine.buffers import Ints
 from zardine.errors import CorruptionError, DataError
 from zardine.vectors.changing.levels import LevelsAbove
-from zardine.vectors.content.columns import Column, absent_value, array_of, column_of
+from zardine.vectors.changing.reading_order import reads_lines
+from zardine.vectors.content.columns import Column, absent_value, array_of, column_of, join_columns
 from zardine.vectors.content.plan import FAMILIES, Grid, Node, plan_columns, plan_tables
 from zardine.vectors.format.documents import LEVEL
+from zardine.vectors.format.removed_objects import are_sole
+from zardine.vectors.reading.batches_of_lines import PlacesInLines, places_in_lines
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_objects import known_ids, load_groups
 from zardine.vectors.reading.presence import check_all, present_chunks
@@ -52,37 +56,50 @@ def set_of_all(level: Level, name: str, values: Any, kind: str) -> None:
 
 def _cells(level: Level, vertices: CellArray, family: str, name: str, values: Any) -> list[Node]:
     """An attribute of vertices or fragments, made run after run of cells."""
-    column, parts = _column(name, values), NodeParts(level.owner.store, level.path)
-    per_vertex, index = family == "vertex_attributes", level.cells("vertex_fragments")
+    parts, per_vertex = NodeParts(level.owner.store, level.path), family == "vertex_attributes"
+    what = "vertices" if per_vertex else "fragments"
+    column = _column(name, values, what, level.document.vertex_count)
+    index, given = level.cells("vertex_fragments"), len(column.values)
     grid = Grid(vertices.origin, vertices.array.shape, vertices.layout_for(vertices.array.shape))
     keys = present_chunks(vertices, index)
     at_once = max(1, _ROWS_AT_ONCE * len(keys) // max(1, level.document.vertex_count))
+    lines = places_in_lines(level, _ROWS_AT_ONCE) if per_vertex and reads_lines(level) else None
+    if lines is not None and not _are_each_in_one(level, lines):
+        column = join_columns(name, column, None, 1)
+    fragments = lines is not None or not per_vertex or not level.document.tiles
     seen = stored = 0
     for start in range(0, max(1, len(keys)), at_once):
-        run = keys[start : start + at_once]
-        part = load_cells(level, run, fragments=not per_vertex or not level.document.tiles, vertices=vertices)
-        places = np.flatnonzero(part.visible()) if per_vertex else np.arange(part.fragments.count)
+        part = load_cells(level, keys[start : start + at_once], fragments=fragments, vertices=vertices)
         starts = part.row_starts if per_vertex else part.fragments.before
-        mine = _spread(column, seen, places, int(starts[-1]))
-        seen, stored = seen + len(places), stored + len(part.positions)
-        parts.add(plan_columns(family, {name: mine}, starts, part, grid))
+        if lines is not None:
+            rows, places = lines.of_rows(level, part)
+        else:
+            rows = np.flatnonzero(part.visible()) if per_vertex else np.arange(part.fragments.count)
+            places = np.arange(seen, seen + len(rows))
+        whole = np.full((int(starts[-1]), *column.row_shape), _filling(column, given), column.values.dtype)
+        whole[rows[places < given]] = column.values[places[places < given]]
+        seen, stored = seen + len(rows), stored + len(part.positions)
+        parts.add(plan_columns(family, {name: replace(column, values=whole)}, starts, part, grid))
     check_all(level, vertices, index, keys, stored)
-    column_of(name, values, seen, "vertices" if per_vertex else "fragments")
+    column_of(name, values, seen, what)
     return parts.nodes()
 
 
-def _column(name: str, values: Any) -> Column:
-    """The column of ``values``, however many there are."""
+def _column(name: str, values: Any, what: str, count: int) -> Column:
+    """The column of ``values``, however many there are; a single value is an error."""
     array = array_of(name, values)
-    return column_of(name, values, len(array) if array.ndim else 0, "vertices")
+    return column_of(name, values, len(array) if array.ndim else count, what)
 
 
-def _spread(column: Column, first: int, places: Ints, count: int) -> Column:
-    """``count`` rows, of which those at ``places`` have the values from the ``first`` on, as far as there are."""
-    some = column.values[first : first + len(places)]
-    whole = np.zeros((count, *column.row_shape), column.values.dtype)
-    whole[places[: len(some)]] = some
-    return Column(whole, column.categories, column.missing, column.details)
+def _are_each_in_one(level: Level, lines: PlacesInLines) -> bool:
+    """Whether each vertex is part of one line, as in what zardine writes."""
+    whole = int(lines.starts[-1]) == level.document.vertex_count
+    return whole and are_sole(level.attributes("object_index") or {})
+
+
+def _filling(column: Column, given: int) -> Any:
+    """What vertices have that no reader of lines gives: the row behind the ``given`` ones."""
+    return column.values[given] if len(column.values) > given else 0
 
 
 def _table(level: Level, vertices: CellArray, family: str, name: str, values: Any) -> list[Node]:

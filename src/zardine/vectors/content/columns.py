@@ -6,7 +6,7 @@ Text is stored as codes of a list of categories. In memory it is an array of Num
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -90,6 +90,11 @@ def column_of(name: str, values: Any, rows: int, what: str) -> Column:
     """
     check_name(name)
     array = array_of(name, values)
+    if array.ndim == 0:
+        raise DataError(
+            f"attribute {name!r} is a single {array.dtype} value: it needs one for each of the {what}, "
+            "as np.full(len(v), value) makes them of one"
+        )
     if array.ndim not in (1, 2) or len(array) != rows:
         raise DataError(
             f"attribute {name!r} has shape {array.shape}: it needs one row for each of the {rows} {what}, "
@@ -203,6 +208,36 @@ def check_name(name: str) -> str:
     if name in _RESERVED or not is_unicode(name):
         raise DataError(f"{name!r} is no name for an attribute: files and folders of Zarr, or none, are called so")
     return name
+
+
+def meant_name(name: str, there: Collection[str]) -> str | None:
+    """The one of the names that are there that a user has misspelled as ``name``; ``None``: it is a name of its own.
+
+    Other case, ``_`` and ``-``, one letter more or less, or two that changed places. Other digits make another name,
+    and so do names of less than four letters: ``w1``, ``w2``, ``band_1``.
+    """
+    if name in there:
+        return None
+    return next((each for each in there if _is_misspelled(_plain(name), _plain(each))), None)
+
+
+def _plain(name: str) -> str:
+    return "".join(each for each in name.casefold() if each not in "_- .")
+
+
+def _is_misspelled(name: str, known: str) -> bool:
+    if name == known:
+        return True
+    digits = [[each for each in text if each.isdigit()] for text in (name, known)]
+    if min(len(name), len(known)) < 4 or digits[0] != digits[1]:
+        return False
+    short, long = sorted((name, known), key=len)
+    if len(long) == len(short) + 1:
+        return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
+    if len(long) != len(short):
+        return False
+    at = next(place for place, pair in enumerate(zip(name, known, strict=True)) if pair[0] != pair[1])
+    return name[at + 1 : at + 2] + name[at] + name[at + 2 :] == known[at:]
 
 
 def is_unicode(text: str) -> bool:

@@ -17,11 +17,12 @@ from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import import_parts
 from zardine.vectors.exchange.losses import LINES, check_space, check_store, reading, storable, with_ids, writing
 from zardine.vectors.exchange.parquet_parts import ParquetParts
-from zardine.vectors.outside import needing, warn
+from zardine.vectors.outside import known_crs, needing, warn
 from zardine.vectors.points import read_points, write_points
 from zardine.vectors.polylines import read_polylines, write_polylines
 from zardine.vectors.storing.store import VectorStore
 
+_NOTHING = "so that nothing tells whether it is of points or of lines; vectors.create makes an empty store"
 _EXACT = 2**53
 """Up to here, float64 holds all integers."""
 _LARGEST = {".geojson": 2**63 - 2, ".gpkg": 2**63 - 1, ".shp": 10**17 - 1}
@@ -53,7 +54,7 @@ def _whole_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None
     if missing:
         warn(source, f"{missing} features without a geometry are left out")
     if not parts:
-        raise DataError(f"{source} holds no positions: there is no feature with a geometry")
+        raise DataError(f"{source} holds no positions: there is no feature with a geometry, {_NOTHING}")
     kinds = {part.geom_type for _, part in parts}
     if "Point" in kinds and len(kinds) > 1:
         raise DataError(f"{source} holds {', '.join(sorted(kinds))}: a store holds points, or lines and outlines")
@@ -102,7 +103,7 @@ def features_out(path: StoreLike, target: Path, level: int) -> None:
     points_here = root.geometry_types[:1] == ("point_cloud",)
     kept = ("vertex_attributes",) if points_here else ("object_attributes",)
     check_store(path, target, level, ("point_cloud", *LINES), kept)
-    crs = _crs(root.block.get("crs"), target)
+    crs = known_crs(root.block.get("crs"), target)
     if points_here:
         points = read_points(path, level=level)
         check_space(points.positions, target, (2, 3))
@@ -186,23 +187,6 @@ def _large(values: Any) -> Any:
     if not _is_large(each for each in whole if each is not None):
         return None
     return np.array([None if each is None else str(each) for each in whole], object)
-
-
-def _crs(given: Any, target: Path) -> Any:
-    """The coordinate reference system for geopandas; warns of one that it cannot have."""
-    if not given:
-        return None
-    import pyproj
-
-    told = given.get("wkt") or given.get("epsg")
-    if told is None:
-        warn(target, f"crs cannot be kept: of {sorted(given)}, none is 'wkt' (text) or 'epsg' (a number)")
-        return None
-    try:
-        return pyproj.CRS.from_user_input(told)
-    except pyproj.exceptions.CRSError as error:
-        warn(target, f"crs cannot be kept, PROJ does not know it: {error}")
-        return None
 
 
 def _listed(name: str, values: Any, target: Path) -> list[Any]:

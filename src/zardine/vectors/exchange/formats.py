@@ -35,6 +35,7 @@ from zardine.vectors.exchange.precomputed.writing import precomputed_out
 from zardine.vectors.exchange.scans import scan_in, scan_out
 from zardine.vectors.exchange.streamlines import streamlines_in, streamlines_out
 from zardine.vectors.exchange.swc import swc_in, swc_out
+from zardine.vectors.exchange.target_files import check_files, files_of, replacing
 from zardine.vectors.exchange.trx import trx_in, trx_out
 from zardine.vectors.format.layouts import layout_from
 from zardine.vectors.polylines import LineOptions
@@ -53,10 +54,10 @@ class ImportOptions(LineOptions, total=False):
 
 
 class ExportOptions(TypedDict, total=False):
-    """Options of formats that are folders."""
+    """Options of formats."""
 
     overwrite: bool
-    """Whether to replace what is in the folder."""
+    """Whether to replace files, or what is in the folder."""
     sharded: bool | None
     """Of ``precomputed``: whether values are packed into shards; ``None``: where there are more than 1,000."""
     annotation_type: Literal["point", "line", "axis_aligned_bounding_box"] | None
@@ -284,12 +285,13 @@ def export_vectors(
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
     :class:`~zardine.errors.ZarrUserWarning` before anything is written. ``progress(done, total)`` counts values of a
-    folder. A file that is there is replaced, a folder with something in it only by ``overwrite=True``.
+    folder. Files that are there, and folders with something in them, are replaced only by ``overwrite=True``; after an
+    error files are as they were.
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,
-    :class:`~zardine.errors.NodeExistsError` for a folder that is not empty, and ``TypeError`` for options that the
-    format does not have.
+    :class:`~zardine.errors.NodeExistsError` for files, and folders that are not empty, without ``overwrite``, and
+    ``TypeError`` for options that the format does not have.
     """
     chosen = format_of(target, format)
     if chosen.is_folder:
@@ -298,8 +300,11 @@ def export_vectors(
     unknown = [name for name in options if name != "overwrite"]
     if unknown:
         raise TypeError(f"the format {chosen.name} has no option {unknown[0]!r}")
-    steps = Steps(progress, 1)
-    chosen.write(path, _file(target), level)
+    file, steps = _file(target), Steps(progress, 1)
+    files = files_of(file)
+    check_files(files, options.get("overwrite", False))
+    with replacing(files):
+        chosen.write(path, file, level)
     steps()
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.api.open import open_group
-from zardine.errors import DataError, NodeExistsError, ZardineError
+from zardine.errors import CorruptionError, DataError, NodeExistsError, ZardineError
 from zardine.limits import check_size
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress, Steps
-from zardine.vectors.exchange.losses import LINES, check_store, numbers, storable
+from zardine.vectors.exchange.losses import LINES, check_store, numbers, storable, warn_kind
 from zardine.vectors.format.ragged import row_numbers
 from zardine.vectors.graph import read_graph, write_graph
 from zardine.vectors.outside import warn
@@ -108,6 +108,7 @@ def geff_out(
     kinds = ("graph", "skeleton", *LINES)
     name = str(target)
     kind = check_store(path, name, level, kinds, ("vertex_attributes", "link_attributes"))
+    warn_kind(kind, "graph", name)
     root = VectorStore.open(path).root
     found = _lines(path, level) if kind in LINES else read_graph(path, level=level)
     columns = dict(found.attributes)
@@ -169,11 +170,15 @@ def _values(root: Group, path: str, count: int | None, name: str) -> npt.NDArray
     """An array, if it has ``count`` rows."""
     found = root.get(path)
     if not isinstance(found, Array) or found.ndim == 0:
-        raise DataError(f"{name}: {path} is no array")
+        told = "is missing" if found is None else "is no array with a row for each"
+        raise DataError(f"{name} is no whole graph of GEFF: {path} {told}")
     if count is not None and found.shape[0] != count:
         raise DataError(f"{name}: {path} has {found.shape[0]} rows, not {count}")
     check_size(f"{path} of {name}", found.nbytes)
-    return np.asarray(found[:])
+    try:
+        return np.asarray(found[:])
+    except CorruptionError as error:
+        raise CorruptionError(f"{name}/{path} cannot be read: {error}") from error
 
 
 def _property(root: Group, path: str, count: int, name: str) -> npt.NDArray[Any] | None:

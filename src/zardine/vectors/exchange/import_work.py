@@ -32,7 +32,7 @@ from zardine.json_document import parse_json
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.path import StorePath
-from zardine.vectors.changing.creating import complete_all, erase_leftover
+from zardine.vectors.changing.creating import REPLACED, complete_all, erase_leftover
 from zardine.vectors.exchange.file_parts import FileParts, Part, Step, StoredParts, Whole
 from zardine.vectors.exchange.parquet_parts import ParquetParts
 from zardine.vectors.exchange.scans import ScanParts
@@ -185,7 +185,7 @@ class ImportWork(Work):
         node = find_node(store, path)
         if document_digest(self.target) != self.replaced:
             if node is not None:
-                raise taken(store, path, node)
+                raise taken(store, path, node, REPLACED)
             raise PlanError(f"what was at {self.target} when the import was planned is gone: plan it anew")
         own, (_, folders) = self._folder(plan), store.list_dir(join_path(path, f"{HIDDEN}/import/"))
         for folder in folders:

@@ -121,6 +121,20 @@ def with_ids(columns: Mapping[str, Any], ids: Any, target: Path | str) -> dict[s
     return {**columns, "object_id": ids}
 
 
+def bounds_of_nothing(source: Path | str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The bounds of a store of a file that says that it holds nothing, and nothing of where; with a warning."""
+    if options.get("bounds") is not None:
+        return {}
+    warn(source, "it holds nothing, and so will the store, with bounds from 0 to 1: bounds= gives it others")
+    return {"bounds": (np.zeros(3), np.ones(3))}
+
+
+def warn_kind(kind: str, becomes: str, target: Path | str) -> None:
+    """Warn where a geometry becomes another one, which is what reading the file gives."""
+    if kind != becomes:
+        warn(target, f"each {kind} becomes a {becomes}, and is read back as one")
+
+
 def warn_objects(ids: Any, target: Path | str) -> None:
     """Warn where there is more than one object, or one whose id is not 0, which is that of a single object."""
     distinct = np.unique(ids) if ids is not None else np.zeros(0, np.int64)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.losses import (
+    bounds_of_nothing,
     check_space,
     check_store,
     numbers,
@@ -21,18 +22,22 @@ from zardine.vectors.exchange.losses import (
     warn_names,
     warn_objects,
     warn_rounded,
+    with_ids,
     writing,
 )
 from zardine.vectors.mesh import read_mesh, write_mesh
 from zardine.vectors.outside import needing, warn
-from zardine.vectors.points import write_points
+from zardine.vectors.points import read_points, write_points
 from zardine.vectors.results import triangles
+from zardine.vectors.storing.store import VectorStore
 
 Columns = dict[str, npt.NDArray[Any]]
 
 _COLOURS = ("red", "green", "blue", "alpha")
 _OBJ = {"vn": "normals", "l": "lines", "p": "points", "g": "names of groups", "o": "names of objects"}
 _OBJ |= {"usemtl": "materials", "curv": "curves", "surf": "surfaces"}
+_PLY_TYPES = {"i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort", "i4": "int", "u4": "uint"}
+_PLY_TYPES |= {"f4": "float", "f8": "double"}
 _TAKEN = {"vertex": {"x", "y", "z", "vertex"}, "face": {"x", "y", "z", "vertex_indices", "vertex_index"}}
 _TAKEN["face"] |= {"count", "index", "texcoord"}
 """Names of properties that PLY files, or those that trimesh writes and reads, have for something else."""
@@ -47,8 +52,13 @@ def mesh_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
     suffix = source.suffix.lower()
     words = _obj_words(source) if suffix == ".obj" else []
     declared = _check_ply(source) if suffix == ".ply" else {}
-    if suffix == ".stl":
-        _check_stl(source)
+    if declared.get("vertex") == 0 or (suffix == ".stl" and _check_stl(source) == 0):
+        nothing, more = np.zeros((0, 3)), bounds_of_nothing(source, options)
+        if suffix == ".stl" or "face" in declared:
+            write_mesh(path, nothing, np.zeros((0, 3), np.int64), **{**options, **more})
+        else:
+            write_points(path, nothing, **{**options, **more})
+        return
     mesh: Any = _loaded(source, words)
     vertices, faces = np.asarray(mesh.vertices), np.asarray(getattr(mesh, "faces", ()))
     of_vertices: Columns = {name: np.asarray(each) for name, each in getattr(mesh, "vertex_attributes", {}).items()}
@@ -56,6 +66,8 @@ def mesh_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
     raw = mesh.metadata.get("_ply_raw")
     if len(vertices) == 0:
         raise DataError(f"{source} holds no vertices")
+    if suffix == ".stl" and not of_faces.get("stl", np.zeros(0)).any():
+        of_faces.pop("stl", None)  # bytes beside each face that other programs keep colours in
     if raw is not None:
         _check_counts(raw, declared, source)
         faces, found, found_faces = _properties(raw, vertices, faces, source)
@@ -79,10 +91,16 @@ def mesh_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
 
 
 def mesh_out(path: StoreLike, target: Path, level: int) -> None:
-    """PLY keeps attributes of numbers, OBJ the colours of vertices, STL none. Faces are cut into triangles."""
+    """PLY keeps attributes of numbers, OBJ the colours of vertices, STL none. Faces are cut into triangles.
+
+    Points go to PLY files, which have no faces then.
+    """
     suffix = target.suffix.lower()
+    if suffix == ".ply" and (VectorStore.open(path).root.geometry_types or ("point_cloud",))[0] == "point_cloud":
+        _points_out(path, target, level)
+        return
     kept = {".ply": ("vertex_attributes", "link_attributes"), ".obj": ("vertex_attributes",)}.get(suffix, ())
-    check_store(path, target, level, ("mesh",), kept)
+    check_store(path, target, level, ("mesh", "point_cloud")[: 1 + (suffix == ".ply")], kept)
     found = read_mesh(path, level=level)
     check_space(found.positions, target)
     warn_objects(found.object_ids, target)
@@ -103,6 +121,24 @@ def mesh_out(path: StoreLike, target: Path, level: int) -> None:
         import trimesh
 
         trimesh.Trimesh(found.positions, faces, process=False, **options).export(str(target))
+
+
+def _points_out(path: StoreLike, target: Path, level: int) -> None:
+    """Positions keep their type; attributes of numbers are properties, ids of objects ``object_id``."""
+    check_store(path, target, level, ("point_cloud",), ("vertex_attributes",))
+    found = read_points(path, level=level)
+    check_space(found.positions, target)
+    columns = _ply_columns(with_ids(found.attributes, found.object_ids, target), target, "vertex")
+    columns = {**dict(zip("xyz", found.positions.T, strict=True)), **columns}
+    kinds = {name: np.dtype(each.dtype).newbyteorder("<") for name, each in columns.items()}
+    rows = np.empty(len(found), list(kinds.items()))
+    for name, values in columns.items():
+        rows[name] = values
+    words = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
+    words += [f"property {_PLY_TYPES[kind.str[1:]]} {name}" for name, kind in kinds.items()]
+    with target.open("wb") as file:
+        file.write("\n".join([*words, "end_header", ""]).encode("ascii"))
+        file.write(rows.tobytes())
 
 
 def _loaded(source: Path, words: list[list[str]]) -> Any:
@@ -230,7 +266,11 @@ def _obj_words(source: Path) -> list[list[str]]:
             raise DataError(f"{source}, line {number}: {what}, not {line.strip()!r}; the file may be cut off")
     kinds = {words[0] for words in found}
     if not {"v", "f"} <= kinds:
-        what = "faces; the file may be cut off. Points are written with write_points" if "v" in kinds else "vertices"
+        what = (
+            "faces; the file may be cut off. Points are written with write_points"
+            if "v" in kinds
+            else "vertices: see vectors.create"
+        )
         raise DataError(f"{source} holds no {what}")
     return found
 
@@ -305,12 +345,15 @@ def _check_counts(raw: Any, declared: Mapping[str, int], source: Path) -> None:
             raise DataError(f"{source} is cut off: its header declares {count} of {name!r}, {found} are there")
 
 
-def _check_stl(source: Path) -> None:
-    """Raise :class:`DataError` for an STL file that is cut off: of another length than it says, or without its end."""
+def _check_stl(source: Path) -> int:
+    """How many faces an STL file has.
+
+    Raise :class:`DataError` for a file that is cut off: of another length than it says, or without its end.
+    """
     data = source.read_bytes()
     count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else 0
     if len(data) >= 84 and len(data) == 84 + 50 * count:
-        return
+        return count
     if data.lstrip()[:5].lower() != b"solid" or b"\0" in data[:512]:
         wanted = f"{84 + 50 * count} for the {count} faces of its header" if len(data) >= 84 else "84 or more"
         raise DataError(f"{source} is cut off, or no STL file: it has {len(data)} bytes, not {wanted}")
@@ -321,3 +364,4 @@ def _check_stl(source: Path) -> None:
             f"{source} is cut off: it has {begun} 'solid' and {ended} 'endsolid', {counts[b'facet']} facets and "
             f"{counts[b'vertex']} of their {3 * counts[b'facet']} vertices"
         )
+    return counts[b"facet"]

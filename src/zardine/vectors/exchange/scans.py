@@ -16,6 +16,7 @@ from zardine.tools.progress import Progress
 from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole, import_parts
 from zardine.vectors.exchange.losses import (
+    bounds_of_nothing,
     check_space,
     check_store,
     numbers,
@@ -40,8 +41,8 @@ _STEP_OF_A_PLANE = 1e-6
 def scan_in(source: Path, path: StoreLike, options: Mapping[str, Any], progress: Progress | None = None) -> None:
     """Every dimension but the coordinates becomes an attribute; the reference system becomes ``crs`` (``wkt``).
 
-    Raises :class:`DataError` for a file that ends before the last point of its header, and for one without points
-    unless ``options`` have ``bounds``. Points go through memory half a million at a time.
+    Raises :class:`DataError` for a file that ends before the last point of its header. Points go through memory half a
+    million at a time.
     """
     import_parts(ScanParts(source, options, AT_ONCE), path, options, progress)
 
@@ -58,8 +59,6 @@ class ScanParts:
             self.vertices = int(header.point_count)
             _check_claim(header, source)
             self._row = int(header.point_format.size) + 8 * len(list(header.point_format.dimension_names))
-        if not self.vertices and options.get("bounds") is None:
-            raise DataError(f"{source} holds no points: give bounds=(lowest, highest corner) for an empty store")
 
     @property
     def outline(self) -> None:
@@ -97,7 +96,8 @@ class ScanParts:
             crs = {} if "crs" in options else {"crs": _crs_in(header, self._source)}
             _warn_left_out(header, self._source)
         whole.vertices.rename(storable({name: name for name in whole.vertices.columns}, self._source))
-        write_spooled_points(path, whole.vertices, {**crs, **options}, step, origin)
+        more = {} if self.vertices else bounds_of_nothing(self._source, options)
+        write_spooled_points(path, whole.vertices, {**crs, **options, **more}, step, origin)
 
     def close(self) -> None:
         """Nothing is kept open."""

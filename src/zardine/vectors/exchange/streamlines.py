@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -22,6 +23,7 @@ from zardine.vectors.content.parts import AT_ONCE, Values
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole, as_columns, import_parts
 from zardine.vectors.exchange.losses import (
     LINES,
+    bounds_of_nothing,
     check_space,
     check_store,
     numbers,
@@ -41,6 +43,10 @@ _HEADER: Final = 1000
 """Bytes of the header of a TRK file."""
 _COUNT_AT: Final = 988
 """Where in it the number of lines is."""
+_TCK: Final = b"mrtrix tracks"
+_MOST_OF_A_HEADER: Final = 2**20
+_OF_A_POINT: Final = 12
+"""Bytes of a point of a TCK file, which holds float32."""
 _FIXED: Final = 64 * 2**20
 """Bytes that reading takes beside the lines, about."""
 _OF_A_LINE: Final = 3000
@@ -54,8 +60,8 @@ def streamlines_in(source: Path, path: StoreLike, options: Mapping[str, Any], pr
 
     The image that a TRK file belongs to becomes ``crs``: a table ``trk`` of ``voxel_to_rasmm``, ``dimensions``,
     ``voxel_sizes`` and ``voxel_order``. Raises :class:`DataError` for a TRK file that ends before the last streamline
-    of its header, and for a file without vertices unless ``options`` have ``bounds``. Lines go through memory half
-    a million vertices at a time; what is known of whole lines stays there.
+    of its header, and a TCK file without its end. Lines go through memory half a million vertices at a time; what is
+    known of whole lines stays there.
     """
     if source.suffix.lower() == ".trk":
         import_parts(TrkParts(source, options, AT_ONCE), path, options, progress)
@@ -64,11 +70,41 @@ def streamlines_in(source: Path, path: StoreLike, options: Mapping[str, Any], pr
         nibabel: Any = import_module("nibabel.streamlines")
         openers: Any = import_module("nibabel.openers")
     check_room(path, options.get("overwrite", False))
+    _check_tck(source)
     steps = Shares(progress, 2)
     with reading(source), openers.Opener(str(source)) as file:
         loaded = nibabel.load(file, lazy_load=True)
-        kept, there = _gather(loaded, source.stat().st_size, file.tell, steps.part())
+        kept, there = _gather(loaded, source, file.tell, steps.part())
     _store_lines(path, source, Whole(kept.spool, kept.of_lines()), there, loaded.header, options, steps.part(), None)
+
+
+def _check_tck(source: Path) -> None:
+    """Raise :class:`DataError` for what is no TCK file, or not all of one, with the place where it ends."""
+    size = source.stat().st_size
+    with source.open("rb") as file:
+        head = file.read(_MOST_OF_A_HEADER)
+        if not head.startswith(_TCK):
+            told = f"with {head[:16]!r}" if head else "with nothing: it is empty"
+            raise DataError(f"{source} is no TCK file: it does not begin with {_TCK.decode()!r}, but {told}")
+        end = re.search(rb"\nEND\r?\n", head)
+        if end is None:
+            raise DataError(
+                f"{source} is cut short, or damaged: its header, of a line END in the first {len(head)} bytes, has none"
+            )
+        fields = dict(line.partition(b":")[::2] for line in head[: end.start()].splitlines()[1:])
+        place = fields.get(b"file", b"").split()[1:2]
+        start = int(place[0]) if place and place[0].isdigit() else end.end()
+        file.seek(max(0, size - _OF_A_POINT))
+        last = file.read()
+    if start > size or (size - start) % _OF_A_POINT:
+        raise DataError(
+            f"{source} is cut short, or damaged: {max(0, size - start)} bytes follow its header, which ends at byte "
+            f"{start}; they are points of {_OF_A_POINT} bytes each"
+        )
+    if size - start < _OF_A_POINT or not np.isinf(np.frombuffer(last, ">f4" if b"Float32BE" in head else "<f4")).all():
+        raise DataError(
+            f"{source} is cut short at byte {size}: the mark of the end (inf inf inf) is missing; get the whole file"
+        )
 
 
 def _store_lines(
@@ -83,8 +119,8 @@ def _store_lines(
 ) -> None:
     """Write lines of which the file has ``there``, those without vertices among them."""
     lengths = whole.of_lines.get(LENGTHS, np.zeros(0, np.int64))
-    if not len(lengths) and options.get("bounds") is None:
-        raise DataError(f"{source} holds no vertices: give bounds=(lowest, highest corner) for an empty store")
+    if not len(lengths):
+        options = {**options, **bounds_of_nothing(source, options)}
     if there > len(lengths):
         warn(source, f"{there - len(lengths)} lines without vertices are left out")
     crs = {} if "crs" in options else {"crs": _space_in(header, source)}
@@ -116,8 +152,6 @@ class TrkParts:
                 raise DataError(f"{source}: its header tells of a negative number of values")
             self.outline: list[list[int]] = self._cuts(file, at_once) if outline is None else outline
         self.vertices = self.outline[-1][2]
-        if not self.vertices and options.get("bounds") is None:
-            raise DataError(f"{source} holds no vertices: give bounds=(lowest, highest corner) for an empty store")
 
     def _cuts(self, file: BinaryIO, at_once: int) -> list[list[int]]:
         """Where parts begin, and the last one ends: bytes, lines and vertices before that."""
@@ -206,14 +240,19 @@ def _piece_of(items: Sequence[Any], affine: Any) -> Piece:
 class _Kept:
     """Lines of a file, gathered: vertices in a temporary file, what is known of whole lines in memory."""
 
-    def __init__(self, affine: Any) -> None:
+    def __init__(self, affine: Any, source: Path) -> None:
         self.spool = VertexSpool(3)
+        self._source = source
         self._affine = affine
         self._of_lines: list[Values] = []
 
     def add(self, items: Sequence[Any]) -> None:
         """Add lines that have vertices."""
         piece = _piece_of(items, self._affine)
+        wrong = np.flatnonzero(~np.isfinite(piece.positions).all(axis=1))
+        if len(wrong):
+            row, place = int(wrong[0]), piece.positions[wrong[0]].tolist()
+            raise DataError(f"{self._source}: vertex {self.spool.count + row} is at {place}, which is not finite")
         self.spool.add(piece.positions, as_columns(piece.values, len(piece.positions)))
         self._of_lines.append(piece.of_lines)
 
@@ -223,9 +262,10 @@ class _Kept:
         return {name: np.concatenate([each[name] for each in self._of_lines]) for name in names}
 
 
-def _gather(loaded: Any, size: int, place: Callable[[], int], step: Callable[[float], object]) -> tuple[_Kept, int]:
-    """Go through all lines, and count those without vertices too; ``place``: how far the file of ``size`` was read."""
-    kept, waiting, there, vertices = _Kept(_to_world(loaded)), list[Any](), 0, 0
+def _gather(loaded: Any, source: Path, place: Callable[[], int], step: Callable[[float], object]) -> tuple[_Kept, int]:
+    """Go through all lines, and count those without vertices too; ``place``: how far the file was read."""
+    kept, waiting, there, vertices = _Kept(_to_world(loaded), source), list[Any](), 0, 0
+    size = source.stat().st_size
     for item in loaded.tractogram.data:
         there += 1
         if len(item.streamline):

@@ -22,6 +22,7 @@ from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole, import_parts
 from zardine.vectors.exchange.losses import (
     LINES,
+    bounds_of_nothing,
     check_space,
     check_store,
     numbers,
@@ -51,8 +52,7 @@ def trx_in(source: Path, path: StoreLike, options: Mapping[str, Any], progress: 
     """Values of vertices and of streamlines become attributes, groups of streamlines groups with a ``name``.
 
     The image becomes ``crs``, as that of TRK files. Positions of 16 bits are stored as float32. Raises
-    :class:`DataError` for a file whose parts do not fit together, and for one without vertices unless ``options`` have
-    ``bounds``. Lines go through memory as those of TRK files.
+    :class:`DataError` for a file whose parts do not fit together. Lines go through memory as those of TRK files.
     """
     import_parts(TrxParts(source, options, AT_ONCE), path, options, progress)
 
@@ -77,8 +77,6 @@ class TrxParts:
                 self._row = sum(int(each[:1].nbytes) for each in (positions, *vertex.values()))
             self._lines = len(starts)
             self._chosen = np.flatnonzero(lengths > 0)
-            if not len(self._chosen) and options.get("bounds") is None:
-                raise DataError(f"{source} holds no vertices: give bounds=(lowest, highest corner) for an empty store")
         except BaseException:
             self.close()
             raise
@@ -111,6 +109,8 @@ class TrxParts:
         with self._opened() as loaded:
             positions = loaded.streamlines._data
             vertex = {name: each._data for name, each in loaded.data_per_vertex.items()}
+            if not positions.size:
+                return Piece(np.zeros((0, 3), np.float32), {})
             rows = ranges(self._starts[first:last], self._lengths[first:last])
             points = np.asarray(positions[rows])
             points = points if points.dtype in (np.float32, np.float64) else points.astype(np.float32)
@@ -139,6 +139,8 @@ class TrxParts:
         }
         if groups:
             given |= _groups_in(groups, of_groups, chosen, self._lines, source)
+        if not self.vertices:
+            given |= bounds_of_nothing(source, options)
         if "crs" not in options:
             given["crs"] = _space_in(told)
         write_spooled_lines(path, whole.vertices, self._lengths, {**given, **options}, step, origin)
@@ -174,7 +176,11 @@ def _check(source: Path, positions: Any, starts: Ints, lengths: Ints, vertex: An
     """Raise :class:`DataError` for parts that do not fit together."""
     count = len(starts)
     fits = len(lengths) == count and (lengths >= 0).all() and (starts >= 0).all()
-    if not fits or positions.ndim != 2 or (count and int((starts + lengths).max()) > len(positions)):
+    if (
+        not fits
+        or (positions.ndim != 2 and positions.size)
+        or (count and int((starts + lengths).max()) > len(positions))
+    ):
         raise DataError(f"{source}: streamlines name vertices that are not there: {len(positions)} are")
     for name, values in (*vertex.items(), *whole.items()):
         if len(values) != (count if name in whole else len(positions)):

@@ -20,9 +20,10 @@ from zardine.vectors.format.documents import KINDS
 from zardine.vectors.format.grids import chunks_of, in_box
 from zardine.vectors.format.ragged import find_rows, unique_rows
 from zardine.vectors.reading.conditions import holds
+from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_links import load_links
-from zardine.vectors.reading.loading_objects import load_groups, load_manifests, with_objects
+from zardine.vectors.reading.loading_objects import load_groups, load_manifests, load_object_tables, with_objects
 from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import check_on_grid, present_chunks
 from zardine.vectors.reading.query import ALL, Names, Query
@@ -55,6 +56,7 @@ class Found:
 class FoundObjects:
     """Whole objects that a query found: their manifests, and the cells that they are in."""
 
+    level: Level
     manifests: Manifests
     content: Content
     """With these objects, in the same order; there may be other rows in the cells."""
@@ -82,13 +84,54 @@ class Asked:
 
 
 def resolve(level: Level, query: Query) -> Asked:
-    """Look up which objects and chunks ``query`` is about. Raises :class:`~zardine.errors.SelectionError`."""
+    """Look up which objects and chunks ``query`` is about. Raises :class:`~zardine.errors.SelectionError`.
+
+    What is asked for is in the ``query`` of the answer, in which no condition is about objects.
+    """
+    if query.where:  # whose documents are looked at twice
+        level = KeptLevel.of(level)
+    query = with_objects_named(level, query)
     of_objects, of_vertices = begun(level.owner.store, (lambda: load_manifests(level), lambda: level.cells("vertices")))
     manifests = of_objects()
     wanted = wanted_objects(level, manifests, query)
     chosen = None if manifests is None or wanted is None else manifests.take(wanted)
     vertices = of_vertices()
     return Asked(level, query, manifests, wanted, vertices, chunks_for(level, query, chosen, vertices), chosen)
+
+
+def with_objects_named(level: Level, query: Query) -> Query:
+    """The query with ids of objects in the place of conditions on attributes of objects.
+
+    An attribute of vertices of the same name counts first. Raises :class:`~zardine.errors.SelectionError`.
+    """
+    names = [name for name in query.where or {} if _is_of_objects(level, name)]
+    manifests = load_manifests(level) if names else None
+    if manifests is None or query.where is None:
+        return query
+    chosen = np.ones(len(manifests.ids), np.bool_)
+    if query.object_ids is not None:
+        chosen[:] = False
+        chosen[manifests.rows_of(np.asarray(query.object_ids))] = True
+    for name, column in load_object_tables(level, manifests, names).items():
+        chosen &= holds(column.decoded(), query.where[name], name)
+    others = {name: each for name, each in query.where.items() if name not in names}
+    return replace(query, object_ids=manifests.ids[chosen], where=others or None)
+
+
+def _is_of_objects(level: Level, name: str) -> bool:
+    if level.node("object_index") is None or name == level.document.block.get("chunk_attribute_name"):
+        return False
+    return level.node(f"vertex_attributes/{name}") is None and level.node(f"object_attributes/{name}") is not None
+
+
+def no_attribute(level: Level, name: str) -> SelectionError:
+    """The error for a condition on an attribute that neither vertices nor objects have."""
+    there = {kind: level.names(f"{kind}_attributes") for kind in ("vertex", "object")}
+    told = [f"of {kind} attributes {', '.join(names)}" for kind, names in there.items() if names]
+    return SelectionError(
+        f"{level.owner.name} has no vertex attribute {name!r}, and no object attribute; there are "
+        f"{', '.join(told) if told else 'none'}"
+    )
 
 
 def check_geometry(level: Level, *names: str) -> None:
@@ -101,6 +144,7 @@ def check_geometry(level: Level, *names: str) -> None:
 def run_query(level: Level, query: Query, *, fragments: bool = False) -> Found:
     """The vertices that ``query`` asks for; ``fragments``: the fragment index is needed in any case."""
     asked = resolve(level, query)
+    level, query = asked.level, asked.query
     content = load_asked(level, asked.chunks, query, asked.manifests, fragments, asked.vertices)
     return Found(level, content, asked.manifests, matching_rows(level, content, query, asked.wanted), asked.wanted)
 
@@ -111,6 +155,7 @@ def find_objects(level: Level, query: Query) -> FoundObjects | None:
     ``bbox``, ``chunks`` and ``where`` choose objects.
     """
     asked = resolve(level, query)
+    level, query = asked.level, asked.query
     manifests = asked.manifests if asked.chosen is None else asked.chosen
     if manifests is None:
         return None
@@ -122,14 +167,14 @@ def find_objects(level: Level, query: Query) -> FoundObjects | None:
             chunks = more
     content = load_asked(level, chunks, query, manifests, True, asked.vertices)
     if not asked.chooses:
-        return FoundObjects(manifests, content)
+        return FoundObjects(level, manifests, content)
     objects = content.objects_with(matching_rows(level, content, query, None))
     manifests = manifests.take(objects)
     whole = unique_rows(manifests.chunks)[0]
     if chunks is None or (find_rows(chunks, whole) >= 0).all():
         assert content.objects is not None
-        return FoundObjects(manifests, replace(content, objects=content.objects.take(objects)))
-    return FoundObjects(manifests, load_asked(level, whole, query, manifests, True, asked.vertices))
+        return FoundObjects(level, manifests, replace(content, objects=content.objects.take(objects)))
+    return FoundObjects(level, manifests, load_asked(level, whole, query, manifests, True, asked.vertices))
 
 
 def reads_together(chunks: Ints, more: Ints) -> bool:
@@ -213,6 +258,11 @@ def values_of(columns: Mapping[str, Any], rows: Ints, names: Names) -> dict[str,
     return {name: columns[name].take(rows).decoded() for name in wanted}
 
 
+def crs_of(level: Level) -> Mapping[str, Any] | None:
+    """What the store says that the coordinates are."""
+    return level.owner.root.block.get("crs")
+
+
 def ids_of_rows(found: Found) -> npt.NDArray[np.int64] | None:
     """The object id of each found row: of objects that share it the first, of those that were asked for."""
     if found.manifests is None:
@@ -234,7 +284,7 @@ def load_asked(
     content = load_cells(level, chunks, vertex_attributes=query.names, fragments=needed, vertices=vertices)
     for name in query.where or {}:
         if name not in content.vertex_attributes:
-            raise SelectionError(f"{level.owner.name} has no vertex attribute {name!r}")
+            raise no_attribute(level, name)
     return with_objects(level, content, manifests, asked=chunks)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zardine.errors import ArrayChangedError, CorruptionError, ZardineError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.format.ragged import rows_at
-from zardine.vectors.reading.answer import Found, ids_of_rows, resolve, values_of
+from zardine.vectors.reading.answer import Found, crs_of, ids_of_rows, resolve, values_of
 from zardine.vectors.reading.query import Query
 from zardine.vectors.reading.rereading import open_to_go_through
 from zardine.vectors.reading.walk import Walk
@@ -77,7 +77,7 @@ def count_vertices(level: Level, query: Query, most: int) -> int:
 
 def _points_of(found: Found, query: Query) -> Points:
     values = values_of(found.content.vertex_attributes, found.rows, query.attributes)
-    return Points(rows_at(found.content.positions, found.rows), values, ids_of_rows(found))
+    return Points(rows_at(found.content.positions, found.rows), values, ids_of_rows(found), crs_of(found.level))
 
 
 def _joined(parts: Sequence[Points]) -> Points:
@@ -86,6 +86,7 @@ def _joined(parts: Sequence[Points]) -> Points:
         np.concatenate([each.positions for each in parts]),
         {name: join_values([each.attributes[name] for each in parts]) for name in parts[0].attributes},
         np.concatenate(ids) if ids else None,
+        parts[0].crs,
     )
 
 

@@ -18,9 +18,9 @@ from zardine.errors import SelectionError
 from zardine.vectors.content.columns import Column
 from zardine.vectors.content.content import Content
 from zardine.vectors.format.ragged import find_rows, ranges, rows_at, starts_of, take_rows, unique_rows
-from zardine.vectors.reading.answer import check_geometry, resolve, values_of
+from zardine.vectors.reading.answer import check_geometry, crs_of, resolve, values_of
 from zardine.vectors.reading.batches import join_values
-from zardine.vectors.reading.loading_objects import load_object_tables
+from zardine.vectors.reading.loading_objects import load_object_tables, with_objects
 from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import check_objects
 from zardine.vectors.reading.query import ALL, Query
@@ -46,6 +46,46 @@ class _Lines:
     def line_starts(self) -> Ints:
         """Where the vertices of each line start."""
         return self.starts[self.entry_starts]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacesInLines:
+    """Where the vertices of each entry of the manifests are among those that reading all lines gives."""
+
+    manifests: Manifests
+    starts: Ints
+    """``(entries + 1,)``."""
+
+    def of_rows(self, level: Level, content: Content) -> tuple[Ints, Ints]:
+        """Return the rows of some loaded cells that lines have, and the place of each."""
+        of_cells = self.manifests.by_chunk
+        found = with_objects(level, content, of_cells.within(content.keys), asked=content.keys)
+        entries = of_cells.entries(content.keys)
+        return found.rows_of_objects()[1], ranges(self.starts[entries], np.diff(self.starts)[entries])
+
+    def rows_at(self, content: Content, places: Ints) -> tuple[Ints, Ints]:
+        """Return the cell and the row in it of the vertices at some places; all their cells are loaded."""
+        entry = self._entries_at(places)
+        cell = find_rows(content.keys, self.manifests.chunks[entry])
+        fragment = content.fragments.before[cell] + self.manifests.fragments[entry]
+        row = content.fragments.rows[content.fragments.starts[fragment] + places - self.starts[entry]]
+        return cell, row - content.row_starts[cell]
+
+    def chunks_at(self, places: Ints) -> Ints:
+        """Return the chunks of the vertices at some places, each once."""
+        chunks: Ints = unique_rows(self.manifests.chunks[self._entries_at(places)])[0]
+        return chunks
+
+    def _entries_at(self, places: Ints) -> Ints:
+        entries: Ints = np.searchsorted(self.starts, places, side="right") - 1
+        return entries
+
+
+def places_in_lines(level: Level, most: int) -> PlacesInLines:
+    """Look up where the vertices of all lines are, about ``most`` at a time. Raises as reading all of them."""
+    query = Query().checked()
+    walk, manifests = _walk(level, query, most)
+    return PlacesInLines(manifests, _survey(walk, manifests, query).starts)
 
 
 def batches_of_lines(level: Level, query: Query, most: int) -> Iterator[Polylines]:
@@ -140,7 +180,9 @@ def _put_together(
     place = np.argsort(np.concatenate(target))
     of_lines = {name: column.take(objects).decoded() for name, column in columns.items()}
     attributes = {name: join_values(each)[place] for name, each in values.items()}
-    return Polylines(np.concatenate(positions)[place], starts - starts[0], manifests.ids[objects], attributes, of_lines)
+    crs = crs_of(walk.asked.level)
+    ids = manifests.ids[objects]
+    return Polylines(np.concatenate(positions)[place], starts - starts[0], ids, attributes, of_lines, crs)
 
 
-__all__ = ["batches_of_lines", "count_in_lines"]
+__all__ = ["PlacesInLines", "batches_of_lines", "count_in_lines", "places_in_lines"]

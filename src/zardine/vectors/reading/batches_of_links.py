@@ -68,6 +68,7 @@ def batches_of_links(level: Level, query: Query, of_links: Names, kind: str, mos
     """The vertices of a graph or mesh in runs of cells with about ``most`` vertices, with the links filed there."""
     check_geometry(level, kind)
     walk = Walk(resolve(level, query), most)
+    query = walk.asked.query
     frame = _survey(walk)
     filed = 0
     for content, numbers in _loaded(walk, frame, query, np.arange(len(frame.cells.keys))):
@@ -90,6 +91,7 @@ def batches_of_skeletons(level: Level, query: Query, most: int) -> Iterator[Skel
     """The vertices of skeletons in runs of cells with about ``most`` vertices, and those above them."""
     check_geometry(level, "skeleton")
     walk = Walk(resolve(level, query), most)
+    query = walk.asked.query
     frame = _survey(walk)
     children, above = _linked_parents(frame, load_links(level, frame.cells))
     for content, numbers in _loaded(walk, frame, query, np.arange(len(frame.cells.keys))):

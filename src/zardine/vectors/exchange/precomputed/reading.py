@@ -14,7 +14,7 @@ from zardine.errors import CorruptionError, DataError, UnsupportedError, Zardine
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress
 from zardine.vectors.content.arguments import shown
-from zardine.vectors.exchange.losses import storable
+from zardine.vectors.exchange.losses import bounds_of_nothing, storable
 from zardine.vectors.exchange.precomputed import annotations as notes
 from zardine.vectors.exchange.precomputed import segments, skeletons
 from zardine.vectors.exchange.precomputed.annotation_tables import CRS, OBJECT
@@ -34,6 +34,8 @@ from zardine.vectors.skeleton import write_skeleton
 
 Ids = npt.NDArray[np.uint64]
 Options = Mapping[str, Any]
+Properties = tuple[Ids, dict[str, npt.NDArray[Any]]] | None
+"""Ids of segments, and for each property a value for each."""
 
 _LARGEST: Final = np.uint64(2**63 - 1)
 """Of the ids that a store can have."""
@@ -266,13 +268,16 @@ def _skeletons_in(
         except CorruptionError as error:
             raise error.at(key=folder.where(str(number))) from None
         ids.append(number)
-    owners, distinct = _owners(ids, [len(each[0]) for each in parts], folder)
+    owners, distinct = _owners(ids, [len(each[0]) for each in parts], folder, properties)
     starts = np.cumsum([0, *(len(each[0]) for each in parts)])
     edges = _joined([each[1] + start for each, start in zip(parts, starts.tolist(), strict=False)], (0, 2), np.int64)
     positions, axes = _placed(_joined([each[0] for each in parts], (0, 3), np.float32), info, str(folder))
-    columns = {each.id: np.concatenate([part[2][each.id] for part in parts]) for each in info.vertex_attributes}
+    columns = {
+        each.id: np.concatenate([part[2][each.id] for part in parts]) for each in info.vertex_attributes if parts
+    }
     given: dict[str, Any] = {"vertex_attributes": storable(columns, str(folder)), "axes": axes, "object_ids": owners}
     given["object_attributes"] = storable(_of_objects(distinct, properties), str(folder))
+    given |= {} if parts else bounds_of_nothing(str(folder), options)
     parents = parents_of_edges(edges, len(positions))
     if parents is None:
         warn(str(folder), "some skeletons are no trees: all are stored as a graph")
@@ -314,12 +319,13 @@ def _meshes_in(
             ids.append(number)
         if progress is not None:
             progress(done + 1, len(numbers))
-    owners, distinct = _owners(ids, [len(each[0]) for each in parts], folder)
+    owners, distinct = _owners(ids, [len(each[0]) for each in parts], folder, properties)
     starts = np.cumsum([0, *(len(each[0]) for each in parts)])
     faces = _joined([each[1] + start for each, start in zip(parts, starts.tolist(), strict=False)], (0, 3), np.int64)
     positions = _joined([each[0] for each in parts], (0, 3), np.float32)
     given: dict[str, Any] = {"axes": [{"name": name, "unit": "nanometer"} for name in "xyz"], "object_ids": owners}
     given["object_attributes"] = storable(_of_objects(distinct, properties), str(folder))
+    given |= {} if parts else bounds_of_nothing(str(folder), options)
     write_mesh(path, positions, faces, **{**given, **options})
 
 
@@ -327,7 +333,7 @@ def _joined(parts: Sequence[npt.NDArray[Any]], shape: tuple[int, ...], kind: Any
     return np.concatenate(parts) if parts else np.zeros(shape, kind)
 
 
-def _segments(folder: Folder, name: str | None) -> tuple[Ids, dict[str, npt.NDArray[Any]]] | None:
+def _segments(folder: Folder, name: str | None) -> Properties:
     if name is None:
         return None
     inner = folder.below(name)
@@ -353,11 +359,15 @@ def _of_segments(
                 yield number, value
 
 
-def _owners(ids: Sequence[int], counts: Sequence[int], folder: Folder) -> tuple[Ints, Ids]:
-    """The object of each vertex, and the ids of objects. Raises :class:`DataError`."""
-    if not sum(counts):
-        raise DataError(f"{folder} holds no vertices")
-    if max(ids) > int(_LARGEST):
+def _owners(ids: Sequence[int], counts: Sequence[int], folder: Folder, properties: Properties) -> tuple[Ints, Ids]:
+    """The object of each vertex, and the ids of objects; none where no segments are named.
+
+    Raises :class:`DataError` for segments without a vertex.
+    """
+    named = 0 if properties is None else len(properties[0])
+    if not sum(counts) and (counts or named):
+        raise DataError(f"{folder} holds no vertices, and names {len(counts) or named} segments")
+    if max(ids, default=0) > int(_LARGEST):
         raise DataError(f"{folder}: the id {max(ids)} is above 2**63 - 1, the largest that a store can have")
     empty = [number for number, count in zip(ids, counts, strict=True) if not count]
     if empty:
@@ -366,7 +376,7 @@ def _owners(ids: Sequence[int], counts: Sequence[int], folder: Folder) -> tuple[
     return owners, np.unique(owners).astype(np.uint64)
 
 
-def _of_objects(ids: Ids, properties: tuple[Ids, dict[str, npt.NDArray[Any]]] | None) -> dict[str, npt.NDArray[Any]]:
+def _of_objects(ids: Ids, properties: Properties) -> dict[str, npt.NDArray[Any]]:
     """Properties of the segments ``ids``; NaN and empty text for those that have none."""
     if properties is None or not len(properties[0]):
         return {}

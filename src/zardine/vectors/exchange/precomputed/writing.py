@@ -9,7 +9,7 @@ from typing import Final
 from zardine.errors import DataError, NodeExistsError, UnsupportedError
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress, Steps
-from zardine.vectors.exchange.losses import LINES, check_store
+from zardine.vectors.exchange.losses import LINES, check_store, warn_kind
 from zardine.vectors.exchange.precomputed.annotation_tables import annotation_contents
 from zardine.vectors.exchange.precomputed.folder import Folder, shards_of, write_index
 from zardine.vectors.exchange.precomputed.segment_tables import mesh_contents, skeleton_contents
@@ -73,6 +73,8 @@ def precomputed_out(
     kinds = ("point_cloud", *LINES, "graph", "skeleton", "mesh")
     check_store(path, name, level, kinds, kept, groups=kind in ("point_cloud", "line"))
     contents = contents_of(path, level, annotation_type=annotation_type, tell=lambda text: warn(name, text))
+    if kind in ("graph", "streamline", "polyline"):
+        warn_kind(kind, "skeleton", name)
     if sharded and not contents.may_shard:
         raise UnsupportedError(f"{name}: meshes of one resolution are files of their own: leave sharded out")
     _make_room(folder, overwrite)
