@@ -2,8 +2,10 @@
 
 What is appended is less than a chunk, one, or several chunks and shards; values are written over what is stored of a
 chunk in part, or into chunks and files of their own. Each round runs every program once on every shape, each in a
-process of its own. Prints, for each folder, a table in Markdown: the median time of an append of each program, the time
-of processors that zardine takes for one (of all threads), and the best other program's time over zardine's.
+process of its own, and starts with another one. Prints, for each folder, two tables in Markdown: the time of an append
+of each program (the median of a process; of the rounds the median, least and most), the time of processors that zardine
+takes for one (of all threads), and the best other program's time over zardine's; and the peak memory of all appends,
+beyond what was held before them.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ import data
 import numpy as np
 from implementations import OURS, VARIANTS
 from layouts import Layout
+from tables import megabytes, shown, spread, table
+from worker import peak, reset_peak
 
 SHAPES = (
     # name, shape, dtype, chunk, shard, codec, checksum; elements of an append
@@ -52,7 +56,7 @@ def main() -> None:
     parser.add_argument("--folder", action="append", default=[], help="where arrays are stored; may be given again")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="shapes, by their names")
-    parser.add_argument("--programs", nargs="+", default=PROGRAMS, choices=list(VARIANTS))
+    parser.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=list(VARIANTS))
     args = parser.parse_args()
     wanted = [
         number
@@ -60,37 +64,35 @@ def main() -> None:
         if not args.only or any(fnmatch(layout.name, pattern) for pattern in args.only)
     ]
     for folder in args.folder or [tempfile.gettempdir()]:
-        print(f"\n| {folder} | {' | '.join(args.programs)} | processors | ratio |")
-        print("| --- |" + " --- |" * (len(args.programs) + 2))
-        ratios = []
+        rows, memory, ratios = [], [], []
         for number in wanted:
-            times: dict[str, list[float]] = {name: [] for name in args.programs}
-            spent = []
+            found: dict[str, list[dict[str, float]]] = {name: [] for name in args.programs}
             for turn in range(args.rounds):
-                for name in args.programs[:: 1 if turn % 2 else -1]:
+                shift = turn % len(args.programs)
+                for name in args.programs[shift:] + args.programs[:shift]:
                     command = [sys.executable, __file__, "--one", name, str(number), folder]
                     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-                    if done.returncode and name != OURS:
-                        continue  # what it said is shown
-                    found = json.loads(done.stdout)
-                    times[name].append(found["seconds"])
-                    if name == OURS:
-                        spent.append(found["processors"])
-            medians = {name: median(each) for name, each in times.items() if each}
-            others = [each for name, each in medians.items() if name != OURS]
-            ours = medians.get(OURS)
-            ratio = min(others) / ours if others and ours is not None else None
+                    if not done.returncode or name == OURS:  # what another one said is shown
+                        found[name].append(json.loads(done.stdout))
+            times = {name: [each["seconds"] for each in told] for name, told in found.items() if told}
+            others = [median(each) for name, each in times.items() if name != OURS]
+            ratio = min(others) / median(times[OURS]) if others and OURS in times else None
             ratios += [] if ratio is None else [ratio]
-            cells = [SHAPES[number][0].name]
-            cells += [f"{medians[name] * 1e6:.0f} µs" if name in medians else "failed" for name in args.programs]
-            cells += [f"{median(spent) * 1e6:.0f} µs" if spent else "–", "–" if ratio is None else f"{ratio:.2f}"]
-            print(f"| {' | '.join(cells)} |", flush=True)
+            cells = [spread(times[name]) if name in times else "failed" for name in args.programs]
+            cells.append(shown(median(each["processors"] for each in found[OURS])) if OURS in times else "–")
+            name = SHAPES[number][0].name
+            rows.append([name, *cells, "–" if ratio is None else f"{ratio:.2f} ×"])
+            most = [max((each["memory"] for each in told), default=None) for told in found.values()]
+            memory.append([name, *map(megabytes, most)])
+        print(f"### Appending in {'memory' if folder.startswith('/dev/shm') else folder}\n")
+        print(table(["an append", *args.programs, "zardine, processors", "best peer / zardine"], rows))
+        print(table(["peak memory, MB", *args.programs], memory), flush=True)
         if ratios:
-            print(f"\nGeometric mean of the ratios: {geometric_mean(ratios):.2f}, least {min(ratios):.2f}.", flush=True)
+            print(f"Geometric mean of the ratios: {geometric_mean(ratios):.2f}, least {min(ratios):.2f}.\n", flush=True)
 
 
 def one(name: str, number: int, folder: str) -> None:
-    """Append with one program to one shape; print the medians as JSON."""
+    """Append with one program to one shape; print the medians, and the most memory, as JSON."""
     layout, count = SHAPES[number]
     use = VARIANTS[name].load(threads=len(os.sched_getaffinity(0)))
     block = np.random.default_rng(number).integers(1, 200, (count, *layout.shape[1:])).astype(layout.dtype)
@@ -98,12 +100,14 @@ def one(name: str, number: int, folder: str) -> None:
     try:
         data.create(place / "array", layout)
         array = use.open(str(place / "array"), write=True)
+        before = reset_peak()
         times, processors, end = [], [], time.perf_counter() + SECONDS
         while len(times) < MOST and (len(times) < 40 or time.perf_counter() < end):
             spent, start = time.process_time(), time.perf_counter()
             array = use.append(array, block)
             times.append(time.perf_counter() - start)
             processors.append(time.process_time() - spent)
+        memory = max(0, peak() - before)
         reader = "tensorstore" if name == OURS else OURS
         again = VARIANTS[reader].load(threads=2)
         expected = np.concatenate([block] * len(times))
@@ -112,7 +116,7 @@ def one(name: str, number: int, folder: str) -> None:
             raise ValueError(f"{name} stored other values: {layout.name}")
     finally:
         shutil.rmtree(place)
-    print(json.dumps({"seconds": median(times), "processors": median(processors)}))
+    print(json.dumps({"seconds": median(times), "processors": median(processors), "memory": memory}))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
 """Work on stores far away: how many requests and bytes zardine and its peers need for it, and how long it takes.
 
-    python benchmarks/far.py                              # prints the table of docs/stores.md
-    python benchmarks/far.py --latency 0.03 --rounds 3    # and of times: each request waits so long
+    python benchmarks/far.py                              # requests and bytes, as in docs/stores.md
+    python benchmarks/far.py --latency 0.03 --rounds 3    # and times: each request waits so long
     python benchmarks/far.py --latency 0.1 --errors 0.01  # of which one of hundred is answered by 503
     python benchmarks/far.py --over http                  # by plain HTTP, where there is nothing to write
 
+Prints two tables in Markdown: of each step and program the requests, the bytes of the answers, and the median time of
+the rounds with least and most and the time of processors; and the peak memory of each step beyond what was held before
+it. No step takes less than a request waits; the fastest peer's time over zardine's is the last column.
+
 The server is moto's S3, which answers one request at a time, in Python: requests cost more than their latency here, the
 same for all. Between it and the implementations is a proxy, which waits, fails and counts. Every round has processes of
-its own, and no step finds what another one has read: each has an array of its own. The server runs with the packages of
-this interpreter (``make test`` installs them), the implementations in ``.bench-venv``, which ``make bench`` makes.
+its own, starts with another program, and no step finds what another one has read: each has an array of its own. The
+server runs with the packages of this interpreter (``make test`` installs them), the implementations in ``.bench-venv``,
+which ``make bench`` makes. zardine is that of this checkout, or the one installed where all runs in ``.bench-venv``.
 """
 
 from __future__ import annotations
@@ -23,7 +28,12 @@ import time
 from pathlib import Path
 from statistics import median
 
+from tables import megabytes, shown, spread, table
+from worker import peak, reset_peak
+
 ROOT = Path(__file__).resolve().parent.parent
+OWN = "" if "bench-venv" in sys.prefix else str(ROOT / "src")
+"""Where zardine is, unless it is installed."""
 sys.path.insert(0, str(ROOT / "tests"))
 
 STEPS = {
@@ -32,6 +42,7 @@ STEPS = {
     "many": "open a consolidated hierarchy of 300 arrays, list them",
     "cold": "one inner chunk, cold",
     "warm": "another one of the same shard",
+    "kept": "the same one again, where chunks are kept",
     "shard": "a whole shard",
     "line": "a line through 12 shards",
     "plane": "a plane through 24 shards",
@@ -53,7 +64,9 @@ WRITTEN = (128, 256, 256)
 """4 x 4 x 4 shards."""
 RAW = (64, 256, 256)
 """One chunk."""
-ARRAYS = ("a", "line", "plane", "points", "all")
+ARRAYS = ("a", "line", "plane", "points", "all", "kept")
+KEPT = 100_000_000
+"""Bytes of chunks that are kept."""
 
 
 class Zardine:
@@ -78,6 +91,10 @@ class Zardine:
     def many(self):
         group = self.zarr.open_group(self.place("many"), mode="r", **self.more)
         assert len(list(group.arrays())) == 300
+
+    def keeping(self, name: str):
+        """An array that keeps the chunks that it has read, and asks whether they are still the same."""
+        return self.known(name).with_config({"cache": KEPT})
 
     def read(self, array, *selection):
         return array[selection]
@@ -104,8 +121,12 @@ class ZarrPython(Zardine):
 
         self.place = place
 
+    keeping = None
+
 
 class ZarrPythonFsspec(Zardine):
+    keeping = None
+
     def __init__(self, url: str, bucket: str, over: str) -> None:
         super().__init__(url, bucket, over)
         import zarr
@@ -132,7 +153,7 @@ class Tensorstore:
         s3 = {"driver": "s3", "bucket": bucket, "endpoint": url, "aws_region": "us-east-1"}
         http = {"driver": "http", "base_url": f"{url}/{bucket}/"}
         self.ts, self.over, self.kvstore = ts, over, s3 if over == "s3" else http
-        self.context = ts.Context({"cache_pool": {"total_bytes_limit": 100_000_000}})
+        self.context = ts.Context({"cache_pool": {"total_bytes_limit": KEPT}})
 
     def spec(self, name: str, driver: str):
         path = {"path": f"{name}.zarr/"}
@@ -142,6 +163,9 @@ class Tensorstore:
 
     def known(self, name: str = "a"):
         return self.ts.open(self.spec(name, "zarr3"), open=True, context=self.context).result()
+
+    def keeping(self, name: str):
+        return self.known(name)
 
     def unknown(self):
         self.ts.open(self.spec("a", "auto"), open=True, context=self.ts.Context()).result()
@@ -175,6 +199,7 @@ def work(kind: str, url: str, bucket: str, over: str, wanted: list[str]) -> None
         "many": use.many,
         "cold": lambda: use.read(arrays["a"], *first),
         "warm": lambda: use.read(arrays["a"], *second),
+        "kept": use.keeping and (lambda: use.read(arrays["kept"], *first)),
         "shard": lambda: use.read(arrays["a"], *(slice(0, 32), slice(64, 128), slice(0, 64))),
         "line": lambda: use.read(arrays["line"], slice(None), 5, 7),
         "plane": lambda: use.read(arrays["plane"], slice(None), slice(None), 7),
@@ -195,23 +220,31 @@ def work(kind: str, url: str, bucket: str, over: str, wanted: list[str]) -> None
         print(text, flush=True)
         sys.stdin.readline()
 
-    use.known()  # what is loaded with the first use is no matter of distance
+    def get_ready(name: str) -> None:
+        """What is not measured of a step: opening an array, or reading what is to be kept."""
+        if name == "kept":
+            arrays[name] = use.keeping(name)
+            use.read(arrays[name], *first)
+        elif name in ("line", "plane", "points", "all", "raw", "write all", "put"):
+            array = {"write all": "new", "put": "flat"}.get(name, name)
+            arrays[array] = use.known(array)
+        else:
+            return
+        next_step("ready")
+
+    use.read(use.known("kept"), *second)  # what is loaded with the first use is no matter of distance
     next_step("ready")
     for name, step in steps.items():
-        begin, spent, error = time.perf_counter(), time.process_time(), None
+        error, took = "has none" if step is None else None, (0.0, 0.0, 0)
         try:
-            if name in ("line", "plane", "points", "all", "raw", "write all", "put"):
-                array = {"write all": "new", "put": "flat"}.get(name, name)
-                arrays[array] = use.known(array)
-                next_step("ready")
-                begin, spent = time.perf_counter(), time.process_time()
-            if step is None:
-                error = "has none"
-            else:
+            if step is not None:
+                get_ready(name)
+                before, begin, spent = reset_peak(), time.perf_counter(), time.process_time()
                 step()
+                took = time.perf_counter() - begin, time.process_time() - spent, max(0, peak() - before)
         except Exception as failure:
             error = f"{type(failure).__name__}: {failure}"[:200]
-        next_step(json.dumps([name, time.perf_counter() - begin, time.process_time() - spent, error]))
+        next_step(json.dumps([name, *took, error]))
 
 
 def prepare(bucket: str) -> None:
@@ -244,17 +277,19 @@ class Step:
 
     def __init__(self) -> None:
         self.requests: list[int] = []
-        self.lists = self.nbytes = 0
+        self.nbytes: list[int] = []
+        self.lists = 0
         self.seconds: list[float] = []
         self.spent: list[float] = []
         """Seconds of processors: those of the server are not among them."""
+        self.memory = 0
+        """The most bytes of memory during the step, beyond what was held before."""
 
     def text(self, *, times: bool) -> str:
-        count = f"{min(self.requests)}" + (f" ({self.lists} of them lists)" if self.lists else "")
-        text = f"{count}, {_bytes(self.nbytes)}"
-        if not times:
-            return text
-        return f"{text}, {median(self.seconds) * 1e3:.0f} ms ({median(self.spent) * 1e3:.0f})"
+        least, most = min(self.requests), max(self.requests)
+        count = f"{least}" if least == most else f"{least} – {most}"
+        text = f"{count}{f' ({self.lists} of them lists)' if self.lists else ''}, {_bytes(max(self.nbytes))}"
+        return f"{text}, {spread(self.seconds)}, processors {shown(median(self.spent))}" if times else text
 
 
 def measure(kind: str, bucket: str, options: argparse.Namespace, number: int, found: dict[str, Step]) -> None:
@@ -267,7 +302,7 @@ def measure(kind: str, bucket: str, options: argparse.Namespace, number: int, fo
     proxy.latency = options.latency
     proxy.always = lambda *_: 503 if chance.random() < options.errors else None
     command = [options.python, __file__, "--work", kind, proxy.url, bucket, options.over, "--steps", *options.steps]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    environment = os.environ | ({"PYTHONPATH": OWN} if OWN else {})
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
@@ -278,14 +313,15 @@ def measure(kind: str, bucket: str, options: argparse.Namespace, number: int, fo
             log, requests = servers.s3().log(), len(proxy.requests)
             proxy.requests.clear()
             if line.startswith("["):
-                name, seconds, spent, error = json.loads(line)
+                name, seconds, spent, memory, error = json.loads(line)
                 if not error:
                     step = found.setdefault(name, Step())
                     step.requests.append(requests)
                     step.seconds.append(seconds)
                     step.spent.append(spent)
+                    step.memory = max(step.memory, memory)
                     step.lists = sum("list-type" in each for each in log)
-                    step.nbytes = sum(int(each.split()[4]) for each in log)
+                    step.nbytes.append(sum(int(each.split()[4]) for each in log))
                 elif error != "has none":
                     print(f"{kind}, {name}: {error}", file=sys.stderr)
             process.stdin.write("\n")
@@ -294,7 +330,10 @@ def measure(kind: str, bucket: str, options: argparse.Namespace, number: int, fo
 
 
 def _bytes(size: int) -> str:
-    return f"{size / 1000:.1f} KB" if size >= 1000 else f"{size} B"
+    for unit, factor in (("MB", 10**6), ("KB", 10**3)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} B"
 
 
 def main() -> None:
@@ -316,18 +355,55 @@ def main() -> None:
     columns: dict[str, dict[str, Step]] = {kind: {} for kind in options.only or KINDS}
     bucket = servers.new_bucket(**({"x_amz_acl": "public-read"} if options.over == "http" else {}))
     prepare(bucket)
+    kinds = list(columns)
     for number in range(options.rounds):
-        for kind, found in columns.items():
-            measure(kind, bucket, options, number, found)
-    times = ", median time (of processors)" if options.latency else ""
-    print(f"| requests, bytes of the answers{times} | {' | '.join(columns)} |")
-    print(f"|---|{'---|' * len(columns)}")
+        shift = number % len(kinds)
+        for kind in kinds[shift:] + kinds[:shift]:
+            measure(kind, bucket, options, number, columns[kind])
+    print(about(options) + "\n")
+    print(report(columns, times=bool(options.latency)))
+    print(memory(columns), end="")
+
+
+def about(options: argparse.Namespace) -> str:
+    """Say what the tables are of, as a heading and a sentence."""
+    where = "S3" if options.over == "s3" else "HTTP"
+    waits = f", {options.latency * 1e3:g} ms a request" if options.latency else ""
+    fails = f", of which {options.errors:.0%} are answered by an error" if options.errors else ""
+    rounds = f"Median of {options.rounds} rounds (least – most). " if options.latency and options.rounds > 1 else ""
+    least = f" No step can take less than {options.latency * 1e3:g} ms." if options.latency else ""
+    return (
+        f"### {where}{waits}{fails}\n\n{rounds}The server (moto) answers one request at a time, in Python, on the same"
+        f" processors.{least}"
+    )
+
+
+def report(columns: dict[str, dict[str, Step]], *, times: bool) -> str:
+    """What each step took of requests, bytes and time, and the best of the others over zardine."""
+    compared = times and "zardine" in columns and len(columns) > 1
+    rows = []
     for name, says in STEPS.items():
-        if name in options.steps and (options.over == "s3" or name not in WRITES):
-            texts = [
-                found[name].text(times=bool(options.latency)) if name in found else "–" for found in columns.values()
-            ]
-            print(f"| {says} | {' | '.join(texts)} |")
+        seen = {kind: found[name] for kind, found in columns.items() if name in found}
+        if not seen:
+            continue
+        texts = [seen[kind].text(times=times) if kind in seen else "–" for kind in columns]
+        if compared:
+            middles = {kind: median(step.seconds) for kind, step in seen.items()}
+            ours = middles.pop("zardine", None)
+            texts.append(f"{min(middles.values()) / ours:.2f} ×" if ours and middles else "–")
+        rows.append([says, *texts])
+    what = "requests, bytes of the answers" + (", time" if times else "")
+    return table([what, *columns, *(["best peer / zardine"] if compared else [])], rows)
+
+
+def memory(columns: dict[str, dict[str, Step]]) -> str:
+    """The most memory of each step."""
+    rows = []
+    for name, says in STEPS.items():
+        seen = [found[name].memory if name in found else None for found in columns.values()]
+        if any(each is not None for each in seen):
+            rows.append([says, *map(megabytes, seen)])
+    return table(["peak memory, MB", *columns], rows)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,15 @@
 
 An array of float32 in planes of 4 MB (Zarr v2, blosc lz4) is stored anew in columns: unsharded, and in shards where a
 program can write them. Every program gets two workers of one thread; zardine gets ``--memory`` for each of them, the
-others twice that. All run in turns, each in processes of its own. The table has, for each: seconds (the least of the
-rounds), the peak memory of the largest worker beside what an idle one takes, bytes read and written by all processes
-(``/proc/PID/io``, in times of the raw array), and the most files that were in the working folder at a time.
+others twice that. All run in turns, each in processes of its own. The table has, for each: the time (the median of the
+rounds, least and most), the peak memory of the largest worker beside what an idle one takes, bytes read and written by
+all processes (``/proc/PID/io``, in times of the raw array), and the most files that were in the working folder at a
+time.
 
     python benchmarks/jobs.py two [--rounds 3] [--folder FOLDER]
 
 converts an array of Zarr v2 of 2 GB in 2,500 objects to shards: two workers of one thread, bound to a core each, beside
-one of them, in turns. The table has seconds, and the peak memory of the largest worker beside an idle one. Below it
+one of them, in turns. The table has the time, and the peak memory of the largest worker beside an idle one. Below it
 stands how much faster two processes are that only count: what the machine allows.
 
 ``make bench`` runs both, the first with 1 GiB; then zardine is the one that is built and installed for it, else that of
@@ -33,6 +34,8 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+
+from tables import spread
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = ("cubed", "xarray", "dask[array,distributed]", "zarr>=3.1", "psutil")
@@ -384,11 +387,11 @@ def two(place: Path, rounds: int) -> None:
                 cores = sorted(os.sched_getaffinity(0))[:workers]
                 counting[workers].append(max(executor.map(count_up, cores)))
     planned = runs[1][0]["memory"] / 2**20
-    print(f"\n| {OBJECTS:,} objects to shards | s | peak MiB, of {planned:.0f} planned |\n|---|---|---|")
+    print(f"\n| {OBJECTS:,} objects to shards | time | peak MiB, of {planned:.0f} planned |\n|---|---|---|")
     for workers, found in runs.items():
         peak = max(each["peak"] for each in found) - nothing
-        seconds = min(each["seconds"] for each in found)
-        print(f"| {workers} worker{'s' if workers > 1 else ''} | {seconds:.1f} | {peak / 2**20:.0f} |")
+        seconds = [each["seconds"] for each in found]
+        print(f"| {workers} worker{'s' if workers > 1 else ''} | {spread(seconds)} | {peak / 2**20:.0f} |")
     first, second = (min(each["seconds"] for each in found) for found in runs.values())
     allowed = 2 * min(counting[1]) / min(counting[2])
     print(f"\ntwo workers are {first / second:.2f} times as fast as one; two that only count {allowed:.2f} times")
@@ -421,7 +424,7 @@ def main() -> None:
         stored = sum(file.stat().st_size for file in source.rglob("*") if file.is_file())
         print(f"{raw / 2**30:g} GiB, {stored / raw:.2f} of it stored; {options.memory} a worker of zardine", flush=True)
         for shards in (False, True):
-            print(f"\n| {'sharded' if shards else 'unsharded'} | s | peak MiB | read | written | files between |")
+            print(f"\n| {'sharded' if shards else 'unsharded'} | time | peak MiB | read | written | files between |")
             print("|---|---|---|---|---|---|", flush=True)
             for program, (environment, can_shard) in PROGRAMS.items():
                 if (shards and not can_shard) or (options.only and program not in options.only):
@@ -436,10 +439,11 @@ def main() -> None:
                 except RuntimeError as error:
                     print(f"| {program} | {error} | | | | |", flush=True)
                     continue
+                seconds = [each["seconds"] for each in runs]
                 best = min(runs, key=lambda each: each["seconds"])
                 peak = (max(each["peak"] for each in runs) - idle(python, program)) / 2**20
                 print(
-                    f"| {program} | {best['seconds']:.1f} | {peak:.0f} | {best['read'] / raw:.2f} "
+                    f"| {program} | {spread(seconds)} | {peak:.0f} | {best['read'] / raw:.2f} "
                     f"| {best['written'] / raw:.2f} | {best['files']:.0f} |",
                     flush=True,
                 )

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from implementations import OURS, PEERS, VARIANTS
+from tables import digits
 from workloads import WORKLOADS, Workload
 
 LIMIT = "limit"
@@ -20,6 +21,9 @@ class Cell:
     """What one implementation did in one workload."""
 
     seconds: float | None = None
+    """The median of the rounds."""
+    rounds: tuple[float, ...] = ()
+    """Seconds of each of them."""
     memory: int | None = None
     wrong: str | None = None
     why_not: str | None = None
@@ -51,7 +55,7 @@ class Results:
         return [name for name, variant in VARIANTS.items() if name in seen and variant.compared == compared]
 
     def cell(self, workload: str, variant: str) -> Cell:
-        """Medians over the rounds."""
+        """What was seen in the rounds: of memory the median."""
         records = self.records.get(workload, {}).get(variant, [])
         if not records:
             return Cell()
@@ -59,8 +63,10 @@ class Results:
             if "seconds" not in record:
                 return Cell(why_not=record.get("error") or record.get("unsupported") or "not supported")
         memory = [record["memory"] for record in records if "memory" in record]
+        seconds = tuple(record["seconds"] for record in records)
         return Cell(
-            median(record["seconds"] for record in records),
+            median(seconds),
+            seconds,
             int(median(memory)) if memory else None,
             next((record["wrong"] for record in records if record.get("wrong")), None),
         )
@@ -107,6 +113,11 @@ class Results:
         limit, cell = self.cell(workload.name, LIMIT), self.cell(workload.name, variant)
         return None if limit.seconds is None or cell.seconds is None else cell.seconds / limit.seconds
 
+    def reachable(self, workload: Workload) -> float | None:
+        """The best peer's time over the limit, which whoever takes no time but that of the codec library has."""
+        limit, best = self.cell(workload.name, LIMIT).seconds, self.best_peer(workload)
+        return None if limit is None or best is None else best[1] / limit
+
     def varied(self) -> dict[str, float]:
         """For each of the varied cases, the best peer's time over ours."""
         cases: dict[str, dict[str, float]] = {}
@@ -130,7 +141,4 @@ def geometric_mean(values: list[float]) -> float:
 
 def milliseconds(seconds: float | None) -> str:
     """Three digits."""
-    if seconds is None:
-        return "–"
-    value = seconds * 1000
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    return "–" if seconds is None else digits(seconds * 1000)

@@ -28,12 +28,17 @@ TIMEOUT = 300
 LONG = {
     "jobs/two": ["jobs.py", "two"],
     "jobs/rechunk": ["jobs.py", "beside", "--gib", "1", "--memory", "128 MiB"],
+    "far/s3": ["far.py", "--latency", "0.03"],
+    "far/errors": ["far.py", "--latency", "0.1", "--errors", "0.01"],
+    "far/http": ["far.py", "--latency", "0.03", "--over", "http"],
+    "appending/memory": ["appending.py", "--folder", "/dev/shm"],
+    "appending/disk": ["appending.py"],
     "vectors/points": ["vectors.py", "points"],
     "vectors/changes": ["vectors.py", "changes"],
     "vectors/near": ["vectors_beside.py", "near"],
     "vectors/far": ["vectors_beside.py", "far"],
 }
-"""Long works, vectors among them, each with its script and what that is told. A short look is at the first alone."""
+"""Works with scripts of their own, each with what that is told. A short look is at the first alone."""
 
 
 def main() -> int:

@@ -4,26 +4,30 @@
     python benchmarks/vectors.py changes
 
 In a file system in memory, so that a disk's time to make files, which is the same for both, does not hide the rest.
-Each operation runs ``REPEATS`` times, the two programs by turns, and the shortest time counts (unsharding by
-zarr-vectors, which takes a quarter of a minute, runs once). ``changes`` are of zardine alone: zarr-vectors has none of
-them. ``make bench`` runs both and puts them into ``benchmarks/VECTORS.md``.
+Each operation runs ``REPEATS`` times, the two programs by turns: tables have the median, least and most (unsharding by
+zarr-vectors, which takes a quarter of a minute, runs once), and the most memory beyond what was held before it.
+``changes`` are of zardine alone: zarr-vectors has none of them. ``make bench`` runs both and puts them into
+``benchmarks/VECTORS.md``.
 """
 
 from __future__ import annotations
 
 import platform
 import shutil
-import statistics
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import zarr_vectors
+from tables import megabytes, spread, table
+from worker import peak, reset_peak
 from zarr_vectors.sharding import shard_store as their_shard
 from zarr_vectors.sharding import unshard_store as their_unshard
 from zarr_vectors.types.points import read_points as their_read
@@ -41,7 +45,23 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "sharded": {"shard_shape": 8},
 }
 BOXES = {"1 chunk": ([110.0] * 3, [190.0] * 3), "216 chunks": ([110.0] * 3, [690.0] * 3)}
-HEAD = "| operation | zarr-vectors | zardine | times as fast | zardine, 1,000,000 points |"
+PROGRAMS = ("zarr-vectors", "zardine", "zardine, 1,000,000 points")
+
+
+@dataclass
+class Took:
+    """Seconds of all runs, and the most memory of one."""
+
+    seconds: list[float] = field(default_factory=list)
+    memory: int = 0
+
+    def run(self, action: Callable[[], object], before: Callable[[], object] = lambda: None) -> Took:
+        """Run once more."""
+        before()
+        held = reset_peak()
+        self.seconds.append(timed(action))
+        self.memory = max(self.memory, peak() - held)
+        return self
 
 
 def points(count: int) -> np.ndarray[Any, Any]:
@@ -49,27 +69,26 @@ def points(count: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(0).uniform(0, 1000, (count, 3)).astype("float32")
 
 
-def timed(action: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
+def timed(action: Callable[[], object]) -> float:
     """Seconds of one run."""
-    before()
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
 
 
-def by_turns(pairs: list[tuple[Callable[[], object], Callable[[], object]]], repeats: int = REPEATS) -> list[float]:
-    """The shortest time of each action; each pair is an action and what is to be done before it."""
-    best = [float("inf")] * len(pairs)
+def by_turns(pairs: list[tuple[Callable[[], object], Callable[[], object]]], repeats: int = REPEATS) -> list[Took]:
+    """What each action took; each pair is an action and what is to be done before it."""
+    found = [Took() for _ in pairs]
     for _ in range(repeats):
-        for number, (action, before) in enumerate(pairs):
-            best[number] = min(best[number], timed(action, before))
-    return best
+        for took, (action, before) in zip(found, pairs, strict=True):
+            took.run(action, before)
+    return found
 
 
-def measure(folder: Path) -> list[tuple[str, list[float]]]:
-    """Times of each operation: theirs, ours, and ours with a million points."""
+def measure(folder: Path) -> list[tuple[str, list[Took]]]:
+    """What was seen of each operation: theirs, ours, and ours with a million points."""
     few, many = points(POINTS), points(10 * POINTS)
-    rows: list[tuple[str, list[float]]] = []
+    rows: list[tuple[str, list[Took]]] = []
 
     def path(who: str, layout: str) -> str:
         return str(folder / f"{who} {layout}.zv")
@@ -92,7 +111,7 @@ def measure(folder: Path) -> list[tuple[str, list[float]]]:
             )
         rows.append((f"write, {layout}", by_turns(pairs)))
 
-    def reads(layout: str, **question: Any) -> list[float]:
+    def reads(layout: str, **question: Any) -> list[Took]:
         calls = [
             lambda: their_read(path("theirs", layout), **question),
             lambda: vectors.read_points(path("ours", layout), **question),
@@ -127,22 +146,24 @@ def measure(folder: Path) -> list[tuple[str, list[float]]]:
         (lambda: vectors.unshard_store(path("many", "copy")), fresh("many", "sharded")),
     ]
     ours = by_turns(work, 3)
-    slow = timed(lambda: their_unshard(path("theirs", "copy")), fresh("theirs", "sharded"))
+    slow = Took().run(lambda: their_unshard(path("theirs", "copy")), fresh("theirs", "sharded"))
     rows.append(("unshard_store, 2 x 1,000 cells", [slow, *ours]))
     return rows
 
 
-def table(rows: list[tuple[str, list[float]]]) -> str:
+def times(rows: list[tuple[str, list[Took]]]) -> str:
     """The times as Markdown."""
-    lines = [HEAD, "|---|---:|---:|---:|---:|"]
-    for name, (theirs, ours, many) in rows:
-        lines.append(f"| {name} | {shown(theirs)} | {shown(ours)} | {theirs / ours:.1f} | {shown(many)} |")
-    return "\n".join(lines)
+    lines = []
+    for name, took in rows:
+        ratio = median(took[0].seconds) / median(took[1].seconds)
+        lines.append([name, *(spread(each.seconds) for each in took), f"{ratio:.1f} ×"])
+    return table(["operation", *PROGRAMS, "zarr-vectors / zardine"], lines)
 
 
-def shown(seconds: float) -> str:
-    """Milliseconds, or seconds."""
-    return f"{seconds * 1000:.1f} ms" if seconds < 0.1 else f"{seconds:.2f} s"
+def memory(rows: list[tuple[str, list[Took]]]) -> str:
+    """The most memory as Markdown."""
+    lines = [[name, *(megabytes(each.memory) for each in took)] for name, took in rows]
+    return table(["peak memory, MB", *PROGRAMS], lines)
 
 
 LINES = (10_000, 1_000_000)
@@ -178,21 +199,22 @@ def changes(folder: Path) -> str:
             more = list(lines(10, number + 1))
             took = timed(lambda: vectors.append_polylines(target, more, vertex_attributes=new))  # noqa: B023
             (requests if number < 20 else seconds).append(store.counts.requests if number < 20 else took)
-        tell("10 lines appended, requests, median", f"{statistics.median(requests):.0f}")
-        tell("10 lines appended, the first 100 times, median", shown(statistics.median(seconds[:100])))
-        tell(f"10 lines appended, the last 100 of {APPENDS:,} times, median", shown(statistics.median(seconds[-100:])))
+        tell("10 lines appended, requests", f"{median(requests):.0f}")
+        tell("10 lines appended, the first 100 times", spread(seconds[:100]))
+        tell(f"10 lines appended, the last 100 of {APPENDS:,} times", spread(seconds[-100:]))
+        held = reset_peak()
         some = [
             timed(lambda: vectors.set_attribute(path, "w", np.full(5, 2.0), object_ids=[number]))  # noqa: B023
             for number in range(count // 2, count // 2 + 50)
         ]
-        tell("an attribute of the vertices of one line set, median", shown(statistics.median(some)))
-    table = ["| operation | " + " | ".join(f"{count:,} lines" for count in LINES) + " |", "|---|---:|---:|"]
-    table += [f"| {name} | " + " | ".join(values) + " |" for name, values in told.items()]
+        tell("an attribute of the vertices of one line set", spread(some))
+        tell("peak memory of that, MB", megabytes(peak() - held))
     return (
         "## Changes\n\n"
         "Lines of five vertices with an attribute, anywhere in 1,000 chunks of 100 units, shards of 8 x 8 x\n"
-        "8 chunks, with checksums; zardine alone. Most new lines are in cells of their own, some cross into others.\n\n"
-        + "\n".join(table)
+        "8 chunks, with checksums; zardine alone. Most new lines are in cells of their own, some cross into others.\n"
+        "Medians (least – most).\n\n"
+        + table(["operation", *(f"{count:,} lines" for count in LINES)], [[name, *said] for name, said in told.items()])
     )
 
 
@@ -206,9 +228,9 @@ def main() -> None:
         rows = measure(Path(name))
     print(
         f"{POINTS:,} points in float32, 1,000 chunks of 100 units, bins of 25 units, shards of 8 x 8 x 8 chunks; the\n"
-        "shortest of several runs, by turns, files in memory (`/dev/shm`). Made by `benchmarks/vectors.py`, which says "
-        "how.\n\n"
-        f"{table(rows)}\n\n"
+        "median of several runs (least – most), by turns, files in memory (`/dev/shm`). Made by\n"
+        "`benchmarks/vectors.py`, which says how.\n\n"
+        f"{times(rows)}\n{memory(rows)}\n"
         f"zarr-vectors {zarr_vectors.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
         f"{platform.system()} {platform.machine()}."
     )

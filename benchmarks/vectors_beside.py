@@ -30,6 +30,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tables import megabytes, spread
+from tables import table as markdown
 from vector_programs import FAR, PROGRAMS, STEPS, TAKES, Lines, Points, Program
 from worker import peak, reset_peak
 
@@ -164,26 +166,20 @@ def check(columns: dict[str, Found]) -> None:
         assert not exact or all(number is None or number >= max(exact) for number in counts.values()), (step, counts)
 
 
-def shown(seconds: float) -> str:
-    """Milliseconds to a thousand, then seconds."""
-    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
-
-
 def table(columns: dict[str, Found], title: str, kind: str, limit: float) -> str:
     """Times as Markdown: median (least to most), and the best of the others over the better of ours."""
-    rows = [[title, *columns, "best peer / zardine"], ["---", *["---:"] * (len(columns) + 1)]]
+    rows = []
     for step, says in STEPS.items():
         cells, middles = [], {}
         for name, found in columns.items():
             told = [each for each in found.get(step, []) if "seconds" in each]
-            seconds = sorted(each["seconds"] for each in told)
+            seconds = [each["seconds"] for each in told]
             if not seconds:
                 takes = PROGRAMS[name].takes(step, lines=kind == "lines")
                 cells.append("failed" if step in found else f"none in {limit:g} s" if takes else "—")
                 continue
             middles[name] = median(seconds)
-            cell = shown(middles[name])
-            cell += f" ({shown(seconds[0])} – {shown(seconds[-1])})" if len(seconds) > 1 else ""
+            cell = spread(seconds)
             cell += f", {max(each['requests'] for each in told)} requests" if "requests" in told[0] else ""
             cells.append(cell)
         ours = [each for name, each in middles.items() if name.startswith("zardine")]
@@ -191,17 +187,17 @@ def table(columns: dict[str, Found], title: str, kind: str, limit: float) -> str
         ratio = f"{min(others) / middles['zardine']:.2f}" if ours and others and "zardine" in middles else "—"
         if set(cells) != {"—"}:
             rows.append([says, *cells, ratio])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown([title, *columns, "best peer / zardine"], rows)
 
 
 def memory(columns: dict[str, Found], title: str) -> str:
     """The most memory of each step in MB, as Markdown."""
-    rows = [[title, *columns], ["---", *["---:"] * len(columns)]]
+    rows = []
     for step, says in STEPS.items():
         told = [[each["memory"] for each in found.get(step, []) if "memory" in each] for found in columns.values()]
         if any(told):
-            rows.append([says, *(f"{max(each) / 1e6:.0f}" if each else "—" for each in told)])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+            rows.append([says, *(megabytes(max(each, default=None)) for each in told)])
+    return markdown([title, *columns], rows)
 
 
 def versions() -> str:
@@ -236,8 +232,7 @@ def main() -> None:
         columns = (near if options.what == "near" else far)(kind, count, options)
         title = f"{count:,} {NOUNS[kind]}"
         print(f"\n{table(columns, title, kind, options.limit)}", flush=True)
-        if options.what == "near":
-            print(f"\n{memory(columns, 'peak memory, MB')}", flush=True)
+        print(memory(columns, "peak memory, MB"), flush=True)
         check(columns)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zardine
-from zardine.settings import DEFAULTS, Config, thread_count
+from zardine.settings import DEFAULTS, Config, check_setting, is_on, thread_count
 from zardine.storage import MemoryStore
 
 
@@ -103,6 +103,33 @@ def test_the_environment_gives_first_values() -> None:
     environment = {f"ZARDINE_{name}": value for name, value in changed.items()}
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
     assert json.loads(ran.stdout) == ["F", 3, False, True]
+
+
+@pytest.mark.parametrize(
+    ("word", "means"),
+    [(word, True) for word in ("True", "true", "1", "yes", "ON")]
+    + [(word, False) for word in ("False", "0", "No", "off")],
+)
+@pytest.mark.parametrize("name", [name for name, value in DEFAULTS.items() if isinstance(value, bool)])
+def test_flags_are_read_from_the_environment(
+    name: str, word: str, means: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZARDINE_" + name.upper().replace(".", "__"), word)
+    settings = Config()
+    assert bool(settings[name]) is means
+    check_setting(name, settings[name])
+
+
+def test_what_is_no_flag_is_told_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZARDINE_ALLOW_LOST_UPDATES", "perhaps")
+    zardine.config.refresh()
+    try:
+        with pytest.raises(ValueError, match="allow_lost_updates is True or False, not 'perhaps'"):
+            is_on("allow_lost_updates")
+    finally:
+        monkeypatch.undo()
+        zardine.config.refresh()
+    assert not is_on("allow_lost_updates")
 
 
 def test_number_of_threads() -> None:

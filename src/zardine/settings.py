@@ -31,7 +31,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     # work
     "threads": None,  # None: one for each processor
     "window_bytes": 256 * 2**20,  # memory of one call beside its result, about
-    "speculative_read": False,  # whether a small shard is read whole where index and chunks would be two requests
+    "speculative_read": True,  # whether a small shard far away is read with its index, so that this is one request
     "allow_lost_updates": False,  # whether parts of shards are changed where stores have no conditional writes
     # caches
     "cache.shard_index_bytes": 64 * 2**20,
@@ -130,10 +130,7 @@ class Config:
         for name in DEFAULTS:
             text = os.environ.get("ZARDINE_" + name.upper().replace(".", "__"))
             if text is not None:
-                try:
-                    values[name] = json.loads(text)
-                except ValueError:
-                    values[name] = text
+                values[name] = _from_environment(name, text)
         self.snapshot = values
 
     refresh = reset
@@ -179,6 +176,19 @@ class Config:
     def _restore(self, old: Mapping[str, Any]) -> None:
         values = {**self.snapshot, **old}
         self.snapshot = {name: value for name, value in values.items() if value is not _ABSENT}
+
+
+_WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def _from_environment(name: str, text: str) -> Any:
+    """Return what a variable says: JSON, or else text; ``True`` and ``False`` in the words that are usual for them."""
+    if name in _FLAGS and (word := text.strip().lower()) in _WORDS:
+        return _WORDS[word]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 class _Restore:
@@ -263,6 +273,14 @@ def parse_bytes(size: int | str | None) -> int:
 
 
 config: Final = Config()
+
+
+def is_on(name: str) -> bool:
+    """Return what a setting says that is true or false. Raises ``ValueError`` where the environment says neither."""
+    value = config.snapshot[name]
+    if value is not True and value is not False:
+        check_setting(name, value)
+    return bool(value)
 
 
 def thread_count() -> int:

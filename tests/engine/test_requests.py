@@ -8,7 +8,6 @@ import pytest
 
 import zardine
 from zardine.storage import CountingStore, MemoryStore
-from zardine.stores.base import ReadCost
 
 VALUES = np.arange(1, 65, dtype="i4").reshape(8, 8)
 
@@ -177,40 +176,6 @@ def test_opening_is_one_request_and_creating_few() -> None:
     assert store.reset().requests == 1
     zardine.open_group(store)["a"]
     assert store.reset().requests == 2
-
-
-def test_a_speculative_read_takes_a_small_shard_whole():
-    class Far(CountingStore):
-        @property
-        def cost(self):
-            return ReadCost(latency=0.05, bandwidth=1e6, requests=64)
-
-        @property
-        def has_cheap_looks(self):
-            return False
-
-    for location in ("start", "end"):
-        inner = MemoryStore()
-        made = {"shards": {"shape": (8, 8), "index_location": location}, "chunks": (2, 2), "dtype": "i4"}
-        zardine.create_array(inner, name="small", shape=(8, 8), **made)[...] = VALUES
-        store = Far(inner)
-        array = zardine.open_array(store, path="small")
-        with zardine.config.set({"speculative_read": True}):
-            store.reset()
-            assert array[0, 0] == 1
-            assert store.reset().requests == 1
-            assert array[5, 5] == 46
-            assert store.reset().requests == 1
-        large = zardine.create_array(
-            inner, name="large", shape=(256, 256), dtype="i4", chunks=(2, 2), shards=(256, 256)
-        )
-        large[...] = 1
-        array = zardine.open_array(store, path="large")
-        with zardine.config.set({"speculative_read": True}):
-            store.reset()
-            assert array[0, 0] == 1
-            assert store.reset().ranges == 2
-        inner.erase_prefix("")
 
 
 @pytest.mark.parametrize("where", [(0, 0), (slice(0, 3), slice(0, 3))], ids=str)

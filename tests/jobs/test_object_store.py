@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import zardine
 from servers.servers import new_bucket, s3, s3_options
@@ -13,7 +14,9 @@ from zardine.jobs import Plan
 VALUES = np.random.default_rng(0).integers(0, 100, (24, 40, 36)).astype("int32")
 
 
-def test_rechunk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("speculative", [False, True])
+def test_rechunk(tmp_path: Path, speculative: bool) -> None:
+    """Where the memory of a work is stated, nothing is read unasked, so that the forecast holds."""
     server, options = s3(), s3_options()
     url = f"s3://{new_bucket()}"
     array = zardine.create_array(
@@ -33,7 +36,8 @@ def test_rechunk(tmp_path: Path) -> None:
     assert "secret" not in (tmp_path / "plan.json").read_text()
     plan = Plan.load(tmp_path / "plan.json", storage_options=options, target_options=options)
     server.log()
-    assert plan.run()
+    with zardine.config.set({"speculative_read": speculative}):
+        assert plan.run()
     lines = [line.split() for line in server.log()]
     chunks = [words for words in lines if "/c/" in words[1]]
     assert forecast[0] == len(chunks) + 1  # what lay between is erased in one request

@@ -13,7 +13,15 @@ from zardine.codecs.sharding_indexed import build_index_chain
 from zardine.errors import ChecksumError, CorruptionError, MetadataError, ShardIndexError
 from zardine.json_document import Problems
 from zardine.metadata.v3 import parse_node_json
-from zardine.sharding.index import MISSING, ShardIndex, decode_index, empty_index, encode_index
+from zardine.sharding.index import (
+    MISSING,
+    ShardIndex,
+    decode_index,
+    decode_words,
+    empty_index,
+    encode_index,
+    encode_words,
+)
 from zardine.sharding.layout import ShardLayout, c_strides
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -222,3 +230,18 @@ def test_bytes_that_are_no_shard() -> None:
         array[0, 0]
     assert (error.value.key, error.value.array) == ("c/0/0", "")
     assert parse_node_json(sharded(GOOD), "subject").shape == (8, 8)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("with_checksum", [True, False])
+def test_an_index_that_is_kept_holds_nothing_else(count: int, with_checksum: bool) -> None:
+    """Of a whole shard, say, at the end of which it was found."""
+    index = ShardIndex(np.arange(count), np.full(count, 3))
+    data = encode_words(index, with_checksum=with_checksum)
+    shard = np.frombuffer(bytes(1000) + data, "u1")
+    found = decode_words(memoryview(shard)[1000:])
+    assert found is not None
+    assert found.offsets.tolist() == index.offsets.tolist()
+    for kept in (found.offsets, found.lengths):
+        assert kept.base is None
+        assert kept.flags.c_contiguous

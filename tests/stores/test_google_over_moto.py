@@ -58,16 +58,19 @@ def test_anonymous_reading():
     proxy.close()
 
 
-def test_a_shard_is_read_by_ranges():
+@pytest.mark.parametrize("speculative", [False, True])
+def test_a_shard_is_read_by_ranges(speculative):
+    """Or by one, of all of it, where it is small."""
     bucket = servers.new_bucket()
     array = zardine.create_array(
         f"gs://{bucket}/a", data=np.arange(64), chunks=(2,), shards=(64,), storage_options=options()
     )
     array = zardine.open_array(array.store, mode="r", zarr_format=3)
     servers.s3().log()
-    assert array[5] == 5
+    with zardine.config.set({"speculative_read": speculative}):
+        assert array[5] == 5
     lines = [line.split() for line in servers.s3().log()]
-    assert [(line[0], line[3]) for line in lines] == [("GET", "206"), ("GET", "206")]
+    assert [(line[0], line[3]) for line in lines] == [("GET", "206")] * (1 if speculative else 2)
 
 
 @pytest.mark.parametrize("fault", ["drop", 503, 429, "truncate", "stall"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import pickle
 import time
@@ -13,7 +14,7 @@ import pytest
 import zardine
 from servers import servers
 from servers.fault_proxy import FaultProxy, answer
-from zardine.errors import MetadataError, StoreError
+from zardine.errors import MetadataError, StoreError, ZardineError
 from zardine.storage import HTTPStore, ZipStore
 from zardine.stores.http import store as http_store
 from zardine.stores.http.plain import PlainError, PlainHTTP, basic
@@ -47,29 +48,59 @@ def read_all_chunks_of_one_shard(array) -> None:
 
 @QUIET
 @pytest.mark.parametrize(
-    ("place", "gets", "heads"),
+    ("place", "by_ranges", "along"),
     [
-        ("", 26, 0),  # the index, and each chunk
-        ("no-ranges/", 2, 25),  # one that shows it, the whole; then whether it is still so
-        ("nothing/", 2, 0),  # neither ETag nor date: nothing to be asked
-        ("no-head/", 26, 0),
-        ("no-head-no-ranges/", 2, 1),
-        ("no-length/", 3, 0),  # one more for the answer that obstore does not take
-        ("no-length-but-etag/", 3, 50),
-        ("away/", 52, 0),  # each with a redirection
+        ("", (26, 0), (25, 0)),  # the index, and each chunk; the first one along with the index
+        ("no-ranges/", (2, 25), (2, 24)),  # one that shows it, the whole; then whether it is still so
+        ("nothing/", (2, 0), (2, 0)),  # neither ETag nor date: nothing to be asked
+        ("no-head/", (26, 0), (25, 0)),
+        ("no-head-no-ranges/", (2, 1), (2, 1)),
+        ("no-length/", (3, 0), (3, 0)),  # one more for the answer that obstore does not take
+        ("no-length-but-etag/", (3, 50), (3, 48)),
+        ("away/", (52, 0), (50, 0)),  # each with a redirection
     ],
 )
-def test_requests_for_the_chunks_of_one_shard(web, place, gets, heads):
+@pytest.mark.parametrize("speculative", [False, True], ids=["by ranges", "along"])
+def test_requests_for_the_chunks_of_one_shard(web, place, by_ranges, along, speculative):
+    """What is asked for, by method: of the first chunk, index and chunk are one request where so much is small."""
     array = zardine.open_array(f"{web.url}/{place}less.zarr", mode="r", zarr_format=3)
     web.log()
-    read_all_chunks_of_one_shard(array)
+    with zardine.config.set({"speculative_read": speculative}):
+        read_all_chunks_of_one_shard(array)
     lines = web.log()
-    assert [sum(line.startswith(method) for line in lines) for method in ("GET", "HEAD")] == [gets, heads]
+    asked_for = tuple(sum(line.startswith(method) for line in lines) for method in ("GET", "HEAD"))
+    assert asked_for == (along if speculative else by_ranges)
     store = array.store
     assert store.exists("c/0/0")
     assert not store.exists("c/0/7")
     assert store.size("c/0/0") == (web.root / "less.zarr/c/0/0").stat().st_size
     assert (array[...] == VALUES).all()
+
+
+@QUIET
+@pytest.mark.parametrize("form", ["the whole", "the range", "the range, which is not said"])
+@pytest.mark.parametrize("speculative", [False, True], ids=["by ranges", "along"])
+def test_a_proxy_that_compresses_answers_is_an_error_or_does_no_harm(web, form, speculative):
+    """Of a range it compresses the whole value, or the part, and tells another length than it has."""
+    shard = (web.root / "less.zarr/c/0/0").read_bytes()
+    proxy = FaultProxy(int(web.url.rpartition(":")[2]))
+
+    def compressed(method, path, headers):
+        if not path.endswith("c/0/0") or "range" not in headers:
+            return None
+        wanted = headers["range"].removeprefix("bytes=")
+        start = max(0, len(shard) + int(wanted)) if wanted.startswith("-") else int(wanted.partition("-")[0])
+        stop = len(shard) if wanted.startswith("-") else min(len(shard), int(wanted.partition("-")[2]) + 1)
+        if form == "the whole":
+            return answer(200, gzip.compress(shard), content_encoding="gzip", etag='"a"')
+        length = {"content_range": f"bytes {start}-{stop - 1}/{len(shard)}"} if form == "the range" else {}
+        return answer(206, gzip.compress(shard[start:stop]), content_encoding="gzip", etag='"a"', **length)
+
+    proxy.always = compressed
+    array = zardine.open_array(f"{proxy.url}/less.zarr", mode="r", zarr_format=3)
+    with zardine.config.set({"speculative_read": speculative}), contextlib.suppress(ZardineError):
+        assert array[3, 4] == VALUES[3, 4]
+    proxy.close()
 
 
 @QUIET

@@ -5,10 +5,12 @@ from __future__ import annotations
 import heapq
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
-from zardine.stores.pace import FIRST, LEAST, MOST, Pace, Turns, turns_of
+from zardine.stores import pace
+from zardine.stores.pace import FIRST, LEAST, MOST, Flow, Pace, Turns, turns_of
 
 UNIT = 1_000_000
 
@@ -191,3 +193,65 @@ def test_an_error_ends_a_turn() -> None:
 def test_one_place_has_one_pace() -> None:
     assert turns_of("a place", UNIT) is turns_of("a place", UNIT)
     assert turns_of("a place", UNIT) is not turns_of("another", UNIT)
+
+
+def test_before_anything_is_measured_a_guess_says_how_much_flows_in_the_time_of_a_request() -> None:
+    assert turns_of(("guess",), UNIT).spare == (UNIT, UNIT)
+    flow = Flow(UNIT)
+    flow.note(0.1, 500_000, 500_000)  # nobody knows how much of this is the time of any request
+    flow.note(0.05, 100, 100)
+    flow.note(0.1, 500_000, 500_000)  # once may be by chance
+    assert flow.spare == (UNIT, UNIT)
+
+
+@pytest.mark.parametrize(("latency", "bandwidth", "spare"), [(0.03, 5e7, 1.5e6), (0.1, 2e6, 2e5), (0.001, 1e7, 1e5)])
+def test_how_much_flows_in_the_time_of_a_request_is_measured(latency: float, bandwidth: float, spare: float) -> None:
+    flow = Flow(UNIT)
+    for nbytes in (1000, 300_000, 300_000, 300_000):
+        flow.note(latency + nbytes / bandwidth, nbytes, nbytes)
+    assert flow.spare == (pytest.approx(spare, rel=0.05), UNIT)
+    for _ in range(2):
+        for ended in (600_000, 1_800_000, 3_000_000):  # of several at a time, the last of which ends when all have
+            flow.note(latency + 3_000_000 / bandwidth, 300_000, ended)
+    assert flow.spare == (pytest.approx(spare, rel=0.05), pytest.approx(spare, rel=0.05))
+
+
+def test_what_was_on_its_way_before_is_not_taken_for_what_flows_in_no_time() -> None:
+    flow = Flow(UNIT)
+    flow.note(0.03, 100, 100)
+    for _ in range(4):  # of a stream of answers of which one ends every millisecond, each a little later than at best
+        flow.note(0.0301, 100_000, 3_000_000)
+    assert flow.spare[1] <= 2 * 3_000_000
+
+
+def test_measurements_of_long_ago_do_not_count() -> None:
+    """Else a place that was slow once is taken for slow until something large is read there."""
+    flow = Flow(UNIT)
+    for nbytes in (1000, 300_000, 300_000, 300_000):
+        flow.note(0.03 + nbytes / 1e6, nbytes, nbytes)
+    assert flow.spare[0] < 50_000
+    for _ in range(128):
+        flow.note(0.03, 1000, 1000)
+    assert flow.spare == (UNIT, UNIT)
+
+
+def test_a_measurement_that_was_held_up_does_not_count_one_after_the_other_does() -> None:
+    flow = Flow(UNIT)
+    for seconds in (0.04, 0.5, 0.5, 0.04, 0.5):
+        flow.note(0.03, 100, 100)
+        flow.note(seconds, 500_000, 500_000)
+    assert flow.spare[0] == pytest.approx(1.5e6, rel=0.01)
+    for _ in range(4):
+        flow.note(0.5, 500_000, 500_000)
+    assert flow.spare[0] < 50_000
+
+
+def test_answers_of_a_place_are_measured_and_what_is_sent_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(pace, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    turns = Turns(Pace(UNIT))
+    for nbytes, answered in [(0, 0), *2 * [(10**6, None)], *3 * [(10**6, 10**6)]]:
+        with turns.turn(nbytes) as turn:
+            now[0] += 0.03 + (nbytes if answered is not None else 100 * nbytes) / 1e8
+            turn.answered = answered
+    assert turns.spare == (pytest.approx(3e6, rel=0.01), UNIT)

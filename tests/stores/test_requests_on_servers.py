@@ -93,10 +93,16 @@ def test_a_consolidated_hierarchy_is_one_request(bucket):
     assert asked() == ["GET many.zarr/zarr.json"]
 
 
-def test_an_inner_chunk_is_two_requests_cold_and_one_warm(bucket):
+BY_RANGES = pytest.mark.parametrize("by_ranges", [False, True], ids=["small shards whole", "by ranges"])
+
+
+@BY_RANGES
+def test_an_inner_chunk_is_one_request_or_two_cold_and_one_warm(bucket, by_ranges):
+    """A small shard comes along with its index."""
     store, array = opened(bucket)
-    assert array[0, 0] == 1
-    assert asked(store) == ["GET a.zarr/c/0/0"] * 2
+    with zardine.config.set({"speculative_read": not by_ranges}):
+        assert array[0, 0] == 1
+    assert asked(store) == ["GET a.zarr/c/0/0"] * (1 + by_ranges)
     assert (array[2:4, 2:4] == VALUES[2:4, 2:4]).all()
     assert asked(store) == ["GET a.zarr/c/0/0"]
 
@@ -141,25 +147,29 @@ def test_writing_whole_shards_is_a_put_each(bucket):
     assert sorted(asked(store)) == sorted([*puts, "GET a.zarr/zarr.json"])
 
 
-def test_a_chunk_from_each_of_64_shards_is_two_requests_each(bucket):
+@BY_RANGES
+def test_a_chunk_from_each_of_64_shards_is_one_request_each_or_two(bucket, by_ranges):
     proxy = FaultProxy(int(servers.s3().url.rpartition(":")[2]))
     store = CountingStore(object_store_of_url("s3", f"{bucket}/a.zarr", servers.s3_options(proxy.url)))
     array = zardine.open_array(store, mode="r", zarr_format=3)
     store.reset()
     proxy.reset()
-    assert (array[::8, ::8] == VALUES[::8, ::8]).all()
-    assert len(proxy.requests) == store.counts.ranges == store.counts.requests == 128
+    with zardine.config.set({"speculative_read": not by_ranges}):
+        assert (array[::8, ::8] == VALUES[::8, ::8]).all()
+    assert len(proxy.requests) == store.counts.ranges == store.counts.requests == 64 * (1 + by_ranges)
     assert proxy.most_under_way > 16
     proxy.close()
 
 
+@BY_RANGES
 @pytest.mark.parametrize("axis", [0, 1])
-def test_a_plane_of_several_chunks_of_each_shard(bucket, axis):
+def test_a_plane_of_several_chunks_of_each_shard(bucket, axis, by_ranges):
     """Four chunks of each of eight shards: the index of each, and the chunks in one range, since they are near."""
     store, array = opened(bucket)
     selection = (3, slice(None)) if axis == 0 else (slice(None), 3)
-    assert (array[selection] == VALUES[selection]).all()
-    assert len(asked(store)) == 16
+    with zardine.config.set({"speculative_read": not by_ranges}):
+        assert (array[selection] == VALUES[selection]).all()
+    assert len(asked(store)) == 8 * (1 + by_ranges)
     assert (array[selection] == VALUES[selection]).all()
     assert len(asked(store)) == 8
 
@@ -262,8 +272,9 @@ def web():
     return server
 
 
-def test_64_chunks_of_64_shards_take_two_round_trips(web):
-    """All indices at the same time, then all chunks: told by which requests waited for others."""
+@BY_RANGES
+def test_64_chunks_of_64_shards_take_one_round_trip_or_two(web, by_ranges):
+    """All shards at the same time; or all indices, then all chunks: told by which requests waited for others."""
     proxy = FaultProxy(int(web.url.rpartition(":")[2]))
     store = HTTPStore(f"{proxy.url}/a.zarr")
     array = zardine.open_array(store, mode="r", zarr_format=3)
@@ -273,13 +284,14 @@ def test_64_chunks_of_64_shards_take_two_round_trips(web):
         fresh = zardine.open_array(store, mode="r", zarr_format=3)
         proxy.reset()
         proxy.latency = 0.1
-        assert (fresh[::8, ::8] == VALUES[::8, ::8]).all()
-        assert len(proxy.requests) == 128
+        with zardine.config.set({"speculative_read": not by_ranges}):
+            assert (fresh[::8, ::8] == VALUES[::8, ::8]).all()
+        assert len(proxy.requests) == 64 * (1 + by_ranges)
         seen.append((proxy.rounds(), proxy.most_under_way))
-        if seen[-1] == (2, 64):
+        if seen[-1] == (1 + by_ranges, 64):
             break
-    # fewer than 64 at a time would take four rounds; with 64 a busy machine may begin some late
-    assert min(rounds for rounds, _ in seen) == 2, seen
+    # fewer than 64 at a time would take twice as many rounds; with 64 a busy machine may begin some late
+    assert min(rounds for rounds, _ in seen) == 1 + by_ranges, seen
     assert max(most for _, most in seen) == 64, seen
     proxy.close()
 
@@ -288,6 +300,9 @@ def test_http_by_ranges(web):
     array = zardine.open_array(f"{web.url}/a.zarr", mode="r", zarr_format=3)
     web.log()
     assert array[0, 0] == 1
+    assert [line.split()[3] for line in web.log()] == ["206"]  # all of it by one range, since it is small
+    with zardine.config.set({"speculative_read": False}):
+        assert array[8, 8] == VALUES[8, 8]
     assert [line.split()[3] for line in web.log()] == ["206", "206"]
     assert (array[...] == VALUES).all()
     group = zardine.open(f"{web.url}/g.zarr", mode="r")
@@ -369,7 +384,7 @@ def test_reading_and_writing_on_azure(container, path, of_the_index):
 
     requests()
     assert array[0, 0] == 1
-    assert requests() == [*(f"{method} {key}" for method in of_the_index), f"GET {key}"]
+    assert requests() == [f"{method} {key}" for method in of_the_index]  # the small shard came along with it
     assert (array[2:4, 2:4] == VALUES[2:4, 2:4]).all()
     assert requests() == [f"GET {key}"]
     array = zardine.open_array(store, mode="r+", zarr_format=3)
@@ -377,7 +392,7 @@ def test_reading_and_writing_on_azure(container, path, of_the_index):
     assert (array[:8, :8] == VALUES[:8, :8]).all()
     assert requests() == [f"GET {key}"]
     assert (array[::8, ::8] == VALUES[::8, ::8]).all()
-    assert len(requests()) == 63 * (len(of_the_index) + 1) + 1  # one index is known
+    assert len(requests()) == 63 * len(of_the_index) + 1  # one index is known
     assert (array[3] == VALUES[3]).all()
     assert len(requests()) == 8
     array[8:10, 0:2] = VALUES[8:10, 0:2]  # the first write looks at the array's document as well

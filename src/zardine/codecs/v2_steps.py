@@ -26,7 +26,7 @@ from zardine.errors import ChunkDecodeError, DataError, EncodeError, PickleCodec
 from zardine.json_document import JSON, Problems
 from zardine.limits import CHUNK, TEXT, UNUSED, check_size
 from zardine.metadata.numcodecs_objects import MAY_UNPICKLE, UnsafeCodecError, build_codec, check_safe
-from zardine.settings import config
+from zardine.settings import is_on
 
 _PICKLE: Final = "pickle"
 _OBJECTS: Final = ("json2", "msgpack2", "vlen-array", "vlen-bytes", "vlen-utf8", _PICKLE)
@@ -78,7 +78,7 @@ class Step:
         """
         identifier = self.identifier
         if identifier == _PICKLE:
-            if not config[MAY_UNPICKLE]:
+            if not is_on(MAY_UNPICKLE):
                 raise PickleCodecDisabledError(
                     "the chunk is a pickle, and reading one can run any program hidden in it; if you trust the data: "
                     f"zardine.config.set({{{MAY_UNPICKLE!r}: True}})",

@@ -58,9 +58,6 @@ LEASE: Final = 2.0
 GRACE: Final = LEASE + 0.5
 """Seconds that others get to notice what is about to happen, where nobody can tell who they are."""
 
-_SLOW: Final = 0.005
-"""Seconds of a request from which on writers go by leases, too."""
-
 CLOSING: Final = "zardine_resharding"
 """Member of the document that is there while nobody may write, since the array is about to change."""
 
@@ -119,7 +116,7 @@ class Watch:
 
 def is_far(store: Store) -> bool:
     """Whether a look at a document is a request that takes so long that one of them serves all writes of a lease."""
-    return not store.has_cheap_looks and store.cost.latency >= _SLOW
+    return not store.has_cheap_looks and store.cost.is_slow
 
 
 def let_writers_end(store: Store, prefixes: Sequence[str]) -> None:

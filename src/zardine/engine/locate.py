@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from mmap import mmap
+from threading import Lock
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from zardine.codecs.chain import CodecChain
 from zardine.engine.freshness import is_far
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.raw_ranges import has_raw_ranges, raw_ranges
+from zardine.engine.read_ahead import window_bytes
 from zardine.errors import (
     ConditionFailedError,
     CorruptionError,
@@ -41,7 +43,7 @@ from zardine.errors import (
 )
 from zardine.indexing.plan import ObjectPart
 from zardine.limits import CHUNK, TEXT, UNUSED, check_size, limit_of
-from zardine.settings import config
+from zardine.settings import config, is_on
 from zardine.sharding.index import MISSING, ShardIndex
 from zardine.sharding.layout import ShardLayout
 from zardine.stores.attempts import attempts
@@ -200,10 +202,18 @@ class FoundChunks:
 
 
 def find_chunks(
-    handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unlocked: bool = False, whole: bool = True
+    handle: ArrayHandle,
+    part: ObjectPart,
+    key: str,
+    *,
+    files: bool,
+    unlocked: bool = False,
+    whole: bool = True,
+    together: int = 0,
 ) -> FoundChunks:
     """Return where the chunks of ``part`` are; with ``files``, in an open file if the store gives files.
 
+    ``together``: of how many objects chunks are asked for at the same time; without, nothing is read unasked.
     A file is ``unlocked`` when no one edits it until it is closed, for which this waits. Chunks that are not needed
     ``whole`` may have zeros in the place of what ``part`` does not take of them.
 
@@ -232,7 +242,7 @@ def find_chunks(
             raise
     if layout is None:
         return _in_chunk_object(handle, part, key, whole=whole)
-    return _in_shard(handle, part, layout, key, whole=whole)
+    return _in_shard(handle, part, layout, key, whole=whole, together=together)
 
 
 def _in_chunk_object(handle: ArrayHandle, part: ObjectPart, key: str, *, whole: bool) -> FoundChunks:
@@ -294,18 +304,22 @@ def _in_file(
     return FoundChunks((file,), np.zeros(len(offsets), np.int64), offsets, lengths, offsets, file.version, unlocked)
 
 
-def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: str, *, whole: bool) -> FoundChunks:
+def _in_shard(
+    handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: str, *, whole: bool, together: int
+) -> FoundChunks:
     """Find the chunks of a shard by requests: by its index where that is known or cheaper, else in the whole of it."""
     store = handle.store
     known = INDEXES.get(handle.cache_space, key)
     raw = {} if whole else _raw_parts(handle, part)
-    fresh = False
+    fresh, held = False, None
     if known is None and (raw or not whole_is_cheaper(handle, part.count, layout)):
-        known, fresh = _read_once(handle, layout, key)
+        with _unasked(handle, part, layout, 0 if raw else together) as along:
+            known, fresh, held = _read_once(handle, layout, key, along)
         if known is None:
             return _none(part)
     if known is not None:
-        found = _in_ranges(handle, part, layout, key, known, store.cost.gap, raw, fresh=fresh)
+        found = _in_held(handle, part, layout, known, held) if held is not None else None
+        found = found or _in_ranges(handle, part, layout, key, known, store.cost.gap, raw, fresh=fresh)
         if found is not None:
             return found
         # replaced since: read it anew, in one piece
@@ -319,13 +333,103 @@ def _in_shard(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, key: s
             at, lengths = _entries(handle, part, layout, known)
             return FoundChunks(reading.parts, np.zeros(len(at), np.int64), at, lengths, at, reading.version)
     for last in attempts():  # with much unused space: by ranges in any case
-        known = _read_known(handle, layout, key)
+        known, _ = _read_known(handle, layout, key)
         found = _none(part) if known is None else _in_ranges(handle, part, layout, key, known, 0, raw, fresh=True)
         if found is not None:
             return found
         if last:
             break
     raise StoreError(f"key {key!r} of {store} is replaced as often as it is read")
+
+
+_OF_MEMORY = 4
+"""What is read unasked of all objects of a call is this part of its memory, at most."""
+
+
+@contextmanager
+def _unasked(handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, together: int) -> Iterator[int]:
+    """Say how many bytes to read along with the index of a shard: as many as its chunks take as a rule, or none.
+
+    Far away that saves a request, if what is not wanted of these bytes flows in a quarter of its time, and in its time
+    what the other objects, with which this is read ``together``, and other calls read so. What was measured there says
+    how much that is. Until this context ends, the bytes count as under way.
+    """
+    size = _usual_size(handle, part) if together and is_far(handle.store) and is_on("speculative_read") else None
+    if size is None:
+        yield 0
+        return
+    cost = handle.store.cost
+    one, most = cost.spare
+    nbytes, unasked = layout.count * size, (layout.count - _read_anyway(part, layout, size, cost.gap)) * size
+    little = unasked <= one and unasked * together <= min(most, window_bytes() // _OF_MEMORY)
+    if not (little and nbytes <= limit_of(CHUNK) and _UNDER_WAY.add(unasked, most)):
+        yield 0
+        return
+    try:
+        yield nbytes
+    finally:
+        _UNDER_WAY.remove(unasked)
+
+
+def _usual_size(handle: ArrayHandle, part: ObjectPart) -> int | None:
+    """Return how many bytes a chunk takes at most, as a rule; ``None`` where its elements vary in length.
+
+    Few writers store what does not become smaller in much more bytes than it has: those of a header and a checksum, or
+    of the index of a shard in the shard, for which a 64th is enough.
+    """
+    chain = handle.layout.chain_of(part.object)
+    if chain.encoded_size is not None or chain.encoded_limit is None:
+        return chain.encoded_size
+    nbytes = handle.layout.chunk_nbytes
+    return min(chain.encoded_limit, nbytes + nbytes // 64 + 64)
+
+
+def _read_anyway(part: ObjectPart, layout: ShardLayout, size: int, gap: int) -> int:
+    """Return how many chunks of a shard are read for ``part``: what lies between near ones is."""
+    rows = part.positions(layout.strides)
+    span = int(rows.max()) - int(rows.min()) + 1
+    return span if (span - part.count) * size <= gap else part.count
+
+
+class _UnderWay:
+    """Bytes that all calls of this process read unasked just now."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin at nothing: in a forked process nobody waits for them."""
+        self._lock, self._nbytes = Lock(), 0
+
+    def add(self, nbytes: int, most: int) -> bool:
+        """Count so many, unless that makes more than ``most``."""
+        with self._lock:
+            fits = self._nbytes + nbytes <= most
+            self._nbytes += nbytes if fits else 0
+            return fits
+
+    def remove(self, nbytes: int) -> None:
+        """Count them no more."""
+        with self._lock:
+            self._nbytes = max(0, self._nbytes - nbytes)
+
+
+_UNDER_WAY = _UnderWay()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_UNDER_WAY.forget)
+
+
+def _in_held(
+    handle: ArrayHandle, part: ObjectPart, layout: ShardLayout, known: KnownIndex, held: HeldBytes
+) -> FoundChunks | None:
+    """Find chunks in what was read with the index; ``None`` if they are not all in it."""
+    at, lengths = _entries(handle, part, layout, known)
+    stored = lengths != MISSING
+    starts = at[stored]
+    if len(starts) and not held.has(int(starts.min()), int((starts + lengths[stored]).max())):
+        return None
+    offsets = np.where(stored, at - held.start, 0)
+    return FoundChunks((held.data,), np.zeros(len(at), np.int64), offsets, lengths, at, known.version)
 
 
 def _in_ranges(
@@ -408,15 +512,11 @@ def _check_length(handle: ArrayHandle, part: ObjectPart, length: int, i: int = 0
 def whole_is_cheaper(handle: ArrayHandle, count: int, layout: ShardLayout) -> bool:
     """Tell whether to read ``count`` chunks of a shard with all of it in one request, rather than index, then ranges.
 
-    It is if most is wanted (or the setting ``speculative_read`` says that this does not matter), and the bytes of the
-    rest flow in the time of a request. How long the shard is cannot be known yet: as long as its decoded chunks at
-    most, as a rule.
+    It is if most is wanted, and the bytes of the rest flow in the time of a request. How long the shard is cannot be
+    known yet: as long as its decoded chunks at most, as a rule.
     """
     rest = (layout.count - count) * handle.layout.chunk_nbytes
-    cheap = rest <= handle.store.cost.gap
-    return (count >= _MOSTLY * layout.count and (cheap or count == layout.count)) or (
-        cheap and bool(config["speculative_read"])
-    )
+    return count >= _MOSTLY * layout.count and (rest <= handle.store.cost.gap or count == layout.count)
 
 
 def _none(part: ObjectPart) -> FoundChunks:
@@ -473,14 +573,31 @@ class StoredIndex:
     index: ShardIndex
     size: int
     version: Version | None
+    held: HeldBytes
+    """What was read of the shard, the index and more."""
 
 
-def read_index(store: Store, key: str, layout: ShardLayout, *, check: bool = True) -> StoredIndex | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldBytes:
+    """A part of a stored object: its bytes from ``start`` on."""
+
+    data: BytesLike
+    start: int
+
+    def has(self, start: int, stop: int) -> bool:
+        """Whether these bytes of the object are in it."""
+        return self.start <= start and stop <= self.start + len(self.data)
+
+
+def read_index(
+    store: Store, key: str, layout: ShardLayout, *, check: bool = True, along: int = 0
+) -> StoredIndex | None:
     """Return the index of a shard, checked against the shard; ``None`` if that is not stored.
 
-    Without ``check``, entries may point anywhere. Raises :class:`~zardine.errors.CorruptionError` for a damaged one,
-    :class:`~zardine.errors.ChunkTooLargeError` where the settings forbid to read one of that size, and
-    :class:`~zardine.errors.StoreError` where others replace the shard as often as it is read.
+    So many bytes are read ``along`` with it, of those next to it. Without ``check``, entries may point anywhere. Raises
+    :class:`~zardine.errors.CorruptionError` for a damaged one, :class:`~zardine.errors.ChunkTooLargeError` where the
+    settings forbid to read one of that size, and :class:`~zardine.errors.StoreError` where others replace the shard as
+    often as it is read.
     """
     for last in attempts():
         if layout.index_memory > limit_of(CHUNK):
@@ -489,15 +606,19 @@ def read_index(store: Store, key: str, layout: ShardLayout, *, check: bool = Tru
                 return None
             layout.check_too_short(size)
             layout.check_memory()
-        reading = store.read(key, (layout.index_range,))
+        start, length = layout.index_range
+        reading = store.read(key, ((start, length + along) if length is not None else (start - along, None),))
         if reading is None:
             return None
-        index = layout.decode_index(reading.parts[0], reading.size)
+        data = memoryview(reading.parts[0])
+        held = HeldBytes(data, 0 if layout.index_at_start else reading.size - len(data))
+        encoded = data[: layout.index_size] if layout.index_at_start else data[-layout.index_size :]
+        index = layout.decode_index(encoded, reading.size)
         if not check:
-            return StoredIndex(index, reading.size, reading.version)
+            return StoredIndex(index, reading.size, reading.version, held)
         try:
-            layout.check(index, reading.size, _Parts(store, key, reading.version).read)
-            return StoredIndex(index, reading.size, reading.version)
+            layout.check(index, reading.size, _Parts(store, key, reading.version, held).read)
+            return StoredIndex(index, reading.size, reading.version, held)
         except _ReplacedError:
             if last:
                 break
@@ -510,35 +631,43 @@ class _ReplacedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Reads parts of one version of an object."""
+    """Reads parts of one version of an object, some of which are ``held``."""
 
     store: Store
     key: str
     version: Version | None
+    held: HeldBytes
 
     def read(self, part: tuple[int, int]) -> BytesLike:
         """Return one part. Raises :class:`_ReplacedError` where that version is not there any more."""
+        start, length = part
+        if self.held.has(start, start + length):
+            return memoryview(self.held.data)[start - self.held.start :][:length]
         reading = self.store.read(self.key, (part,))
         if reading is None or reading.version != self.version:
             raise _ReplacedError
         return reading.parts[0]
 
 
-def _read_known(handle: ArrayHandle, layout: ShardLayout, key: str) -> KnownIndex | None:
-    stored = read_index(handle.store, key, layout)
+def _read_known(
+    handle: ArrayHandle, layout: ShardLayout, key: str, along: int = 0
+) -> tuple[KnownIndex | None, HeldBytes | None]:
+    stored = read_index(handle.store, key, layout, along=along)
     if stored is None:
-        return None
+        return None, None
     known = KnownIndex(stored.index, stored.version)
     INDEXES.put(handle.cache_space, key, known)
-    return known
+    return known, stored.held
 
 
 _reading: dict[tuple[int, int, str], Future[KnownIndex | None]] = {}
 """Indexes that are asked for just now, by process (a fork has copies that never come), space and key."""
 
 
-def _read_once(handle: ArrayHandle, layout: ShardLayout, key: str) -> tuple[KnownIndex | None, bool]:
-    """Read an index, and say whether that was now; or wait for the thread that is reading it already.
+def _read_once(
+    handle: ArrayHandle, layout: ShardLayout, key: str, along: int
+) -> tuple[KnownIndex | None, bool, HeldBytes | None]:
+    """Read an index, say whether that was now, and what was read ``along``; or wait for who is reading it already.
 
     What that has found may be older than this call: it counts as what is remembered does. That nothing is stored is not
     remembered, nor is an error.
@@ -547,19 +676,23 @@ def _read_once(handle: ArrayHandle, layout: ShardLayout, key: str) -> tuple[Know
     other = _reading.setdefault(place, mine)
     if other is not mine:
         known = None if other.exception() else other.result()
-        return (known, False) if known is not None else (_read_known(handle, layout, key), True)
+        if known is not None:
+            return known, False, None
+        known, held = _read_known(handle, layout, key, along)
+        return known, True, held
+    held = None
     try:
         known = INDEXES.get(handle.cache_space, key)  # by one who was done before this was noted
         fresh = known is None
         if known is None:
-            known = _read_known(handle, layout, key)
+            known, held = _read_known(handle, layout, key, along)
         mine.set_result(known)
     except BaseException as error:
         mine.set_exception(error)
         raise
     finally:
         del _reading[place]
-    return known, fresh
+    return known, fresh, held
 
 
 # indexes in open files

@@ -23,7 +23,7 @@ from zardine.engine.fetching import fetch_each
 from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.locate import FoundChunks, find_chunks
-from zardine.engine.read_ahead import ahead, batches
+from zardine.engine.read_ahead import ahead, batches, read_together
 from zardine.engine.read_elements import decode_elements, element_chain, element_places
 from zardine.engine.read_files import read_whole_files
 from zardine.engine.workers import for_each, most_requests
@@ -59,7 +59,8 @@ def _read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> N
     parts: Iterator[ObjectPart] = plan.parts()
     if handle.chunk_cache is not None:
         cache, at_once = handle.chunk_cache, None if handle.store.gives_files else most_requests(handle.store)
-        for_each(lambda part: _read_through(cache, handle, part, out), parts, plan.object_count, at_once)
+        count, among = plan.object_count, read_together(plan.object_count)
+        for_each(lambda part: _read_through(cache, handle, part, out, among), parts, count, at_once)
         check_fresh(handle)
         return
     native = handle.layout.pipeline is not None and out.dtype == handle.layout.metadata.dtype
@@ -76,8 +77,8 @@ def _read_plan(handle: ArrayHandle, plan: ChunkPlan, out: npt.NDArray[Any]) -> N
                     _read_edited(handle, fetched, out)
         return
     requests = most_requests(handle.store)
-    steps = batches(handle, parts, max(requests, _MOST_OBJECTS))
-    for _, fetched in ahead(lambda batch: _Fetched.bytes(handle, batch, requests), steps):
+    steps, among = batches(handle, parts, max(requests, _MOST_OBJECTS)), read_together(1)
+    for _, fetched in ahead(lambda batch: _Fetched.bytes(handle, batch, requests, among * len(batch)), steps):
         if handle.store.has_cheap_looks or not all(each.unchanged for each in fetched.found):
             check_fresh(handle)
         _decode(handle, plan, fetched, out, raw)
@@ -151,8 +152,8 @@ def _read_unlocked(
             _read_chunk(handle, part, i, found, key, out)
 
 
-def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out: npt.NDArray[Any]) -> None:
-    """Read a part with the help of decoded chunks kept from earlier reads."""
+def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out: npt.NDArray[Any], among: int) -> None:
+    """Read a part, one among so many, with the help of decoded chunks kept from earlier reads."""
     key = handle.key(part.object)
     layout = handle.layout.shard(part.object)
     numbers = [0] if layout is None else part.positions(layout.strides).tolist()
@@ -166,7 +167,7 @@ def _read_through(cache: ChunkCache, handle: ArrayHandle, part: ObjectPart, out:
             out[part.outer(i)] = kept.chunk[part.inner(i)]
     if not missing:
         return
-    with closing(find_part(handle, part, key, files=handle.store.gives_files)) as found:
+    with closing(find_part(handle, part, key, files=handle.store.gives_files, together=among)) as found:
         for i in missing:
             data = stored_bytes(handle, part, i, found, key)
             if data is None:
@@ -205,13 +206,17 @@ class _Fetched:
         return fetched
 
     @classmethod
-    def bytes(cls, handle: ArrayHandle, parts: list[ObjectPart], requests: int) -> _Fetched:
-        """In memory, fetched with so many requests at a time. A look at the document that is due is one of them."""
+    def bytes(cls, handle: ArrayHandle, parts: list[ObjectPart], requests: int, among: int) -> _Fetched:
+        """In memory, fetched with so many requests at a time. A look at the document that is due is one of them.
+
+        The parts are read ``among`` so many at the same time, for :func:`find_part`.
+        """
         keys = [handle.key(part.object) for part in parts]
         found: list[Any] = [None] * len(parts)
 
         def fetch(number: int) -> None:
-            found[number] = find_part(handle, parts[number], keys[number], files=False, whole=False).in_memory()
+            part, key = parts[number], keys[number]
+            found[number] = find_part(handle, part, key, files=False, whole=False, together=among).in_memory()
 
         fetch_each(handle, parts, keys, fetch, requests)
         return cls(parts, keys, found)
@@ -326,14 +331,21 @@ def _read_edited(handle: ArrayHandle, fetched: _Fetched, out: npt.NDArray[Any]) 
 
 
 def find_part(
-    handle: ArrayHandle, part: ObjectPart, key: str, *, files: bool, unlocked: bool = False, whole: bool = True
+    handle: ArrayHandle,
+    part: ObjectPart,
+    key: str,
+    *,
+    files: bool,
+    unlocked: bool = False,
+    whole: bool = True,
+    together: int = 0,
 ) -> FoundChunks:
     """Return where the chunks of ``part`` are; what is damaged is looked at again when nobody edits it.
 
     Raises as :func:`~zardine.engine.locate.find_chunks`, with array and key.
     """
     try:
-        return find_chunks(handle, part, key, files=files, unlocked=unlocked, whole=whole)
+        return find_chunks(handle, part, key, files=files, unlocked=unlocked, whole=whole, together=together)
     except MemoryError as error:
         if isinstance(error, DataError):
             check_fresh(handle)

@@ -70,6 +70,14 @@ def window(nbytes: int) -> Iterator[None]:
         _window.reset(token)
 
 
+def read_together(count: int) -> int:
+    """Return of how many objects this call reads at the same time, so that it may read some of them unasked.
+
+    0, none, within :func:`window`: what works take that state their memory is forecast, too.
+    """
+    return count if _window.get() is None else 0
+
+
 def _pieces(part: ObjectPart, most: int) -> Iterator[ObjectPart]:
     if part.count <= most or isinstance(part, BlockPlan):
         yield part

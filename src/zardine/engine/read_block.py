@@ -18,6 +18,7 @@ from zardine.engine.freshness import check_fresh
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.layout import Blocks
 from zardine.engine.locate import FoundChunks, find_chunks, known_index
+from zardine.engine.read_ahead import read_together
 from zardine.errors import DataError
 from zardine.indexing.block import Block, BlockPlan
 from zardine.settings import thread_count
@@ -143,9 +144,10 @@ def _decode_stored(
     handle: ArrayHandle, chunks: Blocks, key: str, plan: BlockPlan, out: npt.NDArray[Any], most: int
 ) -> bool:
     fetched: list[FoundChunks] = []
+    among = read_together(1)
 
     def fetch(_: int) -> None:
-        fetched.append(find_chunks(handle, plan, key, files=False, whole=False))
+        fetched.append(find_chunks(handle, plan, key, files=False, whole=False, together=among))
 
     fetch_each(handle, (plan,), (key,), fetch, 1)
     (found,) = fetched

@@ -53,7 +53,7 @@ def read_each(handle: ArrayHandle, part: ObjectPart) -> Iterator[SeenChunk]:
     key = handle.key(part.object)
     check_fresh(handle)
     try:
-        found = find_part(handle, part, key, files=handle.store.gives_files)
+        found = find_part(handle, part, key, files=handle.store.gives_files, together=1)
     except DataError as error:
         check_fresh(handle, surely=True)
         version = handle.store.version(key)

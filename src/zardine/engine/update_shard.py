@@ -43,7 +43,7 @@ from zardine.engine.locate import (
 from zardine.engine.read import row_batches
 from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, CorruptionError, DataError
-from zardine.settings import config
+from zardine.settings import is_on
 from zardine.sharding.containers import HEAD, is_container
 from zardine.sharding.index import MISSING, ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
@@ -208,7 +208,7 @@ def condition_of(old: Reading | WholeShard | None, *, merged: bool) -> Condition
 
     ``merged``: parts of ``old`` are written again, which would undo what others changed in them meanwhile.
     """
-    strict = merged and not config["allow_lost_updates"]
+    strict = merged and not is_on("allow_lost_updates")
     if old is None:
         return Condition(None, strict)
     return None if old.version is None else Condition(old.version, strict)

@@ -100,7 +100,7 @@ def find_node(
     Some servers answer "forbidden" for documents that are not there: it is raised if no other document is found.
     """
     versions = _ORDERS[first] if zarr_format is None else (zarr_format,)
-    if store.cost.latency >= _SLOW:
+    if store.cost.is_slow:
         return _find_in_rounds(store, path, versions, expected, consolidated)
     refusal: StoreError | None = None
     looks = seen is not None and zarr_format is None and store.gives_files
@@ -133,8 +133,6 @@ _ORDERS = {first: (first, *(each for each in FORMATS if each != first)) for firs
 """Versions of Zarr as a node is looked for, by the one that is first."""
 _MOST_LISTED = 4096
 _MOST_LISTED_SLOWLY = 64
-_SLOW = 0.005
-"""Seconds of a request from which on documents are asked for before it is known whether they are needed."""
 
 
 _SMALL = 2**16
@@ -354,7 +352,7 @@ def implied_group(store: Store, path: str, zarr_format: int | None = None) -> Gr
     first = f"{path}/" if path else ""
     folders = deque([first])
     try:
-        for _ in range(_MOST_LISTED_SLOWLY if store.cost.latency >= _SLOW else _MOST_LISTED):
+        for _ in range(_MOST_LISTED_SLOWLY if store.cost.is_slow else _MOST_LISTED):
             if not folders:
                 break
             folder = folders.popleft()

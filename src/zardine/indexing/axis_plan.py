@@ -99,7 +99,7 @@ def _plan_slice(axis: Axis, selection: AxisSlice) -> StridedAxis:
     if int(ends[1]) - int(ends[0]) < count:
         chunks = np.arange(int(ends[0]), int(ends[1]) + 1, dtype=np.int64)
     else:  # long strides over short chunks: most chunks are not touched
-        chunks = np.unique(axis.locate(start + step * np.arange(count, dtype=np.int64))[0])
+        chunks, _ = group_rows(axis.locate(start + step * np.arange(count, dtype=np.int64))[0])
     begins = axis.starts(chunks)
     extents = axis.extents(chunks)
     ends = np.minimum(extents, axis.length - begins) + begins
@@ -135,7 +135,7 @@ def _plan_list(axis: Axis, selection: AxisList) -> ListedAxis:
     begins = axis.starts(chunks)
     extents = axis.extents(chunks)
     valid = np.minimum(extents, axis.length - begins)
-    distinct = np.unique(selection.indices)
+    distinct, _ = group_rows(np.sort(selection.indices))  # np.unique loads 5 ms of NumPy when it is used first
     covered = np.searchsorted(distinct, begins + valid) - np.searchsorted(distinct, begins) == valid
     return ListedAxis(chunks, extents, covered, covered & (valid == extents), bounds, inner, places)
 

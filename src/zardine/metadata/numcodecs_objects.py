@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from zardine.errors import UnsupportedError
 from zardine.json_document import JSON
-from zardine.settings import config
+from zardine.settings import is_on
 
 MAY_UNPICKLE: Final = "array.allow_unsafe_pickle_decode"
 
@@ -45,7 +45,7 @@ def build_codec(configuration: Mapping[str, JSON]) -> Any:
 
     check_safe(configuration)
     codec = numcodecs.get_codec(dict(configuration))
-    if not config[MAY_UNPICKLE]:
+    if not is_on(MAY_UNPICKLE):
         for part in _parts(codec):
             if _class_runs_code(part.__class__):
                 raise _refusal(str(getattr(part, "codec_id", type(part).__name__)))
@@ -54,7 +54,7 @@ def build_codec(configuration: Mapping[str, JSON]) -> Any:
 
 def check_safe(configuration: Mapping[str, JSON]) -> None:
     """Raise :class:`UnsafeCodecError` for a configuration that :func:`build_codec` refuses; nothing is made."""
-    if not config[MAY_UNPICKLE]:
+    if not is_on(MAY_UNPICKLE):
         unsafe = unsafe_codec(configuration)
         if unsafe is not None:
             raise _refusal(unsafe)

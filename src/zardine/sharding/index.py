@@ -46,7 +46,7 @@ class ShardIndex:
 
     def beyond(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
         """Which stored inner chunks do not lie within the bytes ``start`` to ``stop`` (exclusive) of the shard."""
-        stop = max(stop, 0)
+        stop = min(max(stop, 0), 2**63 - 1)
         outside = (self.offsets < start) | (self.offsets > stop) | (self.lengths < 0)
         outside |= self.lengths > stop - np.minimum(self.offsets, stop)
         return outside & self.stored()
@@ -91,7 +91,7 @@ def decode_index(data: BytesLike, chain: CodecChain) -> ShardIndex:
         table = chain.decode(data).reshape(-1, 2).astype(np.uint64, copy=False).view(np.int64)
     except DataError as error:
         raise type(error)(f"the shard index is damaged: {error.reason}", codec=error.codec) from None
-    return ShardIndex(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
+    return ShardIndex(table[:, 0].copy(), table[:, 1].copy())
 
 
 def decode_words(data: BytesLike) -> ShardIndex | None:
@@ -106,7 +106,7 @@ def decode_words(data: BytesLike) -> ShardIndex | None:
     ):
         return None
     table = words.reshape(count, 2)
-    return ShardIndex(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
+    return ShardIndex(table[:, 0].copy(), table[:, 1].copy())  # it is kept when what it was read with is not
 
 
 def encode_words(index: ShardIndex, *, with_checksum: bool) -> bytes:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -55,6 +55,8 @@ class Reading:
     """Bytes of the whole value."""
 
 
+_SLOW: Final = 0.005
+"""Seconds of a request from which on one is worth saving."""
 MOST_REQUESTS: Final = 64
 """Requests to one store that are under way at the same time, where the store does not say otherwise."""
 
@@ -65,13 +67,35 @@ class ReadCost:
 
     ``requests`` is how many of them at a time are worth while, which is how many are under way then: object stores and
     web servers say what has been seen to be good (:mod:`zardine.stores.pace`). So many more are ``waiting`` for their
-    turn there, that more can be tried.
+    turn there, that more can be tried. ``flows`` are bytes that flow in the time of a request, of one answer and of
+    many at the same time, where that is measured.
     """
 
     latency: float = 0.02
     bandwidth: float = 1e8
     requests: int = MOST_REQUESTS
     waiting: int = 0
+    flows: tuple[int, int] | None = None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a request takes so long that it is worth saving at the price of bytes, or of another one beside."""
+        return self.latency >= _SLOW
+
+    @property
+    def spare(self) -> tuple[int, int]:
+        """Bytes that may be read unasked to save a request: of one value, and of all that are read at the same time.
+
+        They flow in a quarter of the time of a request, and in the time of one.
+        """
+        one, most = self.flows or (self.gap, self.gap)
+        return one // 4, most
+
+    def as_measured(self, requests: int, flows: tuple[int, int]) -> ReadCost:
+        """Return the same with what was measured since; ``self`` where that is nothing new."""
+        if (requests, flows) == (self.requests, self.flows):
+            return self
+        return replace(self, requests=requests, waiting=requests // 2, flows=flows)
 
     @property
     def gap(self) -> int:

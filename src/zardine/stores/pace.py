@@ -1,17 +1,20 @@
 """How many requests to one place go at the same time: as many as have been seen to be worth while.
 
-A :class:`Pace` is told how requests went and says how many may be under way. It knows nothing of threads or clocks.
-:class:`Turns` lets threads wait for their turn accordingly, and bounds the bytes that are on their way. All stores of
-one place have the same turns (:func:`turns_of`), so reading, writing and listing share what was learned.
+A :class:`Pace` is told how requests went and says how many may be under way; a :class:`Flow`, how many bytes flow in
+the time of one. They know nothing of threads or clocks. :class:`Turns` lets threads wait for their turn accordingly,
+and bounds the bytes that are on their way. All stores of one place have the same turns (:func:`turns_of`), so reading,
+writing and listing share what was learned.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from threading import Condition
 from typing import Final
 
@@ -105,6 +108,65 @@ class Pace:
             self.limit, self._skipped, self._ended = number, self.limit, 0
 
 
+_MEASURED: Final = 64 * 2**10
+"""Bytes from which on an answer tells how fast bytes flow."""
+_LEAST_TIME: Final = 1e-3
+_QUICK: Final = 0.01
+"""Seconds of a request, at least, for the time of which bytes may flow: some pass in this process."""
+_FORGOTTEN: Final = 128
+"""Answers after which the oldest measurement counts no more: another one may be made."""
+
+
+@dataclass(slots=True)
+class Flow:
+    """How many bytes flow in the time of a request, by what came of those before.
+
+    A measurement is by how much an answer took longer than the quickest one: of those that came alone, and of those
+    that came with many others, separately. Some of the others may have been on their way before, so that half of the
+    time counts at least. The best of the last four measurements holds, since whatever else a machine does makes them
+    slower; while there are not three, it is the ``unit``.
+    """
+
+    unit: int
+    spare: tuple[int, int] = field(init=False)
+    """Of one answer, and of all that come at the same time."""
+    _quickest: float = inf
+    _alone: deque[float] = field(default_factory=lambda: deque(maxlen=4))
+    _together: deque[float] = field(default_factory=lambda: deque(maxlen=4))
+    _count: int = 0
+
+    def __post_init__(self) -> None:
+        self.spare = self.unit, self.unit
+
+    def note(self, seconds: float, nbytes: int, ended: int) -> None:
+        """A request was answered by so many bytes; that is how many were ``ended`` meanwhile, with others."""
+        self._count += 1
+        if self._count % _FORGOTTEN == 0:
+            self._forget()
+        quickest = self._quickest
+        if seconds < quickest:
+            self._quickest = seconds
+        if nbytes < _MEASURED or quickest == inf:
+            return
+        if ended == nbytes:
+            self._alone.append(nbytes / max(seconds - quickest, _LEAST_TIME))
+        elif ended >= self.unit // 2:
+            self._together.append(ended / max(seconds - quickest, seconds / 2, _LEAST_TIME))
+        self._count_anew()
+
+    def _forget(self) -> None:
+        for rates in (self._alone, self._together):
+            if rates:
+                rates.popleft()
+        self._count_anew()
+
+    def _count_anew(self) -> None:
+        self.spare = self._spare(self._alone), self._spare(self._together)
+
+    def _spare(self, rates: deque[float]) -> int:
+        return int(max(self._quickest, _QUICK) * max(rates)) if len(rates) > 2 else self.unit
+
+
 @dataclass(slots=True)
 class Turns:
     """Whose turn it is to ask: as many at a time as ``pace`` says, and ``most_bytes`` of answers and values at most."""
@@ -117,11 +179,22 @@ class Turns:
     _nbytes: int = 0
     _usual: float = 0.0
     """Bytes of an answer whose length nobody knew before, on average."""
+    _ended: int = 0
+    """Bytes of all answers that came."""
+    _flow: Flow = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._flow = Flow(self.pace.unit)
 
     @property
     def limit(self) -> int:
         """How many may ask at a time now."""
         return self.pace.limit
+
+    @property
+    def spare(self) -> tuple[int, int]:
+        """Bytes that flow in the time of a request, of one answer and of many together; see :class:`Flow`."""
+        return self._flow.spare
 
     @contextmanager
     def turn(self, nbytes: int | None) -> Iterator[Turn]:
@@ -136,7 +209,8 @@ class Turns:
                 self._waiting -= 1
             self._under_way += 1
             self._nbytes += expected
-        mine = Turn(expected)
+            ended = self._ended
+        mine, begin = Turn(expected), time.monotonic()
         try:
             yield mine
         finally:
@@ -145,7 +219,11 @@ class Turns:
                 self._nbytes -= expected
                 if nbytes is None:
                     self._usual += (mine.nbytes - self._usual) / 8
-                self.pace.note(time.monotonic(), mine.nbytes, crowded=self._waiting > 0, refused=mine.refused)
+                now = time.monotonic()
+                self.pace.note(now, mine.nbytes, crowded=self._waiting > 0, refused=mine.refused)
+                if mine.answered is not None:
+                    self._ended += mine.answered
+                    self._flow.note(now - begin, mine.answered, self._ended - ended)
                 free = max(1, self.pace.limit - self._under_way)
                 self._changed.notify_all() if self._nbytes > self.most_bytes // 2 else self._changed.notify(free)
 
@@ -161,6 +239,8 @@ class Turn:
 
     nbytes: int
     refused: bool = False
+    answered: int | None = None
+    """Bytes of the answer, where it is one to who reads."""
 
 
 _turns: dict[Hashable, Turns] = {}
@@ -176,4 +256,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_turns.clear)  # who has a turn there is in the parent
 
 
-__all__ = ["FIRST", "LEAST", "MOST", "Pace", "Turn", "Turns", "turns_of"]
+__all__ = ["FIRST", "LEAST", "MOST", "Flow", "Pace", "Turn", "Turns", "turns_of"]

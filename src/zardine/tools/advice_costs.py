@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import ceil, prod
 
+from zardine.settings import is_on
 from zardine.stores.base import ReadCost
 
 DECODING = 1.5e9
@@ -98,11 +99,20 @@ def cost_of(layout: Layout, access: Access, store: ReadCost) -> Cost:
             runs, read = _runs(inside, layout.per_shard, stored, store.gap)
             rounds, index = 2, layout.index_nbytes
             requests = objects * (1 + runs)
+            rest = max(0.0, prod(_filled(layout)) * stored - read)
+            if _comes_along(rest, objects, store):
+                rounds, requests, read = 1, objects, read + rest
         nbytes = objects * (read + index)
     waiting = store.latency * max(rounds, requests / max(1, store.requests))
     seconds = waiting + nbytes / store.bandwidth + chunks * layout.chunk_nbytes / DECODING
     wanted = prod(access.box) * layout.item_size
     return Cost(access.name, access.weight, objects, chunks, requests, nbytes, wanted, seconds)
+
+
+def _comes_along(rest: float, objects: float, store: ReadCost) -> bool:
+    """Whether the chunks of so many shards come along with their indexes, ``rest`` bytes of each unasked."""
+    one, most = store.spare
+    return store.is_slow and rest <= one and rest * objects <= most and is_on("speculative_read")
 
 
 def least_seconds(layout: Layout, access: Access, store: ReadCost) -> float:

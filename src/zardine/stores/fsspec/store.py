@@ -210,6 +210,8 @@ class FsspecStore(Store):
                 raise
             if nbytes is None:
                 turn.nbytes = len(found)
+            if isinstance(found, bytes):
+                turn.answered = len(found)
             return found
 
     def _info(self, name: str) -> Mapping[str, Any] | None:
@@ -228,8 +230,9 @@ class FsspecStore(Store):
 
     @property
     def cost(self) -> ReadCost:
-        if self._place is not None and (limit := turns_of(self._place, _REMOTE.gap).limit) != self._cost.requests:
-            self._cost = replace(self._cost, requests=limit, waiting=limit // 2)
+        if self._place is not None:
+            turns = turns_of(self._place, _REMOTE.gap)
+            self._cost = self._cost.as_measured(turns.limit, turns.spare)
         return self._cost
 
     # writeable

@@ -234,7 +234,7 @@ class ObjectClient:
                 with self._turn(nbytes) as turn, RUNTIME:
                     result = call()
                     if length is not None:
-                        turn.nbytes = length(result)
+                        turn.nbytes = turn.answered = length(result)
             except Exception as error:
                 sent = repetitions(error)
                 self.meter.add(sent)

@@ -110,8 +110,9 @@ class ObjectStore(Store):
 
     @property
     def cost(self) -> ReadCost:
-        if self._is_measured and (limit := self._client.turns.limit) != self._cost.requests:
-            self._cost = replace(self._cost, requests=limit, waiting=limit // 2)
+        if self._is_measured:
+            turns = self._client.turns
+            self._cost = self._cost.as_measured(turns.limit, turns.spare)
         return self._cost
 
     # readable
