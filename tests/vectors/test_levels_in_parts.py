@@ -31,10 +31,11 @@ from zardine.storage import MemoryStore, Store
 from zardine.stores.local import many_files
 from zardine.vectors.changing import large_stores
 from zardine.vectors.content import parts
-from zardine.vectors.content.columns import columns_of
-from zardine.vectors.exchange import scans, streamlines, trx
+from zardine.vectors.content.parts import ABOVE
+from zardine.vectors.content.run_content import depth_first, inverse
+from zardine.vectors.exchange import file_parts, formats, streamlines
 from zardine.vectors.exchange.formats import export_vectors, import_vectors
-from zardine.vectors.storing import vertex_spool
+from zardine.vectors.skeleton import write_spooled_trees
 from zardine.vectors.storing.spools import Buckets, Spool, SpooledBlobs
 
 WIDE: dict[str, Any] = {"bounds": ([-900] * 3, [900] * 3)}
@@ -42,7 +43,7 @@ WIDE: dict[str, Any] = {"bounds": ([-900] * 3, [900] * 3)}
 
 def in_parts(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Let levels of more vertices than ``size`` be written so many at a time."""
-    for module in (parts, scans, streamlines, trx, vertex_spool):
+    for module in (parts, file_parts, formats, streamlines):
         monkeypatch.setattr(module, "AT_ONCE", size)
     monkeypatch.setattr(large_stores, "WHOLE", size)
 
@@ -92,6 +93,45 @@ def test_lines_in_parts_are_stored_as_at_once(seed: int, count: int, size: int, 
         "groups": [[0, 3]] if count > 1 else None,
     }
     check_same(lambda s: vectors.write_polylines(s, lines, chunk_shape=20, shard_shape=shard, **options, **WIDE), size)
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(SEEDS, st.integers(1, 12), st.integers(1, 60), st.sampled_from([None, 2, 8]), st.sampled_from([5, 20, 500]))
+def test_trees_in_parts_are_stored_as_at_once(seed: int, count: int, size: int, shard: Any, chunk: float) -> None:
+    """Trees of a few roots, which branch and come back to chunks; some are a single vertex."""
+    rng = np.random.default_rng(seed)
+    pieces = []
+    for number in range(count):
+        nodes = int(rng.choice([1, 2, 7, 40]))
+        parents = np.array([max(-1, row - 1 - int(rng.exponential(1.5))) for row in range(nodes)])
+        parents[0] = -1
+        places = rng.normal(0, 9, (nodes, 3)).cumsum(axis=0)
+        order = depth_first(parents, np.zeros(nodes, np.int64))
+        moved = inverse(order)
+        above = np.where(parents[order] >= 0, np.arange(nodes) - moved[parents[order]], 0)
+        names = np.array([f"{number} {row}" for row in range(nodes)], object)
+        pieces.append(
+            file_parts.Piece(places, {ABOVE: above, "q": np.arange(nodes), "t": names}, {"": np.array([nodes])})
+        )
+    options: Any = {"chunk_shape": chunk, "shard_shape": shard, "object_attributes": {"w": list(range(count))}}
+
+    def write(store: Store) -> None:
+        made = [file_parts.Part.of(each, None) for each in pieces]
+        whole = file_parts.Whole(made.__getitem__)
+        for each in made:
+            whole.add(each)
+        lengths = np.array([len(each.positions) for each in pieces])
+        write_spooled_trees(store, whole, lengths, np.arange(count) * 5, {**WIDE, **options}, lambda share: None)
+
+    check_same(write, size)
+    plain = MemoryStore()
+    write(plain)
+    found = vectors.read_skeleton(plain)
+    positions = np.concatenate([each.positions for each in pieces])
+    above = np.concatenate([each.values[ABOVE] for each in pieces])
+    edges = {(*positions[row], *positions[row - step]) for row, step in enumerate(above) if step}
+    seen = np.flatnonzero(found.parents >= 0)
+    assert {(*found.positions[row], *found.positions[found.parents[row]]) for row in seen} == edges
 
 
 def las(path: Path, count: int, *, at_once: int = 10**6, seed: int = 0) -> Path:
@@ -253,9 +293,9 @@ _KILLED = """
 import os, signal, sys
 from zardine.vectors.content import parts
 from zardine.vectors.changing import large_stores
-from zardine.vectors.exchange import scans
+from zardine.vectors.exchange import formats
 from zardine.vectors.exchange.formats import import_vectors
-parts.AT_ONCE = large_stores.WHOLE = scans.AT_ONCE = 500
+parts.AT_ONCE = large_stores.WHOLE = formats.AT_ONCE = 500
 def die(done, total):
     if done >= int(sys.argv[3]):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -297,17 +337,23 @@ def test_rows_come_back_from_their_buckets() -> None:
 
 
 def test_pieces_that_do_not_go_together_are_refused() -> None:
-    spool = vertex_spool.VertexSpool(3)
-    spool.add(np.zeros((2, 3)), columns_of({"a": [1, 2]}, 2, "points"))
-    for positions, columns in (
-        (np.zeros((2, 2)), {"a": [1, 2]}),
-        (np.zeros((2, 3)), {"a": [1.0, 2]}),
-        (np.zeros((2, 3)), {"b": [1, 2]}),
-        (np.full((2, 3), np.nan), {"a": [1, 2]}),
+    def part(positions: Any, **values: Any) -> file_parts.Part:
+        return file_parts.Part.of(file_parts.Piece(np.asarray(positions, float), values), None)
+
+    first = part(np.zeros((2, 3)), a=np.array([1, 2]))
+    whole = file_parts.Whole([first].__getitem__)
+    whole.add(first)
+    for wrong in (
+        part(np.zeros((2, 2)), a=np.array([1, 2])),
+        part(np.zeros((2, 3)), a=np.array([1.0, 2])),
+        part(np.zeros((2, 3)), a=np.array(["1", "2"])),
+        part(np.zeros((2, 3)), b=np.array([1, 2])),
     ):
         with pytest.raises(DataError):
-            spool.add(positions, columns_of(columns, 2, "points"))
-    assert spool.count == 2
+            whole.add(wrong)
+    assert whole.count == 2
+    with pytest.raises(DataError):
+        part(np.full((2, 3), np.nan))
 
 
 _IMPORT = """

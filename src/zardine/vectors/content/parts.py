@@ -23,6 +23,9 @@ WHOLE = 2**22
 Values = Mapping[str, npt.NDArray[Any]]
 """Of attributes, by name."""
 
+ABOVE = ""
+"""The name of a column that says of each vertex of a skeleton how many before it its parent is; 0: it has none."""
+
 
 class Vertices(Protocol):
     """Vertices with attributes, which can be gone through more than once."""
@@ -128,6 +131,43 @@ class Inside:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Without:
+    """Other :class:`Vertices` without one of their columns."""
+
+    vertices: Vertices
+    name: str
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.vertices.count
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of positions."""
+        return self.vertices.dtype
+
+    @property
+    def rank(self) -> int:
+        """How many coordinates a position has."""
+        return self.vertices.rank
+
+    @property
+    def columns(self) -> Columns:
+        """The other attributes."""
+        return {name: each for name, each in self.vertices.columns.items() if name != self.name}
+
+    def corners(self) -> npt.NDArray[Any]:
+        """The lowest and the highest corner."""
+        return self.vertices.corners()
+
+    def parts(self) -> Iterator[tuple[npt.NDArray[Any], Values]]:
+        """Give positions and values, some at a time."""
+        for positions, values in self.vertices.parts():
+            yield positions, {name: each for name, each in values.items() if name != self.name}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
     """The chunks that vertices are in, cut into blocks of about as many vertices as a part has."""
 
@@ -223,5 +263,5 @@ def from_records(records: npt.NDArray[Any], columns: Columns) -> tuple[npt.NDArr
     return np.ascontiguousarray(records["positions"]), found
 
 
-__all__ = ["AT_ONCE", "WHOLE", "Blocks", "Inside", "Values", "Vertices", "VerticesInMemory", "as_records", "blocks_of"]
-__all__ += ["from_records", "loaded", "record_type"]
+__all__ = ["ABOVE", "AT_ONCE", "WHOLE", "Blocks", "Inside", "Values", "Vertices", "VerticesInMemory", "Without"]
+__all__ += ["as_records", "blocks_of", "from_records", "loaded", "record_type"]

@@ -25,17 +25,19 @@ from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
-from zardine.vectors.exchange.features import features_in, features_out
+from zardine.vectors.exchange.features import FeatureParts, features_out
+from zardine.vectors.exchange.file_lists import files_of
+from zardine.vectors.exchange.file_parts import import_parts
 from zardine.vectors.exchange.geff import geff_in, geff_out, is_geff
 from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
 from zardine.vectors.exchange.meshes import mesh_in, mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed, precomputed_in
 from zardine.vectors.exchange.precomputed.writing import precomputed_out
-from zardine.vectors.exchange.scans import scan_in, scan_out
-from zardine.vectors.exchange.streamlines import streamlines_in, streamlines_out
-from zardine.vectors.exchange.swc import swc_in, swc_out
-from zardine.vectors.exchange.trx import trx_in, trx_out
+from zardine.vectors.exchange.scans import scan_out
+from zardine.vectors.exchange.streamlines import streamlines_out
+from zardine.vectors.exchange.swc import swc_out
+from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.format.layouts import layout_from
 from zardine.vectors.polylines import LineOptions
 
@@ -75,33 +77,34 @@ class Format:
     name: str
     endings: tuple[str, ...]
     """Of names of files, or of folders, that are of it."""
-    read: Callable[..., None]
-    """A :data:`FileReader`, or of a folder a :data:`FolderReader`."""
     write: Callable[..., None]
     """A :data:`FileWriter`; of a folder it takes options, too."""
+    read: Callable[..., None] | None = None
+    """Of what is read as a whole: a :data:`FileReader`, or of a folder a :data:`FolderReader`."""
     is_folder: bool = False
     """Whether it is many values, in a folder of any store."""
-    streams: bool = False
-    """Whether a file is read piece by piece: then reading it tells how far it is."""
+    of_folders: bool = False
+    """Whether a folder of such files can be read as one, each file an object."""
 
 
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
-        *(Format(name, (f".{name}",), streamlines_in, streamlines_out, streams=True) for name in ("trk", "tck")),
-        Format("trx", (".trx",), trx_in, trx_out, streams=True),
-        Format("swc", (".swc",), swc_in, swc_out),
-        *(Format(name, (f".{name}",), mesh_in, mesh_out) for name in ("ply", "obj", "stl")),
-        *(Format(name, (f".{name}",), scan_in, scan_out, streams=True) for name in ("las", "laz")),
-        *(
-            Format(name, (f".{name}",), features_in, features_out, streams=True)
-            for name in ("geojson", "gpkg", "shp", "parquet")
-        ),
-        Format("geff", (".geff",), geff_in, geff_out, is_folder=True),
-        Format("precomputed", (".precomputed",), precomputed_in, precomputed_out, is_folder=True),
+        *(Format(name, (f".{name}",), streamlines_out) for name in ("trk", "tck")),
+        Format("trx", (".trx",), trx_out),
+        Format("swc", (".swc",), swc_out, of_folders=True),
+        *(Format(name, (f".{name}",), mesh_out, mesh_in) for name in ("ply", "obj", "stl")),
+        *(Format(name, (f".{name}",), scan_out) for name in ("las", "laz")),
+        *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp", "parquet")),
+        Format("geff", (".geff",), geff_out, geff_in, is_folder=True),
+        Format("precomputed", (".precomputed",), precomputed_out, precomputed_in, is_folder=True),
     )
 }
 """All of them, by their names."""
+
+
+_OF_LINES = ("trk", "tck", "trx", "geojson", "gpkg", "shp", "parquet")
+"""Formats whose lines can be of several kinds."""
 
 
 def format_of(place: StoreLike, name: str | None = None, *, stored: bool = False) -> Format:
@@ -124,6 +127,13 @@ def format_of(place: StoreLike, name: str | None = None, *, stored: bool = False
         for known, is_it in (("precomputed", is_precomputed), ("geff", is_geff)):
             if is_it(place):
                 return FORMATS[known]
+        there = {each.suffix.lower() for each in files_of(Path(text))} if Path(text).is_dir() else set()
+        found = [each for each in FORMATS.values() if each.of_folders and there.intersection(each.endings)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = " or ".join(each.name for each in found)
+            raise UnsupportedError(f"{place} holds files of several formats: format= says which are read: {names}")
     endings = [ending for each in FORMATS.values() for ending in each.endings]
     raise UnsupportedError(f"{place}: the ending is none of {', '.join(endings)}: format= names the format")
 
@@ -155,20 +165,30 @@ def import_vectors(
     others three.
     """
     chosen = format_of(source, format, stored=True)
-    if chosen.is_folder:
-        chosen.read(source, path, options, progress)
-        return
-    plan = _plan_for(_file(source), path, chosen.name, options, workers)
+    plan = _plan_for(source, path, chosen, options, workers)
     if plan is not None:
         _run(plan, workers, progress)
-    elif workers is not None:
+        return
+    if workers is not None:
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
-    elif chosen.streams:
-        chosen.read(_file(source), path, options, progress)
-    else:
-        steps = Steps(progress, 1)
-        chosen.read(_file(source), path, options)
-        steps()
+    if chosen.is_folder:
+        assert chosen.read is not None
+        chosen.read(source, path, options, progress)
+        return
+    file = _file(source)
+    check_room(path, options.get("overwrite", False))
+    if chosen.name in PARTS:
+        try:
+            import_parts(PARTS[chosen.name](file, options, AT_ONCE, None), path, options, progress)
+        except UnsupportedError:  # of a file that is not what its metadata tell
+            if chosen.name != "parquet":
+                raise
+            import_parts(FeatureParts(file, options, AT_ONCE), path, options, progress)
+        return
+    assert chosen.read is not None
+    steps = Steps(progress, 1)
+    chosen.read(file, path, options)
+    steps()
 
 
 def plan_import(
@@ -204,8 +224,6 @@ def plan_import(
         check_room(StorePath(*store), False)
     parts = PARTS[chosen.name](file, plain, AT_ONCE, None)
     try:
-        if parts.is_sequential:
-            raise UnsupportedError(f"{source} is compressed inside, and cannot be read in parts: use import_vectors")
         numbers = AT_ONCE, parts.count, parts.vertices, parts.memory
         look = SourceFile.of(file)
         return Plan(ImportWork(look, chosen.name, target, plain, replaced, *numbers, parts.outline))
@@ -215,7 +233,7 @@ def plan_import(
 
 def _plain_options(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The options of a plan, as JSON. Raises ``TypeError`` for others, and :class:`DataError` for wrong codecs."""
-    own = ("dtype",) if name in ("las", "laz") else ("dtype", "geometry_type")
+    own = ("dtype", "geometry_type") if name in _OF_LINES else ("dtype",)
     stored = cast(StoreOptions, {each: value for each, value in options.items() if each not in own})
     check_options(stored)
     layout_from(None, stored.get("compressor"), stored.get("codec_config"), stored.get("checksum"), 3)
@@ -239,9 +257,14 @@ def _as_json(name: str, value: Any) -> Any:
     raise DataError(f"{name} cannot be kept in a plan: {value!r}")
 
 
-def _plan_for(file: Path, path: StoreLike, name: str, options: Mapping[str, Any], workers: int | None) -> Plan | None:
+def _plan_for(
+    source: StoreLike, path: StoreLike, chosen: Format, options: Mapping[str, Any], workers: int | None
+) -> Plan | None:
     """The plan of an import that is worth one; ``None`` for others."""
-    if name not in PARTS or not file.is_file() or (workers is None and file.stat().st_size < WHOLE):
+    if chosen.name not in PARTS or not isinstance(source, str | Path) or not Path(source).exists():
+        return None
+    file, name = Path(source), chosen.name
+    if workers is None and SourceFile.size_of(file) < WHOLE:
         return None
     if set(options) - {*StoreOptions.__annotations__, "dtype", "geometry_type"}:
         return None
