@@ -21,6 +21,7 @@ from typing import Any
 import geopandas
 import numpy as np
 import pytest
+import trimesh
 
 import zardine
 from effort import some
@@ -84,8 +85,46 @@ def swc(folder: Path, count: int = 40, most: int = 200) -> Path:
     return folder
 
 
+def meshes(folder: Path, ending: str, count: int = 30) -> Path:
+    """A folder of files of triangles, called by numbers that are ids."""
+    rng = np.random.default_rng(5)
+    folder.mkdir()
+    for number in range(count):
+        shape = trimesh.creation.icosphere(subdivisions=int(rng.integers(0, 3)), radius=20)
+        shape.apply_translation(rng.uniform(0, 500, 3))
+        shape.export(str(folder / f"{number * 7 + 10**12}.{ending}"))
+    return folder
+
+
+def geff(path: Path, count: int = 2000) -> Path:
+    """A graph of tracks, with text, missing values, and ids in no order."""
+    rng, ids = np.random.default_rng(6), np.random.default_rng(7).permutation(2 * count)[:count]
+    root = zardine.open_group(str(path), mode="w", zarr_format=3)
+    columns: dict[str, Any] = {
+        **{name: rng.uniform(0, 900, count) for name in "xyz"},
+        "lineage": rng.integers(0, 40, count),
+        "n": np.arange(count),
+        "kind": np.array([f"kind {number % 5}" for number in range(count)], np.str_),
+    }
+    rows = max(1, count // 9)
+    root.create_array("nodes/ids", data=ids.astype("u8"), chunks=(rows,))
+    for name, values in columns.items():
+        root.create_array(f"nodes/props/{name}/values", data=values, chunks=(rows,))
+    root.create_array("nodes/props/n/missing", data=rng.uniform(0, 1, count) < 0.1, chunks=(rows,))
+    ends = rng.integers(0, count, (2 * count, 2))
+    root.create_array("edges/ids", data=ids[ends].astype("u8"), chunks=(rows, 2))
+    root.create_array("edges/props/w/values", data=rng.uniform(0, 1, 2 * count), chunks=(rows,))
+    texts = np.array([f"edge {number % 3}" for number in range(2 * count)], np.str_)
+    root.create_array("edges/props/t/values", data=texts, chunks=(rows,))
+    axes = [{"name": name, "unit": "micrometer"} for name in "xyz"]
+    root.attrs["geff"] = {"directed": True, "axes": axes, "track_node_props": {"lineage": "lineage"}}
+    return path
+
+
 def source_of(ending: str, folder: Path) -> Path:
     makers: dict[str, Callable[[Path], Path]] = {
+        "geff": geff,
+        **{each: lambda path: meshes(path, ending) for each in ("obj", "ply", "stl")},
         "parquet": parquet,
         "swc": swc,
         "tck": lambda path: trk(path, 60),
@@ -125,7 +164,7 @@ def at_once(source: Path, **options: Any) -> dict[str, Any]:
     return stored(store)
 
 
-SOURCES = ["las", "laz", "parquet", "swc", "tck", "trk", "trx"]
+SOURCES = ["geff", "las", "laz", "obj", "parquet", "ply", "stl", "swc", "tck", "trk", "trx"]
 
 
 @pytest.mark.parametrize("ending", SOURCES)

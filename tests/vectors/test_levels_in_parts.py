@@ -31,10 +31,12 @@ from zardine.storage import MemoryStore, Store
 from zardine.stores.local import many_files
 from zardine.vectors.changing import large_stores
 from zardine.vectors.content import parts
-from zardine.vectors.content.parts import ABOVE
+from zardine.vectors.content.parts import ABOVE, ENDS, OWNER
 from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.exchange import file_parts, formats, streamlines
 from zardine.vectors.exchange.formats import export_vectors, import_vectors
+from zardine.vectors.graph import write_spooled_graph
+from zardine.vectors.mesh import write_spooled_mesh
 from zardine.vectors.skeleton import write_spooled_trees
 from zardine.vectors.storing.spools import Buckets, Spool, SpooledBlobs
 
@@ -132,6 +134,49 @@ def test_trees_in_parts_are_stored_as_at_once(seed: int, count: int, size: int, 
     edges = {(*positions[row], *positions[row - step]) for row, step in enumerate(above) if step}
     seen = np.flatnonzero(found.parents >= 0)
     assert {(*found.positions[row], *found.positions[found.parents[row]]) for row in seen} == edges
+
+
+@settings(max_examples=examples(12), deadline=None)
+@given(SEEDS, st.integers(1, 8), st.integers(1, 60), st.sampled_from([None, 2, 8]), st.sampled_from(["graph", "mesh"]))
+def test_links_in_parts_are_stored_as_at_once(seed: int, count: int, size: int, shard: Any, kind: str) -> None:
+    """Of objects whose vertices are in any order, and in several pieces, some of which have no links."""
+    rng = np.random.default_rng(seed)
+    pieces, width = [], 2 if kind == "graph" else 3
+    for _ in range(count):
+        nodes, links = int(rng.choice([1, 3, 40])), int(rng.choice([0, 1, 50]))
+        values = {OWNER: rng.integers(-3, 4, nodes) * 7, "q": rng.random(nodes), "t": rng.choice(["a", "bc"], nodes)}
+        of_links = {
+            ENDS: rng.integers(0, nodes, (links, width)),
+            "w": rng.integers(0, 9, (links, 2)),
+            "t": np.zeros(links, "U1"),
+        }
+        of_links["t"][::2] = "x"
+        pieces.append(file_parts.Piece(rng.normal(0, 30, (nodes, 3)).astype("f4"), values, {}, of_links))
+    ids = np.unique(np.concatenate([each.values[OWNER] for each in pieces]))
+    options: Any = {"chunk_shape": 20, "shard_shape": shard, "object_attributes": {"n": ids * 2}, "groups": [ids[:1]]}
+    spooled, plain = (
+        (write_spooled_graph, vectors.write_graph) if width == 2 else (write_spooled_mesh, vectors.write_mesh)
+    )
+
+    def write(store: Store) -> None:
+        made = [file_parts.Part.of(each, None) for each in pieces]
+        whole = file_parts.Whole(made.__getitem__)
+        for each in made:
+            whole.add(each)
+        spooled(store, whole, whole, {**WIDE, **options}, lambda share: None)  # type: ignore[operator]
+
+    check_same(write, size)
+    one, other = MemoryStore(), MemoryStore()
+    write(one)
+    starts = np.cumsum([0, *(len(each.positions) for each in pieces)])
+    ends = np.concatenate([each.links[ENDS] + start for each, start in zip(pieces, starts, strict=False)])
+    columns = {name: np.concatenate([each.values[name] for each in pieces]) for name in ("q", "t")}
+    of_ends = {name: np.concatenate([each.links[name] for each in pieces]) for name in ("w", "t")}
+    owners = np.concatenate([each.values[OWNER] for each in pieces])
+    positions = np.concatenate([each.positions for each in pieces])
+    given: Any = {"vertex_attributes": columns, "link_attributes": of_ends, "object_ids": owners, **WIDE, **options}
+    plain(other, positions, ends, **given)
+    assert stored(one) == stored(other)
 
 
 def las(path: Path, count: int, *, at_once: int = 10**6, seed: int = 0) -> Path:

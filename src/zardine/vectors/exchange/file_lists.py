@@ -11,6 +11,8 @@ import numpy as np
 
 from zardine.buffers import Ints
 from zardine.errors import DataError
+from zardine.vectors.content.parts import ENDS
+from zardine.vectors.exchange.file_parts import LENGTHS, Piece
 from zardine.vectors.outside import warn
 
 _LARGEST = 2**63 - 1
@@ -84,6 +86,34 @@ class FileList:
                 warn(source, f"{others} files that do not end in {self.files[0].suffix.lower()} are left out")
 
 
+def together(pieces: Sequence[Piece], files: Sequence[Path]) -> Piece:
+    """Return what is in some files as one piece; its table :data:`LENGTHS` says how many vertices each has.
+
+    Raises :class:`~zardine.errors.DataError` for files that do not have the same attributes.
+    """
+    first = pieces[0]
+    for piece, file in zip(pieces, files, strict=True):
+        for what, own, others in (("vertices", piece.values, first.values), ("faces", piece.links, first.links)):
+            told = {name: (each.dtype, each.shape[1:]) for name, each in own.items() if each.dtype.kind not in "UTO"}
+            like = {name: (each.dtype, each.shape[1:]) for name, each in others.items() if each.dtype.kind not in "UTO"}
+            if told != like or set(own) != set(others):
+                names = sorted(name for name in {*own, *others} if told.get(name) != like.get(name))
+                differing = ", ".join(map(repr, names)) if any(names) else "how many corners they have"
+                raise DataError(
+                    f"{file}: its {what} have other attributes, or of other types, than those of {files[0]}: "
+                    f"{differing}; import such files by themselves"
+                )
+    lengths = np.array([len(each.positions) for each in pieces], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    links = {name: np.concatenate([each.links[name] for each in pieces]) for name in first.links if name != ENDS}
+    if first.links:
+        ends = [each.links[ENDS] + start for each, start in zip(pieces, starts, strict=True)]
+        links = {ENDS: np.concatenate(ends), **links}
+    values = {name: np.concatenate([each.values[name] for each in pieces]) for name in first.values}
+    positions = np.concatenate([each.positions for each in pieces])
+    return Piece(positions, values, {LENGTHS: lengths}, links, first.about)
+
+
 def files_of(folder: Path) -> Iterator[Path]:
     """Give the files of a folder, but hidden ones."""
     return (each for each in folder.iterdir() if not each.name.startswith(".") and each.is_file())
@@ -96,4 +126,4 @@ def _natural(text: str) -> list[tuple[int, int, str]]:
     ]
 
 
-__all__ = ["FileList", "files_of"]
+__all__ = ["FileList", "files_of", "together"]

@@ -22,7 +22,7 @@ from zardine.vectors.changing.creating import check_room
 from zardine.vectors.content.arguments import checked_positions
 from zardine.vectors.content.columns import Column, columns_of, recoded
 from zardine.vectors.content.content import Columns
-from zardine.vectors.content.parts import AT_ONCE, Values
+from zardine.vectors.content.parts import AT_ONCE, ENDS, Values
 from zardine.vectors.format.ragged import bounds_of
 from zardine.vectors.storing.spools import Spool, SpooledBlobs
 
@@ -36,8 +36,6 @@ FORM: Final = 2
 
 LENGTHS: Final = ""
 """The name of the table that says how many vertices each line has: no attribute of a file is called so."""
-ENDS: Final = ""
-"""The name of the table of the vertices that a link is between."""
 _VERTICES, _LINES, _POSITIONS, _LINKS = range(4)
 
 
@@ -204,6 +202,7 @@ class Whole:
         """Of each column of text: all texts, and whether some are missing."""
         self._of_lines: list[Columns] = []
         self._names: Mapping[str, str] | None = None
+        self._link_names: Mapping[str, str] = {}
         self._before = [0]
         """Vertices before each part, and in all."""
         self._corners = np.zeros((0, 0))
@@ -312,18 +311,26 @@ class Whole:
         names = self._of_lines[0] if self._of_lines else {}
         return {name: _joined([table[name].decoded() for table in self._of_lines]) for name in names}
 
+    def rename_links(self, names: Mapping[str, str]) -> None:
+        """Let attributes of links have other names: ``names`` gives for each new one, in order, the old one."""
+        self._link_names = names
+
     @property
     def link_columns(self) -> Columns:
         """The tables with a row for each link, without values."""
-        return {name: self._as_stored(_LINKS, name, each) for name, each in self._like.links.items()}
+        return self._links_of(self._like.links)
 
     def links(self) -> Iterator[Columns]:
         """Give the tables with a row for each link, piece by piece; :data:`ENDS` are rows of all vertices."""
         for number in range(len(self._before) - 1):
             links = self._take(number).links
             if links and len(links[ENDS].values):
-                ends = Column(links[ENDS].values + self._before[number])
-                yield {ENDS: ends, **{n: self._as_stored(_LINKS, n, each) for n, each in links.items() if n != ENDS}}
+                yield self._links_of({**links, ENDS: Column(links[ENDS].values + self._before[number])})
+
+    def _links_of(self, links: Columns) -> Columns:
+        chosen = self._link_names or {name: name for name in links if name != ENDS}
+        ends = {ENDS: links[ENDS]} if links else {}
+        return {**ends, **{name: self._as_stored(_LINKS, old, links[old]) for name, old in chosen.items()}}
 
     def _as_stored(self, kind: int, name: str, column: Column) -> Column:
         """A column of a part with the codes that text has in all of them."""
@@ -351,4 +358,4 @@ def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return np.concatenate(arrays)
 
 
-__all__ = ["ENDS", "FORM", "LENGTHS", "FileParts", "Part", "Piece", "Step", "Whole", "as_columns", "import_parts"]
+__all__ = ["FORM", "LENGTHS", "FileParts", "Part", "Piece", "Step", "Whole", "as_columns", "import_parts"]

@@ -28,9 +28,9 @@ from zardine.vectors.content.parts import AT_ONCE, WHOLE
 from zardine.vectors.exchange.features import FeatureParts, features_out
 from zardine.vectors.exchange.file_lists import files_of
 from zardine.vectors.exchange.file_parts import import_parts
-from zardine.vectors.exchange.geff import geff_in, geff_out, is_geff
+from zardine.vectors.exchange.geff import geff_out, is_geff
 from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
-from zardine.vectors.exchange.meshes import mesh_in, mesh_out
+from zardine.vectors.exchange.meshes import mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed, precomputed_in
 from zardine.vectors.exchange.precomputed.writing import precomputed_out
@@ -65,9 +65,7 @@ class ExportOptions(TypedDict, total=False):
     """Of ``precomputed``: what lines of two vertices are; ``None``: boxes if they were such when they came."""
 
 
-FileReader: TypeAlias = Callable[[Path, StoreLike, Mapping[str, Any]], None]
 FileWriter: TypeAlias = Callable[[StoreLike, Path, int], None]
-FolderReader: TypeAlias = Callable[[StoreLike, StoreLike, Mapping[str, Any], Progress | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +77,6 @@ class Format:
     """Of names of files, or of folders, that are of it."""
     write: Callable[..., None]
     """A :data:`FileWriter`; of a folder it takes options, too."""
-    read: Callable[..., None] | None = None
-    """Of what is read as a whole: a :data:`FileReader`, or of a folder a :data:`FolderReader`."""
     is_folder: bool = False
     """Whether it is many values, in a folder of any store."""
     of_folders: bool = False
@@ -93,11 +89,11 @@ FORMATS: dict[str, Format] = {
         *(Format(name, (f".{name}",), streamlines_out) for name in ("trk", "tck")),
         Format("trx", (".trx",), trx_out),
         Format("swc", (".swc",), swc_out, of_folders=True),
-        *(Format(name, (f".{name}",), mesh_out, mesh_in) for name in ("ply", "obj", "stl")),
+        *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
         *(Format(name, (f".{name}",), scan_out) for name in ("las", "laz")),
         *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp", "parquet")),
-        Format("geff", (".geff",), geff_out, geff_in, is_folder=True),
-        Format("precomputed", (".precomputed",), precomputed_out, precomputed_in, is_folder=True),
+        Format("geff", (".geff",), geff_out, is_folder=True),
+        Format("precomputed", (".precomputed",), precomputed_out, is_folder=True),
     )
 }
 """All of them, by their names."""
@@ -171,24 +167,17 @@ def import_vectors(
         return
     if workers is not None:
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
-    if chosen.is_folder:
-        assert chosen.read is not None
-        chosen.read(source, path, options, progress)
+    if chosen.name not in PARTS:
+        precomputed_in(source, path, options, progress)
         return
-    file = _file(source)
+    given = source if chosen.is_folder else _file(source)
     check_room(path, options.get("overwrite", False))
-    if chosen.name in PARTS:
-        try:
-            import_parts(PARTS[chosen.name](file, options, AT_ONCE, None), path, options, progress)
-        except UnsupportedError:  # of a file that is not what its metadata tell
-            if chosen.name != "parquet":
-                raise
-            import_parts(FeatureParts(file, options, AT_ONCE), path, options, progress)
-        return
-    assert chosen.read is not None
-    steps = Steps(progress, 1)
-    chosen.read(file, path, options)
-    steps()
+    try:
+        import_parts(PARTS[chosen.name](given, options, AT_ONCE, None), path, options, progress)
+    except UnsupportedError:  # of a file that is not what its metadata tell
+        if chosen.name != "parquet":
+            raise
+        import_parts(FeatureParts(_file(source), options, AT_ONCE), path, options, progress)
 
 
 def plan_import(

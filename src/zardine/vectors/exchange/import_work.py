@@ -36,6 +36,8 @@ from zardine.stores.path import StorePath
 from zardine.vectors.changing.creating import complete_all, erase_leftover
 from zardine.vectors.exchange.features import FeatureParts
 from zardine.vectors.exchange.file_parts import FORM, FileParts, Part, Step, Whole
+from zardine.vectors.exchange.geff import GeffParts
+from zardine.vectors.exchange.meshes import ObjParts, PlyParts, StlParts
 from zardine.vectors.exchange.parquet_parts import parquet_parts
 from zardine.vectors.exchange.scans import ScanParts
 from zardine.vectors.exchange.streamlines import TckParts, TrkParts
@@ -44,19 +46,23 @@ from zardine.vectors.exchange.trx import TrxParts
 from zardine.vectors.outside import keeping, repeat, warn
 from zardine.vectors.storing.store import ORIGIN
 
-PARTS: Final[Mapping[str, Callable[[Path, Mapping[str, Any], int, Any], FileParts]]] = {
+PARTS: Final[dict[str, Callable[[Any, Mapping[str, Any], int, Any], FileParts]]] = {
+    "geff": GeffParts,
     "geojson": FeatureParts,
     "gpkg": FeatureParts,
     "las": ScanParts,
     "laz": ScanParts,
+    "obj": ObjParts,
     "parquet": parquet_parts,
+    "ply": PlyParts,
     "shp": FeatureParts,
+    "stl": StlParts,
     "swc": SwcParts,
     "tck": TckParts,
     "trk": TrkParts,
     "trx": TrxParts,
 }
-"""Formats whose files, or folders of files, can be read in parts, in any order."""
+"""Formats whose files, or folders, can be read in parts, in any order."""
 
 _FACTS: Final = "import.json"
 """Says beside the parts what they are of."""

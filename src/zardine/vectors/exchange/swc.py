@@ -12,7 +12,7 @@ from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.parts import ABOVE
 from zardine.vectors.content.run_content import depth_first, inverse
-from zardine.vectors.exchange.file_lists import FileList
+from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
 from zardine.vectors.exchange.losses import check_space, check_store, warn_names, warn_objects
 from zardine.vectors.skeleton import read_skeleton, write_spooled_trees
@@ -51,12 +51,8 @@ class SwcParts:
 
     def read(self, number: int) -> Piece:
         """Return the trees of the files of a part, each branch whole."""
-        found = [_tree(file) for file in self._list.part(number)]
-        values = {
-            name: np.concatenate([each.values[name] for each in found]) for name in (ABOVE, *found[0].values) if found
-        }
-        lengths = np.array([len(each.positions) for each in found], np.int64)
-        return Piece(np.concatenate([each.positions for each in found]), values, {LENGTHS: lengths})
+        files = self._list.part(number)
+        return together([_tree(file) for file in files], files)
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all trees."""

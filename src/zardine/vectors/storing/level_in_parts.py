@@ -10,7 +10,7 @@ is planned at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,23 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.base import Store
-from zardine.vectors.content.content import Columns, Content, Fragments, Links
+from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
 from zardine.vectors.content.link_placement import place_links
-from zardine.vectors.content.parts import ABOVE, Blocks, Vertices, Without, as_records, from_records, record_type
+from zardine.vectors.content.parts import (
+    ABOVE,
+    AT_ONCE,
+    ENDS,
+    OWNER,
+    Blocks,
+    LinksInParts,
+    Vertices,
+    Without,
+    as_records,
+    from_records,
+    record_type,
+)
 from zardine.vectors.content.plan import Grid, Node, group, plan_level, plan_links, plan_objects
-from zardine.vectors.content.point_content import binned_points
+from zardine.vectors.content.point_content import binned_points, by_object
 from zardine.vectors.format.manifests import encode_manifests
 from zardine.vectors.format.ragged import starts_of
 from zardine.vectors.storing.node_parts import NodeParts
@@ -80,7 +92,7 @@ def lines_in_parts(
     nodes = NodeParts(store, path)
     for block in range(blocks.count):
         content = _runs_of_block(buckets.rows(block), vertices, blocks, block)
-        nodes.add(_links_of_block(crossing.rows(block), content, blocks, grid))
+        nodes.add(_links_of_block(crossing.rows(block), blocks, grid))
         nodes.add(plan_level(content, grid, always_links=False))
         step((block + 1) / blocks.count)
     present = int((lengths > 0).sum())
@@ -121,11 +133,101 @@ def trees_in_parts(
         content = _runs_of_block(buckets.rows(block), plain, blocks, block)
         links = crossing.rows(block)
         links = links[np.argsort(links["cells"][:, 0], kind="stable")]
-        nodes.add(_links_of_block(links, content, blocks, grid, always=always_links))
+        nodes.add(_links_of_block(links, blocks, grid, always=always_links))
         nodes.add(plan_level(content, grid, always_links=False))
         step((block + 1) / blocks.count)
     present = int((lengths > 0).sum())
     return [*nodes.nodes(), *plan_objects(ids, columns, walk.manifests, present, plain.rank, grid.layout, sole=True)]
+
+
+def linked_in_parts(
+    store: Store,
+    path: str,
+    vertices: Vertices,
+    links: LinksInParts,
+    blocks: Blocks,
+    ids: Ints,
+    columns: Columns,
+    grid: Grid,
+    step: Step,
+) -> list[Node]:
+    """Plan a level of graphs or meshes, and the tables of their objects, which have the ``ids``, ascending.
+
+    One of the columns of the vertices is :data:`~zardine.vectors.content.parts.OWNER`. Beside one part and one block,
+    eight bytes for each vertex, and some numbers for each chunk and each object in it, are in memory.
+    """
+    plain = Without(vertices, OWNER)
+    dtype = record_type(plain, ("owner", "<i8"), ("number", "<i8"))
+    buckets, number = Buckets(dtype, blocks.count), 0
+    for positions, values in vertices.parts():
+        records = as_records(dtype, positions, {name: each for name, each in values.items() if name != OWNER})
+        records["owner"] = values[OWNER]
+        records["number"] = np.arange(number, number + len(positions))
+        number += len(positions)
+        buckets.add(records, blocks.number[blocks.cells_of(positions)])
+    cells, rows = (np.zeros(vertices.count, np.int32) for _ in range(2))  # where each vertex is stored
+    nodes, runs = NodeParts(store, path), [np.zeros((0, 3), np.int64)]
+    for block in range(blocks.count):
+        records, chosen = buckets.rows(block), blocks.of_block(block)
+        points, taken = from_records(records, plain.columns)
+        cell = blocks.cells_of(points) - chosen.start
+        own, row = np.unique(records["owner"], return_inverse=True)
+        objects = Objects(own, row, row)
+        content, order = by_object(points, taken, blocks.keys[chosen], cell, row.reshape(-1), objects)
+        nodes.add(plan_level(replace(content, objects=None), grid, always_links=False))
+        owner = content.cell_of_rows()
+        cells[records["number"][order]] = chosen.start + owner
+        rows[records["number"][order]] = np.arange(len(order)) - content.row_starts[owner]
+        runs.append(_fragments_of_block(content, np.searchsorted(ids, own), chosen.start))
+        step((block + 1) / blocks.count / 2)
+    nodes.add(_linked_nodes(links, cells, rows, blocks, grid, step))
+    fragments = np.concatenate(runs)
+    fragments = fragments[np.argsort(fragments[:, 0], kind="stable")]
+    starts = starts_of(np.bincount(fragments[:, 0], minlength=len(ids)))
+    manifests = SpooledBlobs(Spool())
+    for first in range(0, len(ids), AT_ONCE):
+        edges = starts[first : first + AT_ONCE + 1]
+        some = fragments[edges[0] : edges[-1]]
+        manifests.extend(encode_manifests(edges - edges[0], blocks.keys[some[:, 1]], some[:, 2]))
+    present = int((np.diff(starts) > 0).sum())
+    return [*nodes.nodes(), *plan_objects(ids, columns, manifests, present, plain.rank, grid.layout, sole=True)]
+
+
+def _fragments_of_block(content: Content, objects: Ints, first_cell: int) -> Ints:
+    """Object, chunk and number in the chunk of each fragment, object by object."""
+    assert content.objects is not None
+    own, before = content.objects, content.fragments.before
+    cell = np.searchsorted(before, own.fragments, side="right") - 1
+    row = np.repeat(objects, np.diff(own.starts))
+    return np.stack([row, first_cell + cell, own.fragments - before[cell]], axis=1)
+
+
+def _linked_nodes(
+    links: LinksInParts, cells: npt.NDArray[Any], rows: npt.NDArray[Any], blocks: Blocks, grid: Grid, step: Step
+) -> Iterator[Node]:
+    """The nodes of all links, by what is known of where vertices are stored."""
+    like = {name: column for name, column in links.link_columns.items() if name != ENDS}
+    width = links.link_columns[ENDS].row_shape[0]
+    fields: list[Any] = [("cells", np.int64, (width,)), ("rows", np.int64, (width,))]
+    fields += [(f"value {number}", each.values.dtype, each.row_shape) for number, each in enumerate(like.values())]
+    filed = Buckets(np.dtype(fields), blocks.count)
+    for part in links.links():
+        ends = part[ENDS].values
+        for first in range(0, len(ends), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            records = np.empty(len(ends[some]), np.dtype(fields))
+            records["cells"], records["rows"] = cells[ends[some]], rows[ends[some]]
+            for number, name in enumerate(like):
+                records[f"value {number}"] = part[name].values[some]
+            filed.add(records, blocks.number[records["cells"].min(axis=1)])
+    for block in range(blocks.count):
+        records = filed.rows(block)
+        columns = {
+            name: replace(column, values=np.ascontiguousarray(records[f"value {number}"]))
+            for number, (name, column) in enumerate(like.items())
+        }
+        yield from _links_of_block(records, blocks, grid, columns, always=True)
+        step((block + 1) / blocks.count / 2 + 0.5)
 
 
 @dataclass(slots=True, eq=False)
@@ -233,12 +335,14 @@ def _runs_of_block(records: npt.NDArray[Any], vertices: Vertices, blocks: Blocks
 
 
 def _links_of_block(
-    links: npt.NDArray[Any], content: Content, blocks: Blocks, grid: Grid, *, always: bool = False
+    links: npt.NDArray[Any], blocks: Blocks, grid: Grid, columns: Columns | None = None, *, always: bool = False
 ) -> Iterator[Node]:
+    """The links that are filed in a block; ``columns``: of them, ``always``: also where there are none."""
     if len(links) or always:
         yield Node("links", group())
         placed = list(place_links(blocks.keys[links["cells"]], links["rows"], canonical=True))
-        yield from plan_links(0, Links(links["rows"]), content, grid, placed=placed, always_intra=always)
+        made = Links(links["rows"], columns or {})
+        yield from plan_links(0, made, None, grid, placed=placed, always_intra=always)
 
 
-__all__ = ["Step", "lines_in_parts", "points_in_parts", "trees_in_parts"]
+__all__ = ["Step", "lines_in_parts", "linked_in_parts", "points_in_parts", "trees_in_parts"]
