@@ -84,13 +84,43 @@ def test_in_a_hierarchy(run: Any, swc: str, tmp_path: Path) -> None:
     assert Path(out).read_text().count("\n") == 4
 
 
+def test_a_directory_of_files(run: Any, tmp_path: Path) -> None:
+    """Each is an object, with the number that all are called by, or with numbers from 0 on."""
+    folder = tmp_path / "cells"
+    folder.mkdir()
+    for name in ("20", "3", "100"):
+        (folder / f"{name}.swc").write_text(SKELETON)
+    (folder / "notes.txt").write_text("notes")
+    result = run("vectors", "import", folder, tmp_path / "a.zv", "--chunk-shape", "9", "--json")
+    assert result.exit_code == 0, result.output
+    assert "1 files that do not end in .swc are left out" in result.stderr
+    found = vectors.read_objects(str(tmp_path / "a.zv"))
+    assert found.ids.tolist() == [3, 20, 100]
+    assert found.attributes["name"].tolist() == ["3", "20", "100"]
+    (folder / "cell 4.swc").write_text(SKELETON)
+    assert run("jobs", "plan", "import", folder, tmp_path / "b.zv", "--out", tmp_path / "plan.json").exit_code == 0
+    for words in (("run",), ("finish",)):
+        result = run("jobs", *words, tmp_path / "plan.json")
+        assert result.exit_code == 0, result.output
+    found = vectors.read_objects(str(tmp_path / "b.zv"))
+    assert found.ids.tolist() == [0, 1, 2, 3]
+    assert found.attributes["name"].tolist() == ["3", "20", "100", "cell 4"]
+    (folder / "mesh.ply").write_text("ply")
+    result = run("vectors", "import", folder, tmp_path / "c.zv")
+    assert result.exit_code == 1
+    assert "holds files of several formats: format= says which are read: swc or ply" in result.stderr
+
+
 def test_faults_of_imports(run: Any, swc: str, tmp_path: Path) -> None:
     path = str(tmp_path / "new.zv")
-    other = tmp_path / "cell.xyz"
+    other, empty = tmp_path / "cell.xyz", tmp_path / "empty"
     other.write_text(SKELETON)
+    empty.mkdir()
     for words, text in {
         ("nothing.swc", path): "'nothing.swc' does not exist",
-        (str(tmp_path), path): f"{str(tmp_path)!r} is a directory, not a file",
+        (str(empty), path): f"{str(empty)!r} is a directory, not a file",
+        (str(empty), path, "--format", "laz"): f"{str(empty)!r} is a directory, not a file",
+        (str(empty), path, "--format", "ply"): f"{empty} holds no files that end in .ply",
         (str(other), path): f"{other}: the ending is none of .trk, ",
         (swc, path, "--compressor", "unheard"): "'unheard' is no compressor",
         (swc, path, "--chunk-shape", "1,2"): "chunk_shape",

@@ -92,7 +92,7 @@ def writer_options(words: StoreWords) -> dict[str, Any]:
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Read the file in so many processes: .las, .laz, .trk, .trx, .parquet, to a directory.",
+    help="Read FILE in so many processes (not of neuroglancer), to a directory.",
 )
 @quiet_option()
 @json_option()
@@ -110,10 +110,10 @@ def import_file(
     """Write what is in FILE to a new Zarr Vectors store at PATH.
 
     The ending of FILE says the format: .trk, .tck and .trx (streamlines), .swc (skeletons), .ply, .obj and .stl
-    (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a folder or URL
-    of neuroglancer (precomputed), or a graph of GEFF (.geff). What a store cannot hold is told. Most formats need
-    other packages: pip install 'zardine[vectors]'. Where the import of a large .las, .laz, .trk, .trx or .parquet
-    to a directory was cut off, the same command goes on.
+    (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a directory of
+    .swc, .ply, .obj or .stl, each of which is an object, a folder or URL of neuroglancer (precomputed), or a graph of
+    GEFF (.geff). What a store cannot hold is told. Most formats need other packages: pip install 'zardine[vectors]'.
+    Where the import of something large, but from neuroglancer, to a directory was cut off, the same command goes on.
     """
     from zardine.cli.progress import progress
     from zardine.hierarchy.place import find_place
@@ -225,12 +225,13 @@ def export_file(
 
 
 def _is_folder(file: str, name: str | None) -> bool:
-    """Whether a directory is of a format that is a folder."""
+    """Whether a directory is of a format that is a folder, or of files that are read together."""
     from zardine.errors import UnsupportedError
     from zardine.vectors.exchange.formats import format_of
 
     try:
-        return format_of(file, name, stored=True).is_folder
+        found = format_of(file, name, stored=True)
+        return found.is_folder or found.of_folders
     except UnsupportedError:
         return name is not None
 

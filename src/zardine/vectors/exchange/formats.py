@@ -81,13 +81,15 @@ class Format:
     """Whether it is many values, in a folder of any store."""
     of_folders: bool = False
     """Whether a folder of such files can be read as one, each file an object."""
+    unpacked: bool = False
+    """Whether a file may be unpacked, as a folder."""
 
 
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
         *(Format(name, (f".{name}",), streamlines_out) for name in ("trk", "tck")),
-        Format("trx", (".trx",), trx_out),
+        Format("trx", (".trx",), trx_out, unpacked=True),
         Format("swc", (".swc",), swc_out, of_folders=True),
         *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
         *(Format(name, (f".{name}",), scan_out) for name in ("las", "laz")),
@@ -106,7 +108,8 @@ _OF_LINES = ("trk", "tck", "trx", "geojson", "gpkg", "shp", "parquet")
 def format_of(place: StoreLike, name: str | None = None, *, stored: bool = False) -> Format:
     """Return the format called ``name``, or else the one that the ending of ``place`` names.
 
-    ``stored``: a folder of any name is looked at. Raises :class:`UnsupportedError` for none.
+    ``stored``: a folder of any name is looked at. Raises :class:`UnsupportedError` for none, and :class:`DataError` for
+    a folder of files of several formats.
     """
     if name is not None:
         if name not in FORMATS:
@@ -129,7 +132,7 @@ def format_of(place: StoreLike, name: str | None = None, *, stored: bool = False
             return found[0]
         if found:
             names = " or ".join(each.name for each in found)
-            raise UnsupportedError(f"{place} holds files of several formats: format= says which are read: {names}")
+            raise DataError(f"{place} holds files of several formats: format= says which are read: {names}")
     endings = [ending for each in FORMATS.values() for ending in each.endings]
     raise UnsupportedError(f"{place}: the ending is none of {', '.join(endings)}: format= names the format")
 
@@ -147,13 +150,14 @@ def import_vectors(
 
     ``format``, or the ending of the name, says the format: ``.trk``, ``.tck``, ``.trx`` (streamlines), ``.swc``
     (skeletons), ``.ply``, ``.obj``, ``.stl`` (meshes; points of a ``.ply`` without faces), ``.las``, ``.laz`` (points),
-    ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). ``precomputed``, a folder or URL of neuroglancer
-    with annotations, skeletons or meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are
-    those of the writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
+    ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). A folder of ``.swc``, ``.ply``, ``.obj`` or
+    ``.stl`` is read as one: each file is an object with the attribute ``name``, and with the id that it is called by
+    where all are called by numbers. ``precomputed``, a folder or URL of neuroglancer with annotations, skeletons or
+    meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the writer:
+    ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
-    Large files of ``.las``, ``.laz``, ``.trk``, uncompressed ``.trx``, and ``.parquet`` of points or lines whose
-    attributes are numbers, to a store in a directory, are imported by the plan of :func:`plan_import`: who is killed
-    goes on by the same call. ``workers``: so many processes read such a file, of any size.
+    What is large, and no folder of neuroglancer, to a store in a directory, is imported by the plan of
+    :func:`plan_import`: who is killed goes on by the same call. ``workers``: so many processes read it, of any size.
 
     ``progress(done, total)`` counts thousandths of reading and of writing, or files. What the store cannot hold is told
     by a :class:`~zardine.errors.ZarrUserWarning`. Raises :class:`~zardine.errors.UnsupportedError` for other formats,
@@ -170,7 +174,7 @@ def import_vectors(
     if chosen.name not in PARTS:
         precomputed_in(source, path, options, progress)
         return
-    given = source if chosen.is_folder else _file(source)
+    given = source if chosen.is_folder else _readable(source, chosen)
     check_room(path, options.get("overwrite", False))
     try:
         import_parts(PARTS[chosen.name](given, options, AT_ONCE, None), path, options, progress)
@@ -189,21 +193,23 @@ def plan_import(
     target_options: Mapping[str, Any] | None = None,
     **options: Unpack[ImportOptions],
 ) -> Plan:
-    """Return the plan of :func:`import_vectors` of a file that can be read in parts. Nothing is written.
+    """Return the plan of :func:`import_vectors` of a file or folder on this machine. Nothing is written.
 
-    These are ``.las``, ``.laz``, ``.trk``, ``.trx`` (without compression inside) and ``.parquet`` (points, or lines,
-    whose attributes are numbers). Jobs read parts of half a million vertices, or row groups, and keep them in a hidden
-    folder of the new store, which is there when the plan is finished. ``options`` are ``chunk_shape``, ``bin_shape``,
-    ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``, ``bounds``, ``out_of_bounds``, ``axes``, ``crs``,
-    ``dtype``, ``overwrite``, and of lines ``geometry_type``; ``target_path`` names a node in the store at ``path``, and
-    ``target_options`` are those of a store at a URL.
+    Jobs read parts, and keep them in a hidden folder of the new store, which is there when the plan is finished. Parts
+    are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, row groups of
+    ``.parquet``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of these,
+    ``.geojson``, ``.gpkg`` and ``.shp``, and ``.parquet`` whose columns or geometries have to be seen together, are one
+    part. ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``,
+    ``checksum``, ``bounds``, ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
+    ``geometry_type``; ``target_path`` names a node in the store at ``path``, and ``target_options`` are those of a
+    store at a URL.
 
     Raises :class:`~zardine.errors.UnsupportedError` for other files, :class:`~zardine.errors.NodeExistsError` where
     something is stored at ``path`` and ``overwrite`` is false, ``TypeError`` for other options, and as
     :func:`import_vectors` for what is wrong with the file.
     """
-    chosen = format_of(source, format)
-    file, store = _file(source), find_place(path, target_path, mode="a", storage_options=target_options)
+    chosen = format_of(source, format, stored=True)
+    file, store = _readable(source, chosen), find_place(path, target_path, mode="a", storage_options=target_options)
     target = Place.of(*store, given=path)
     if chosen.name not in PARTS:
         raise UnsupportedError(f"{source} cannot be read in parts: plans are of {', '.join(PARTS)}; use import_vectors")
@@ -313,6 +319,15 @@ def export_vectors(
     steps = Steps(progress, 1)
     chosen.write(path, _file(target), level)
     steps()
+
+
+def _readable(place: StoreLike, chosen: Format) -> Path:
+    """A file, or a folder that can be read. Raises :class:`~zardine.errors.DataError` for others."""
+    path = _file(place)
+    if path.is_dir() and not (chosen.is_folder or chosen.of_folders or chosen.unpacked):
+        known = ", ".join(each.name for each in FORMATS.values() if each.of_folders)
+        raise DataError(f"{path} is a directory, not a file; directories are read of files of the formats {known}")
+    return path
 
 
 def _file(place: StoreLike) -> Path:
