@@ -477,6 +477,68 @@ def test_workers_and_then_all_of_them_are_killed(ending: str, tmp_path: Path) ->
     assert not list(path.rglob("*__zardine*"))
 
 
+def test_losses_are_told_where_the_plan_is_finished(tmp_path: Path) -> None:
+    """Also what other processes have seen while they read, once."""
+    folder = swc(tmp_path / "cells", 12)
+    for number in (2, 7):
+        file = folder / f"neuron {number}.swc"
+        file.write_text("# SCALE 2 2 2\n" + file.read_text().replace("0.5", "0.5 ", 1).replace("\n", " 8\n"))
+    (folder / "notes.txt").write_text("notes")
+    plan = in_parts(zardine.vectors.plan_import(folder, str(tmp_path / "a.zv"), **OPTIONS), 200)
+    assert len(plan) > 2
+    assert told(lambda: plan.run(workers=2, finish=False)) == ""
+    again = told(plan.finish)
+    assert sorted(again.split("\n")) == sorted(told(lambda: import_vectors(folder, MemoryStore())).split("\n"))
+    for number in (2, 7):
+        assert f"neuron {number}.swc: columns after the seventh are left out" in again
+        assert f"neuron {number}.swc: positions are stored as they are in the file; its scale is not applied" in again
+    assert "1 files that do not end in .swc are left out" in again
+
+
+WRONG_FOLDERS: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "a file cut off": ("swc", lambda file: file.write_text("1 0 0 0 0"), r"neuron 3\.swc, line 1: number, type"),
+    "an empty file": ("swc", lambda file: file.write_text(""), r"neuron 3\.swc holds no samples"),
+    "a circle": ("swc", lambda file: file.write_text("1 0 0 0 0 1 2\n2 0 0 0 0 1 1"), r"neuron 3\.swc: .*in a circle"),
+    "a mesh cut off": ("ply", lambda file: file.write_bytes(file.read_bytes()[:-9]), r"1000000000021\.ply "),
+    "points": (
+        "ply",
+        lambda file: trimesh.PointCloud(np.eye(3)).export(str(file)),
+        r"1000000000021\.ply holds points, no faces: a folder is read as meshes",
+    ),
+    "other attributes": (
+        "ply",
+        lambda file: trimesh.Trimesh(np.eye(3), [[0, 1, 2]], vertex_attributes={"q": np.zeros(3)}).export(str(file)),
+        r"1000000000021\.ply: its vertices have other attributes, .* than those of .*ply: 'q'",
+    ),
+    "a vertex that is not there": (
+        "obj",
+        lambda file: file.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 9\n"),
+        r"1000000000021\.obj",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_FOLDERS)
+def test_folders_with_a_wrong_file(what: str, tmp_path: Path) -> None:
+    ending, change, text = WRONG_FOLDERS[what]
+    folder = source_of(ending, tmp_path)
+    change(folder / ("neuron 3.swc" if ending == "swc" else f"1000000000021.{ending}"))
+    for workers in (None, 1):
+        with pytest.raises(DataError, match=text):
+            import_vectors(folder, str(tmp_path / "a.zv"), workers=workers, **OPTIONS)
+        assert not [each for each in tmp_path.rglob("a.zv/*") if each.is_file()]
+
+
+def test_folders_that_change_meanwhile(tmp_path: Path) -> None:
+    folder = swc(tmp_path / "cells", 12)
+    plan = in_parts(zardine.vectors.plan_import(folder, str(tmp_path / "a.zv"), **OPTIONS), 200)
+    plan.begin()
+    plan.job(0)()
+    (folder / "neuron 99.swc").write_text("1 0 0 0 0 1 -1")
+    with pytest.raises(PlanError, match="cells has changed since its import was planned"):
+        plan.run()
+
+
 def test_what_plans_cannot_be_of(tmp_path: Path) -> None:
     source, packed = las(tmp_path / "in.las", 30), tmp_path / "packed.trx"
     whole = trx(tmp_path / "in.trx")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any, TypedDict, Unpack
 
 import click
@@ -28,10 +26,6 @@ from zardine.cli.output import counted
 from zardine.cli.paths import missing, store_at
 from zardine.cli.signals import interruptible
 from zardine.cli.vectors import CELLS
-
-_WITH_SHAPEFILES = (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qmd")
-"""Endings of files that belong to a Shapefile, or would be taken for such."""
-
 
 _FORMAT = click.option(
     "--format",
@@ -190,6 +184,7 @@ def export_file(
     """
     from zardine.cli.progress import progress
     from zardine.vectors.exchange.formats import export_vectors, format_of
+    from zardine.vectors.exchange.targets import files_of_target
 
     target = Path(file)
     given = {"sharded": sharded, "annotation_type": annotation_type}
@@ -199,14 +194,13 @@ def export_file(
         if options and not chosen.is_folder:
             raise click.UsageError(f"the format {chosen.name} has no option --{next(iter(options)).replace('_', '-')}")
         store = store_at(path, storage_options, node=node)
-    files = [] if chosen.is_folder else _files_of(target)
+    files = [] if chosen.is_folder else files_of_target(target)
     if not chosen.is_folder:
         _check_target(target, files, overwrite)
     show = not (as_json or quiet)
     with (
         interruptible(),
         missing(path),
-        _replacing(files),
         packages(),
         _remarks(quiet),
         progress("Writing values", show=show) as advance,
@@ -244,12 +238,6 @@ def _check_room(store: Any, path: str) -> None:
         raise click.ClickException(f"something is stored at {path!r} already: --overwrite replaces it")
 
 
-def _files_of(target: Path) -> list[Path]:
-    """Return the file and those that belong to it."""
-    others = _WITH_SHAPEFILES if target.suffix.lower() == ".shp" else ()
-    return [target, *(target.with_suffix(ending) for ending in others)]
-
-
 def _check_target(target: Path, files: Sequence[Path], overwrite: bool) -> None:
     if not target.parent.is_dir():
         raise click.ClickException(f"the directory {str(target.parent)!r} does not exist")
@@ -258,29 +246,6 @@ def _check_target(target: Path, files: Sequence[Path], overwrite: bool) -> None:
             raise click.ClickException(f"{str(each)!r} is a directory, not a file")
         if each.exists() and not overwrite:
             raise click.ClickException(f"{str(each)!r} exists already: --overwrite replaces it")
-
-
-@contextmanager
-def _replacing(files: Sequence[Path]) -> Iterator[None]:
-    """Put files aside for the block: libraries add to some, and may fail half-way. After an error they are back."""
-    places = [Path(os.path.realpath(each)) for each in files]
-    aside = {each: Path(mkdtemp(prefix=".zardine-", dir=each.parent), each.name) for each in places if each.exists()}
-    try:
-        for each, kept in aside.items():
-            os.replace(each, kept)
-        yield
-    except BaseException:
-        for each in places:
-            if each not in aside or aside[each].exists():  # else it is the old one still
-                with suppress(OSError):
-                    each.unlink()
-        for each, kept in aside.items():
-            if kept.exists():
-                os.replace(kept, each)
-            kept.parent.rmdir()
-        raise
-    for kept in aside.values():
-        rmtree(kept.parent)
 
 
 @contextmanager

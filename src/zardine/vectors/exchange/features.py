@@ -13,7 +13,8 @@ import numpy as np
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import LINES, check_space, check_store, reading, storable, with_ids, writing
+from zardine.vectors.exchange.losses import LINES, check_space, check_store, reading, storable, with_ids
+from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import needing, warn
 from zardine.vectors.points import read_points, write_spooled_points
 from zardine.vectors.polylines import read_polylines, write_spooled_lines
@@ -153,13 +154,13 @@ def features_out(path: StoreLike, target: Path, level: int) -> None:
         columns = with_ids(lines.object_attributes, lines.object_ids, target)
         columns = {name: values[chosen] for name, values in columns.items()}
     flat = {name: _listed(name, values, target) for name, values in _single(columns, target).items()}
-    with writing(target), warnings.catch_warnings():
+    with writing(target) as place, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "'crs' was not provided", UserWarning)
         table = geopandas.GeoDataFrame(flat, geometry=shapes, crs=crs)
         if target.suffix.lower() == ".parquet":
-            table.to_parquet(target)
+            table.to_parquet(place)
         else:
-            table.to_file(target)
+            table.to_file(place)
 
 
 def _table(source: Path) -> Any:

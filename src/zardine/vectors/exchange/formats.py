@@ -302,7 +302,8 @@ def export_vectors(
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
     :class:`~zardine.errors.ZarrUserWarning` before anything is written. ``progress(done, total)`` counts values of a
-    folder. A file that is there is replaced, a folder with something in it only by ``overwrite=True``.
+    folder. A file that is there is replaced by one write, when the new one is complete, a folder with something in it
+    only by ``overwrite=True``.
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,

@@ -25,8 +25,8 @@ from zardine.vectors.exchange.losses import (
     warn_names,
     warn_objects,
     warn_rounded,
-    writing,
 )
+from zardine.vectors.exchange.targets import writing
 from zardine.vectors.mesh import read_mesh, write_spooled_mesh
 from zardine.vectors.outside import needing, warn
 from zardine.vectors.points import write_spooled_points
@@ -192,17 +192,19 @@ def mesh_out(path: StoreLike, target: Path, level: int) -> None:
     if found.faces.shape[1] > 3 and len(faces):
         warn(target, f"faces of {found.faces.shape[1]} corners are written as triangles")
     if suffix == ".obj":
-        _write_obj(target, found.positions, faces, _colours(found.attributes, target))
+        colours = _colours(found.attributes, target)
+        with writing(target) as place:
+            _write_obj(place, found.positions, faces, colours)
         return
     options: dict[str, Any] = {}
     if suffix == ".ply":
         options["vertex_attributes"] = _ply_columns(found.attributes, target, "vertex")
         of_faces = _ply_columns(found.face_attributes, target, "face")
         options["face_attributes"] = {name: values[origin] for name, values in of_faces.items()}
-    with writing(target):
+    with writing(target) as place:
         import trimesh
 
-        trimesh.Trimesh(found.positions, faces, process=False, **options).export(str(target))
+        trimesh.Trimesh(found.positions, faces, process=False, **options).export(str(place))
 
 
 def _loaded(source: Path, words: list[list[str]]) -> Any:

@@ -21,8 +21,8 @@ from zardine.vectors.exchange.losses import (
     storable,
     warn_names,
     with_ids,
-    writing,
 )
+from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import needing, warn
 from zardine.vectors.points import read_points, write_spooled_points
 from zardine.vectors.storing.store import VectorStore
@@ -129,8 +129,8 @@ def scan_out(path: StoreLike, target: Path, level: int) -> None:
             scan.add_extra_dim(laspy.ExtraBytesParams(name=name, type=np.dtype(shape + values.dtype.str[1:])))
         if not _set(scan, name, values):
             warn(target, f"the attribute {name!r} cannot be kept: the field of this name does not hold its values")
-    with writing(target):
-        scan.write(str(target))
+    with writing(target) as place:
+        scan.write(str(place))
 
 
 def _check_claim(header: Any, source: Path) -> None:

@@ -36,6 +36,7 @@ from zardine.vectors.exchange.losses import (
     warn_rounded,
     with_ids,
 )
+from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import needing, warn
 from zardine.vectors.polylines import read_polylines, write_spooled_lines
 from zardine.vectors.results import Polylines
@@ -369,11 +370,8 @@ def streamlines_out(path: StoreLike, target: Path, level: int) -> None:
         warn(target, f"{len(found) - len(chosen)} lines without vertices are left out")
     tracts = nibabel.Tractogram([found[number] for number in chosen.tolist()], affine_to_rasmm=np.eye(4))
     _give_columns(tracts, found, chosen, target, plain)
-    try:
-        nibabel.save(tracts, str(target), header=header)
-    except ValueError as error:
-        target.unlink(missing_ok=True)
-        raise DataError(f"{target}: {error}") from error
+    with writing(target) as place:
+        nibabel.save(tracts, str(place), header=header)
 
 
 def _give_columns(tracts: Any, found: Polylines, chosen: Any, target: Path, plain: bool) -> None:

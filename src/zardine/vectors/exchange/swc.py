@@ -15,6 +15,7 @@ from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
 from zardine.vectors.exchange.losses import check_space, check_store, warn_names, warn_objects
+from zardine.vectors.exchange.targets import writing
 from zardine.vectors.skeleton import read_skeleton, write_spooled_trees
 from zardine.vectors.swc import read_swc, write_swc
 
@@ -92,7 +93,8 @@ def swc_out(path: StoreLike, target: Path, level: int) -> None:
             raise DataError(f"{target}: the attribute {name!r} is a column of {told} in this format")
     others = [name for name in found.attributes if name not in ("type", "radius")]
     warn_names(others, target, "the format holds 'type' and 'radius'")
-    write_swc(target, found.positions, found.parents, found.attributes)
+    with writing(target) as place:
+        write_swc(place, found.positions, found.parents, found.attributes)
 
 
 __all__ = ["SwcParts", "swc_out"]

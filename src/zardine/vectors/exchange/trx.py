@@ -27,9 +27,9 @@ from zardine.vectors.exchange.losses import (
     storable,
     warn_names,
     with_ids,
-    writing,
 )
 from zardine.vectors.exchange.streamlines import as_space
+from zardine.vectors.exchange.targets import writing
 from zardine.vectors.format.ragged import ranges
 from zardine.vectors.inspecting import read_groups
 from zardine.vectors.outside import needing, warn
@@ -217,8 +217,8 @@ def trx_out(path: StoreLike, target: Path, level: int) -> None:
         if space is not None:
             trx.header["VOXEL_TO_RASMM"] = np.asarray(space["voxel_to_rasmm"], np.float32)
             trx.header["DIMENSIONS"] = np.asarray(space["dimensions"], np.uint16)
-        with writing(target):
-            files.save(trx, str(target))
+        with writing(target) as place:
+            files.save(trx, str(place))
     finally:
         trx.close()
 
