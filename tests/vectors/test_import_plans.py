@@ -529,6 +529,18 @@ def test_folders_with_a_wrong_file(what: str, tmp_path: Path) -> None:
         assert not [each for each in tmp_path.rglob("a.zv/*") if each.is_file()]
 
 
+@pytest.mark.parametrize(
+    "outline", [[[67, 0, 0], [60, 1, 60]], [[67, 0, 0], [2**60, 60, 3600]], [[67, 9, 0], [90, 0, 9]]]
+)
+@pytest.mark.parametrize("ending", ["tck", "trk"])
+def test_outlines_that_are_not_of_the_file(ending: str, outline: Any, tmp_path: Path) -> None:
+    source = source_of(ending, tmp_path)
+    plan = zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), **OPTIONS)
+    wrong = Plan(replace(plan.work, outline=outline, count=1))  # type: ignore[arg-type]
+    with pytest.raises(zardine.errors.JobsFailedError, match="plan the import anew"):
+        wrong.run()
+
+
 def test_folders_that_change_meanwhile(tmp_path: Path) -> None:
     folder = swc(tmp_path / "cells", 12)
     plan = in_parts(zardine.vectors.plan_import(folder, str(tmp_path / "a.zv"), **OPTIONS), 200)

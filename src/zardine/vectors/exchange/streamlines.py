@@ -130,6 +130,15 @@ class _Lines:
         """How many vertices there are."""
         return self.outline[-1][2]
 
+    def _checked(self, outline: list[list[int]], file: BinaryIO) -> list[list[int]]:
+        """An outline that a plan gives. Raises :class:`DataError` for places that are not in the file."""
+        size = os.fstat(file.fileno()).st_size
+        if any(now < before for a, b in pairwise(outline) for before, now in zip(a, b, strict=True)):
+            raise DataError(f"{self._source}: the plan says that parts end before they begin: plan the import anew")
+        if outline[-1][0] > size:
+            raise DataError(f"{self._source} has {size} bytes; the plan is of {outline[-1][0]}: plan the import anew")
+        return outline
+
     def _bytes_of(self, number: int) -> bytes:
         """The lines of a part as they are in the file."""
         start, end = self.outline[number][0], self.outline[number + 1][0]
@@ -161,7 +170,7 @@ class TckParts(_Lines):
         super().__init__(source)
         with reading(source), self._opened() as file:
             self._header, self._start, self._dtype = _tck_header(file.read(_TCK_HEADER), source)
-            self.outline = self._cuts(file, at_once) if outline is None else outline
+            self.outline = self._cuts(file, at_once) if outline is None else self._checked(outline, file)
         self._check_empty(options)
 
     def _cuts(self, file: BinaryIO, at_once: int) -> list[list[int]]:
@@ -268,7 +277,7 @@ class TrkParts(_Lines):
             self._of_line = 4 + 4 * int(self._header["nb_properties_per_streamline"])
             if self._of_point < 12 or self._of_line < 4:
                 raise DataError(f"{source}: its header tells of a negative number of values")
-            self.outline = self._cuts(file, at_once) if outline is None else outline
+            self.outline = self._cuts(file, at_once) if outline is None else self._checked(outline, file)
         self._check_empty(options)
 
     def _cuts(self, file: BinaryIO, at_once: int) -> list[list[int]]:
