@@ -21,11 +21,13 @@ from typing import Any
 import geopandas
 import numpy as np
 import pytest
+import shapely
 import trimesh
 
 import zardine
 from effort import some
 from vectors.geometry_samples import Killed, MortalStore, copy_of
+from vectors.source_files import geff, meshes, swc
 from vectors.test_levels_in_parts import las, trk
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, PlanError, UnsupportedError, ZarrUserWarning
@@ -65,66 +67,10 @@ def parquet(path: Path) -> Path:
     return path
 
 
-def swc(folder: Path, count: int = 40, most: int = 200) -> Path:
-    """A folder of files, each a tree that branches, with numbers in no order."""
-    rng = np.random.default_rng(4)
-    folder.mkdir()
-    for number in range(count):
-        nodes = int(rng.integers(1, most))
-        parents = [-1, *(max(0, row - int(rng.integers(1, 9))) for row in range(1, nodes))]
-        places = np.zeros((nodes, 3))
-        for row, parent in enumerate(parents[1:], 1):
-            places[row] = places[parent] + rng.normal(0, 9, 3)
-        places += rng.uniform(0, 500, 3)
-        names = rng.permutation(nodes) + 1
-        rows = [
-            f"{names[row]} {row % 4} {x:.3f} {y:.3f} {z:.3f} 0.5 {names[parents[row]] if row else -1}"
-            for row, (x, y, z) in enumerate(places)
-        ]
-        (folder / f"neuron {number}.swc").write_text("\n".join(rows) + "\n")
-    return folder
-
-
-def meshes(folder: Path, ending: str, count: int = 30) -> Path:
-    """A folder of files of triangles, called by numbers that are ids."""
-    rng = np.random.default_rng(5)
-    folder.mkdir()
-    for number in range(count):
-        shape = trimesh.creation.icosphere(subdivisions=int(rng.integers(0, 3)), radius=20)
-        shape.apply_translation(rng.uniform(0, 500, 3))
-        shape.export(str(folder / f"{number * 7 + 10**12}.{ending}"))
-    return folder
-
-
-def geff(path: Path, count: int = 2000) -> Path:
-    """A graph of tracks, with text, missing values, and ids in no order."""
-    rng, ids = np.random.default_rng(6), np.random.default_rng(7).permutation(2 * count)[:count]
-    root = zardine.open_group(str(path), mode="w", zarr_format=3)
-    columns: dict[str, Any] = {
-        **{name: rng.uniform(0, 900, count) for name in "xyz"},
-        "lineage": rng.integers(0, 40, count),
-        "n": np.arange(count),
-        "kind": np.array([f"kind {number % 5}" for number in range(count)], np.str_),
-    }
-    rows = max(1, count // 9)
-    root.create_array("nodes/ids", data=ids.astype("u8"), chunks=(rows,))
-    for name, values in columns.items():
-        root.create_array(f"nodes/props/{name}/values", data=values, chunks=(rows,))
-    root.create_array("nodes/props/n/missing", data=rng.uniform(0, 1, count) < 0.1, chunks=(rows,))
-    ends = rng.integers(0, count, (2 * count, 2))
-    root.create_array("edges/ids", data=ids[ends].astype("u8"), chunks=(rows, 2))
-    root.create_array("edges/props/w/values", data=rng.uniform(0, 1, 2 * count), chunks=(rows,))
-    texts = np.array([f"edge {number % 3}" for number in range(2 * count)], np.str_)
-    root.create_array("edges/props/t/values", data=texts, chunks=(rows,))
-    axes = [{"name": name, "unit": "micrometer"} for name in "xyz"]
-    root.attrs["geff"] = {"directed": True, "axes": axes, "track_node_props": {"lineage": "lineage"}}
-    return path
-
-
 def source_of(ending: str, folder: Path) -> Path:
     makers: dict[str, Callable[[Path], Path]] = {
         "geff": geff,
-        **{each: lambda path: meshes(path, ending) for each in ("obj", "ply", "stl")},
+        **{each: lambda path: meshes(path, ending=ending) for each in ("obj", "ply", "stl")},
         "parquet": parquet,
         "swc": swc,
         "tck": lambda path: trk(path, 60),
@@ -539,6 +485,29 @@ def test_outlines_that_are_not_of_the_file(ending: str, outline: Any, tmp_path: 
     wrong = Plan(replace(plan.work, outline=outline, count=1))  # type: ignore[arg-type]
     with pytest.raises(zardine.errors.JobsFailedError, match="plan the import anew"):
         wrong.run()
+
+
+@pytest.mark.parametrize("ending", ["geojson", "gpkg", "shp"])
+def test_files_that_are_one_part(ending: str, tmp_path: Path) -> None:
+    """With text, and with what belongs to the file."""
+    source, path = tmp_path / f"in.{ending}", tmp_path / "a.zv"
+    rng, count = np.random.default_rng(3), 300
+    lines = [shapely.LineString(rng.uniform(0, 900, (length, 2))) for length in rng.integers(2, 9, count)]
+    geopandas.GeoDataFrame({"t": [f"{n % 7}" for n in range(count)]}, geometry=lines, crs=25832).to_file(source)
+    plan = zardine.vectors.plan_import(source, str(path), **OPTIONS)
+    assert len(plan) == 1
+    plan.save(tmp_path / "plan.json")
+    plan = Plan.load(tmp_path / "plan.json")
+    plan.run(finish=False)
+    if ending == "shp":
+        about = source.with_suffix(".dbf").stat()
+        os.utime(source.with_suffix(".dbf"), ns=(about.st_atime_ns, about.st_mtime_ns + 1))
+        with pytest.raises(PlanError, match="has changed"):
+            plan.run()
+        os.utime(source.with_suffix(".dbf"), ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert plan.run()
+    assert stored(LocalStore(str(path))) == at_once(source)
+    assert set(vectors.read_polylines(str(path)).object_attributes["t"].tolist()) == set("0123456")
 
 
 def test_folders_that_change_meanwhile(tmp_path: Path) -> None:

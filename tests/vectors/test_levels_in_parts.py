@@ -25,6 +25,7 @@ from zarr_vectors.validate import validate as their_validate
 
 from effort import SOAK, examples
 from vectors.geometry_samples import Killed, MortalStore, copy_of
+from vectors.source_files import geff, meshes, swc
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, ZardineError
 from zardine.storage import MemoryStore, Store
@@ -284,7 +285,17 @@ def test_attributes_that_are_given_beside_a_file(tmp_path: Path) -> None:
         import_vectors(lines, str(tmp_path / "c.zv"), geometry_type="line")
 
 
-@pytest.mark.parametrize(("make", "suffix", "most", "growth"), [(las, ".las", 200_000, 1.6), (trk, ".trk", 4000, 3)])
+@pytest.mark.parametrize(
+    ("make", "suffix", "most", "growth"),
+    [
+        (las, ".las", 200_000, 1.6),
+        (trk, ".trk", 4000, 3),
+        (trk, ".tck", 4000, 3),
+        (swc, "", 360, 3.5),
+        (geff, ".geff", 16_000, 3.5),
+        (meshes, "-ply", 300, 2),
+    ],
+)
 def test_memory_does_not_grow_with_the_file(
     make: Callable[[Path, int], Path],
     suffix: str,
@@ -293,15 +304,18 @@ def test_memory_does_not_grow_with_the_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of 200,000 points or vertices, and a quarter of them, 8,192 are in memory at a time; and numbers of all lines."""
-    in_parts(monkeypatch, 2**13)
+    """Of 200,000 points or vertices, and a quarter of them, 8,192 are in memory at a time; and numbers of all lines.
+
+    Of folders and graphs there are fewer. Of graphs there are numbers of all nodes.
+    """
+    in_parts(monkeypatch, 2**13 if make in (las, trk) else 2**11)
     monkeypatch.setattr(many_files, "_BYTES", 2**16)
     peaks = []
-    for number in (10, most // 4, most):  # the first for what is kept for good
+    for number in (80, most // 4, most):  # the first for what is kept for good
         source = make(tmp_path / f"{number}{suffix}", number)
         tracemalloc.start()
         try:
-            import_vectors(source, str(tmp_path / f"{number}.zv"), chunk_shape=100 if make is las else 20)
+            import_vectors(source, str(tmp_path / f"{number}.zv"), chunk_shape=20 if make is trk else 100)
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
@@ -410,11 +424,13 @@ with open("/proc/self/status") as status:
 """
 
 
-@pytest.mark.parametrize(("ending", "count", "chunk"), [("las", 300_000_000, 20), ("trk", 8_000_000, 10)])
+@pytest.mark.parametrize(
+    ("ending", "count", "chunk"), [("las", 300_000_000, 20), ("tck", 8_000_000, 10), ("trk", 8_000_000, 10)]
+)
 def test_files_of_10_gigabytes_in_one_gigabyte(ending: str, count: int, chunk: float, tmp_path: Path) -> None:
     """In a soak run; a five-thousandth of them otherwise."""
     count = count if SOAK else count // 5000
-    source = las(tmp_path / "in.las", count) if ending == "las" else trk(tmp_path / "in.trk", count, 100)
+    source = las(tmp_path / "in.las", count) if ending == "las" else trk(tmp_path / f"in.{ending}", count, 100)
     assert source.stat().st_size > (9e9 if SOAK else 1e6)
     command = [sys.executable, "-c", _IMPORT, str(source), str(tmp_path / "a.zv"), str(chunk)]
     megabytes = int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)

@@ -72,7 +72,7 @@ def write_spooled_trees(
     if set(options) & {"object_ids", "vertex_attributes"} or options.get("dtype") is not None:
         positions, columns = loaded(spool)
         above = columns[ABOVE].values.astype(np.int64)
-        parents = np.where(above > 0, np.arange(len(above)) - above, -1)
+        parents = np.where(above != 0, np.arange(len(above)) - above, -1)
         decoded = {name: column.decoded() for name, column in columns.items() if name != ABOVE}
         given = {"object_ids": np.repeat(ids, lengths), "vertex_attributes": decoded}
         write_skeleton(path, positions, parents, **{**given, **options})

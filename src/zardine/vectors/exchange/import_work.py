@@ -42,6 +42,7 @@ from zardine.vectors.exchange.parquet_parts import parquet_parts
 from zardine.vectors.exchange.scans import ScanParts
 from zardine.vectors.exchange.streamlines import TckParts, TrkParts
 from zardine.vectors.exchange.swc import SwcParts
+from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.exchange.trx import TrxParts
 from zardine.vectors.outside import keeping, repeat, warn
 from zardine.vectors.storing.store import ORIGIN
@@ -93,7 +94,7 @@ class SourceFile:
     modified: int
     """In nanoseconds, as the file system says it: when the one was that was changed last."""
     digest: str
-    """SHA-256 of the first and the last bytes; of a folder, of the names, sizes and times of all files in it."""
+    """SHA-256 of the first and the last bytes; of a folder, and what belongs to a file, of names, sizes and times."""
 
     @classmethod
     def of(cls, path: Path) -> SourceFile:
@@ -112,6 +113,9 @@ class SourceFile:
             digest.update(file.read(_ENDS))
             file.seek(max(0, about.st_size - _ENDS))
             digest.update(file.read(_ENDS))
+        for each in files_of_target(path)[1:]:
+            if each.exists():
+                digest.update(f"{each.suffix} {each.stat().st_size} {each.stat().st_mtime_ns}\n".encode())
         return cls(str(path.absolute()), about.st_size, about.st_mtime_ns, digest.hexdigest())
 
     @staticmethod

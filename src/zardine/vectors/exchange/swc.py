@@ -37,6 +37,7 @@ class SwcParts:
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
         self._source = source
+        self._ordered = not {"object_ids", "vertex_attributes"} & set(options)  # else these are as vertices in the file
         self._list = FileList.of(source, (".swc",), at_once * _LINE)
         self.count = self._list.count
 
@@ -53,7 +54,7 @@ class SwcParts:
     def read(self, number: int) -> Piece:
         """Return the trees of the files of a part, each branch whole."""
         files = self._list.part(number)
-        return together([_tree(file) for file in files], files)
+        return together([_tree(file, ordered=self._ordered) for file in files], files)
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all trees."""
@@ -66,18 +67,20 @@ class SwcParts:
         """Nothing is kept open."""
 
 
-def _tree(file: Path) -> Piece:
-    """What is in a file, in an order in which parents come before children."""
+def _tree(file: Path, *, ordered: bool) -> Piece:
+    """What is in a file; ``ordered``: in an order in which parents come before children, and branches are whole."""
     positions, parents, attributes = read_swc(file)
+    own = np.arange(len(parents))
     try:
         order = depth_first(parents, np.zeros(len(parents), np.int64))
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
-    above = parents[order]
-    there = above >= 0
-    above[there] = np.arange(len(order))[there] - inverse(order)[above[there]]
-    above[~there] = 0
-    return Piece(positions[order], {ABOVE: above, **{name: values[order] for name, values in attributes.items()}})
+    if not ordered:
+        order = own
+    parents = np.where(parents[order] >= 0, inverse(order)[parents[order]], own)
+    return Piece(
+        positions[order], {ABOVE: own - parents, **{name: values[order] for name, values in attributes.items()}}
+    )
 
 
 def swc_out(path: StoreLike, target: Path, level: int) -> None:
