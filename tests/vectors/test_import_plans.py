@@ -510,6 +510,15 @@ def test_files_that_are_one_part(ending: str, tmp_path: Path) -> None:
     assert set(vectors.read_polylines(str(path)).object_attributes["t"].tolist()) == set("0123456")
 
 
+def test_links_in_folders(tmp_path: Path) -> None:
+    """One that leads round in a circle, and one to nothing."""
+    folder = swc(tmp_path / "cells", 5)
+    (folder / "again").symlink_to(folder)
+    (folder / "nothing.swc").symlink_to(folder / "none")
+    zardine.vectors.plan_import(folder, str(tmp_path / "a.zv"), **OPTIONS).run()
+    assert len(vectors.read_objects(str(tmp_path / "a.zv")).ids) == 5
+
+
 def test_folders_that_change_meanwhile(tmp_path: Path) -> None:
     folder = swc(tmp_path / "cells", 12)
     plan = in_parts(zardine.vectors.plan_import(folder, str(tmp_path / "a.zv"), **OPTIONS), 200)

@@ -134,10 +134,10 @@ def _below(folder: Path, before: str) -> Iterator[tuple[str, os.stat_result]]:
     """Names and facts of all files below a folder."""
     with os.scandir(folder) as entries:
         for each in entries:
-            if each.is_dir():
+            if each.is_dir(follow_symlinks=False):
                 yield from _below(Path(each.path), f"{before}{each.name}/")
             else:
-                yield f"{before}{each.name}", each.stat()
+                yield f"{before}{each.name}", each.stat(follow_symlinks=os.path.exists(each.path))
 
 
 @dataclass(frozen=True)
