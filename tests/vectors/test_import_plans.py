@@ -539,7 +539,7 @@ def test_what_plans_cannot_be_of(tmp_path: Path) -> None:
     assert stored(LocalStore(str(tmp_path / "b.zv"))) == at_once(packed) == at_once(whole)
     with pytest.raises(UnsupportedError, match="leave workers out"):
         import_vectors(tmp_path / "a.precomputed", str(tmp_path / "a.zv"), workers=2)
-    with pytest.raises(UnsupportedError, match="plans are of geojson, gpkg, las, laz, "):
+    with pytest.raises(UnsupportedError, match="plans are of geff, geojson, gpkg, las, laz, "):
         zardine.vectors.plan_import(tmp_path / "a.precomputed", str(tmp_path / "a.zv"))
     with pytest.raises(TypeError, match="object_ids"):
         zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), object_ids=[1])
