@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from zardine import vectors
 from zardine.errors import DataError
 from zardine.vectors.exchange import formats
+from zardine.vectors.exchange.targets import writing
 
 SKELETON = "1 1 0 0 0 2 -1\n2 3 10 0 0 1 1\n3 3 20 5 0 1 2\n"
 
@@ -84,13 +87,43 @@ def test_in_a_hierarchy(run: Any, swc: str, tmp_path: Path) -> None:
     assert Path(out).read_text().count("\n") == 4
 
 
+def test_a_directory_of_files(run: Any, tmp_path: Path) -> None:
+    """Each is an object, with the number that all are called by, or with numbers from 0 on."""
+    folder = tmp_path / "cells"
+    folder.mkdir()
+    for name in ("20", "3", "100"):
+        (folder / f"{name}.swc").write_text(SKELETON)
+    (folder / "notes.txt").write_text("notes")
+    result = run("vectors", "import", folder, tmp_path / "a.zv", "--chunk-shape", "9", "--json")
+    assert result.exit_code == 0, result.output
+    assert "1 files that do not end in .swc are left out" in result.stderr
+    found = vectors.read_objects(str(tmp_path / "a.zv"))
+    assert found.ids.tolist() == [3, 20, 100]
+    assert found.attributes["name"].tolist() == ["3", "20", "100"]
+    (folder / "cell 4.swc").write_text(SKELETON)
+    assert run("jobs", "plan", "import", folder, tmp_path / "b.zv", "--out", tmp_path / "plan.json").exit_code == 0
+    for words in (("run",), ("finish",)):
+        result = run("jobs", *words, tmp_path / "plan.json")
+        assert result.exit_code == 0, result.output
+    found = vectors.read_objects(str(tmp_path / "b.zv"))
+    assert found.ids.tolist() == [0, 1, 2, 3]
+    assert found.attributes["name"].tolist() == ["3", "20", "100", "cell 4"]
+    (folder / "mesh.ply").write_text("ply")
+    result = run("vectors", "import", folder, tmp_path / "c.zv")
+    assert result.exit_code == 1
+    assert "holds files of several formats: format= says which are read: swc or ply" in result.stderr
+
+
 def test_faults_of_imports(run: Any, swc: str, tmp_path: Path) -> None:
     path = str(tmp_path / "new.zv")
-    other = tmp_path / "cell.xyz"
+    other, empty = tmp_path / "cell.xyz", tmp_path / "empty"
     other.write_text(SKELETON)
+    empty.mkdir()
     for words, text in {
         ("nothing.swc", path): "'nothing.swc' does not exist",
-        (str(tmp_path), path): f"{str(tmp_path)!r} is a directory, not a file",
+        (str(empty), path): f"{str(empty)!r} is a directory, not a file",
+        (str(empty), path, "--format", "laz"): f"{str(empty)!r} is a directory, not a file",
+        (str(empty), path, "--format", "ply"): f"{empty} holds no files that end in .ply",
         (str(other), path): f"{other}: the ending is none of .trk, ",
         (swc, path, "--compressor", "unheard"): "'unheard' is no compressor",
         (swc, path, "--chunk-shape", "1,2"): "chunk_shape",
@@ -174,10 +207,11 @@ def test_after_an_error_the_old_file_is_there(
     run: Any, skeleton: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(path: Any, target: Path, level: int) -> None:
-        assert not target.exists()
-        target.write_text("half")
-        target.with_suffix(".shx").write_text("half")
-        raise DataError("no more space")
+        with writing(target) as place:
+            assert not place.exists()
+            place.write_text("half")
+            place.with_suffix(".shx").write_text("half")
+            raise DataError("no more space")
 
     monkeypatch.setitem(formats.FORMATS, "shp", replace(formats.FORMATS["shp"], write=fail))
     file, kept, link = tmp_path / "out.shp", tmp_path / "out.dbf", tmp_path / "link.shp"
@@ -195,24 +229,49 @@ def test_after_an_error_the_old_file_is_there(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["cell.zv", "link.shp", "out.dbf", "out.shp"]
 
 
-def test_files_that_cannot_be_put_aside_stay(
-    run: Any, skeleton: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = [tmp_path / "out.shp", tmp_path / "out.dbf"]
+def test_files_that_cannot_be_put_aside_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [tmp_path / "out.shp", tmp_path / "out.shx", tmp_path / "out.dbf", tmp_path / "out.qix"]
     for each in files:
         each.write_text(each.name)
-    replace = os.replace
+    change, left = os.replace, [0]
 
     def fail(source: Any, target: Any) -> None:
-        if source == files[1]:
+        left[0] -= 1
+        if left[0] == 0:
             raise PermissionError(13, "Permission denied", str(source))
-        replace(source, target)
+        change(source, target)
 
-    monkeypatch.setattr("zardine.cli.vectors_files.os.replace", fail)
-    result = run("vectors", "export", skeleton, files[0], "--overwrite")
-    assert (result.exit_code, result.stderr) == (1, f"Error: {files[1]}: Permission denied\n")
-    assert [each.read_text() for each in files] == ["out.shp", "out.dbf"]
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["cell.zv", "out.dbf", "out.shp"]
+    monkeypatch.setattr("zardine.vectors.exchange.targets.os.replace", fail)
+
+    def write() -> None:
+        with writing(files[0]) as place:
+            for each in files[:3]:
+                (place.parent / each.name).write_text("new")
+
+    for count in range(1, 7):
+        left[0] = count
+        with pytest.raises(PermissionError):
+            write()
+        assert [each.read_text() for each in files] == [each.name for each in files]
+        assert sorted(tmp_path.iterdir()) == sorted(files)
+    write()
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {each.name: "new" for each in files[:3]}
+
+
+def test_who_is_killed_leaves_the_old_file(run: Any, skeleton: str, tmp_path: Path) -> None:
+    """Nothing half-made has the name of the file, or its ending at that place."""
+    target = tmp_path / "out.swc"
+    target.write_text("old")
+    script = (
+        "import os, signal, sys\nfrom zardine.vectors.exchange import swc\nfrom zardine.vectors import export_vectors\n"
+        "def half(target, *given):\n    target.write_text('half')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "swc.write_swc = half\nexport_vectors(sys.argv[1], sys.argv[2], overwrite=True)\n"
+    )
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, "-c", script, skeleton, str(target)], env=environ, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert target.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir() if not each.name.startswith(".zardine-")] == ["cell.zv", "out.swc"]
 
 
 def test_a_package_is_replaced_not_added_to(run: Any, tmp_path: Path) -> None:

@@ -141,13 +141,10 @@ def damaged(target: Path) -> dict[str, tuple[bytes, str]]:
     return {
         "nothing": (b"", "is no TCK file: .* it is empty"),
         "another file": (b"\x1f\x8b\x08" * 40, "is no TCK file: it does not begin with 'mrtrix tracks'"),
-        "header": (data[:30], "header.*first 30 bytes"),
-        "in a point": (data[:-7], rf"is cut short.* bytes follow its header, which ends at byte {head}"),
-        "between points": (
-            data[:-24],
-            rf"is cut short at byte {len(data) - 24}: the mark of the end",
-        ),
-        "place": (nan, r"vertex 1 is at \[nan, 1\.0, 1\.0\], which is not finite"),
+        "header": (data[:30], "header has no line END in the first 30 bytes"),
+        "in a point": (data[:-7], f"is cut short: it ends at byte {len(data) - 7} without the mark"),
+        "between points": (data[:-24], f"is cut short: it ends at byte {len(data) - 24} without the mark"),
+        "place": (nan, r"part 0: positions must be finite; row 1 is \[nan, 1\.0, 1\.0\]"),
     }
 
 

@@ -25,16 +25,20 @@ from zarr_vectors.validate import validate as their_validate
 
 from effort import SOAK, examples
 from vectors.geometry_samples import Killed, MortalStore, copy_of
+from vectors.source_files import geff, meshes, swc
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, ZardineError
 from zardine.storage import MemoryStore, Store
 from zardine.stores.local import many_files
 from zardine.vectors.changing import large_stores
 from zardine.vectors.content import parts
-from zardine.vectors.content.columns import columns_of
-from zardine.vectors.exchange import scans, streamlines, trx
+from zardine.vectors.content.parts import ABOVE, ENDS, OWNER
+from zardine.vectors.content.run_content import depth_first, inverse
+from zardine.vectors.exchange import file_parts, formats, streamlines
 from zardine.vectors.exchange.formats import export_vectors, import_vectors
-from zardine.vectors.storing import vertex_spool
+from zardine.vectors.graph import write_spooled_graph
+from zardine.vectors.mesh import write_spooled_mesh
+from zardine.vectors.skeleton import write_spooled_trees
 from zardine.vectors.storing.spools import Buckets, Spool, SpooledBlobs
 
 WIDE: dict[str, Any] = {"bounds": ([-900] * 3, [900] * 3)}
@@ -42,7 +46,7 @@ WIDE: dict[str, Any] = {"bounds": ([-900] * 3, [900] * 3)}
 
 def in_parts(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Let levels of more vertices than ``size`` be written so many at a time."""
-    for module in (parts, scans, streamlines, trx, vertex_spool):
+    for module in (parts, file_parts, formats, streamlines):
         monkeypatch.setattr(module, "AT_ONCE", size)
     monkeypatch.setattr(large_stores, "WHOLE", size)
 
@@ -92,6 +96,88 @@ def test_lines_in_parts_are_stored_as_at_once(seed: int, count: int, size: int, 
         "groups": [[0, 3]] if count > 1 else None,
     }
     check_same(lambda s: vectors.write_polylines(s, lines, chunk_shape=20, shard_shape=shard, **options, **WIDE), size)
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(SEEDS, st.integers(1, 12), st.integers(1, 60), st.sampled_from([None, 2, 8]), st.sampled_from([5, 20, 500]))
+def test_trees_in_parts_are_stored_as_at_once(seed: int, count: int, size: int, shard: Any, chunk: float) -> None:
+    """Trees of a few roots, which branch and come back to chunks; some are a single vertex."""
+    rng = np.random.default_rng(seed)
+    pieces = []
+    for number in range(count):
+        nodes = int(rng.choice([1, 2, 7, 40]))
+        parents = np.array([max(-1, row - 1 - int(rng.exponential(1.5))) for row in range(nodes)])
+        parents[0] = -1
+        places = rng.normal(0, 9, (nodes, 3)).cumsum(axis=0)
+        order = depth_first(parents, np.zeros(nodes, np.int64))
+        moved = inverse(order)
+        above = np.where(parents[order] >= 0, np.arange(nodes) - moved[parents[order]], 0)
+        names = np.array([f"{number} {row}" for row in range(nodes)], object)
+        pieces.append(
+            file_parts.Piece(places, {ABOVE: above, "q": np.arange(nodes), "t": names}, {"": np.array([nodes])})
+        )
+    options: Any = {"chunk_shape": chunk, "shard_shape": shard, "object_attributes": {"w": list(range(count))}}
+
+    def write(store: Store) -> None:
+        made = [file_parts.Part.of(each, None, "a.las") for each in pieces]
+        whole = file_parts.Whole(made.__getitem__)
+        for each in made:
+            whole.add(each)
+        lengths = np.array([len(each.positions) for each in pieces])
+        write_spooled_trees(store, whole, lengths, np.arange(count) * 5, {**WIDE, **options}, lambda share: None)
+
+    check_same(write, size)
+    plain = MemoryStore()
+    write(plain)
+    found = vectors.read_skeleton(plain)
+    positions = np.concatenate([each.positions for each in pieces])
+    above = np.concatenate([each.values[ABOVE] for each in pieces])
+    edges = {(*positions[row], *positions[row - step]) for row, step in enumerate(above) if step}
+    seen = np.flatnonzero(found.parents >= 0)
+    assert {(*found.positions[row], *found.positions[found.parents[row]]) for row in seen} == edges
+
+
+@settings(max_examples=examples(12), deadline=None)
+@given(SEEDS, st.integers(1, 8), st.integers(1, 60), st.sampled_from([None, 2, 8]), st.sampled_from(["graph", "mesh"]))
+def test_links_in_parts_are_stored_as_at_once(seed: int, count: int, size: int, shard: Any, kind: str) -> None:
+    """Of objects whose vertices are in any order, and in several pieces, some of which have no links."""
+    rng = np.random.default_rng(seed)
+    pieces, width = [], 2 if kind == "graph" else 3
+    for _ in range(count):
+        nodes, links = int(rng.choice([1, 3, 40])), int(rng.choice([0, 1, 50]))
+        values = {OWNER: rng.integers(-3, 4, nodes) * 7, "q": rng.random(nodes), "t": rng.choice(["a", "bc"], nodes)}
+        of_links = {
+            ENDS: rng.integers(0, nodes, (links, width)),
+            "w": rng.integers(0, 9, (links, 2)),
+            "t": np.zeros(links, "U1"),
+        }
+        of_links["t"][::2] = "x"
+        pieces.append(file_parts.Piece(rng.normal(0, 30, (nodes, 3)).astype("f4"), values, {}, of_links))
+    ids = np.unique(np.concatenate([each.values[OWNER] for each in pieces]))
+    options: Any = {"chunk_shape": 20, "shard_shape": shard, "object_attributes": {"n": ids * 2}, "groups": [ids[:1]]}
+    spooled, plain = (
+        (write_spooled_graph, vectors.write_graph) if width == 2 else (write_spooled_mesh, vectors.write_mesh)
+    )
+
+    def write(store: Store) -> None:
+        made = [file_parts.Part.of(each, None, "a.las") for each in pieces]
+        whole = file_parts.Whole(made.__getitem__)
+        for each in made:
+            whole.add(each)
+        spooled(store, whole, whole, {**WIDE, **options}, lambda share: None)  # type: ignore[operator]
+
+    check_same(write, size)
+    one, other = MemoryStore(), MemoryStore()
+    write(one)
+    starts = np.cumsum([0, *(len(each.positions) for each in pieces)])
+    ends = np.concatenate([each.links[ENDS] + start for each, start in zip(pieces, starts, strict=False)])
+    columns = {name: np.concatenate([each.values[name] for each in pieces]) for name in ("q", "t")}
+    of_ends = {name: np.concatenate([each.links[name] for each in pieces]) for name in ("w", "t")}
+    owners = np.concatenate([each.values[OWNER] for each in pieces])
+    positions = np.concatenate([each.positions for each in pieces])
+    given: Any = {"vertex_attributes": columns, "link_attributes": of_ends, "object_ids": owners, **WIDE, **options}
+    plain(other, positions, ends, **given)
+    assert stored(one) == stored(other)
 
 
 def las(path: Path, count: int, *, at_once: int = 10**6, seed: int = 0) -> Path:
@@ -199,7 +285,17 @@ def test_attributes_that_are_given_beside_a_file(tmp_path: Path) -> None:
         import_vectors(lines, str(tmp_path / "c.zv"), geometry_type="line")
 
 
-@pytest.mark.parametrize(("make", "suffix", "most", "growth"), [(las, ".las", 200_000, 1.6), (trk, ".trk", 4000, 3)])
+@pytest.mark.parametrize(
+    ("make", "suffix", "most", "growth"),
+    [
+        (las, ".las", 200_000, 1.6),
+        (trk, ".trk", 4000, 3),
+        (trk, ".tck", 4000, 3),
+        (swc, "", 360, 3.5),
+        (geff, ".geff", 16_000, 3.5),
+        (meshes, "-ply", 300, 2),
+    ],
+)
 def test_memory_does_not_grow_with_the_file(
     make: Callable[[Path, int], Path],
     suffix: str,
@@ -208,15 +304,18 @@ def test_memory_does_not_grow_with_the_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of 200,000 points or vertices, and a quarter of them, 8,192 are in memory at a time; and numbers of all lines."""
-    in_parts(monkeypatch, 2**13)
+    """Of 200,000 points or vertices, and a quarter of them, 8,192 are in memory at a time; and numbers of all lines.
+
+    Of folders and graphs there are fewer. Of graphs there are numbers of all nodes.
+    """
+    in_parts(monkeypatch, 2**13 if make in (las, trk) else 2**11)
     monkeypatch.setattr(many_files, "_BYTES", 2**16)
     peaks = []
-    for number in (10, most // 4, most):  # the first for what is kept for good
+    for number in (80, most // 4, most):  # the first for what is kept for good
         source = make(tmp_path / f"{number}{suffix}", number)
         tracemalloc.start()
         try:
-            import_vectors(source, str(tmp_path / f"{number}.zv"), chunk_shape=100 if make is las else 20)
+            import_vectors(source, str(tmp_path / f"{number}.zv"), chunk_shape=20 if make is trk else 100)
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
@@ -253,9 +352,9 @@ _KILLED = """
 import os, signal, sys
 from zardine.vectors.content import parts
 from zardine.vectors.changing import large_stores
-from zardine.vectors.exchange import scans
+from zardine.vectors.exchange import formats
 from zardine.vectors.exchange.formats import import_vectors
-parts.AT_ONCE = large_stores.WHOLE = scans.AT_ONCE = 500
+parts.AT_ONCE = large_stores.WHOLE = formats.AT_ONCE = 500
 def die(done, total):
     if done >= int(sys.argv[3]):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -297,17 +396,23 @@ def test_rows_come_back_from_their_buckets() -> None:
 
 
 def test_pieces_that_do_not_go_together_are_refused() -> None:
-    spool = vertex_spool.VertexSpool(3)
-    spool.add(np.zeros((2, 3)), columns_of({"a": [1, 2]}, 2, "points"))
-    for positions, columns in (
-        (np.zeros((2, 2)), {"a": [1, 2]}),
-        (np.zeros((2, 3)), {"a": [1.0, 2]}),
-        (np.zeros((2, 3)), {"b": [1, 2]}),
-        (np.full((2, 3), np.nan), {"a": [1, 2]}),
+    def part(positions: Any, **values: Any) -> file_parts.Part:
+        return file_parts.Part.of(file_parts.Piece(np.asarray(positions, float), values), None, "a.las")
+
+    first = part(np.zeros((2, 3)), a=np.array([1, 2]))
+    whole = file_parts.Whole([first].__getitem__)
+    whole.add(first)
+    for wrong in (
+        part(np.zeros((2, 2)), a=np.array([1, 2])),
+        part(np.zeros((2, 3)), a=np.array([1.0, 2])),
+        part(np.zeros((2, 3)), a=np.array(["1", "2"])),
+        part(np.zeros((2, 3)), b=np.array([1, 2])),
     ):
         with pytest.raises(DataError):
-            spool.add(positions, columns_of(columns, 2, "points"))
-    assert spool.count == 2
+            whole.add(wrong)
+    assert whole.count == 2
+    with pytest.raises(DataError):
+        part(np.full((2, 3), np.nan))
 
 
 _IMPORT = """
@@ -319,11 +424,13 @@ with open("/proc/self/status") as status:
 """
 
 
-@pytest.mark.parametrize(("ending", "count", "chunk"), [("las", 300_000_000, 20), ("trk", 8_000_000, 10)])
+@pytest.mark.parametrize(
+    ("ending", "count", "chunk"), [("las", 300_000_000, 20), ("tck", 8_000_000, 10), ("trk", 8_000_000, 10)]
+)
 def test_files_of_10_gigabytes_in_one_gigabyte(ending: str, count: int, chunk: float, tmp_path: Path) -> None:
     """In a soak run; a five-thousandth of them otherwise."""
     count = count if SOAK else count // 5000
-    source = las(tmp_path / "in.las", count) if ending == "las" else trk(tmp_path / "in.trk", count, 100)
+    source = las(tmp_path / "in.las", count) if ending == "las" else trk(tmp_path / f"in.{ending}", count, 100)
     assert source.stat().st_size > (9e9 if SOAK else 1e6)
     command = [sys.executable, "-c", _IMPORT, str(source), str(tmp_path / "a.zv"), str(chunk)]
     megabytes = int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)

@@ -17,9 +17,10 @@ import shapely
 from zardine import vectors
 from zardine.errors import DataError, UnsupportedError, ZarrUserWarning
 from zardine.storage import MemoryStore, Store
-from zardine.vectors.exchange import features
+from zardine.vectors.exchange.features import FeatureParts
 from zardine.vectors.exchange.formats import import_vectors
-from zardine.vectors.exchange.parquet_parts import ParquetParts
+from zardine.vectors.exchange.import_work import PARTS
+from zardine.vectors.exchange.parquet_parts import ParquetParts, parquet_parts
 
 COUNT = 50
 
@@ -64,11 +65,12 @@ def both_ways(file: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tu
         return read(parts, number)
 
     monkeypatch.setattr(ParquetParts, "read", counting)
-    for way in (features.features_in, features._whole_in):
+    for whole in (False, True):
+        monkeypatch.setitem(PARTS, "parquet", FeatureParts if whole else parquet_parts)
         store = MemoryStore()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            way(file, store, {"chunk_shape": 30, **options})
+            import_vectors(file, store, **{"chunk_shape": 30, **options})
         assert vectors.validate(store).findings == ()
         found.append((stored(store), sorted(str(each.message) for each in told if each.category is ZarrUserWarning)))
     return found[0], found[1], len(count)
@@ -90,11 +92,30 @@ def test_the_same_as_at_once(kind: str, crs: Any, tmp_path: Path, monkeypatch: p
     assert count == 2
 
 
-AT_ONCE: dict[str, Any] = {
+BY_GROUPS: dict[str, Any] = {
     "text": table(t=[f"text {number}" for number in range(COUNT)]),
+    "missing text": table(t=[None if number % 3 else f"text {number}" for number in range(COUNT)]),
+    "no text": table(t=pandas.array([None] * COUNT, dtype="string")),
+    "lines": table("LineString", t=pandas.Categorical([f"{number % 7}" for number in range(COUNT)])),
     "dates": table(t=pandas.date_range("2026-01-01", periods=COUNT)),
+    "times": table(t=[None, *pandas.date_range("2026-01-01 11:00", periods=COUNT - 1, freq="7h", tz="Asia/Tokyo")]),
+    "days": table(t=pandas.date_range("2026-01-01", periods=COUNT).date),
     "missing integers": table(t=pandas.array([None, *range(COUNT - 1)], dtype="Int64")),
     "missing truth": table(t=pandas.array([None, *[True] * (COUNT - 1)], dtype="boolean")),
+}
+
+
+@pytest.mark.parametrize("name", BY_GROUPS)
+def test_text_and_missing_values_by_row_groups(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.parquet"
+    BY_GROUPS[name].to_parquet(file, row_group_size=16)
+    parts, whole, count = both_ways(file, monkeypatch)
+    assert parts == whole
+    assert count == 4
+
+
+AT_ONCE: dict[str, Any] = {
+    "large integers": table(t=pandas.array([None, 2**60, *range(COUNT - 2)], dtype="Int64")),
     "a named index": table(t=np.arange(COUNT)).set_index("t"),
     "two geometries": table(t=geopandas.points_from_xy(np.arange(COUNT), np.arange(COUNT))),
     "polygons": geopandas.GeoDataFrame({"n": [1]}, geometry=[shapely.box(0, 0, 5, 5)]),
@@ -110,8 +131,7 @@ def test_what_is_read_at_once(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     parts, whole, count = both_ways(file, monkeypatch)
     assert parts == whole
     assert count == 0
-    with pytest.raises(UnsupportedError):
-        vectors.plan_import(file, str(tmp_path / "a.zv"))
+    assert len(vectors.plan_import(file, str(tmp_path / "a.zv"))) == 1
     assert not (tmp_path / "a.zv").exists()
 
 

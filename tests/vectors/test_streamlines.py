@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from zardine import vectors
 from zardine.errors import DataError, ZarrUserWarning
+from zardine.vectors.exchange import streamlines
 from zardine.vectors.exchange.formats import export_vectors, import_vectors
 from zardine.vectors.storing.store import VectorStore
 
@@ -149,3 +151,82 @@ def test_positions_beyond_float32_in_the_space_of_the_file(tmp_path: Path) -> No
     with pytest.raises(DataError, match="beyond float32"):
         export_vectors(path, target)
     assert not target.exists()
+
+
+def tck(path: Path, lines: Any, head: str = "count: 3\ndatatype: Float32LE\n", end: bool = True, at: int = 80) -> Path:
+    """A TCK file made by hand: lines begin at byte ``at``, as its header says."""
+    kind = ">f4" if "BE" in head else "<f4"
+    text = f"mrtrix tracks\n{head}file: . {at}\nEND\n".encode()
+    body = b"".join(np.concatenate([line, np.full((1, 3), np.nan)]).astype(kind).tobytes() for line in lines)
+    path.write_bytes(text.ljust(at) + body + (np.full(3, np.inf, kind).tobytes() if end else b""))
+    return path
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_parts_of_tck_files_are_whole_lines(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    lines = [rng.normal(0, 9, (length, 3)).astype("f4") for length in rng.choice([0, 1, 2, 5, 9, 40], 30)]
+    source = tck(tmp_path / "in.tck", lines, "datatype: Float32BE\n" if seed % 2 else "")
+    full = [line for line in lines if len(line)]
+    for at_once, block in ((1, 7), (5, 3), (16, 2**19), (1000, 11)):
+        monkeypatch.setattr(streamlines, "AT_ONCE", block)
+        parts = streamlines.TckParts(source, {}, at_once)
+        pieces = [parts.read(number) for number in range(parts.count)]
+        assert parts.vertices == sum(map(len, lines))
+        assert np.array_equal(np.concatenate([each.positions for each in pieces]), np.concatenate(full))
+        lengths = [each.of_lines[""].tolist() for each in pieces]
+        assert [each for part in lengths for each in part] == [len(line) for line in full]
+        assert all(sum(each) <= at_once or len(each) == 1 for each in lengths)
+        assert all(map(len, lengths))
+
+
+@BOTH
+def test_files_that_are_compressed(tmp_path: Path, suffix: str) -> None:
+    source = trk(tmp_path / f"in.{suffix}")
+    packed = tmp_path / f"in.{suffix}.gz"
+    packed.write_bytes(gzip.compress(source.read_bytes()))
+    import_vectors(packed, str(tmp_path / "a.zv"), chunk_shape=20, format=suffix)
+    vectors.plan_import(packed, tmp_path / "b.zv", chunk_shape=20, format=suffix).run()
+    for path in ("a.zv", "b.zv"):
+        found = vectors.read_polylines(str(tmp_path / path))
+        assert [line.tolist() for line in found.lines] == [line.tolist() for line in LINES]
+    packed.write_bytes(packed.read_bytes()[:-30])
+    with pytest.raises(DataError, match=rf"in\.{suffix}\.gz cannot be read"):
+        import_vectors(packed, str(tmp_path / "c.zv"), format=suffix)
+
+
+WRONG_TCK: dict[str, tuple[Any, str]] = {
+    "no end": (lambda path: tck(path, LINES, end=False), r"cut short: it ends at byte 224 without the mark"),
+    "in a vertex": (lambda path: path.write_bytes(tck(path, LINES).read_bytes()[:-5]), "cut short"),
+    "in a line": (lambda path: tck(path, [*LINES[:2], LINES[2][:-1]], end=False), "cut short"),
+    "a line without an end": (
+        lambda path: path.write_bytes(tck(path, LINES).read_bytes()[:-24] + np.full(3, np.inf, "f4").tobytes()),
+        r"the vertices from byte 164 on are of a line that does not end",
+    ),
+    "far": (
+        lambda path: tck(path, LINES).write_bytes(path.read_bytes().replace(b"80\n", b"99999999\n")),
+        "begin at byte",
+    ),
+    "before": (
+        lambda path: tck(path, LINES).write_bytes(path.read_bytes().replace(b". 80", b". -8")),
+        "begin at byte -8",
+    ),
+    "no number": (
+        lambda path: tck(path, LINES).write_bytes(path.read_bytes().replace(b". 80", b". no")),
+        "cannot be read",
+    ),
+    "float64": (lambda path: tck(path, LINES, "datatype: Float64LE\n"), "cannot be read"),
+    "another": (lambda path: path.write_bytes(b"nonsense" * 99), "is no TCK file"),
+    "no header's end": (lambda path: path.write_bytes(b"mrtrix tracks\n" + b"a: b\n" * 2**18), "no line END"),
+    "nothing": (lambda path: path.write_bytes(b""), "it is empty"),
+    "not finite": (lambda path: tck(path, [[[0, 1, np.inf]]]), "finite"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_TCK)
+def test_tck_files_that_are_damaged(tmp_path: Path, what: str) -> None:
+    make, told = WRONG_TCK[what]
+    make(tmp_path / "in.tck")
+    with pytest.raises(DataError, match=told):
+        import_vectors(tmp_path / "in.tck", str(tmp_path / "a.zv"), chunk_shape=20)
+    assert not (tmp_path / "a.zv").exists()

@@ -55,3 +55,20 @@ def test_the_id_of_a_single_object(tmp_path: Path, suffix: str) -> None:
         vectors.write_mesh(path, points, [[0, 1, 2]], chunk_shape=5, object_ids=[77] * 3)
     with pytest.warns(ZarrUserWarning, match="the id of the object, 77, cannot be kept"):
         export_vectors(path, tmp_path / f"a.{suffix}")
+
+
+def test_values_that_are_given_are_as_vertices_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.swc").write_text("4 0 4 0 0 1 3\n3 0 3 0 0 1 1\n2 0 2 0 0 1 1\n1 0 1 0 0 1 -1\n")
+    for more in (
+        {"vertex_attributes": {"n": [4, 3, 2, 1]}},
+        {"object_ids": [7] * 4, "object_attributes": {"w": [5]}},
+        {},
+    ):
+        path = str(tmp_path / f"{len(more)}{'n' if 'vertex_attributes' in more else ''}.zv")
+        import_vectors(tmp_path / "a.swc", path, chunk_shape=9, **more)  # type: ignore[arg-type]
+        found = vectors.read_skeleton(path)
+        above = {4: 3, 3: 1, 2: 1}
+        x = found.positions[:, 0]
+        assert {int(x[row]): int(x[parent]) for row, parent in enumerate(found.parents) if parent >= 0} == above
+        if "vertex_attributes" in more:
+            assert found.attributes["n"].tolist() == x.tolist()

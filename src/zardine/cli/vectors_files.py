@@ -86,7 +86,7 @@ def writer_options(words: StoreWords) -> dict[str, Any]:
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Read the file in so many processes: .las, .laz, .trk, .trx, .parquet, to a directory.",
+    help="Read FILE in so many processes (not of neuroglancer), to a directory.",
 )
 @quiet_option()
 @json_option()
@@ -104,10 +104,10 @@ def import_file(
     """Write what is in FILE to a new Zarr Vectors store at PATH.
 
     The ending of FILE says the format: .trk, .tck and .trx (streamlines), .swc (skeletons), .ply, .obj and .stl
-    (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a folder or URL
-    of neuroglancer (precomputed), or a graph of GEFF (.geff). What a store cannot hold is told. Most formats need
-    other packages: pip install 'zardine[vectors]'. Where the import of a large .las, .laz, .trk, .trx or .parquet
-    to a directory was cut off, the same command goes on.
+    (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a directory of
+    .swc, .ply, .obj or .stl, each of which is an object, a folder or URL of neuroglancer (precomputed), or a graph of
+    GEFF (.geff). What a store cannot hold is told. Most formats need other packages: pip install 'zardine[vectors]'.
+    Where the import of something large, but from neuroglancer, to a directory was cut off, the same command goes on.
     """
     from zardine.cli.progress import progress
     from zardine.hierarchy.place import find_place
@@ -184,7 +184,7 @@ def export_file(
     """
     from zardine.cli.progress import progress
     from zardine.vectors.exchange.formats import export_vectors, format_of
-    from zardine.vectors.exchange.target_files import files_of
+    from zardine.vectors.exchange.targets import files_of_target
 
     target = Path(file)
     given = {"sharded": sharded, "annotation_type": annotation_type}
@@ -194,7 +194,7 @@ def export_file(
         if options and not chosen.is_folder:
             raise click.UsageError(f"the format {chosen.name} has no option --{next(iter(options)).replace('_', '-')}")
         store = store_at(path, storage_options, node=node)
-    files = [] if chosen.is_folder else files_of(target)
+    files = [] if chosen.is_folder else files_of_target(target)
     if not chosen.is_folder:
         _check_target(target, files, overwrite)
     show = not (as_json or quiet)
@@ -219,12 +219,13 @@ def export_file(
 
 
 def _is_folder(file: str, name: str | None) -> bool:
-    """Whether a directory is of a format that is a folder."""
+    """Whether a directory is of a format that is a folder, or of files that are read together."""
     from zardine.errors import UnsupportedError
     from zardine.vectors.exchange.formats import format_of
 
     try:
-        return format_of(file, name, stored=True).is_folder
+        found = format_of(file, name, stored=True)
+        return found.is_folder or found.of_folders
     except UnsupportedError:
         return name is not None
 

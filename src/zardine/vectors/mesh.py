@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Unpack
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Unpack
 
 import numpy.typing as npt
 
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import append_links
 from zardine.vectors.changing.creating import GivenObjects, StoreOptions
+from zardine.vectors.changing.large_stores import write_linked
 from zardine.vectors.changing.one_writer import alone, repeated
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, one_of, plain_array, plain_ids
 from zardine.vectors.content.columns import checked_mapping
+from zardine.vectors.content.parts import OWNER, LinksInParts, Vertices, loaded, loaded_links
 from zardine.vectors.reading.answer import check_geometry, ids_of_rows, links_between_rows, run_query, values_of
 from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Mesh
+from zardine.vectors.storing.level_in_parts import Step
 from zardine.vectors.storing.store import Level
 
 
@@ -47,6 +50,34 @@ def write_mesh(
     value = Mesh(*arrays, *columns, plain_ids(object_ids))
     given = GivenObjects(None, object_attributes, groups, group_attributes)
     write_value(path, value, "mesh", given, options, dtype)
+
+
+def write_spooled_mesh(
+    path: StoreLike,
+    vertices: Vertices,
+    links: LinksInParts,
+    options: Mapping[str, Any],
+    step: Step,
+    origin: str | None = None,
+) -> None:
+    """Write vertices and faces that came piece by piece; ``options`` are those of :func:`write_mesh`.
+
+    One of the columns of the vertices is :data:`~zardine.vectors.content.parts.OWNER`. With other ids, attributes of
+    vertices or faces, or another data type, they must fit in memory. ``origin`` as in
+    :func:`~zardine.vectors.changing.large_stores.store_points`.
+    """
+    own = {"object_ids", "vertex_attributes", "link_attributes", "face_attributes"}
+    if not set(options) & own and options.get("dtype") is None:
+        plain = {name: value for name, value in options.items() if name != "dtype"}
+        write_linked(path, "mesh", vertices, links, plain, step, origin)
+        return
+    (positions, columns), (ends, of_links) = loaded(vertices), loaded_links(links)
+    decoded = {name: each.decoded() for name, each in columns.items() if name != OWNER}
+    given: dict[str, Any] = {"vertex_attributes": decoded, "object_ids": columns[OWNER].values}
+    if "face_attributes" not in options:
+        given["link_attributes"] = {name: each.decoded() for name, each in of_links.items()}
+    write_mesh(path, positions, ends, **{**given, **options})
+    step(1)
 
 
 @repeated

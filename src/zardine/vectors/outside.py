@@ -5,15 +5,38 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from zardine.errors import ZarrUserWarning
 
+_kept: ContextVar[list[str] | None] = ContextVar("kept", default=None)
+
 
 def warn(file: Path | str, text: str) -> None:
     """Give a warning about ``file``."""
-    warnings.warn(f"{file}: {text}", ZarrUserWarning, stacklevel=2)
+    repeat(f"{file}: {text}")
+
+
+def repeat(text: str) -> None:
+    """Give a warning that :func:`keeping` has kept, or keep it again."""
+    kept = _kept.get()
+    if kept is None:
+        warnings.warn(text, ZarrUserWarning, stacklevel=3)
+    else:
+        kept.append(text)
+
+
+@contextmanager
+def keeping() -> Iterator[list[str]]:
+    """Keep the warnings of the block for whoever is to give them: the list that this gives."""
+    kept = list[str]()
+    token = _kept.set(kept)
+    try:
+        yield kept
+    finally:
+        _kept.reset(token)
 
 
 @contextmanager

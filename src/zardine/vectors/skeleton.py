@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Unpack
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.appending import add, ids_to_add_to, new_points, objects_for, open_to_add
-from zardine.vectors.changing.creating import GivenObjects, StoreOptions
+from zardine.vectors.changing.creating import GivenObjects, StoreOptions, check_options, new_objects
+from zardine.vectors.changing.large_stores import Lines, store_trees
 from zardine.vectors.changing.one_writer import alone, repeated
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, checked_parents, plain_array, plain_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
 from zardine.vectors.content.grouping import gains_of
+from zardine.vectors.content.parts import ABOVE, Vertices, loaded
 from zardine.vectors.content.run_content import parents_of, skeleton_content
 from zardine.vectors.reading.answer import Found, check_geometry, ids_of_rows, run_query, values_of
 from zardine.vectors.reading.loading_links import load_links
 from zardine.vectors.reading.query import ALL, Names, Query, Where
 from zardine.vectors.reading.rereading import read_steadily
 from zardine.vectors.results import Skeleton
+from zardine.vectors.storing.level_in_parts import Step
 from zardine.vectors.storing.store import Level
 
 
@@ -47,6 +51,37 @@ def write_skeleton(
     value = Skeleton(*arrays, checked_mapping(vertex_attributes) or {}, plain_ids(object_ids))
     given = GivenObjects(None, object_attributes, groups, group_attributes)
     write_value(path, value, "skeleton", given, options, dtype)
+
+
+def write_spooled_trees(
+    path: StoreLike,
+    spool: Vertices,
+    lengths: Ints,
+    ids: Ints,
+    options: Mapping[str, Any],
+    step: Step,
+    origin: str | None = None,
+) -> None:
+    """Write skeletons that came piece by piece, object by object in the order of ``ids``, to a new store.
+
+    Their parents are the column :data:`~zardine.vectors.content.parts.ABOVE`. ``options`` are those of
+    :func:`write_skeleton`; with other ids, attributes of vertices, or another data type they must fit in memory.
+    ``origin`` as in :func:`~zardine.vectors.changing.large_stores.store_points`.
+    """
+    own = ("object_attributes", "groups", "group_attributes")
+    plain = cast(StoreOptions, {name: value for name, value in options.items() if name not in own})
+    if set(options) & {"object_ids", "vertex_attributes"} or options.get("dtype") is not None:
+        positions, columns = loaded(spool)
+        above = columns[ABOVE].values.astype(np.int64)
+        parents = np.where(above != 0, np.arange(len(above)) - above, -1)
+        decoded = {name: column.decoded() for name, column in columns.items() if name != ABOVE}
+        given = {"object_ids": np.repeat(ids, lengths), "vertex_attributes": decoded}
+        write_skeleton(path, positions, parents, **{**given, **options})
+        step(1)
+        return
+    check_options(plain)
+    objects = new_objects(GivenObjects(ids, *(options.get(name) for name in own)), len(ids))
+    store_trees(path, Lines(spool, lengths, *objects), plain, step, origin)
 
 
 @repeated

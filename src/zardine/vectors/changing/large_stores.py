@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
 
 from zardine.buffers import Ints
 from zardine.hierarchy.place import find_place
 from zardine.stores.base import Store
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.changing.creating import (
+    GivenObjects,
     Prepared,
     StoreOptions,
+    check_options,
     level_in_parts,
+    new_objects,
     new_store,
     prepare,
     write_planned,
     write_store,
 )
 from zardine.vectors.content.content import Content, Groups, Objects
-from zardine.vectors.content.parts import WHOLE, Blocks, Inside, Vertices, blocks_of, loaded
+from zardine.vectors.content.parts import (
+    ABOVE,
+    OWNER,
+    WHOLE,
+    Blocks,
+    Inside,
+    LinksInParts,
+    Vertices,
+    Without,
+    blocks_of,
+    loaded,
+    loaded_links,
+)
 from zardine.vectors.content.plan import Grid, Node, plan_groups
-from zardine.vectors.content.point_content import binned_points
-from zardine.vectors.content.run_content import polyline_content
+from zardine.vectors.content.point_content import binned_points, linked_content
+from zardine.vectors.content.run_content import polyline_content, skeleton_content
+from zardine.vectors.format.documents import KINDS
 from zardine.vectors.storing.cells import child
-from zardine.vectors.storing.level_in_parts import Step, lines_in_parts, points_in_parts
+from zardine.vectors.storing.level_in_parts import (
+    Step,
+    lines_in_parts,
+    linked_in_parts,
+    points_in_parts,
+    trees_in_parts,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    """Lines of a new store: all vertices, and how many of them each line has."""
+    """Lines, or skeletons, of a new store: all vertices, and how many of them each line has."""
 
     vertices: Vertices
     lengths: Ints
@@ -93,6 +118,107 @@ def store_lines(
     _store_in_parts(path, vertices, kind, prepared, options, plan, origin)
 
 
+def store_trees(
+    path: StoreLike,
+    trees: Lines,
+    options: StoreOptions,
+    step: Step = lambda share: None,
+    origin: str | None = None,
+) -> None:
+    """Write skeletons to a new store; there may be more of them than fit in memory, but for the largest of them.
+
+    Each object is one, and they come in the order of ids. Of the vertices the column
+    :data:`~zardine.vectors.content.parts.ABOVE` says how many before them their parents are; branches are whole. Other
+    arguments, and errors, are those of :func:`store_lines`.
+    """
+    vertices = trees.vertices
+    prepared = prepare(vertices.corners(), options, may_ignore=False, count=vertices.count)
+    if vertices.count <= WHOLE:
+        positions, columns = loaded(Without(vertices, ABOVE))
+        above = np.concatenate([np.zeros(0, np.int64), *(values[ABOVE] for _, values in vertices.parts())])
+        parents = np.where(above > 0, np.arange(len(above)) - above, -1)
+        row = np.repeat(np.arange(len(trees.lengths)), trees.lengths)
+        content = skeleton_content(positions, columns, parents, row, prepared.chunk_shape, trees.objects)
+        store_content(path, replace(content, groups=trees.groups), "skeleton", prepared, options, origin)
+        step(1)
+        return
+
+    def plan(store: Store, level: str, blocks: Blocks, grid: Grid) -> list[Node]:
+        of_trees = trees.lengths, trees.objects.ids, trees.objects.attributes
+        links = KINDS["skeleton"].links
+        nodes = trees_in_parts(store, level, vertices, blocks, *of_trees, grid, step, always_links=links)
+        return nodes if trees.groups is None else [*nodes, *plan_groups(trees.groups, grid.layout)]
+
+    _store_in_parts(path, vertices, "skeleton", prepared, options, plan, origin)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linked:
+    """Graphs or meshes of a new store."""
+
+    vertices: Vertices
+    """One of their columns is :data:`~zardine.vectors.content.parts.OWNER`."""
+    links: LinksInParts
+    objects: Objects
+    """Distinct ids, ascending, and attributes of the objects."""
+    groups: Groups | None
+
+
+def store_linked(
+    path: StoreLike,
+    linked: Linked,
+    kind: str,
+    options: StoreOptions,
+    step: Step = lambda share: None,
+    origin: str | None = None,
+) -> None:
+    """Write graphs or meshes to a new store; there may be more of them than fit in memory.
+
+    Other arguments, and errors, are those of :func:`store_lines`.
+    """
+    vertices, objects = linked.vertices, linked.objects
+    prepared = prepare(vertices.corners(), options, may_ignore=False, count=vertices.count)
+    if vertices.count <= WHOLE:
+        positions, columns = loaded(vertices)
+        row = np.searchsorted(objects.ids, columns[OWNER].values)
+        columns = {name: each for name, each in columns.items() if name != OWNER}
+        ends, of_links = loaded_links(linked.links)
+        content = linked_content(positions, columns, row, objects, ends, of_links, prepared.chunk_shape)
+        store_content(path, replace(content, groups=linked.groups), kind, prepared, options, origin)
+        step(1)
+        return
+
+    def plan(store: Store, level: str, blocks: Blocks, grid: Grid) -> list[Node]:
+        tables = objects.ids, objects.attributes
+        nodes = linked_in_parts(store, level, vertices, linked.links, blocks, *tables, grid, step)
+        return nodes if linked.groups is None else [*nodes, *plan_groups(linked.groups, grid.layout)]
+
+    _store_in_parts(path, vertices, kind, prepared, options, plan, origin)
+
+
+def write_linked(
+    path: StoreLike,
+    kind: str,
+    vertices: Vertices,
+    links: LinksInParts,
+    options: Mapping[str, Any],
+    step: Step,
+    origin: str | None,
+) -> None:
+    """Write graphs or meshes that came piece by piece; ``options`` are also those of their objects, but ids.
+
+    ``origin`` as in :func:`store_points`.
+    """
+    own = ("object_attributes", "groups", "group_attributes")
+    plain = cast(StoreOptions, {name: value for name, value in options.items() if name not in own})
+    check_options(plain)
+    ids = np.zeros(0 if vertices.count else 1, np.int64)
+    for _, values in vertices.parts():
+        ids = np.union1d(ids, values[OWNER])
+    objects, groups = new_objects(GivenObjects(ids, *(options.get(name) for name in own)), len(ids))
+    store_linked(path, Linked(vertices, links, objects, groups), kind, plain, step, origin)
+
+
 def _store_in_parts(
     path: StoreLike,
     vertices: Vertices,
@@ -123,4 +249,5 @@ def store_content(
     write_store(path, content, new, overwrite=options.get("overwrite", False))
 
 
-__all__ = ["Lines", "store_content", "store_lines", "store_points"]
+__all__ = ["Lines", "Linked", "store_content", "store_lines", "store_linked", "store_points", "store_trees"]
+__all__ += ["write_linked"]

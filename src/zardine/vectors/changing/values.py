@@ -30,11 +30,10 @@ from zardine.vectors.content.arguments import (
     checked_rows,
 )
 from zardine.vectors.content.columns import checked_mapping, columns_of
-from zardine.vectors.content.content import Content, Links
+from zardine.vectors.content.content import Content
 from zardine.vectors.content.parts import VerticesInMemory
-from zardine.vectors.content.point_content import by_object, groups_of, object_points
-from zardine.vectors.content.run_content import inverse, skeleton_content
-from zardine.vectors.format.grids import distinct_chunks_of
+from zardine.vectors.content.point_content import groups_of, linked_content, object_points
+from zardine.vectors.content.run_content import skeleton_content
 from zardine.vectors.results import Geometry, Graph, Mesh, Points, Polylines, Skeleton
 
 Array = npt.NDArray[Any]
@@ -143,10 +142,8 @@ def _linked(
     objects, row, groups = object_rows(given, len(points))
     columns = columns_of(value.attributes, len(points), "vertices")
     link_columns = columns_of(of_links, len(links), "edges" if isinstance(value, Graph) else "faces")
-    keys, cell = distinct_chunks_of(points, chosen.chunk_shape)
-    content, order = by_object(points, columns, keys, cell, row, objects)
-    endpoints = inverse(order)[links] if len(links) else links
-    return replace(content, links={0: Links(endpoints, link_columns)}, groups=groups)
+    content = linked_content(points, columns, row, objects, links, link_columns, chosen.chunk_shape)
+    return replace(content, groups=groups)
 
 
 __all__ = ["checked_kind", "write_value"]

@@ -294,9 +294,30 @@ def _text_column(name: str, array: npt.NDArray[Any]) -> Column:
     codes = {text: code for code, text in enumerate(categories)}
     absent = any(each is None for each in plain)
     numbers = np.array([-1 if each is None else codes[each] for each in plain], np.int64).reshape(array.shape)
-    dtype = np.min_scalar_type(-max(1, len(categories)) if absent else max(0, len(categories) - 1))
-    stored = numbers.astype(dtype.newbyteorder("<"))
-    return Column(stored, tuple(categories), -1 if absent else None, {"ordered": False})
+    return Column(
+        numbers.astype(_code_type(len(categories), absent)),
+        tuple(categories),
+        -1 if absent else None,
+        {"ordered": False},
+    )
+
+
+def _code_type(count: int, absent: bool) -> np.dtype[Any]:
+    """The type of codes of so many categories; ``absent``: and of one for what is missing."""
+    return np.min_scalar_type(-max(1, count) if absent else max(0, count - 1)).newbyteorder("<")
+
+
+def recoded(column: Column, categories: Sequence[str], absent: bool) -> Column:
+    """Return a column of text with the codes that it has among ``categories``, which are all of its own and more.
+
+    ``absent``: whether there is to be a code for what is missing. Raises :class:`~zardine.errors.CorruptionError`.
+    """
+    own = column.categories or ()
+    codes, missing = column._codes(own)
+    number = {text: code for code, text in enumerate(categories)}
+    table = np.array([*(number[text] for text in own), -1], np.int64)
+    values = table[np.where(missing, len(own), codes)].astype(_code_type(len(categories), absent))
+    return Column(values, tuple(categories), -1 if absent else None, {"ordered": False})
 
 
 def _what_is_mixed(values: Sequence[Any]) -> str:

@@ -23,6 +23,15 @@ WHOLE = 2**22
 Values = Mapping[str, npt.NDArray[Any]]
 """Of attributes, by name."""
 
+ABOVE = ""
+"""The name of a column that says of each vertex of a skeleton how many before it its parent is; 0: it has none."""
+
+OWNER = ""
+"""The name of a column that says of each vertex of a graph or mesh the id of its object."""
+
+ENDS = ""
+"""The name of a column that says which vertices a link is between."""
+
 
 class Vertices(Protocol):
     """Vertices with attributes, which can be gone through more than once."""
@@ -53,6 +62,19 @@ class Vertices(Protocol):
 
     def parts(self) -> Iterator[tuple[npt.NDArray[Any], Values]]:
         """Give positions, and values of attributes, in order, a limited number at a time."""
+        ...
+
+
+class LinksInParts(Protocol):
+    """Edges or faces, which can be gone through more than once."""
+
+    @property
+    def link_columns(self) -> Columns:
+        """What their columns are like; one of them is :data:`ENDS`."""
+        ...
+
+    def links(self) -> Iterator[Columns]:
+        """Give all columns, in order, a limited number of rows at a time."""
         ...
 
 
@@ -128,6 +150,43 @@ class Inside:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Without:
+    """Other :class:`Vertices` without one of their columns."""
+
+    vertices: Vertices
+    name: str
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.vertices.count
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of positions."""
+        return self.vertices.dtype
+
+    @property
+    def rank(self) -> int:
+        """How many coordinates a position has."""
+        return self.vertices.rank
+
+    @property
+    def columns(self) -> Columns:
+        """The other attributes."""
+        return {name: each for name, each in self.vertices.columns.items() if name != self.name}
+
+    def corners(self) -> npt.NDArray[Any]:
+        """The lowest and the highest corner."""
+        return self.vertices.corners()
+
+    def parts(self) -> Iterator[tuple[npt.NDArray[Any], Values]]:
+        """Give positions and values, some at a time."""
+        for positions, values in self.vertices.parts():
+            yield positions, {name: each for name, each in values.items() if name != self.name}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
     """The chunks that vertices are in, cut into blocks of about as many vertices as a part has."""
 
@@ -193,6 +252,16 @@ def loaded(vertices: Vertices) -> tuple[npt.NDArray[Any], Columns]:
     return _joined(positions), columns
 
 
+def loaded_links(links: LinksInParts) -> tuple[Ints, Columns]:
+    """Return all links at once: the vertices that they are between, ``(M, width)``, and their other columns."""
+    like, parts = links.link_columns, list(links.links())
+    found = {
+        name: replace(each, values=_joined([part[name].values for part in parts])) if parts else each
+        for name, each in like.items()
+    }
+    return found[ENDS].values.astype(np.int64, copy=False), {n: each for n, each in found.items() if n != ENDS}
+
+
 def _joined(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -223,5 +292,14 @@ def from_records(records: npt.NDArray[Any], columns: Columns) -> tuple[npt.NDArr
     return np.ascontiguousarray(records["positions"]), found
 
 
-__all__ = ["AT_ONCE", "WHOLE", "Blocks", "Inside", "Values", "Vertices", "VerticesInMemory", "as_records", "blocks_of"]
-__all__ += ["from_records", "loaded", "record_type"]
+__all__ = ["ABOVE", "AT_ONCE", "ENDS", "OWNER", "WHOLE", "Blocks", "Inside", "LinksInParts", "Values", "Vertices"]
+__all__ += [
+    "VerticesInMemory",
+    "Without",
+    "as_records",
+    "blocks_of",
+    "from_records",
+    "loaded",
+    "loaded_links",
+    "record_type",
+]

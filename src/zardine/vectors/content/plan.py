@@ -172,15 +172,19 @@ def plan_columns(family: str, columns: Columns, starts: Ints, content: Content, 
 def plan_links(
     delta: int,
     links: Links,
-    content: Content,
+    content: Content | None,
     grid: Grid,
     *,
     always_intra: bool = False,
     placed: Sequence[PlacedLinks] | None = None,
 ) -> Iterator[Node]:
-    """The family of links of one level difference, and its attributes; ``placed``: where the links are, if known."""
+    """The family of links of one level difference, and its attributes.
+
+    ``placed``: where the links are, if known; else they are between rows of ``content``.
+    """
     rank, width = len(grid.origin), links.endpoints.shape[1]
     if placed is None:
+        assert content is not None
         cell = content.cell_of_rows()[links.endpoints]
         rows = links.endpoints - content.row_starts[cell]
         keys = content.keys[cell] if len(links.endpoints) else np.zeros((0, width, rank), np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -13,7 +14,7 @@ from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.vectors.content.arguments import checked_ids
 from zardine.vectors.content.columns import checked_mapping, columns_of
-from zardine.vectors.content.content import Columns, Content, Fragments, Groups, Objects
+from zardine.vectors.content.content import Columns, Content, Fragments, Groups, Links, Objects
 from zardine.vectors.format.grids import bins_of, bins_per_chunk, distinct_chunks_of
 from zardine.vectors.format.ragged import rows_at, starts_of
 
@@ -89,6 +90,26 @@ def by_object(
         objects=Objects(object_ids, manifest, by_row, objects.attributes),
     )
     return content, order
+
+
+def linked_content(
+    positions: npt.NDArray[Any],
+    columns: Columns,
+    row: Ints,
+    objects: Objects,
+    links: npt.NDArray[np.int64],
+    link_columns: Columns,
+    chunk_shape: Sequence[float],
+) -> Content:
+    """Vertices, and edges or faces between them: ``links`` ``(M, width)``, rows of the vertices.
+
+    ``row``, ``objects``: as in :func:`by_object`.
+    """
+    keys, cell = distinct_chunks_of(positions, chunk_shape)
+    content, order = by_object(positions, columns, keys, cell, row, objects)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return replace(content, links={0: Links(place[links] if len(links) else links, link_columns)})
 
 
 def stable_order(numbers: Ints, count: int) -> Ints:

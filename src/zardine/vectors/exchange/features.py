@@ -10,44 +10,81 @@ from typing import Any
 
 import numpy as np
 
-from zardine.errors import DataError, UnsupportedError
+from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.tools.progress import Progress, Steps
-from zardine.vectors.content.parts import AT_ONCE
-from zardine.vectors.exchange.file_parts import import_parts
-from zardine.vectors.exchange.losses import LINES, check_space, check_store, reading, storable, with_ids, writing
-from zardine.vectors.exchange.parquet_parts import ParquetParts
+from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
+from zardine.vectors.exchange.losses import LINES, check_space, check_store, reading, storable, with_ids
+from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import known_crs, needing, warn
-from zardine.vectors.points import read_points, write_points
-from zardine.vectors.polylines import read_polylines, write_polylines
+from zardine.vectors.points import read_points, write_spooled_points
+from zardine.vectors.polylines import read_polylines, write_spooled_lines
 from zardine.vectors.storing.store import VectorStore
 
+_VERTEX = 24
+"""Bytes of a vertex in a file, about."""
+_COPIES = 20
+"""Bytes of objects and arrays for each byte of a file, about."""
+_FIXED = 64 * 2**20
+"""Bytes that the libraries take, about."""
 _NOTHING = "so that nothing tells whether it is of points or of lines; vectors.create makes an empty store"
-_EXACT = 2**53
+EXACT = 2**53
 """Up to here, float64 holds all integers."""
 _LARGEST = {".geojson": 2**63 - 2, ".gpkg": 2**63 - 1, ".shp": 10**17 - 1}
 """Up to here, with either sign, integers of a format come back equal."""
 
 
-def features_in(source: Path, path: StoreLike, options: Mapping[str, Any], progress: Progress | None = None) -> None:
-    """Points, or lines; polygons become their outlines, closed lines: the outer one first, then those of holes.
+class FeatureParts:
+    """A file of features as :class:`~zardine.vectors.exchange.file_parts.FileParts`: a single part.
 
-    Each part of a feature gets all of its attributes; where features have several, ``feature`` says which one. Columns
-    of the index of a Parquet file become attributes if they have names. Integers beside missing values are text where
-    float64 does not hold them. Parquet goes through memory by its row groups, where all attributes are numbers.
+    Points, or lines; polygons become their outlines, closed lines: the outer one first, then those of holes. Each part
+    of a feature gets all of its attributes; where features have several, ``feature`` says which one. Columns of the
+    index of a Parquet file become attributes if they have names. Integers beside missing values are text where float64
+    does not hold them.
     """
-    if source.suffix.lower() == ".parquet":
-        try:
-            import_parts(ParquetParts(source, options, AT_ONCE), path, options, progress)
-            return
-        except UnsupportedError:  # all of it has to be seen before it can be told what it becomes
-            pass
-    steps = Steps(progress, 1)
-    _whole_in(source, path, options)
-    steps()
+
+    count, outline = 1, None
+
+    def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
+        self._source = source
+        self._size = source.stat().st_size
+
+    @property
+    def vertices(self) -> int:
+        """How many there are, about."""
+        return self._size // _VERTEX
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes to read the file, about: as objects of geopandas, and as arrays."""
+        return _COPIES * self._size + _FIXED
+
+    def read(self, number: int) -> Piece:
+        """Return all of it."""
+        return _whole(self._source)
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write all features."""
+        store_features(path, self._source, whole, {**whole.about, **options}, step, origin)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
 
 
-def _whole_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
+def store_features(
+    path: StoreLike, source: Path, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None
+) -> None:
+    """Write lines, if there is a table of their lengths, or else points."""
+    of_lines = whole.of_lines
+    if LENGTHS not in of_lines:
+        whole.rename(storable({name: name for name in whole.columns}, source))
+        write_spooled_points(path, whole, options, step, origin)
+        return
+    columns = storable({name: each for name, each in of_lines.items() if name != LENGTHS}, source)
+    given = {"geometry_type": "polyline", "object_attributes": columns, **options}
+    write_spooled_lines(path, whole, of_lines[LENGTHS], given, step, origin)
+
+
+def _whole(source: Path) -> Piece:
     table = _table(source)
     parts = [(row, part) for row, shape in enumerate(table.geometry) for part in _parts(shape)]
     missing = len(table) - len({row for row, _ in parts})
@@ -75,22 +112,21 @@ def _whole_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None
         if values is not None:
             warn(source, f"the attribute {name!r} is stored as text: values are missing, and some are above 2**53")
         else:
-            values = _column(table[name])
+            values = column_of_series(table[name])
         if values is not None:
             columns[name] = values[rows]
         else:
             warn(source, f"the attribute {name!r} is left out: its values are neither numbers, text nor dates")
     if len(np.unique(rows)) != len(rows) and "feature" not in columns:
         columns["feature"] = rows
-    known = storable(columns, source)
-    given = {"crs": None if table.crs is None else {"wkt": table.crs.to_wkt()}, **options}
+    about = {"crs": None if table.crs is None else {"wkt": table.crs.to_wkt()}}
     width = 3 if any(part.has_z for _, part in parts) else 2
     lines = [np.array(each.coords, np.float64)[:, :width] for _, each in shapes]
+    positions = np.concatenate(lines) if lines else np.zeros((0, width))
     if kinds <= {"Point"}:
-        points = np.concatenate(lines) if lines else np.zeros((0, 2))
-        write_points(path, points, **{"vertex_attributes": known, **given})
-    else:
-        write_polylines(path, lines, **{"geometry_type": "polyline", "object_attributes": known, **given})
+        return Piece(positions, columns, about=about)
+    lengths = np.array([len(each) for each in lines], np.int64)
+    return Piece(positions, {}, {LENGTHS: lengths, **columns}, about=about)
 
 
 def features_out(path: StoreLike, target: Path, level: int) -> None:
@@ -119,13 +155,13 @@ def features_out(path: StoreLike, target: Path, level: int) -> None:
         columns = with_ids(lines.object_attributes, lines.object_ids, target)
         columns = {name: values[chosen] for name, values in columns.items()}
     flat = {name: _listed(name, values, target) for name, values in _single(columns, target).items()}
-    with writing(target), warnings.catch_warnings():
+    with writing(target) as place, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "'crs' was not provided", UserWarning)
         table = geopandas.GeoDataFrame(flat, geometry=shapes, crs=crs)
         if target.suffix.lower() == ".parquet":
-            table.to_parquet(target)
+            table.to_parquet(place)
         else:
-            table.to_file(target)
+            table.to_file(place)
 
 
 def _table(source: Path) -> Any:
@@ -159,7 +195,7 @@ def _rounded(table: Any, source: Path) -> dict[Any, list[int | None]]:
 
 
 def _is_large(values: Any) -> bool:
-    return any(abs(each) >= _EXACT for each in values)
+    return any(abs(each) >= EXACT for each in values)
 
 
 def _integers(source: Path, names: list[Any]) -> dict[Any, list[int | None]]:
@@ -222,7 +258,7 @@ def _rings(shape: Any) -> Iterator[Any]:
         yield shape
 
 
-def _column(series: Any) -> Any:
+def column_of_series(series: Any) -> Any:
     """Values as numbers or text, missing ones as NaN or ``None``; ``None`` for what is neither."""
     absent = series.isna().to_numpy()
     kind = getattr(series.dtype, "kind", "O")

@@ -25,18 +25,20 @@ from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
-from zardine.vectors.exchange.features import features_in, features_out
-from zardine.vectors.exchange.geff import geff_in, geff_out, is_geff
+from zardine.vectors.exchange.features import FeatureParts, features_out
+from zardine.vectors.exchange.file_lists import files_of
+from zardine.vectors.exchange.file_parts import import_parts
+from zardine.vectors.exchange.geff import geff_out, is_geff
 from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
-from zardine.vectors.exchange.meshes import mesh_in, mesh_out
+from zardine.vectors.exchange.meshes import mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed, precomputed_in
 from zardine.vectors.exchange.precomputed.writing import precomputed_out
-from zardine.vectors.exchange.scans import scan_in, scan_out
-from zardine.vectors.exchange.streamlines import streamlines_in, streamlines_out
-from zardine.vectors.exchange.swc import swc_in, swc_out
-from zardine.vectors.exchange.target_files import check_files, files_of, replacing
-from zardine.vectors.exchange.trx import trx_in, trx_out
+from zardine.vectors.exchange.scans import scan_out
+from zardine.vectors.exchange.streamlines import streamlines_out
+from zardine.vectors.exchange.swc import swc_out
+from zardine.vectors.exchange.targets import check_files, files_of_target
+from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.format.layouts import layout_from
 from zardine.vectors.polylines import LineOptions
 
@@ -64,9 +66,7 @@ class ExportOptions(TypedDict, total=False):
     """Of ``precomputed``: what lines of two vertices are; ``None``: boxes if they were such when they came."""
 
 
-FileReader: TypeAlias = Callable[[Path, StoreLike, Mapping[str, Any]], None]
 FileWriter: TypeAlias = Callable[[StoreLike, Path, int], None]
-FolderReader: TypeAlias = Callable[[StoreLike, StoreLike, Mapping[str, Any], Progress | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,39 +76,41 @@ class Format:
     name: str
     endings: tuple[str, ...]
     """Of names of files, or of folders, that are of it."""
-    read: Callable[..., None]
-    """A :data:`FileReader`, or of a folder a :data:`FolderReader`."""
     write: Callable[..., None]
     """A :data:`FileWriter`; of a folder it takes options, too."""
     is_folder: bool = False
     """Whether it is many values, in a folder of any store."""
-    streams: bool = False
-    """Whether a file is read piece by piece: then reading it tells how far it is."""
+    of_folders: bool = False
+    """Whether a folder of such files can be read as one, each file an object."""
+    unpacked: bool = False
+    """Whether a file may be unpacked, as a folder."""
 
 
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
-        *(Format(name, (f".{name}",), streamlines_in, streamlines_out, streams=True) for name in ("trk", "tck")),
-        Format("trx", (".trx",), trx_in, trx_out, streams=True),
-        Format("swc", (".swc",), swc_in, swc_out),
-        *(Format(name, (f".{name}",), mesh_in, mesh_out) for name in ("ply", "obj", "stl")),
-        *(Format(name, (f".{name}",), scan_in, scan_out, streams=True) for name in ("las", "laz")),
-        *(
-            Format(name, (f".{name}",), features_in, features_out, streams=True)
-            for name in ("geojson", "gpkg", "shp", "parquet")
-        ),
-        Format("geff", (".geff",), geff_in, geff_out, is_folder=True),
-        Format("precomputed", (".precomputed",), precomputed_in, precomputed_out, is_folder=True),
+        *(Format(name, (f".{name}",), streamlines_out) for name in ("trk", "tck")),
+        Format("trx", (".trx",), trx_out, unpacked=True),
+        Format("swc", (".swc",), swc_out, of_folders=True),
+        *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
+        *(Format(name, (f".{name}",), scan_out) for name in ("las", "laz")),
+        *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp", "parquet")),
+        Format("geff", (".geff",), geff_out, is_folder=True),
+        Format("precomputed", (".precomputed",), precomputed_out, is_folder=True),
     )
 }
 """All of them, by their names."""
 
 
+_OF_LINES = ("trk", "tck", "trx", "geojson", "gpkg", "shp", "parquet")
+"""Formats whose lines can be of several kinds."""
+
+
 def format_of(place: StoreLike, name: str | None = None, *, stored: bool = False) -> Format:
     """Return the format called ``name``, or else the one that the ending of ``place`` names.
 
-    ``stored``: a folder of any name is looked at. Raises :class:`UnsupportedError` for none.
+    ``stored``: a folder of any name is looked at. Raises :class:`UnsupportedError` for none, and :class:`DataError` for
+    a folder of files of several formats.
     """
     if name is not None:
         if name not in FORMATS:
@@ -125,6 +127,13 @@ def format_of(place: StoreLike, name: str | None = None, *, stored: bool = False
         for known, is_it in (("precomputed", is_precomputed), ("geff", is_geff)):
             if is_it(place):
                 return FORMATS[known]
+        there = {each.suffix.lower() for each in files_of(Path(text))} if Path(text).is_dir() else set()
+        found = [each for each in FORMATS.values() if each.of_folders and there.intersection(each.endings)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = " or ".join(each.name for each in found)
+            raise DataError(f"{place} holds files of several formats: format= says which are read: {names}")
     endings = [ending for each in FORMATS.values() for ending in each.endings]
     raise UnsupportedError(f"{place}: the ending is none of {', '.join(endings)}: format= names the format")
 
@@ -142,13 +151,14 @@ def import_vectors(
 
     ``format``, or the ending of the name, says the format: ``.trk``, ``.tck``, ``.trx`` (streamlines), ``.swc``
     (skeletons), ``.ply``, ``.obj``, ``.stl`` (meshes; points of a ``.ply`` without faces), ``.las``, ``.laz`` (points),
-    ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). ``precomputed``, a folder or URL of neuroglancer
-    with annotations, skeletons or meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are
-    those of the writer: ``chunk_shape``, ``shard_shape``, ``compressor``, …
+    ``.geojson``, ``.gpkg``, ``.shp``, ``.parquet`` (lines or points). A folder of ``.swc``, ``.ply``, ``.obj`` or
+    ``.stl`` is read as one: each file is an object with the attribute ``name``, and with the id that it is called by
+    where all are called by numbers. ``precomputed``, a folder or URL of neuroglancer with annotations, skeletons or
+    meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the writer:
+    ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
-    Large files of ``.las``, ``.laz``, ``.trk``, uncompressed ``.trx``, and ``.parquet`` of points or lines whose
-    attributes are numbers, to a store in a directory, are imported by the plan of :func:`plan_import`: who is killed
-    goes on by the same call. ``workers``: so many processes read such a file, of any size.
+    What is large, and no folder of neuroglancer, to a store in a directory, is imported by the plan of
+    :func:`plan_import`: who is killed goes on by the same call. ``workers``: so many processes read it, of any size.
 
     ``progress(done, total)`` counts thousandths of reading and of writing, or files. What the store cannot hold is told
     by a :class:`~zardine.errors.ZarrUserWarning`. Raises :class:`~zardine.errors.UnsupportedError` for other formats,
@@ -156,20 +166,23 @@ def import_vectors(
     others three.
     """
     chosen = format_of(source, format, stored=True)
-    if chosen.is_folder:
-        chosen.read(source, path, options, progress)
-        return
-    plan = _plan_for(_file(source), path, chosen.name, options, workers)
+    plan = _plan_for(source, path, chosen, options, workers)
     if plan is not None:
         _run(plan, workers, progress)
-    elif workers is not None:
+        return
+    if workers is not None:
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
-    elif chosen.streams:
-        chosen.read(_file(source), path, options, progress)
-    else:
-        steps = Steps(progress, 1)
-        chosen.read(_file(source), path, options)
-        steps()
+    if chosen.name not in PARTS:
+        precomputed_in(source, path, options, progress)
+        return
+    given = source if chosen.is_folder else _readable(source, chosen)
+    check_room(path, options.get("overwrite", False))
+    try:
+        import_parts(PARTS[chosen.name](given, options, AT_ONCE, None), str(source), path, options, progress)
+    except UnsupportedError:  # of a file that is not what its metadata tell
+        if chosen.name != "parquet":
+            raise
+        import_parts(FeatureParts(_file(source), options, AT_ONCE), str(source), path, options, progress)
 
 
 def plan_import(
@@ -181,21 +194,23 @@ def plan_import(
     target_options: Mapping[str, Any] | None = None,
     **options: Unpack[ImportOptions],
 ) -> Plan:
-    """Return the plan of :func:`import_vectors` of a file that can be read in parts. Nothing is written.
+    """Return the plan of :func:`import_vectors` of a file or folder on this machine. Nothing is written.
 
-    These are ``.las``, ``.laz``, ``.trk``, ``.trx`` (without compression inside) and ``.parquet`` (points, or lines,
-    whose attributes are numbers). Jobs read parts of half a million vertices, or row groups, and keep them in a hidden
-    folder of the new store, which is there when the plan is finished. ``options`` are ``chunk_shape``, ``bin_shape``,
-    ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``, ``bounds``, ``out_of_bounds``, ``axes``, ``crs``,
-    ``dtype``, ``overwrite``, and of lines ``geometry_type``; ``target_path`` names a node in the store at ``path``, and
-    ``target_options`` are those of a store at a URL.
+    Jobs read parts, and keep them in a hidden folder of the new store, which is there when the plan is finished. Parts
+    are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, row groups of
+    ``.parquet``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of these,
+    ``.geojson``, ``.gpkg`` and ``.shp``, and ``.parquet`` whose columns or geometries have to be seen together, are one
+    part. ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``,
+    ``checksum``, ``bounds``, ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
+    ``geometry_type``; ``target_path`` names a node in the store at ``path``, and ``target_options`` are those of a
+    store at a URL.
 
     Raises :class:`~zardine.errors.UnsupportedError` for other files, :class:`~zardine.errors.NodeExistsError` where
     something is stored at ``path`` and ``overwrite`` is false, ``TypeError`` for other options, and as
     :func:`import_vectors` for what is wrong with the file.
     """
-    chosen = format_of(source, format)
-    file, store = _file(source), find_place(path, target_path, mode="a", storage_options=target_options)
+    chosen = format_of(source, format, stored=True)
+    file, store = _readable(source, chosen), find_place(path, target_path, mode="a", storage_options=target_options)
     target = Place.of(*store, given=path)
     if chosen.name not in PARTS:
         raise UnsupportedError(f"{source} cannot be read in parts: plans are of {', '.join(PARTS)}; use import_vectors")
@@ -205,8 +220,6 @@ def plan_import(
         check_room(StorePath(*store), False)
     parts = PARTS[chosen.name](file, plain, AT_ONCE, None)
     try:
-        if parts.is_sequential:
-            raise UnsupportedError(f"{source} is compressed inside, and cannot be read in parts: use import_vectors")
         numbers = AT_ONCE, parts.count, parts.vertices, parts.memory
         look = SourceFile.of(file)
         return Plan(ImportWork(look, chosen.name, target, plain, replaced, *numbers, parts.outline))
@@ -216,7 +229,7 @@ def plan_import(
 
 def _plain_options(options: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The options of a plan, as JSON. Raises ``TypeError`` for others, and :class:`DataError` for wrong codecs."""
-    own = ("dtype",) if name in ("las", "laz") else ("dtype", "geometry_type")
+    own = ("dtype", "geometry_type") if name in _OF_LINES else ("dtype",)
     stored = cast(StoreOptions, {each: value for each, value in options.items() if each not in own})
     check_options(stored)
     layout_from(None, stored.get("compressor"), stored.get("codec_config"), stored.get("checksum"), 3)
@@ -240,9 +253,14 @@ def _as_json(name: str, value: Any) -> Any:
     raise DataError(f"{name} cannot be kept in a plan: {value!r}")
 
 
-def _plan_for(file: Path, path: StoreLike, name: str, options: Mapping[str, Any], workers: int | None) -> Plan | None:
+def _plan_for(
+    source: StoreLike, path: StoreLike, chosen: Format, options: Mapping[str, Any], workers: int | None
+) -> Plan | None:
     """The plan of an import that is worth one; ``None`` for others."""
-    if name not in PARTS or not file.is_file() or (workers is None and file.stat().st_size < WHOLE):
+    if chosen.name not in PARTS or not isinstance(source, str | Path) or not Path(source).exists():
+        return None
+    file, name = Path(source), chosen.name
+    if workers is None and SourceFile.size_of(file) < WHOLE:
         return None
     if set(options) - {*StoreOptions.__annotations__, "dtype", "geometry_type"}:
         return None
@@ -285,8 +303,8 @@ def export_vectors(
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
     :class:`~zardine.errors.ZarrUserWarning` before anything is written. ``progress(done, total)`` counts values of a
-    folder. Files that are there, and folders with something in them, are replaced only by ``overwrite=True``; after an
-    error files are as they were.
+    folder. Files that are there, and folders with something in them, are replaced only by ``overwrite=True``; files by
+    one write, when the new one is complete, so that after an error they are as they were.
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,
@@ -301,11 +319,18 @@ def export_vectors(
     if unknown:
         raise TypeError(f"the format {chosen.name} has no option {unknown[0]!r}")
     file, steps = _file(target), Steps(progress, 1)
-    files = files_of(file)
-    check_files(files, options.get("overwrite", False))
-    with replacing(files):
-        chosen.write(path, file, level)
+    check_files(files_of_target(file), options.get("overwrite", False))
+    chosen.write(path, file, level)
     steps()
+
+
+def _readable(place: StoreLike, chosen: Format) -> Path:
+    """A file, or a folder that can be read. Raises :class:`~zardine.errors.DataError` for others."""
+    path = _file(place)
+    if path.is_dir() and not (chosen.is_folder or chosen.of_folders or chosen.unpacked):
+        known = ", ".join(each.name for each in FORMATS.values() if each.of_folders)
+        raise DataError(f"{path} is a directory, not a file; directories are read of files of the formats {known}")
+    return path
 
 
 def _file(place: StoreLike) -> Path:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -15,9 +16,13 @@ from zardine.nodes.array import Array
 from zardine.nodes.group import Group
 from zardine.stores.resolve import StoreLike
 from zardine.tools.progress import Progress, Steps
+from zardine.vectors.content.columns import Column, column_of, columns_of
+from zardine.vectors.content.content import Columns
+from zardine.vectors.content.parts import AT_ONCE, ENDS, OWNER
+from zardine.vectors.exchange.file_parts import Piece, Step, Whole
 from zardine.vectors.exchange.losses import LINES, check_store, numbers, storable, warn_kind
 from zardine.vectors.format.ragged import row_numbers
-from zardine.vectors.graph import read_graph, write_graph
+from zardine.vectors.graph import read_graph, write_spooled_graph
 from zardine.vectors.outside import warn
 from zardine.vectors.polylines import read_polylines
 from zardine.vectors.results import Graph
@@ -33,62 +38,228 @@ _KEPT: Final = ("directed", "track_node_props", "sphere", "ellipsoid", "related_
 _TYPES: Final = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 _CHUNK: Final = 2**17
 """Rows of a chunk."""
+_TEXT: Final = 120
+"""Bytes of a text in memory, about."""
+_FIXED: Final = 16 * 2**20
 
 
-def geff_in(source: StoreLike, path: StoreLike, options: Mapping[str, Any], progress: Progress | None = None) -> None:
-    """Write nodes and edges to a new store as a graph; axes are coordinates, other properties attributes.
+class GeffParts:
+    """A graph of GEFF as :class:`~zardine.vectors.exchange.file_parts.FileParts`: about ``at_once`` nodes each.
 
-    Ids of nodes become the attribute ``node_id``. Where each node has a lineage, or a tracklet, that is its object.
-    ``progress`` counts arrays. Raises :class:`DataError` for a group that is none, or whose parts do not fit together.
+    Axes are coordinates, other properties of nodes and edges attributes, ids of nodes the attribute ``node_id``. Where
+    each node has a lineage, or a tracklet, that is its object. Edges are read when the store is written. Raises
+    :class:`DataError` for a group that is none, or whose parts do not fit together.
     """
-    root = open_group(source, mode="r")
-    name = f"{root.store}/{root.path}".rstrip("/")
-    about = root.attrs.get(_KEY)
-    if not isinstance(about, Mapping):
-        raise DataError(f"{name} is no graph of GEFF: it has no table {_KEY!r} in its attributes")
-    axes = about.get("axes") or []
-    if not isinstance(axes, list | tuple) or not 1 <= len(axes) <= 4 or not all(_is_axis(each) for each in axes):
-        raise DataError(f"{name}: axes are 1 to 4 tables, each with the name of a property, not {axes!r}")
-    known = [sorted(_props(root, kind)) for kind in ("nodes", "edges")]
-    steps = Steps(progress, 2 + sum(map(len, known)))
-    ids = _values(root, "nodes/ids", None, name)
-    edges = _values(root, "edges/ids", None, name)
-    steps(2)
-    if ids.ndim != 1 or ids.dtype.kind not in "iu" or len(np.unique(ids)) != len(ids):
-        raise DataError(f"{name}: nodes/ids are whole numbers, each there once")
-    if edges.shape[1:] != (2,) or edges.dtype.kind not in "iu":
-        raise DataError(f"{name}: edges/ids are pairs of ids of nodes, not {edges.dtype} of shape {edges.shape}")
-    of_nodes: dict[str, npt.NDArray[Any]] = {}
-    of_edges: dict[str, npt.NDArray[Any]] = {}
-    for kind, names, columns, count in (
-        ("nodes", known[0], of_nodes, len(ids)),
-        ("edges", known[1], of_edges, len(edges)),
-    ):
-        for each in names:
-            values = _property(root, f"{kind}/props/{each}", count, name)
-            if values is not None:
-                columns[each] = values
-            steps()
-    missing = [each["name"] for each in axes if each["name"] not in of_nodes]
-    if missing:
-        raise DataError(f"{name}: the axis {missing[0]!r} is no property of nodes with a number for each")
-    coordinates = [of_nodes.pop(each["name"]) for each in axes]
-    if any(each.ndim != 1 or each.dtype.kind not in "iuf" or not np.isfinite(each).all() for each in coordinates):
-        raise DataError(f"{name}: axes are properties of one finite number for each node")
-    exact = all(each.dtype in (np.float32, np.int8, np.uint8, np.int16, np.uint16) for each in coordinates)
-    positions = np.stack(coordinates, axis=1).astype(np.float32 if exact else np.float64)
-    objects = _objects(about.get("track_node_props"), of_nodes)
-    of_nodes[_NODE_ID] = ids
-    given: dict[str, Any] = {
-        "vertex_attributes": storable(of_nodes, name),
-        "link_attributes": storable(of_edges, name),
-        "object_ids": objects,
-        "axes": [{key: each[key] for key in ("name", "type", "unit") if each.get(key)} for each in axes],
-        "crs": {_KEY: {key: about[key] for key in _KEPT if about.get(key) is not None}},
-    }
-    if not len(ids):
-        given["bounds"] = (np.zeros(len(axes)), np.ones(len(axes)))
-    write_graph(path, positions, _rows(ids, edges, name), **{**given, **options})
+
+    outline: None = None
+
+    def __init__(self, source: StoreLike, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
+        root = open_group(source, mode="r")
+        self._name = name = f"{root.store}/{root.path}".rstrip("/")
+        about = root.attrs.get(_KEY)
+        if not isinstance(about, Mapping):
+            raise DataError(f"{name} is no graph of GEFF: it has no table {_KEY!r} in its attributes")
+        axes = about.get("axes") or []
+        if not isinstance(axes, list | tuple) or not 1 <= len(axes) <= 4 or not all(_is_axis(each) for each in axes):
+            raise DataError(f"{name}: axes are 1 to 4 tables, each with the name of a property, not {axes!r}")
+        self._about, self._axes = about, axes
+        self._ids, self._edges = _Table(root, "nodes/ids", None, name), _Table(root, "edges/ids", None, name)
+        ids, edges = self._ids.values, self._edges.values
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise DataError(f"{name}: nodes/ids are whole numbers, each there once")
+        if edges.shape[1:] != (2,) or edges.dtype.kind not in "iu":
+            raise DataError(f"{name}: edges/ids are pairs of ids of nodes, not {edges.dtype} of shape {edges.shape}")
+        check_size(f"{name}: ids and places of {len(ids)} nodes", 24 * len(ids))  # all of them when it is stored
+        check_size(f"{name}: {len(edges)} edges", 16 * len(edges))
+        self._left_out = list[str]()
+        self._of_nodes = self._props(root, "nodes", len(ids))
+        self._of_edges = self._props(root, "edges", len(edges))
+        missing = [each["name"] for each in axes if each["name"] not in self._of_nodes]
+        if missing:
+            raise DataError(f"{name}: the axis {missing[0]!r} is no property of nodes with a number for each")
+        self._coordinates = [self._of_nodes.pop(each["name"]) for each in axes]
+        if any(each.values.ndim != 1 or each.values.dtype.kind not in "iuf" for each in self._coordinates):
+            raise DataError(f"{name}: axes are properties of one finite number for each node")
+        self._owner = self._find_owner()
+        self.vertices = len(ids)
+        self._rows = max(1, -(-at_once // ids.chunks[0])) * ids.chunks[0]
+
+    def _props(self, root: Group, kind: str, count: int) -> dict[str, _Table]:
+        found = {}
+        for each in sorted(_props(root, kind)):
+            path = f"{kind}/props/{each}"
+            if f"{path}/data" in root:
+                self._left_out.append(f"the property {path!r} is left out: its values have several lengths")
+                continue
+            table = _Table(root, path, count, self._name)
+            if table.values.ndim > 2:
+                axes = table.values.ndim - 1
+                self._left_out.append(f"the property {path!r} is left out: its values have {axes} axes")
+            else:
+                found[each] = table
+        return found
+
+    def _find_owner(self) -> _Table | None:
+        """The property that says which object each node is of: its lineage, or else its tracklet."""
+        tracks = self._about.get("track_node_props")
+        for kind in ("lineage", "tracklet"):
+            found = self._of_nodes.get(str(tracks.get(kind))) if isinstance(tracks, Mapping) else None
+            if found is not None and len(self._ids.values) and found.are_ids():
+                return found
+        return None
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return max(1, -(-self.vertices // self._rows))
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes to read one: its rows as they are in chunks, as read, as attributes and as bytes."""
+        tables = [self._ids, *self._coordinates, *self._of_nodes.values()]
+        return sum(each.chunk_bytes + 5 * each.row_bytes * self._rows for each in tables) + _FIXED
+
+    def read(self, number: int) -> Piece:
+        """Return some of the nodes."""
+        rows = slice(number * self._rows, min(self.vertices, (number + 1) * self._rows))
+        axes = [each.read(rows) for each in self._coordinates]
+        if any(not np.isfinite(each).all() for each in axes):
+            raise DataError(f"{self._name}: axes are properties of one finite number for each node")
+        exact = all(each.dtype in (np.float32, np.int8, np.uint8, np.int16, np.uint16) for each in axes)
+        positions = np.stack(axes, axis=1).astype(np.float32 if exact else np.float64)
+        values = {name: each.read(rows) for name, each in self._of_nodes.items()}
+        owner = np.zeros(len(positions), np.int64) if self._owner is None else self._owner.read(rows).astype(np.int64)
+        return Piece(positions, {OWNER: owner, **values, _NODE_ID: self._ids.read(rows)})
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write all nodes and edges, and warn of properties that the store cannot hold."""
+        for text in self._left_out:
+            warn(self._name, text)
+        ids = np.concatenate([values[_NODE_ID] for _, values in whole.parts()] or [self._ids.read(slice(0, 0))])
+        order = np.argsort(ids, kind="stable")
+        ids = ids[order]
+        if (ids[1:] == ids[:-1]).any():
+            raise DataError(f"{self._name}: nodes/ids are whole numbers, each there once")
+        whole.rename({OWNER: OWNER, **storable({name: name for name in whole.columns if name != OWNER}, self._name)})
+        given: dict[str, Any] = {
+            "axes": [{key: each[key] for key in ("name", "type", "unit") if each.get(key)} for each in self._axes],
+            "crs": {_KEY: {key: self._about[key] for key in _KEPT if self._about.get(key) is not None}},
+        }
+        if not len(ids):
+            given["bounds"] = (np.zeros(len(self._axes)), np.ones(len(self._axes)))
+        links = _Edges(self._edges, storable(self._of_edges, self._name), ids, order, self._name)
+        write_spooled_graph(path, whole, links, {**given, **options}, step, origin)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class _Table:
+    """An array with a row for each node or edge: ids, or a property with what is missing of it."""
+
+    def __init__(self, root: Group, path: str, count: int | None, name: str) -> None:
+        self._path, self._name = path, name
+        self.values = _array(root, path if count is None else f"{path}/values", count, name)
+        self._missing: Array | None = None
+        if count is not None and f"{path}/missing" in root:
+            self._missing = _array(root, f"{path}/missing", count, name)
+            if self._missing.shape != (count,):
+                raise DataError(f"{name}: {path}/missing is a truth value for each of {count} rows")
+        self.misses = self._missing is not None and any(
+            self._taken(self._missing, rows).astype(np.bool_).any() for rows in _slices(len(self._missing), _CHUNK)
+        )
+
+    @property
+    def is_text(self) -> bool:
+        """Whether values are no numbers."""
+        return self.values.dtype.kind not in "iufb"
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row, about, where it is text."""
+        return _TEXT if self.is_text else max(8, self.values.dtype.itemsize) * prod(self.values.shape[1:])
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk, which is decoded as a whole."""
+        return prod(self.values.chunks) * (_TEXT if self.is_text else self.values.dtype.itemsize)
+
+    def are_ids(self) -> bool:
+        """Whether values are a whole number below 2**63 from 0 on for each row."""
+        values = self.values
+        return (
+            values.ndim == 1
+            and values.dtype.kind in "iu"
+            and not self.misses
+            and all(
+                _are_ids(each) and int(each.max(initial=0)) < 2**63
+                for each in (self._taken(values, rows) for rows in _slices(len(values), _CHUNK))
+            )
+        )
+
+    def read(self, rows: slice) -> npt.NDArray[Any]:
+        """Return some rows: missing numbers are NaN, missing text ``None``."""
+        values = self._taken(self.values, rows)
+        if self.is_text:
+            values = np.array([str(each) for each in values.reshape(-1).tolist()], object).reshape(values.shape)
+        if not self.misses:
+            return values
+        assert self._missing is not None
+        missing = self._taken(self._missing, rows).astype(np.bool_)
+        if values.dtype.kind == "O":
+            values[missing] = None
+            return values
+        wide = values.astype(np.float64)
+        if values.dtype.kind in "iu" and (wide.astype(object) != values.astype(object))[~missing].any():
+            warn(self._name, f"the property {self._path!r} is rounded to float64: some values are missing")
+        wide[missing] = np.nan
+        return wide.astype(np.float32) if values.dtype == np.float32 else wide
+
+    def _taken(self, array: Array, rows: slice) -> npt.NDArray[Any]:
+        count = len(range(*rows.indices(len(array))))
+        check_size(f"{array.path} of {self._name}", count * (array.nbytes // max(1, len(array))))
+        try:
+            return np.asarray(array[rows])
+        except CorruptionError as error:
+            raise CorruptionError(f"{self._name}/{array.path} cannot be read: {error}") from error
+
+
+class _Edges:
+    """Edges as :class:`~zardine.vectors.content.parts.LinksInParts`, read when they are gone through.
+
+    ``ids`` are those of nodes, ascending, and ``order`` says at which row each is. Text is held in memory.
+    """
+
+    def __init__(self, edges: _Table, props: Mapping[str, _Table], ids: Any, order: Any, name: str) -> None:
+        self._edges, self._ids, self._order, self._name = edges, ids, order, name
+        self._props = props
+        self._texts = columns_of(
+            {each: table.read(slice(None)) for each, table in props.items() if table.is_text},
+            len(edges.values),
+            "edges",
+        )
+
+    @property
+    def link_columns(self) -> Columns:
+        """What the columns are like."""
+        return self._columns(slice(0, 0))
+
+    def links(self) -> Iterator[Columns]:
+        """Give all columns, some rows at a time."""
+        for rows in _slices(len(self._edges.values), AT_ONCE):
+            yield self._columns(rows)
+
+    def _columns(self, rows: slice) -> Columns:
+        found = {ENDS: Column(_rows(self._ids, self._order, self._edges.read(rows), self._name))}
+        for name, table in self._props.items():
+            text = self._texts.get(name)
+            column = column_of(name, table.read(rows), len(found[ENDS].values), "edges") if text is None else text
+            found[name] = column if text is None else column.take(rows)
+        return found
+
+
+def _slices(count: int, at_once: int) -> Iterator[slice]:
+    return (slice(start, min(count, start + at_once)) for start in range(0, count, at_once))
 
 
 def geff_out(
@@ -166,7 +337,7 @@ def _props(root: Group, kind: str) -> list[str]:
     return list(found.group_keys()) if isinstance(found, Group) else []
 
 
-def _values(root: Group, path: str, count: int | None, name: str) -> npt.NDArray[Any]:
+def _array(root: Group, path: str, count: int | None, name: str) -> Array:
     """An array, if it has ``count`` rows."""
     found = root.get(path)
     if not isinstance(found, Array) or found.ndim == 0:
@@ -174,48 +345,7 @@ def _values(root: Group, path: str, count: int | None, name: str) -> npt.NDArray
         raise DataError(f"{name} is no whole graph of GEFF: {path} {told}")
     if count is not None and found.shape[0] != count:
         raise DataError(f"{name}: {path} has {found.shape[0]} rows, not {count}")
-    check_size(f"{path} of {name}", found.nbytes)
-    try:
-        return np.asarray(found[:])
-    except CorruptionError as error:
-        raise CorruptionError(f"{name}/{path} cannot be read: {error}") from error
-
-
-def _property(root: Group, path: str, count: int, name: str) -> npt.NDArray[Any] | None:
-    """A property; missing numbers are NaN, missing text ``None``. ``None``, with a warning, for what is no column."""
-    if f"{path}/data" in root:
-        warn(name, f"the property {path!r} is left out: its values have several lengths")
-        return None
-    values = _values(root, f"{path}/values", count, name)
-    if values.ndim > 2:
-        warn(name, f"the property {path!r} is left out: its values have {values.ndim - 1} axes")
-        return None
-    if values.dtype.kind not in "iufb":
-        values = np.array([str(each) for each in values.reshape(-1).tolist()], object).reshape(values.shape)
-    if f"{path}/missing" not in root:
-        return values
-    missing = _values(root, f"{path}/missing", count, name).astype(np.bool_)
-    if missing.shape != (count,):
-        raise DataError(f"{name}: {path}/missing is a truth value for each of {count} rows")
-    if not missing.any():
-        return values
-    if values.dtype.kind == "O":
-        values[missing] = None
-        return values
-    wide = values.astype(np.float64)
-    if values.dtype.kind in "iu" and (wide.astype(object) != values.astype(object))[~missing].any():
-        warn(name, f"the property {path!r} is rounded to float64: some values are missing")
-    wide[missing] = np.nan
-    return wide.astype(np.float32) if values.dtype == np.float32 else wide
-
-
-def _objects(tracks: Any, columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64] | None:
-    """The object of each node: its lineage, or else its tracklet."""
-    for kind in ("lineage", "tracklet"):
-        values = columns.get(str(tracks.get(kind))) if isinstance(tracks, Mapping) else None
-        if values is not None and len(values) and _are_ids(values) and int(values.max()) < 2**63:
-            return values.astype(np.int64)
-    return None
+    return found
 
 
 def _are_ids(values: npt.NDArray[Any]) -> bool:
@@ -223,11 +353,10 @@ def _are_ids(values: npt.NDArray[Any]) -> bool:
     return values.ndim == 1 and values.dtype.kind in "iu" and int(values.min(initial=0)) >= 0
 
 
-def _rows(ids: npt.NDArray[Any], edges: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
-    """Edges as rows of nodes."""
-    order = np.argsort(ids)
-    place = np.minimum(np.searchsorted(ids[order], edges), max(0, len(ids) - 1))
-    if len(edges) and (not len(ids) or (ids[order][place] != edges).any()):
+def _rows(ids: npt.NDArray[Any], order: npt.NDArray[Any], edges: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
+    """Edges as rows of nodes, whose ``ids`` are ascending when they are taken in ``order``."""
+    place = np.minimum(np.searchsorted(ids, edges), max(0, len(ids) - 1))
+    if len(edges) and (not len(ids) or (ids[place] != edges).any()):
         raise DataError(f"{name}: edges/ids name nodes that are not among nodes/ids")
     return order[place] if len(edges) else np.zeros((0, 2), np.int64)
 
@@ -283,4 +412,4 @@ def _write_property(group: Group, path: str, name: str, values: npt.NDArray[Any]
     return {"identifier": name, "dtype": "str", "varlength": False}
 
 
-__all__ = ["geff_in", "geff_out", "is_geff"]
+__all__ = ["GeffParts", "geff_out", "is_geff"]

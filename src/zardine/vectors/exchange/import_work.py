@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,22 +34,36 @@ from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.path import StorePath
 from zardine.vectors.changing.creating import REPLACED, complete_all, erase_leftover
-from zardine.vectors.exchange.file_parts import FileParts, Part, Step, StoredParts, Whole
-from zardine.vectors.exchange.parquet_parts import ParquetParts
+from zardine.vectors.exchange.features import FeatureParts
+from zardine.vectors.exchange.file_parts import FORM, FileParts, Part, Step, Whole
+from zardine.vectors.exchange.geff import GeffParts
+from zardine.vectors.exchange.meshes import ObjParts, PlyParts, StlParts
+from zardine.vectors.exchange.parquet_parts import parquet_parts
 from zardine.vectors.exchange.scans import ScanParts
-from zardine.vectors.exchange.streamlines import TrkParts
+from zardine.vectors.exchange.streamlines import TckParts, TrkParts
+from zardine.vectors.exchange.swc import SwcParts
+from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.exchange.trx import TrxParts
-from zardine.vectors.outside import warn
+from zardine.vectors.outside import keeping, repeat, warn
 from zardine.vectors.storing.store import ORIGIN
 
-PARTS: Final[Mapping[str, Callable[[Path, Mapping[str, Any], int, Any], FileParts]]] = {
+PARTS: Final[dict[str, Callable[[Any, Mapping[str, Any], int, Any], FileParts]]] = {
+    "geff": GeffParts,
+    "geojson": FeatureParts,
+    "gpkg": FeatureParts,
     "las": ScanParts,
     "laz": ScanParts,
-    "parquet": ParquetParts,
+    "obj": ObjParts,
+    "parquet": parquet_parts,
+    "ply": PlyParts,
+    "shp": FeatureParts,
+    "stl": StlParts,
+    "swc": SwcParts,
+    "tck": TckParts,
     "trk": TrkParts,
     "trx": TrxParts,
 }
-"""Formats whose files can be read in parts, in any order."""
+"""Formats whose files, or folders, can be read in parts, in any order."""
 
 _FACTS: Final = "import.json"
 """Says beside the parts what they are of."""
@@ -70,35 +85,64 @@ def telling(step: Step) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file as it was when its import was planned."""
+    """A file, or a folder of files, as it was when its import was planned."""
 
     path: str
     """Absolute."""
     size: int
+    """Of all files."""
     modified: int
-    """In nanoseconds, as the file system says it."""
+    """In nanoseconds, as the file system says it: when the one was that was changed last."""
     digest: str
-    """SHA-256 of the first and the last bytes."""
+    """SHA-256 of the first and the last bytes; of a folder, and what belongs to a file, of names, sizes and times."""
 
     @classmethod
     def of(cls, path: Path) -> SourceFile:
-        """Look at a file. Raises ``OSError``."""
+        """Look at a file, or at a folder and all that is below it. Raises ``OSError``."""
         digest = hashlib.sha256()
+        if path.is_dir():
+            size = modified = 0
+            for name, about in sorted(_below(path, "")):
+                size, modified = size + about.st_size, max(modified, about.st_mtime_ns)
+                digest.update(
+                    f"{len(name)} {name} {about.st_size} {about.st_mtime_ns}\n".encode(errors="surrogateescape")
+                )
+            return cls(str(path.absolute()), size, modified, digest.hexdigest())
         with path.open("rb") as file:
             about = path.stat()
             digest.update(file.read(_ENDS))
             file.seek(max(0, about.st_size - _ENDS))
             digest.update(file.read(_ENDS))
+        for each in files_of_target(path)[1:]:
+            if each.exists():
+                digest.update(f"{each.suffix} {each.stat().st_size} {each.stat().st_mtime_ns}\n".encode())
         return cls(str(path.absolute()), about.st_size, about.st_mtime_ns, digest.hexdigest())
+
+    @staticmethod
+    def size_of(path: Path) -> int:
+        """Return how many bytes there are in a file, or in all files below a folder. Raises ``OSError``."""
+        if not path.is_dir():
+            return path.stat().st_size
+        return sum(about.st_size for _, about in _below(path, ""))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         return {"path": self.path, "size": self.size, "modified": self.modified, "digest": self.digest}
 
 
+def _below(folder: Path, before: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Names and facts of all files below a folder."""
+    with os.scandir(folder) as entries:
+        for each in entries:
+            if each.is_dir(follow_symlinks=False):
+                yield from _below(Path(each.path), f"{before}{each.name}/")
+            else:
+                yield f"{before}{each.name}", each.stat(follow_symlinks=os.path.exists(each.path))
+
+
 @dataclass(frozen=True)
 class ImportWork(Work):
-    """A file, to be written to a new store at ``target``."""
+    """A file, or a folder of files, to be written to a new store at ``target``."""
 
     kind: ClassVar[str] = "import"
 
@@ -156,7 +200,9 @@ class ImportWork(Work):
         self.check()
         key = self._key(self._plan, job.number)
         store = job.guarded(self.target.store, [key])
-        data = Part.of(self._parts.read(job.number), self.options.get("dtype")).to_bytes()
+        with keeping() as told:
+            piece = self._parts.read(job.number)
+        data = Part.of(piece, self.options.get("dtype"), f"{self.source.path}, part {job.number}", told).to_bytes()
         store.set(key, data)
         job.advance(self.job_bytes(0, job.number))
         return JobDone(_seen(data))
@@ -230,10 +276,11 @@ class ImportWork(Work):
         if self.is_finished(plan):
             complete_all(store, path)
         else:
-            spool = StoredParts(store, [self._key(plan, number) for number in range(self.count)])
+            whole = Whole.stored(store, [self._key(plan, number) for number in range(self.count)])
+            for text in whole.told:
+                repeat(text)
             options = {name: value for name, value in self.options.items() if name != "dtype"}
             more = {"overwrite": self.replaced is not None}
-            whole = Whole(spool, spool.of_lines)
             self._parts.store(StorePath(store, path), whole, {**options, **more}, _step.get(), plan)
         store.erase_prefix(self._folder(plan))
 
@@ -248,7 +295,7 @@ class ImportWork(Work):
     # JSON
 
     def identity(self) -> dict[str, Any]:
-        return {name: each for name, each in self.to_json().items() if name != "memory"}
+        return {"form": FORM, **{name: each for name, each in self.to_json().items() if name != "memory"}}
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +20,16 @@ LINES = ("line", "polyline", "streamline")
 _FAMILIES = ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes", "group_attributes")
 
 
-def reading(source: Path | str) -> AbstractContextManager[None]:
-    """What a library says of a file that it cannot read becomes a :class:`DataError`."""
-    return _refusing(source, "read")
-
-
-def writing(target: Path | str) -> AbstractContextManager[None]:
-    """What a library says of a file that it cannot write becomes a :class:`DataError`."""
-    return _refusing(target, "written")
-
-
 @contextmanager
-def _refusing(file: Path | str, done: str) -> Iterator[None]:
-    with needing(file):
+def reading(source: Path | str) -> Iterator[None]:
+    """Let what a library says of a file that it cannot read become a :class:`DataError`."""
+    with needing(source):
         try:
             yield
         except (ZardineError, ImportError, OSError, MemoryError):
             raise
         except Exception as error:
-            raise DataError(f"{file} cannot be {done}: {error}") from error
+            raise DataError(f"{source} cannot be read: {error}") from error
 
 
 def check_store(

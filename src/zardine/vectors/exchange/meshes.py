@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
+from zardine.vectors.content.parts import ENDS, OWNER
+from zardine.vectors.exchange.file_lists import FileList, together
+from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
 from zardine.vectors.exchange.losses import (
     bounds_of_nothing,
     check_space,
@@ -23,15 +27,22 @@ from zardine.vectors.exchange.losses import (
     warn_objects,
     warn_rounded,
     with_ids,
-    writing,
 )
-from zardine.vectors.mesh import read_mesh, write_mesh
+from zardine.vectors.exchange.targets import writing
+from zardine.vectors.mesh import read_mesh, write_spooled_mesh
 from zardine.vectors.outside import needing, warn
-from zardine.vectors.points import read_points, write_points
+from zardine.vectors.points import read_points, write_spooled_points
 from zardine.vectors.results import triangles
 from zardine.vectors.storing.store import VectorStore
 
 Columns = dict[str, npt.NDArray[Any]]
+
+_VERTEX = 32
+"""Bytes of a vertex, with its part of the faces, in a file, about."""
+_COPIES = 60
+"""Bytes of words and arrays for each byte of a file, at most, about."""
+_FIXED = 64 * 2**20
+"""Bytes that trimesh takes, about."""
 
 _COLOURS = ("red", "green", "blue", "alpha")
 _OBJ = {"vn": "normals", "l": "lines", "p": "points", "g": "names of groups", "o": "names of objects"}
@@ -43,22 +54,102 @@ _TAKEN["face"] |= {"count", "index", "texcoord"}
 """Names of properties that PLY files, or those that trimesh writes and reads, have for something else."""
 
 
-def mesh_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
-    """Properties of vertices and faces, colours and texture coordinates become attributes.
+class MeshParts:
+    """A file of a mesh, or a folder of them, as :class:`~zardine.vectors.exchange.file_parts.FileParts`: whole files.
 
-    A PLY file of vertices without faces becomes points. Raises :class:`DataError` for a file that is cut off, or has no
-    vertices.
+    Properties of vertices and faces, colours and texture coordinates become attributes. A PLY file of vertices without
+    faces becomes points. Each file of a folder is an object with the attribute ``name``, and the id that it is called
+    by where all are called by numbers. Raises :class:`DataError` for a file that is cut off, or has no vertices.
     """
+
+    outline: None = None
+
+    def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
+        self._source = source
+        self._list = FileList.of(source, self.endings, at_once * _VERTEX)
+        self.count = self._list.count
+
+    endings: tuple[str, ...] = (".ply", ".obj", ".stl")
+    """Of files of a folder."""
+
+    @property
+    def vertices(self) -> int:
+        """How many there are, about."""
+        return self._list.nbytes // _VERTEX
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes to read a part, about: words of text, and what trimesh makes of them."""
+        return self._list.largest * _COPIES + _FIXED
+
+    def read(self, number: int) -> Piece:
+        """Return the meshes of the files of a part."""
+        files = self._list.part(number)
+        found = [_mesh(file) for file in files]
+        if self._list.names is not None:
+            found = [_of_folder(piece, file) for piece, file in zip(found, files, strict=True)]
+        piece, first = together(found, files), self._list.cuts[number]
+        if not piece.links:
+            return piece
+        owners = np.repeat(self._list.ids[first : first + len(files)], piece.of_lines[LENGTHS])
+        return replace(piece, values={OWNER: owners, **piece.values})
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write all meshes, or points."""
+        source = self._source
+        self._list.warn_of_others(source)
+        names = {name: name for name in whole.columns if name != OWNER}
+        if not whole.count:
+            options = {**options, **bounds_of_nothing(source, options)}
+        if not whole.link_columns:
+            whole.rename(storable(names, source))
+            write_spooled_points(path, whole, options, step, origin)
+            return
+        whole.rename({OWNER: OWNER, **storable(names, source)})
+        whole.rename_links(storable({name: name for name in whole.link_columns if name != ENDS}, source))
+        given = {} if self._list.names is None else {"object_attributes": {"name": list(self._list.names)}}
+        write_spooled_mesh(path, whole, whole, {**given, **options}, step, origin)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class PlyParts(MeshParts):
+    """PLY files."""
+
+    endings = (".ply",)
+
+
+class ObjParts(MeshParts):
+    """OBJ files."""
+
+    endings = (".obj",)
+
+
+class StlParts(MeshParts):
+    """STL files."""
+
+    endings = (".stl",)
+
+
+def _of_folder(piece: Piece, file: Path) -> Piece:
+    """A mesh whose faces are triangles, as those of other files are."""
+    if not piece.links:
+        raise DataError(f"{file} holds points, no faces: a folder is read as meshes; import such files by themselves")
+    faces, origin = triangles(piece.links[ENDS])
+    if faces.shape != piece.links[ENDS].shape:
+        warn(file, f"faces of {piece.links[ENDS].shape[1]} corners are stored as triangles, as those of a folder are")
+    return replace(piece, links={ENDS: faces, **{n: v[origin] for n, v in piece.links.items() if n != ENDS}})
+
+
+def _mesh(source: Path) -> Piece:
+    """What is in a file."""
     suffix = source.suffix.lower()
     words = _obj_words(source) if suffix == ".obj" else []
     declared = _check_ply(source) if suffix == ".ply" else {}
     if declared.get("vertex") == 0 or (suffix == ".stl" and _check_stl(source) == 0):
-        nothing, more = np.zeros((0, 3)), bounds_of_nothing(source, options)
-        if suffix == ".stl" or "face" in declared:
-            write_mesh(path, nothing, np.zeros((0, 3), np.int64), **{**options, **more})
-        else:
-            write_points(path, nothing, **{**options, **more})
-        return
+        links = {ENDS: np.zeros((0, 3), np.int64)} if suffix == ".stl" or "face" in declared else {}
+        return Piece(np.zeros((0, 3)), {}, {}, links)
     mesh: Any = _loaded(source, words)
     vertices, faces = np.asarray(mesh.vertices), np.asarray(getattr(mesh, "faces", ()))
     of_vertices: Columns = {name: np.asarray(each) for name, each in getattr(mesh, "vertex_attributes", {}).items()}
@@ -82,12 +173,19 @@ def mesh_in(source: Path, path: StoreLike, options: Mapping[str, Any]) -> None:
     if suffix == ".obj":
         _warn_of_obj(source, words, len(vertices))
     if not hasattr(mesh, "faces"):
-        write_points(path, vertices, **{"vertex_attributes": storable(of_vertices, source), **options})
-        return
+        return Piece(vertices, of_vertices)
     if faces.size == 0:
         faces = np.zeros((0, 3), np.int64)
-    given = {"vertex_attributes": storable(of_vertices, source), "face_attributes": storable(of_faces, source)}
-    write_mesh(path, vertices, faces, **{**given, **options})
+    _check_faces(faces, len(vertices), source)
+    return Piece(vertices, of_vertices, {}, {ENDS: faces.astype(np.int64), **of_faces})
+
+
+def _check_faces(faces: npt.NDArray[Any], count: int, source: Path) -> None:
+    """Raise :class:`DataError` for faces between vertices that are not there."""
+    wrong = np.flatnonzero(((faces < 0) | (faces >= count)).any(axis=1)) if len(faces) else faces
+    if len(wrong):
+        row = int(wrong[0])
+        raise DataError(f"{source}: face {row} names vertices {faces[row].tolist()}; there are {count}")
 
 
 def mesh_out(path: StoreLike, target: Path, level: int) -> None:
@@ -110,17 +208,19 @@ def mesh_out(path: StoreLike, target: Path, level: int) -> None:
     if found.faces.shape[1] > 3 and len(faces):
         warn(target, f"faces of {found.faces.shape[1]} corners are written as triangles")
     if suffix == ".obj":
-        _write_obj(target, found.positions, faces, _colours(found.attributes, target))
+        colours = _colours(found.attributes, target)
+        with writing(target) as place:
+            _write_obj(place, found.positions, faces, colours)
         return
     options: dict[str, Any] = {}
     if suffix == ".ply":
         options["vertex_attributes"] = _ply_columns(found.attributes, target, "vertex")
         of_faces = _ply_columns(found.face_attributes, target, "face")
         options["face_attributes"] = {name: values[origin] for name, values in of_faces.items()}
-    with writing(target):
+    with writing(target) as place:
         import trimesh
 
-        trimesh.Trimesh(found.positions, faces, process=False, **options).export(str(target))
+        trimesh.Trimesh(found.positions, faces, process=False, **options).export(str(place))
 
 
 def _points_out(path: StoreLike, target: Path, level: int) -> None:
@@ -136,7 +236,7 @@ def _points_out(path: StoreLike, target: Path, level: int) -> None:
         rows[name] = values
     words = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
     words += [f"property {_PLY_TYPES[kind.str[1:]]} {name}" for name, kind in kinds.items()]
-    with target.open("wb") as file:
+    with writing(target) as place, place.open("wb") as file:
         file.write("\n".join([*words, "end_header", ""]).encode("ascii"))
         file.write(rows.tobytes())
 

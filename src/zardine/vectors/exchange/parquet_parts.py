@@ -1,4 +1,4 @@
-"""GeoParquet by its row groups: files of points, or of lines, whose attributes are numbers, through pyarrow."""
+"""GeoParquet by its row groups: files of points, or of lines, through pyarrow."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from zardine.errors import DataError, UnsupportedError
 from zardine.json_document import parse_json
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import reading, storable
+from zardine.vectors.exchange.features import EXACT, FeatureParts, column_of_series, store_features
+from zardine.vectors.exchange.file_parts import LENGTHS, FileParts, Piece, Step, Whole
+from zardine.vectors.exchange.losses import reading
 from zardine.vectors.outside import needing, warn
-from zardine.vectors.points import write_spooled_points
-from zardine.vectors.polylines import write_spooled_lines
 
 _KINDS: Final = {"Point": 0, "LineString": 1}
 """Numbers of GEOS, by what the file calls its geometries."""
@@ -32,10 +32,10 @@ class ParquetParts:
     """A Parquet file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: each part is a row group.
 
     Raises :class:`~zardine.errors.UnsupportedError` for a file that has to be seen as a whole before it can be told
-    what it becomes: with geometries of several kinds, polygons, text, dates, missing integers, or named indexes.
+    what it becomes: with geometries of several kinds, polygons, missing integers of which some are above 2**53, named
+    indexes, or columns that are neither numbers, truth values, text nor dates.
     """
 
-    is_sequential = False
     outline: Any = None
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
@@ -63,7 +63,7 @@ class ParquetParts:
         self._kind, self._has_z, self._crs = kind, more == "Z", column.get("crs", "OGC:CRS84")
         if kind == "Point" and "geometry_type" in options:
             raise TypeError("geometry_type is of lines: leave it out for points")
-        self._names = self._numbers(schema)
+        self._columns = self._columns_in(schema)
 
     def _table(self, metadata: Mapping[bytes, bytes] | None, name: bytes) -> Mapping[str, Any]:
         try:
@@ -74,29 +74,47 @@ class ParquetParts:
             raise UnsupportedError(f"the metadata {name.decode()!r} of {self._source} are no table")
         return found
 
-    def _numbers(self, schema: Any) -> list[str]:
-        """The columns of numbers, if there are no others but the geometry and unnamed indexes."""
+    def _columns_in(self, schema: Any) -> dict[str, str]:
+        """What each column is, but the geometry and unnamed indexes: numbers, such that may be missing, or text."""
         indexes = self._table(schema.metadata, b"pandas").get("index_columns") or []
         hidden = [each for each in indexes if isinstance(each, str) and each.startswith(_UNNAMED)]
         plain = [each for each in indexes if isinstance(each, dict) and each.get("name") is None]
         names = [each for each in schema.names if each != self._geometry and each not in hidden]
         if len(hidden) + len(plain) != len(indexes) or len(set(schema.names)) != len(schema.names):
             raise UnsupportedError(f"{self._source} has an index with a name, or two columns of one name")
-        for name in names:
-            dtype = schema.field(name).type
-            whole = self._types.is_integer(dtype) or self._types.is_boolean(dtype)
-            if not (whole or self._types.is_float32(dtype) or self._types.is_float64(dtype)):
-                raise UnsupportedError(f"the column {name!r} of {self._source} does not hold numbers")
-            if whole and any(self._misses(group, name) for group in self._groups):
-                raise UnsupportedError(f"numbers are missing in the column {name!r} of {self._source}")
-        return names
+        return {name: self._kind_of(name, schema.field(name).type) for name in names}
+
+    def _kind_of(self, name: str, dtype: Any) -> str:
+        types = self._types
+        if types.is_float32(dtype) or types.is_float64(dtype):
+            return "numbers"
+        if types.is_integer(dtype) or types.is_boolean(dtype):
+            found = [self._statistics(group, name) for group in self._groups]
+            if all(each is not None and each.has_null_count and not each.null_count for each in found):
+                return "numbers"
+            if types.is_boolean(dtype) or all(each is not None and self._is_exact(each) for each in found):
+                return "numbers that may be missing" if any(map(self._misses, found)) else "numbers"
+            raise UnsupportedError(f"numbers are missing in the column {name!r} of {self._source}")
+        plain = dtype.value_type if types.is_dictionary(dtype) else dtype
+        if any(test(plain) for test in (types.is_string, types.is_large_string, types.is_timestamp, types.is_date)):
+            return "text"
+        raise UnsupportedError(f"the column {name!r} of {self._source} holds neither numbers, text nor dates")
 
     @staticmethod
-    def _misses(group: Any, name: str) -> bool:
-        """Whether values of a column may be missing."""
+    def _statistics(group: Any, name: str) -> Any:
         columns = (group.column(number) for number in range(group.num_columns))
-        found = next((each.statistics for each in columns if each.path_in_schema == name), None)
+        return next((each.statistics for each in columns if each.path_in_schema == name), None)
+
+    @staticmethod
+    def _misses(found: Any) -> bool:
         return found is None or not found.has_null_count or bool(found.null_count)
+
+    @staticmethod
+    def _is_exact(found: Any) -> bool:
+        """Whether float64 holds all integers of a column of a row group, as its statistics tell."""
+        if found.has_null_count and found.num_values == 0:
+            return True
+        return bool(found.has_min_max) and max(abs(int(found.min)), abs(int(found.max))) < EXACT
 
     @property
     def count(self) -> int:
@@ -117,24 +135,32 @@ class ParquetParts:
     def read(self, number: int) -> Piece:
         """Return the features of a row group that have a geometry."""
         with reading(self._source), self._parquet.ParquetFile(self._source) as file:
-            table = file.read_row_group(number, columns=[self._geometry, *self._names])
+            table = file.read_row_group(number, columns=[self._geometry, *self._columns])
             shapes = self._shapely.from_wkb(table.column(self._geometry).to_numpy())
         there = ~(self._shapely.is_missing(shapes) | self._shapely.is_empty(shapes))
         shapes = shapes[there]
         kinds, depths = self._shapely.get_type_id(shapes), self._shapely.has_z(shapes)
         if (kinds != _KINDS[self._kind]).any() or (depths != self._has_z).any():
             raise UnsupportedError(f"{self._source} has other geometries than its metadata tell of")
-        values = {name: np.asarray(table.column(name).to_numpy())[there] for name in self._names}
+        with reading(self._source):
+            values = {name: self._values(table.column(name), kind)[there] for name, kind in self._columns.items()}
         positions = self._shapely.get_coordinates(shapes, include_z=self._has_z)
         if self._kind == "Point":
             return Piece(positions, values)
         lengths = np.asarray(self._shapely.get_num_points(shapes), np.int64)
         return Piece(positions, {}, {LENGTHS: lengths, **values})
 
+    def _values(self, column: Any, kind: str) -> npt.NDArray[Any]:
+        if kind == "text":
+            return np.asarray(column_of_series(column.to_pandas()))
+        if kind == "numbers":
+            return np.asarray(column.to_numpy())
+        as_numbers = column.cast("int8") if self._types.is_boolean(column.type) else column
+        return np.asarray(as_numbers.cast("float64").to_numpy(), np.float64)
+
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all features, and warn of those that have no geometry."""
-        lengths, spool = whole.of_lines.get(LENGTHS), whole.vertices
-        missing = self._rows - (spool.count if lengths is None else len(lengths))
+        missing = self._rows - (whole.count if self._kind == "Point" else len(whole.of_lines[LENGTHS]))
         if missing:
             warn(self._source, f"{missing} features without a geometry are left out")
         if missing == self._rows:
@@ -143,16 +169,18 @@ class ParquetParts:
         if self._crs is not None:
             with reading(self._source):
                 given["crs"] = {"wkt": import_module("pyproj").CRS.from_user_input(self._crs).to_wkt()}
-        if lengths is None:
-            spool.rename(storable({name: name for name in spool.columns}, self._source))
-            write_spooled_points(path, spool, {**given, **options}, step, origin)
-        else:
-            columns = storable({name: each for name, each in whole.of_lines.items() if name != LENGTHS}, self._source)
-            more = {"geometry_type": "polyline", "object_attributes": columns}
-            write_spooled_lines(path, spool, lengths, {**more, **given, **options}, step, origin)
+        store_features(path, self._source, whole, {**given, **options}, step, origin)
 
     def close(self) -> None:
         """Nothing is kept open."""
 
 
-__all__ = ["ParquetParts"]
+def parquet_parts(source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> FileParts:
+    """Return the row groups of a file, or all of it as one part where it has to be seen as a whole."""
+    try:
+        return ParquetParts(source, options, at_once)
+    except UnsupportedError:
+        return FeatureParts(source, options, at_once)
+
+
+__all__ = ["ParquetParts", "parquet_parts"]

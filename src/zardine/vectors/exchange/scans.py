@@ -12,9 +12,7 @@ import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.tools.progress import Progress
-from zardine.vectors.content.parts import AT_ONCE
-from zardine.vectors.exchange.file_parts import Piece, Step, Whole, import_parts
+from zardine.vectors.exchange.file_parts import Piece, Step, Whole
 from zardine.vectors.exchange.losses import (
     bounds_of_nothing,
     check_space,
@@ -24,8 +22,8 @@ from zardine.vectors.exchange.losses import (
     storable,
     warn_names,
     with_ids,
-    writing,
 )
+from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import needing, warn
 from zardine.vectors.points import read_points, write_spooled_points
 from zardine.vectors.storing.store import VectorStore
@@ -38,19 +36,12 @@ _STEP_OF_A_PLANE = 1e-6
 """The step of an axis along which all positions are equal: any does, since the offset is that position."""
 
 
-def scan_in(source: Path, path: StoreLike, options: Mapping[str, Any], progress: Progress | None = None) -> None:
-    """Every dimension but the coordinates becomes an attribute; the reference system becomes ``crs`` (``wkt``).
-
-    Raises :class:`DataError` for a file that ends before the last point of its header. Points go through memory half a
-    million at a time.
-    """
-    import_parts(ScanParts(source, options, AT_ONCE), path, options, progress)
-
-
 class ScanParts:
-    """A LAS or LAZ file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: each has ``at_once`` points."""
+    """A LAS or LAZ file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: each has ``at_once`` points.
 
-    is_sequential = False
+    Every dimension but the coordinates becomes an attribute; the reference system becomes ``crs`` (``wkt``). Raises
+    :class:`DataError` for a file that ends before the last point of its header.
+    """
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
         self._source, self._at_once = source, at_once
@@ -95,9 +86,9 @@ class ScanParts:
             warn_names(sorted(hidden), self._source, "coordinates are called so")
             crs = {} if "crs" in options else {"crs": _crs_in(header, self._source)}
             _warn_left_out(header, self._source)
-        whole.vertices.rename(storable({name: name for name in whole.vertices.columns}, self._source))
+        whole.rename(storable({name: name for name in whole.columns}, self._source))
         more = {} if self.vertices else bounds_of_nothing(self._source, options)
-        write_spooled_points(path, whole.vertices, {**crs, **options, **more}, step, origin)
+        write_spooled_points(path, whole, {**crs, **options, **more}, step, origin)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -137,8 +128,8 @@ def scan_out(path: StoreLike, target: Path, level: int) -> None:
             scan.add_extra_dim(laspy.ExtraBytesParams(name=name, type=np.dtype(shape + values.dtype.str[1:])))
         if not _set(scan, name, values):
             warn(target, f"the attribute {name!r} cannot be kept: the field of this name does not hold its values")
-    with writing(target):
-        scan.write(str(target))
+    with writing(target) as place:
+        scan.write(str(place))
 
 
 def _check_claim(header: Any, source: Path) -> None:

@@ -6,21 +6,25 @@ import mmap
 import os
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from threading import Lock
 from typing import Any, BinaryIO, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.tools.progress import Progress, Shares
-from zardine.vectors.changing.creating import check_room
-from zardine.vectors.content.parts import AT_ONCE, Values
-from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole, as_columns, import_parts
+from zardine.vectors.content.arguments import shown
+from zardine.vectors.content.parts import AT_ONCE
+from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
 from zardine.vectors.exchange.losses import (
     LINES,
     bounds_of_nothing,
@@ -33,78 +37,27 @@ from zardine.vectors.exchange.losses import (
     warn_rounded,
     with_ids,
 )
+from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import needing, warn
 from zardine.vectors.polylines import read_polylines, write_spooled_lines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.store import VectorStore
-from zardine.vectors.storing.vertex_spool import VertexSpool
 
 _HEADER: Final = 1000
 """Bytes of the header of a TRK file."""
 _COUNT_AT: Final = 988
 """Where in it the number of lines is."""
-_TCK: Final = b"mrtrix tracks"
-_MOST_OF_A_HEADER: Final = 2**20
-_OF_A_POINT: Final = 12
-"""Bytes of a point of a TCK file, which holds float32."""
+_TCK_HEADER: Final = 2**20
+"""Bytes at most of the header of a TCK file."""
+_TCK: Final = "mrtrix tracks"
+_VERTEX: Final = 12
+"""Bytes of a vertex of a TCK file; a line ends with one that is no number, and the file with one that is infinite."""
 _FIXED: Final = 64 * 2**20
 """Bytes that reading takes beside the lines, about."""
 _OF_A_LINE: Final = 3000
 """Bytes of the objects that nibabel makes of a line, about."""
 _SPACE = ("voxel_to_rasmm", "dimensions", "voxel_sizes", "voxel_order")
 _AXES = ("LR", "AP", "IS")
-
-
-def streamlines_in(source: Path, path: StoreLike, options: Mapping[str, Any], progress: Progress | None = None) -> None:
-    """Values of points and of streamlines become attributes of vertices and of objects.
-
-    The image that a TRK file belongs to becomes ``crs``: a table ``trk`` of ``voxel_to_rasmm``, ``dimensions``,
-    ``voxel_sizes`` and ``voxel_order``. Raises :class:`DataError` for a TRK file that ends before the last streamline
-    of its header, and a TCK file without its end. Lines go through memory half a million vertices at a time; what is
-    known of whole lines stays there.
-    """
-    if source.suffix.lower() == ".trk":
-        import_parts(TrkParts(source, options, AT_ONCE), path, options, progress)
-        return
-    with needing(source):
-        nibabel: Any = import_module("nibabel.streamlines")
-        openers: Any = import_module("nibabel.openers")
-    check_room(path, options.get("overwrite", False))
-    _check_tck(source)
-    steps = Shares(progress, 2)
-    with reading(source), openers.Opener(str(source)) as file:
-        loaded = nibabel.load(file, lazy_load=True)
-        kept, there = _gather(loaded, source, file.tell, steps.part())
-    _store_lines(path, source, Whole(kept.spool, kept.of_lines()), there, loaded.header, options, steps.part(), None)
-
-
-def _check_tck(source: Path) -> None:
-    """Raise :class:`DataError` for what is no TCK file, or not all of one, with the place where it ends."""
-    size = source.stat().st_size
-    with source.open("rb") as file:
-        head = file.read(_MOST_OF_A_HEADER)
-        if not head.startswith(_TCK):
-            told = f"with {head[:16]!r}" if head else "with nothing: it is empty"
-            raise DataError(f"{source} is no TCK file: it does not begin with {_TCK.decode()!r}, but {told}")
-        end = re.search(rb"\nEND\r?\n", head)
-        if end is None:
-            raise DataError(
-                f"{source} is cut short, or damaged: its header, of a line END in the first {len(head)} bytes, has none"
-            )
-        fields = dict(line.partition(b":")[::2] for line in head[: end.start()].splitlines()[1:])
-        place = fields.get(b"file", b"").split()[1:2]
-        start = int(place[0]) if place and place[0].isdigit() else end.end()
-        file.seek(max(0, size - _OF_A_POINT))
-        last = file.read()
-    if start > size or (size - start) % _OF_A_POINT:
-        raise DataError(
-            f"{source} is cut short, or damaged: {max(0, size - start)} bytes follow its header, which ends at byte "
-            f"{start}; they are points of {_OF_A_POINT} bytes each"
-        )
-    if size - start < _OF_A_POINT or not np.isinf(np.frombuffer(last, ">f4" if b"Float32BE" in head else "<f4")).all():
-        raise DataError(
-            f"{source} is cut short at byte {size}: the mark of the end (inf inf inf) is missing; get the whole file"
-        )
 
 
 def _store_lines(
@@ -118,40 +71,211 @@ def _store_lines(
     origin: str | None,
 ) -> None:
     """Write lines of which the file has ``there``, those without vertices among them."""
-    lengths = whole.of_lines.get(LENGTHS, np.zeros(0, np.int64))
+    of_lines = whole.of_lines
+    lengths = of_lines.get(LENGTHS, np.zeros(0, np.int64))
     if not len(lengths):
         options = {**options, **bounds_of_nothing(source, options)}
     if there > len(lengths):
         warn(source, f"{there - len(lengths)} lines without vertices are left out")
     crs = {} if "crs" in options else {"crs": _space_in(header, source)}
-    whole.vertices.rename(storable({name: name for name in whole.vertices.columns}, source))
-    columns = storable({name: each for name, each in whole.of_lines.items() if name != LENGTHS}, source)
+    whole.rename(storable({name: name for name in whole.columns}, source))
+    columns = storable({name: each for name, each in of_lines.items() if name != LENGTHS}, source)
     more = {"object_attributes": columns, **crs, **options}
-    write_spooled_lines(path, whole.vertices, lengths, more, step, origin)
+    write_spooled_lines(path, whole, lengths, more, step, origin)
 
 
-class TrkParts:
-    """A TRK file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: whole lines of about ``at_once`` vertices.
+class _Lines:
+    """A file of streamlines as :class:`~zardine.vectors.exchange.file_parts.FileParts`: whole lines to a part.
+
+    A file that is compressed (``.trk.gz``) is unpacked to a temporary one, once in each process.
+    """
+
+    outline: list[list[int]]
+    """Of each part, and of the end: bytes, lines and vertices before it."""
+    _header: Mapping[str, Any]
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        with needing(source):
+            openers: Any = import_module("nibabel.openers")
+        self._unpacked: Any = None
+        self._guard = Lock()
+        if source.suffix.lower() in openers.Opener.compress_ext_map:
+            self._unpacked = TemporaryFile()  # noqa: SIM115  # it goes with this object, or with this process
+            with reading(source), openers.Opener(str(source)) as packed:
+                copyfileobj(packed, self._unpacked, 2**20)
+            self._unpacked.flush()
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        if self._unpacked is None:
+            with self._source.open("rb") as file:
+                yield file
+        else:
+            with self._guard:
+                self._unpacked.seek(0)
+                yield self._unpacked
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return len(self.outline) - 1
+
+    @property
+    def vertices(self) -> int:
+        """How many vertices there are."""
+        return self.outline[-1][2]
+
+    def _checked(self, outline: list[list[int]], file: BinaryIO) -> list[list[int]]:
+        """An outline that a plan gives. Raises :class:`DataError` for places that are not in the file."""
+        size = os.fstat(file.fileno()).st_size
+        if any(now < before for a, b in pairwise(outline) for before, now in zip(a, b, strict=True)):
+            raise DataError(f"{self._source}: the plan says that parts end before they begin: plan the import anew")
+        if outline[-1][0] > size:
+            raise DataError(f"{self._source} has {size} bytes; the plan is of {outline[-1][0]}: plan the import anew")
+        return outline
+
+    def _bytes_of(self, number: int) -> bytes:
+        """The lines of a part as they are in the file."""
+        start, end = self.outline[number][0], self.outline[number + 1][0]
+        with reading(self._source), self._opened() as file:
+            file.seek(start)
+            data = file.read(end - start)
+        if len(data) != end - start:
+            raise self._changed(number)
+        return data
+
+    def _changed(self, number: int) -> DataError:
+        count = self.outline[number + 1][2] - self.outline[number][2]
+        return DataError(f"{self._source} has changed while it was read: {count} vertices were there")
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write all lines, and warn of what the store cannot hold."""
+        _store_lines(path, self._source, whole, self.outline[-1][1], self._header, options, step, origin)
+
+    def close(self) -> None:
+        """Remove what was unpacked."""
+        if self._unpacked is not None:
+            self._unpacked.close()
+
+
+class TckParts(_Lines):
+    """A TCK file, in parts of about ``at_once`` vertices. Where lines end is found by going through the file once."""
+
+    def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: Any = None) -> None:
+        super().__init__(source)
+        with reading(source), self._opened() as file:
+            self._header, self._start, self._dtype = _tck_header(file.read(_TCK_HEADER), source)
+            self.outline = self._cuts(file, at_once) if outline is None else self._checked(outline, file)
+
+    def _cuts(self, file: BinaryIO, at_once: int) -> list[list[int]]:
+        """Where parts begin, and the last one ends: bytes, lines and vertices before that."""
+        start, size = self._start, os.fstat(file.fileno()).st_size
+        count, over = divmod(size - start, _VERTEX)
+        if not 0 < start <= size:
+            raise DataError(f"{self._source}: its header says that lines begin at byte {start}; it has {size} bytes")
+        file.seek(max(start, size - _VERTEX))
+        if over or not count or not np.isinf(np.frombuffer(file.read(_VERTEX), self._dtype)).all():
+            raise DataError(
+                f"{self._source} is cut short: it ends at byte {size} without the mark that is behind the last line "
+                "(inf inf inf); get the whole file"
+            )
+        lines, vertices, line, cuts = 0, 0, 0, [[start, 0, 0]]  # line: the vertex that the next one begins with
+        file.seek(start)
+        for first in range(0, count - 1, AT_ONCE):
+            some = np.frombuffer(file.read(_VERTEX * min(AT_ONCE, count - 1 - first)), self._dtype)
+            ends = first + _ends(some)
+            lengths = np.diff(ends, prepend=line - 1) - 1
+            behind, filled = vertices + np.cumsum(lengths), np.cumsum(lengths > 0)
+            while True:
+                last = int(np.searchsorted(behind, cuts[-1][2] + at_once, side="right"))
+                if last == len(ends):
+                    break
+                if (int(behind[last - 1]) if last else vertices) > cuts[-1][2]:
+                    last -= 1  # the line that is too much begins the next part
+                if last < 0:
+                    cuts.append([start + _VERTEX * line, lines, vertices])
+                else:
+                    after = start + _VERTEX * (int(ends[last]) + 1)
+                    cuts.append([after, lines + int(filled[last]), int(behind[last])])
+            if len(ends):
+                lines, vertices, line = lines + int(filled[-1]), int(behind[-1]), int(ends[-1]) + 1
+        if line != count - 1:
+            raise DataError(
+                f"{self._source}: the vertices from byte {start + _VERTEX * line} on are of a line that does not end"
+            )
+        if len(cuts) > 1 and cuts[-1][2] == vertices:
+            del cuts[-1]
+        return [*cuts, [start + _VERTEX * line, lines, vertices]]
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes to read one: as they are in the file, the vertices three times, and lengths."""
+        return max(b[0] - a[0] for a, b in pairwise(self.outline)) * 5 + _FIXED
+
+    def read(self, number: int) -> Piece:
+        """Return the lines of a part that have vertices."""
+        values = np.frombuffer(self._bytes_of(number), self._dtype)
+        ends = _ends(values)
+        lengths = np.diff(ends, prepend=-1) - 1
+        positions = np.delete(values.reshape(-1, 3), ends, axis=0).astype(np.float32)
+        if len(positions) != self.outline[number + 1][2] - self.outline[number][2] or lengths.sum() != len(positions):
+            raise self._changed(number)
+        return Piece(positions, {}, {LENGTHS: lengths[lengths > 0]})
+
+
+def _tck_header(data: bytes, source: Path) -> tuple[dict[str, str], int, np.dtype[Any]]:
+    """The fields of a TCK file that begins with ``data``, the byte at which lines begin, and the type of coordinates.
+
+    Raises :class:`DataError` for anything else.
+    """
+    head, end, _ = data.partition(b"\nEND\n")
+    lines = head.decode("utf-8", "replace").splitlines()
+    if lines[:1] != [_TCK]:
+        told = f"with {data[:16]!r}" if data else "with nothing: it is empty"
+        raise DataError(f"{source} is no TCK file: it does not begin with {_TCK!r}, but {told}")
+    if not end:
+        raise DataError(f"{source} is cut short, or damaged: its header has no line END in the first {len(data)} bytes")
+    fields = {
+        name.strip(): value.strip() for name, found, value in (line.partition(":") for line in lines[1:]) if found
+    }
+    dtype = {"Float32LE": "<f4", "Float32BE": ">f4"}.get(fields.get("datatype", "Float32LE"))
+    if dtype is None:
+        raise DataError(
+            f"{source} cannot be read: its vertices are of {shown(fields['datatype'])}, not of Float32LE or BE"
+        )
+    usual = f". {len(head) + len(end)}"
+    place, _, start = fields.get("file", usual).partition(" ")
+    if place != "." or not re.fullmatch("-?[0-9]{1,18}", start.strip()):
+        told = shown(fields["file"])
+        raise DataError(f"{source} cannot be read: where lines begin, {told} in its header, is no place in this file")
+    return fields, int(start), np.dtype(dtype)
+
+
+def _ends(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Which vertices of a TCK file are the ends of lines: all three coordinates are no numbers."""
+    return np.flatnonzero(np.isnan(values.reshape(-1, 3)).all(axis=1))
+
+
+class TrkParts(_Lines):
+    """A TRK file, in parts of about ``at_once`` vertices.
 
     Where lines begin is found by going through the file once; what they are is for nibabel to read, which is given the
     header and some lines as a file of its own.
     """
 
-    is_sequential = False
-
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: Any = None) -> None:
-        self._source = source
+        super().__init__(source)
         with needing(source):
             self._nibabel: Any = import_module("nibabel.streamlines")
-        with reading(source), source.open("rb") as file:
+        with reading(source), self._opened() as file:
             self._head = file.read(_HEADER)
             self._header = self._nibabel.TrkFile.load(BytesIO(self._head), lazy_load=True).header
             self._of_point = 4 * (3 + int(self._header["nb_scalars_per_point"]))
             self._of_line = 4 + 4 * int(self._header["nb_properties_per_streamline"])
             if self._of_point < 12 or self._of_line < 4:
                 raise DataError(f"{source}: its header tells of a negative number of values")
-            self.outline: list[list[int]] = self._cuts(file, at_once) if outline is None else outline
-        self.vertices = self.outline[-1][2]
+            self.outline = self._cuts(file, at_once) if outline is None else self._checked(outline, file)
 
     def _cuts(self, file: BinaryIO, at_once: int) -> list[list[int]]:
         """Where parts begin, and the last one ends: bytes, lines and vertices before that."""
@@ -178,11 +302,6 @@ class TrkParts:
         return [*cuts, [at, lines, vertices]]
 
     @property
-    def count(self) -> int:
-        """How many parts there are."""
-        return len(self.outline) - 1
-
-    @property
     def memory(self) -> int:
         """Bytes that it takes to read one: what nibabel makes of each line, and of its vertices."""
         most = max(
@@ -193,25 +312,17 @@ class TrkParts:
 
     def read(self, number: int) -> Piece:
         """Return the lines of a part that have vertices."""
-        (start, first, before), (end, last, behind) = self.outline[number : number + 2]
-        with reading(self._source), self._source.open("rb") as file:
-            file.seek(start)
-            lines = file.read(end - start)
+        (_, first, before), (_, last, behind) = self.outline[number : number + 2]
+        lines = self._bytes_of(number)
+        with reading(self._source):
             count = struct.pack(f"{self._header['endianness']}i", last - first)
             part = BytesIO(self._head[:_COUNT_AT] + count + self._head[_COUNT_AT + 4 :] + lines)
             loaded = self._nibabel.TrkFile.load(part, lazy_load=True)
             items = list(loaded.tractogram.data) if last > first else []
             piece = _piece_of(items, _to_world(loaded))
-        if len(lines) != end - start or len(piece.positions) != behind - before:
-            raise DataError(f"{self._source} has changed while it was read: {behind - before} vertices were there")
+        if len(piece.positions) != behind - before:
+            raise self._changed(number)
         return piece
-
-    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
-        """Write all lines, and warn of what the store cannot hold."""
-        _store_lines(path, self._source, whole, self.outline[-1][1], self._header, options, step, origin)
-
-    def close(self) -> None:
-        """Nothing is kept open."""
 
 
 def _piece_of(items: Sequence[Any], affine: Any) -> Piece:
@@ -235,50 +346,6 @@ def _piece_of(items: Sequence[Any], affine: Any) -> Piece:
     }
     there = lengths > 0
     return Piece(positions, values, {LENGTHS: lengths[there], **{name: each[there] for name, each in of_lines.items()}})
-
-
-class _Kept:
-    """Lines of a file, gathered: vertices in a temporary file, what is known of whole lines in memory."""
-
-    def __init__(self, affine: Any, source: Path) -> None:
-        self.spool = VertexSpool(3)
-        self._source = source
-        self._affine = affine
-        self._of_lines: list[Values] = []
-
-    def add(self, items: Sequence[Any]) -> None:
-        """Add lines that have vertices."""
-        piece = _piece_of(items, self._affine)
-        wrong = np.flatnonzero(~np.isfinite(piece.positions).all(axis=1))
-        if len(wrong):
-            row, place = int(wrong[0]), piece.positions[wrong[0]].tolist()
-            raise DataError(f"{self._source}: vertex {self.spool.count + row} is at {place}, which is not finite")
-        self.spool.add(piece.positions, as_columns(piece.values, len(piece.positions)))
-        self._of_lines.append(piece.of_lines)
-
-    def of_lines(self) -> Values:
-        """What is known of each line, by name."""
-        names = self._of_lines[0] if self._of_lines else ()
-        return {name: np.concatenate([each[name] for each in self._of_lines]) for name in names}
-
-
-def _gather(loaded: Any, source: Path, place: Callable[[], int], step: Callable[[float], object]) -> tuple[_Kept, int]:
-    """Go through all lines, and count those without vertices too; ``place``: how far the file was read."""
-    kept, waiting, there, vertices = _Kept(_to_world(loaded), source), list[Any](), 0, 0
-    size = source.stat().st_size
-    for item in loaded.tractogram.data:
-        there += 1
-        if len(item.streamline):
-            waiting.append(item)
-            vertices += len(item.streamline)
-        if vertices >= AT_ONCE:
-            kept.add(waiting)
-            waiting, vertices = [], 0
-            step(place() / size)
-    if waiting:
-        kept.add(waiting)
-    step(1)
-    return kept, there
 
 
 def _to_world(loaded: Any) -> Any:
@@ -309,11 +376,8 @@ def streamlines_out(path: StoreLike, target: Path, level: int) -> None:
         warn(target, f"{len(found) - len(chosen)} lines without vertices are left out")
     tracts = nibabel.Tractogram([found[number] for number in chosen.tolist()], affine_to_rasmm=np.eye(4))
     _give_columns(tracts, found, chosen, target, plain)
-    try:
-        nibabel.save(tracts, str(target), header=header)
-    except ValueError as error:
-        target.unlink(missing_ok=True)
-        raise DataError(f"{target}: {error}") from error
+    with writing(target) as place:
+        nibabel.save(tracts, str(place), header=header)
 
 
 def _give_columns(tracts: Any, found: Polylines, chosen: Any, target: Path, plain: bool) -> None:

@@ -17,9 +17,7 @@ import numpy.typing as npt
 from zardine.buffers import Ints
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
-from zardine.tools.progress import Progress
-from zardine.vectors.content.parts import AT_ONCE
-from zardine.vectors.exchange.file_parts import Piece, Step, Whole, import_parts
+from zardine.vectors.exchange.file_parts import Piece, Step, Whole
 from zardine.vectors.exchange.losses import (
     LINES,
     bounds_of_nothing,
@@ -30,9 +28,9 @@ from zardine.vectors.exchange.losses import (
     storable,
     warn_names,
     with_ids,
-    writing,
 )
 from zardine.vectors.exchange.streamlines import as_space
+from zardine.vectors.exchange.targets import writing
 from zardine.vectors.format.ragged import ranges
 from zardine.vectors.inspecting import read_groups
 from zardine.vectors.outside import needing, warn
@@ -48,25 +46,20 @@ _NAME = "name"
 """The attribute of groups that says what they are called."""
 
 
-def trx_in(source: Path, path: StoreLike, options: Mapping[str, Any], progress: Progress | None = None) -> None:
-    """Values of vertices and of streamlines become attributes, groups of streamlines groups with a ``name``.
-
-    The image becomes ``crs``, as that of TRK files. Positions of 16 bits are stored as float32. Raises
-    :class:`DataError` for a file whose parts do not fit together. Lines go through memory as those of TRK files.
-    """
-    import_parts(TrxParts(source, options, AT_ONCE), path, options, progress)
-
-
 class TrxParts:
     """A TRX file as :class:`~zardine.vectors.exchange.file_parts.FileParts`: whole lines of about ``at_once`` vertices.
 
-    What is compressed within the file is unpacked once, to a temporary folder; anything else is mapped from the file.
+    Values of vertices and of streamlines become attributes, groups of streamlines groups with a ``name``, and the image
+    ``crs``, as that of TRK files. Positions of 16 bits are stored as float32. What is compressed within the file is
+    unpacked once in each process, to a temporary folder; anything else is mapped from the file. Raises
+    :class:`DataError` for a file whose parts do not fit together, and for one without vertices unless ``options`` have
+    ``bounds``.
     """
 
     def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
         self._source = source
         with reading(source):
-            self.is_sequential = not source.is_dir() and _is_packed(source)
+            self._is_packed = not source.is_dir() and _is_packed(source)
         self._kept: Any = None
         try:
             with self._opened() as loaded:
@@ -130,7 +123,7 @@ class TrxParts:
                 name: {key: np.array(each).reshape(-1) for key, each in table.items()}
                 for name, table in loaded.data_per_group.items()
             }
-        whole.vertices.rename(storable({name: name for name in whole.vertices.columns}, source))
+        whole.rename(storable({name: name for name in whole.columns}, source))
         if len(chosen) < self._lines:
             warn(source, f"{self._lines - len(chosen)} lines without vertices are left out")
         given: dict[str, Any] = {
@@ -143,7 +136,7 @@ class TrxParts:
             given |= bounds_of_nothing(source, options)
         if "crs" not in options:
             given["crs"] = _space_in(told)
-        write_spooled_lines(path, whole.vertices, self._lengths, {**given, **options}, step, origin)
+        write_spooled_lines(path, whole, self._lengths, {**given, **options}, step, origin)
 
     def close(self) -> None:
         """Remove what was unpacked."""
@@ -157,7 +150,7 @@ class TrxParts:
             files: Any = import_module("trx.trx_file_memmap")
         with reading(self._source):
             loaded = self._kept if self._kept is not None else files.load(str(self._source))
-            if self.is_sequential:
+            if self._is_packed:
                 self._kept = loaded
             try:
                 yield loaded
@@ -231,8 +224,8 @@ def trx_out(path: StoreLike, target: Path, level: int) -> None:
         if space is not None:
             trx.header["VOXEL_TO_RASMM"] = np.asarray(space["voxel_to_rasmm"], np.float32)
             trx.header["DIMENSIONS"] = np.asarray(space["dimensions"], np.uint16)
-        with writing(target):
-            files.save(trx, str(target))
+        with writing(target) as place:
+            files.save(trx, str(place))
     finally:
         trx.close()
 
@@ -313,4 +306,4 @@ def _flat(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
-__all__ = ["trx_in", "trx_out"]
+__all__ = ["TrxParts", "trx_out"]

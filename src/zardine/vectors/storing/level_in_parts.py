@@ -10,19 +10,32 @@ is planned at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zardine.buffers import Ints
+from zardine.errors import DataError
 from zardine.stores.base import Store
-from zardine.vectors.content.content import Columns, Content, Fragments, Links
+from zardine.vectors.content.content import Columns, Content, Fragments, Links, Objects
 from zardine.vectors.content.link_placement import place_links
-from zardine.vectors.content.parts import Blocks, Vertices, as_records, from_records, record_type
+from zardine.vectors.content.parts import (
+    ABOVE,
+    AT_ONCE,
+    ENDS,
+    OWNER,
+    Blocks,
+    LinksInParts,
+    Vertices,
+    Without,
+    as_records,
+    from_records,
+    record_type,
+)
 from zardine.vectors.content.plan import Grid, Node, group, plan_level, plan_links, plan_objects
-from zardine.vectors.content.point_content import binned_points
+from zardine.vectors.content.point_content import binned_points, by_object
 from zardine.vectors.format.manifests import encode_manifests
 from zardine.vectors.format.ragged import starts_of
 from zardine.vectors.storing.node_parts import NodeParts
@@ -79,16 +92,147 @@ def lines_in_parts(
     nodes = NodeParts(store, path)
     for block in range(blocks.count):
         content = _runs_of_block(buckets.rows(block), vertices, blocks, block)
-        nodes.add(_links_of_block(crossing.rows(block), content, blocks, grid))
+        nodes.add(_links_of_block(crossing.rows(block), blocks, grid))
         nodes.add(plan_level(content, grid, always_links=False))
         step((block + 1) / blocks.count)
     present = int((lengths > 0).sum())
     return [*nodes.nodes(), *plan_objects(ids, columns, walk.manifests, present, vertices.rank, grid.layout, sole=True)]
 
 
+def trees_in_parts(
+    store: Store,
+    path: str,
+    vertices: Vertices,
+    blocks: Blocks,
+    lengths: Ints,
+    ids: Ints,
+    columns: Columns,
+    grid: Grid,
+    step: Step,
+    *,
+    always_links: bool,
+) -> list[Node]:
+    """Plan a level of skeletons of ``lengths`` vertices, each of which comes after its parent, and their tables.
+
+    One of the columns of the vertices is :data:`~zardine.vectors.content.parts.ABOVE`; branches are to be whole, as
+    :func:`~zardine.vectors.content.run_content.depth_first` puts them.
+    """
+    plain = Without(vertices, ABOVE)
+    dtype = record_type(plain, ("begins", "?"))
+    buckets, crossing = Buckets(dtype, blocks.count), Buckets(_LINK, blocks.count)
+    walk = _Walk(blocks, starts_of(lengths), SpooledBlobs(Spool()))
+    for positions, values in vertices.parts():
+        others = {name: each for name, each in values.items() if name != ABOVE}
+        records, cell = as_records(dtype, positions, others), blocks.cells_of(positions)
+        records["begins"], links = walk.step(cell, values[ABOVE])
+        buckets.add(records, blocks.number[cell])
+        crossing.add(links, blocks.number[links["cells"].min(axis=1)])
+    walk.end()
+    nodes = NodeParts(store, path)
+    for block in range(blocks.count):
+        content = _runs_of_block(buckets.rows(block), plain, blocks, block)
+        links = crossing.rows(block)
+        links = links[np.argsort(links["cells"][:, 0], kind="stable")]
+        nodes.add(_links_of_block(links, blocks, grid, always=always_links))
+        nodes.add(plan_level(content, grid, always_links=False))
+        step((block + 1) / blocks.count)
+    present = int((lengths > 0).sum())
+    return [*nodes.nodes(), *plan_objects(ids, columns, walk.manifests, present, plain.rank, grid.layout, sole=True)]
+
+
+def linked_in_parts(
+    store: Store,
+    path: str,
+    vertices: Vertices,
+    links: LinksInParts,
+    blocks: Blocks,
+    ids: Ints,
+    columns: Columns,
+    grid: Grid,
+    step: Step,
+) -> list[Node]:
+    """Plan a level of graphs or meshes, and the tables of their objects, which have the ``ids``, ascending.
+
+    One of the columns of the vertices is :data:`~zardine.vectors.content.parts.OWNER`. Beside one part and one block,
+    eight bytes for each vertex, and some numbers for each chunk and each object in it, are in memory.
+    """
+    plain = Without(vertices, OWNER)
+    dtype = record_type(plain, ("owner", "<i8"), ("number", "<i8"))
+    buckets, number = Buckets(dtype, blocks.count), 0
+    for positions, values in vertices.parts():
+        records = as_records(dtype, positions, {name: each for name, each in values.items() if name != OWNER})
+        records["owner"] = values[OWNER]
+        records["number"] = np.arange(number, number + len(positions))
+        number += len(positions)
+        buckets.add(records, blocks.number[blocks.cells_of(positions)])
+    cells, rows = (np.zeros(vertices.count, np.int32) for _ in range(2))  # where each vertex is stored
+    nodes, runs = NodeParts(store, path), [np.zeros((0, 3), np.int64)]
+    for block in range(blocks.count):
+        records, chosen = buckets.rows(block), blocks.of_block(block)
+        points, taken = from_records(records, plain.columns)
+        cell = blocks.cells_of(points) - chosen.start
+        own, row = np.unique(records["owner"], return_inverse=True)
+        objects = Objects(own, row, row)
+        content, order = by_object(points, taken, blocks.keys[chosen], cell, row.reshape(-1), objects)
+        nodes.add(plan_level(replace(content, objects=None), grid, always_links=False))
+        owner = content.cell_of_rows()
+        cells[records["number"][order]] = chosen.start + owner
+        rows[records["number"][order]] = np.arange(len(order)) - content.row_starts[owner]
+        runs.append(_fragments_of_block(content, np.searchsorted(ids, own), chosen.start))
+        step((block + 1) / blocks.count / 2)
+    nodes.add(_linked_nodes(links, cells, rows, blocks, grid, step))
+    fragments = np.concatenate(runs)
+    fragments = fragments[np.argsort(fragments[:, 0], kind="stable")]
+    starts = starts_of(np.bincount(fragments[:, 0], minlength=len(ids)))
+    manifests = SpooledBlobs(Spool())
+    for first in range(0, len(ids), AT_ONCE):
+        edges = starts[first : first + AT_ONCE + 1]
+        some = fragments[edges[0] : edges[-1]]
+        manifests.extend(encode_manifests(edges - edges[0], blocks.keys[some[:, 1]], some[:, 2]))
+    present = int((np.diff(starts) > 0).sum())
+    return [*nodes.nodes(), *plan_objects(ids, columns, manifests, present, plain.rank, grid.layout, sole=True)]
+
+
+def _fragments_of_block(content: Content, objects: Ints, first_cell: int) -> Ints:
+    """Object, chunk and number in the chunk of each fragment, object by object."""
+    assert content.objects is not None
+    own, before = content.objects, content.fragments.before
+    cell = np.searchsorted(before, own.fragments, side="right") - 1
+    row = np.repeat(objects, np.diff(own.starts))
+    return np.stack([row, first_cell + cell, own.fragments - before[cell]], axis=1)
+
+
+def _linked_nodes(
+    links: LinksInParts, cells: npt.NDArray[Any], rows: npt.NDArray[Any], blocks: Blocks, grid: Grid, step: Step
+) -> Iterator[Node]:
+    """The nodes of all links, by what is known of where vertices are stored."""
+    like = {name: column for name, column in links.link_columns.items() if name != ENDS}
+    width = links.link_columns[ENDS].row_shape[0]
+    fields: list[Any] = [("cells", np.int64, (width,)), ("rows", np.int64, (width,))]
+    fields += [(f"value {number}", each.values.dtype, each.row_shape) for number, each in enumerate(like.values())]
+    filed = Buckets(np.dtype(fields), blocks.count)
+    for part in links.links():
+        ends = part[ENDS].values
+        for first in range(0, len(ends), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            records = np.empty(len(ends[some]), np.dtype(fields))
+            records["cells"], records["rows"] = cells[ends[some]], rows[ends[some]]
+            for number, name in enumerate(like):
+                records[f"value {number}"] = part[name].values[some]
+            filed.add(records, blocks.number[records["cells"].min(axis=1)])
+    for block in range(blocks.count):
+        records = filed.rows(block)
+        columns = {
+            name: replace(column, values=np.ascontiguousarray(records[f"value {number}"]))
+            for number, (name, column) in enumerate(like.items())
+        }
+        yield from _links_of_block(records, blocks, grid, columns, always=True)
+        step((block + 1) / blocks.count / 2 + 0.5)
+
+
 @dataclass(slots=True, eq=False)
 class _Walk:
-    """A walk along all lines, in their order: where the rows of their runs are to be, chunk by chunk."""
+    """A walk along all lines or trees, in their order: where the rows of their runs are to be, chunk by chunk."""
 
     blocks: Blocks
     starts: Ints
@@ -101,28 +245,40 @@ class _Walk:
     done: int = 0
     """Vertices that are behind us."""
     before: Ints = field(default_factory=lambda: np.full((1, 3), -1))
-    """Line, chunk and row of the vertex before."""
+    """Line, chunk and row of the vertex before; of trees, of all vertices of the tree that is not at its end."""
     waiting: list[Ints] = field(default_factory=list)
     """Line, chunk and fragment of the runs of lines that are not at their end."""
 
     def __post_init__(self) -> None:
         self.rows, self.fragments = (np.zeros(len(self.blocks.keys), np.int64) for _ in range(2))
 
-    def step(self, cell: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
-        """Go on along one or more vertices in the chunks ``cell``; gives which begin a run, and links between runs."""
-        line = self._lines(len(cell))
-        both = np.stack([line, cell, _places(cell, self.rows)], axis=1)
-        both = np.concatenate([self.before, both])
-        same_line = both[1:, 0] == both[:-1, 0]
-        begins = ~same_line | (both[1:, 1] != both[:-1, 1])
-        over = np.flatnonzero(begins & same_line)
-        links = np.empty(len(over), _LINK)
-        for end in (0, 1):
-            links["cells"][:, end], links["rows"][:, end] = both[over + end, 1], both[over + end, 2]
+    def step(self, cell: Ints, above: Ints | None = None) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+        """Go on along one or more vertices in the chunks ``cell``; gives which begin a run, and links between runs.
+
+        ``above``: how many vertices before each its parent is, 0 for none; left out, each is that of the next one in
+        its line. Links are from parent to child in lines, else from child to parent.
+        """
+        line, known = self._lines(len(cell)), len(self.before)
+        both = np.concatenate([self.before, np.stack([line, cell, _places(cell, self.rows)], axis=1)])
+        same_line = both[known:, 0] == both[known - 1 : -1, 0]
+        parents = np.arange(known, len(both)) - (same_line if above is None else above.astype(np.int64))
+        own = np.arange(known, len(both))
+        if (parents < 0).any() or (parents > own).any() or (both[parents, 0] != line).any():
+            raise DataError("the parent of a vertex of a skeleton is not before it")
+        has_parent = parents < own
+        follows = same_line & (parents == own - 1)
+        begins = ~follows | (both[known:, 1] != both[known - 1 : -1, 1])
+        child = known + np.flatnonzero(begins & has_parent)
+        ends = (parents[child - known], child) if above is None else (child, parents[child - known])
+        links = np.empty(len(child), _LINK)
+        for end, rows in enumerate(ends):
+            links["cells"][:, end], links["rows"][:, end] = both[rows, 1], both[rows, 2]
         first = np.flatnonzero(begins)
         self.waiting.append(np.stack([line[first], cell[first], _places(cell[first], self.fragments)], axis=1))
-        self.before, self.done = both[-1:], self.done + len(cell)
-        self._put_manifests(int(self.before[0, 0]))
+        last = int(both[-1, 0])
+        self.before = both[-1:] if above is None else both[np.searchsorted(both[:, 0], last) :]
+        self.done += len(cell)
+        self._put_manifests(last)
         return begins, links
 
     def end(self) -> None:
@@ -178,11 +334,15 @@ def _runs_of_block(records: npt.NDArray[Any], vertices: Vertices, blocks: Blocks
     )
 
 
-def _links_of_block(links: npt.NDArray[Any], content: Content, blocks: Blocks, grid: Grid) -> Iterator[Node]:
-    if len(links):
+def _links_of_block(
+    links: npt.NDArray[Any], blocks: Blocks, grid: Grid, columns: Columns | None = None, *, always: bool = False
+) -> Iterator[Node]:
+    """The links that are filed in a block; ``columns``: of them, ``always``: also where there are none."""
+    if len(links) or always:
         yield Node("links", group())
         placed = list(place_links(blocks.keys[links["cells"]], links["rows"], canonical=True))
-        yield from plan_links(0, Links(links["rows"]), content, grid, placed=placed)
+        made = Links(links["rows"], columns or {})
+        yield from plan_links(0, made, None, grid, placed=placed, always_intra=always)
 
 
-__all__ = ["Step", "lines_in_parts", "points_in_parts"]
+__all__ = ["Step", "lines_in_parts", "linked_in_parts", "points_in_parts", "trees_in_parts"]

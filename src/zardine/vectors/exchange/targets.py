@@ -1,0 +1,92 @@
+"""Files that are written: beside the old ones, whose place they take when they are complete."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+from zardine.errors import DataError, NodeExistsError, ZardineError
+from zardine.vectors.outside import needing
+
+_WITH_SHAPEFILES = (".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qmd")
+"""Endings of files that belong to a Shapefile, or would be taken for such."""
+
+
+def files_of_target(target: Path) -> list[Path]:
+    """Return a file and those that belong to it."""
+    others = _WITH_SHAPEFILES if target.suffix.lower() == ".shp" else ()
+    return [target, *(target.with_suffix(ending) for ending in others)]
+
+
+def check_files(files: Sequence[Path], overwrite: bool) -> None:
+    """Raise where a file is there that is not to be replaced, and where a directory is."""
+    for each in files:
+        if each.is_dir():
+            raise NodeExistsError(f"{each} is a directory, not a file")
+        if each.exists() and not overwrite:
+            raise NodeExistsError(f"{each} exists already: overwrite=True replaces it")
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[Path]:
+    """Give where ``target`` is to be written: a file in a hidden folder beside it, which takes its place in the end.
+
+    After an error in the block all is as before; who is killed leaves the hidden folder. What a library says of a file
+    that it cannot write becomes a :class:`~zardine.errors.DataError`.
+    """
+    place = Path(os.path.realpath(target))
+    if not place.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target))
+    if place.exists() and not place.is_file():  # a device, or a folder, which the library refuses
+        with needing(target):
+            yield place
+        return
+    folder = Path(mkdtemp(prefix=".zardine-", dir=place.parent))
+    made = folder / "new" / target.name
+    try:
+        made.parent.mkdir()
+        with needing(target):
+            try:
+                yield made
+            except (ZardineError, ImportError, OSError, MemoryError):
+                raise
+            except Exception as error:
+                told = str(error).replace(str(made), str(target))
+                raise DataError(f"{target} cannot be written: {told}") from error
+        _move(made, place, folder / "old")
+    finally:
+        rmtree(folder, ignore_errors=True)
+
+
+def _move(made: Path, place: Path, aside: Path) -> None:
+    """Put what was made in its place, ``made`` itself last, and old files ``aside``. After an error these are back."""
+    new = {each: place.with_name(place.stem + each.suffix) for each in made.parent.iterdir() if each != made}
+    old = [each for each in files_of_target(place)[1:] if each.exists()]
+    aside.mkdir()
+    moved: list[Path] = []
+    try:
+        for each in old:
+            os.replace(each, aside / each.name)
+        for each, goal in new.items():
+            os.replace(each, goal)
+            moved.append(goal)
+        os.replace(made, place)
+    except BaseException:
+        _back(moved, old, aside)
+        raise
+
+
+def _back(moved: Sequence[Path], old: Sequence[Path], aside: Path) -> None:
+    for each in moved:
+        each.unlink(missing_ok=True)
+    for each in old:
+        if (aside / each.name).exists():
+            os.replace(aside / each.name, each)
+
+
+__all__ = ["check_files", "files_of_target", "writing"]

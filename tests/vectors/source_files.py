@@ -1,0 +1,69 @@
+"""Files and folders of other programs, made of random numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import trimesh
+
+import zardine
+
+
+def swc(folder: Path, count: int = 40, most: int = 200) -> Path:
+    """A folder of files, each a tree that branches, with numbers in no order."""
+    rng = np.random.default_rng(4)
+    folder.mkdir()
+    for number in range(count):
+        nodes = int(rng.integers(1, most))
+        parents = [-1, *(max(0, row - int(rng.integers(1, 9))) for row in range(1, nodes))]
+        places = np.zeros((nodes, 3))
+        for row, parent in enumerate(parents[1:], 1):
+            places[row] = places[parent] + rng.normal(0, 9, 3)
+        places += rng.uniform(0, 500, 3)
+        names = rng.permutation(nodes) + 1
+        rows = [
+            f"{names[row]} {row % 4} {x:.3f} {y:.3f} {z:.3f} 0.5 {names[parents[row]] if row else -1}"
+            for row, (x, y, z) in enumerate(places)
+        ]
+        (folder / f"neuron {number}.swc").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def meshes(folder: Path, count: int = 30, ending: str = "ply") -> Path:
+    """A folder of files of triangles, called by numbers that are ids."""
+    rng = np.random.default_rng(5)
+    folder.mkdir()
+    for number in range(count):
+        shape = trimesh.creation.icosphere(subdivisions=int(rng.integers(0, 3)), radius=20)
+        shape.apply_translation(rng.uniform(0, 500, 3))
+        shape.export(str(folder / f"{number * 7 + 10**12}.{ending}"))
+    return folder
+
+
+def geff(path: Path, count: int = 2000) -> Path:
+    """A graph of tracks, with text, missing values, and ids in no order."""
+    rng, ids = np.random.default_rng(6), np.random.default_rng(7).permutation(2 * count)[:count]
+    root = zardine.open_group(str(path), mode="w", zarr_format=3)
+    lineage = np.arange(count) % 40
+    columns: dict[str, Any] = {
+        **{name: rng.uniform(0, 900, 40)[lineage] + rng.normal(0, 20, count) for name in "xyz"},
+        "lineage": lineage,
+        "n": np.arange(count),
+        "kind": np.array([f"kind {number % 5}" for number in range(count)], np.str_),
+    }
+    rows = max(1, count // 9)
+    root.create_array("nodes/ids", data=ids.astype("u8"), chunks=(rows,))
+    for name, values in columns.items():
+        root.create_array(f"nodes/props/{name}/values", data=values, chunks=(rows,))
+    root.create_array("nodes/props/n/missing", data=rng.uniform(0, 1, count) < 0.1, chunks=(rows,))
+    starts = rng.integers(0, count, 2 * count)
+    ends = np.stack([starts, (starts + 40 * rng.integers(0, 9, 2 * count)) % (count // 40 * 40)], axis=1)
+    root.create_array("edges/ids", data=ids[ends].astype("u8"), chunks=(rows, 2))
+    root.create_array("edges/props/w/values", data=rng.uniform(0, 1, 2 * count), chunks=(rows,))
+    texts = np.array([f"edge {number % 3}" for number in range(2 * count)], np.str_)
+    root.create_array("edges/props/t/values", data=texts, chunks=(rows,))
+    axes = [{"name": name, "unit": "micrometer"} for name in "xyz"]
+    root.attrs["geff"] = {"directed": True, "axes": axes, "track_node_props": {"lineage": "lineage"}}
+    return path
