@@ -157,8 +157,8 @@ def test_the_plan_of_an_import(run: Run, tmp_path: Path) -> None:
     again = run("jobs", "plan", *words, "--out", tmp_path / "other.json")
     assert again.exit_code == 1
     assert "is already stored at" in again.output
-    for name, why in (("none.las", "does not exist"), ("a.swc", "cannot be read in parts")):
-        (tmp_path / "a.swc").write_text("1 1 0 0 0 2 -1")
+    for name, why in (("none.las", "does not exist"), ("a.xyz", "the ending is none of")):
+        (tmp_path / "a.xyz").write_text("1 1 0")
         wrong = run("jobs", "plan", "import", tmp_path / name, tmp_path / "b.zv", "--out", tmp_path / "other.json")
         assert wrong.exit_code in (1, 2)
         assert why in wrong.output

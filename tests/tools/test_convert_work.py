@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import zardine
 from effort import examples
 from zardine.storage import MemoryStore, WrapperStore
-from zardine.tools.converting.work import ArrayWork, blocks_of, steps_of, stored_cells
+from zardine.tools.converting.work import ArrayWork, blocks_of, gather_stored, steps_of
+from zardine.tools.listing import GatheredCells
 
 
 @st.composite
@@ -56,7 +57,9 @@ def touched(source: zardine.Array, target: zardine.Array) -> set[tuple[int, ...]
 def plan_work(source: zardine.Array, target: zardine.Array) -> ArrayWork:
     """What is made of what is stored, straight."""
     (work,) = steps_of(source, target, blocks_of(source, target), (source.store, ""))
-    return replace(work, cells=stored_cells(source, [work])[0])
+    found = GatheredCells()
+    gather_stored(found, 0, source, [work])
+    return replace(work, cells=found.cells((0, 0)))
 
 
 def region(array: zardine.Array, coordinates: tuple[int, ...]) -> tuple[slice, ...]:

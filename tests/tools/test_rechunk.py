@@ -222,7 +222,7 @@ def test_files_that_are_no_plans(tmp_path: Path) -> None:
 
     refused("{", "is no plan")
     refused("[]", "'zardine_plan' is missing")
-    refused({**good, "zardine_plan": 2}, "a plan of form 2, and this zardine reads form 1: make the plan again")
+    refused({**good, "zardine_plan": 1}, "a plan of form 1, and this zardine reads form 2: make the plan again")
     refused({**good, "kind": "other"}, "the kind 'other', which this zardine does not know")
     refused({**good, "work": {}}, "has no member 'places'")
     refused({**good, "work": {**good["work"], "write": [0, 1, 1]}}, "lengths of 1 or more")

@@ -283,7 +283,6 @@ def test_conditions_on_values() -> None:
 HUGE = 10**400
 WRONG_CALLS: dict[str, Callable[[MemoryStore], object]] = {
     "factors": lambda s: vectors.build_pyramid(s, factors=[2]),  # type: ignore[list-item]
-    "no factors": lambda s: vectors.build_pyramid(s, factors=None),  # type: ignore[arg-type]
     "one factor": lambda s: vectors.build_pyramid(s, factors=[(2,)]),  # type: ignore[list-item]
     "text": lambda s: vectors.build_pyramid(s, factors=[("a", 1)]),  # type: ignore[list-item]
     "large": lambda s: vectors.build_pyramid(s, factors=[(1e200, 1)]),

@@ -273,6 +273,20 @@ def test_options_are_remembered_also_without_the_levels() -> None:
     assert vectors.build_pyramid(store) == [1]
 
 
+def test_options_that_are_given_count_beside_those_remembered() -> None:
+    store = made("lines", np.random.default_rng(1))
+    vectors.build_pyramid(store, factors=[(2, 1), (2, 2)], sparsity_seed=7, cross_level_links=False)
+    one, other = copy_of(store), copy_of(store)
+    assert vectors.build_pyramid(one, sparsity_seed=8) == [1, 2]
+    vectors.build_pyramid(other, factors=[(2, 1), (2, 2)], sparsity_seed=8, cross_level_links=False)
+    found, wanted, before = (vectors.read_polylines(each, level=2).positions.tolist() for each in (one, other, store))
+    assert found == wanted != before
+    assert vectors.build_pyramid(one, chunk_scale_factors=[4, 4]) == [1, 2]
+    vectors.build_pyramid(one, cross_level_links=True)
+    facts = vectors.describe_store(one)
+    assert [each["chunk_shape"][0] for each in facts["levels"]] == [4, 16, 64]
+
+
 def test_changes_that_nobody_told_of_are_found_where_they_can_be() -> None:
     store = MemoryStore()
     points = np.random.default_rng(4).uniform(0, 60, (300, 3))

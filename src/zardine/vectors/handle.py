@@ -54,8 +54,8 @@ class PyramidOptions(TypedDict, total=False):
 
     factors: Sequence[tuple[float, float]] | None
     chunk_scale_factors: Sequence[int] | None
-    sparsity_seed: int
-    cross_level_links: bool
+    sparsity_seed: int | None
+    cross_level_links: bool | None
     anew: bool
     progress: Progress | None
 

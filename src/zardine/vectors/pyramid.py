@@ -65,24 +65,24 @@ def build_pyramid(
     *,
     factors: Sequence[tuple[float, float]] | None = None,
     chunk_scale_factors: Sequence[int] | None = None,
-    sparsity_seed: int = 0,
-    cross_level_links: bool = True,
+    sparsity_seed: int | None = None,
+    cross_level_links: bool | None = None,
     anew: bool = False,
     progress: Progress | None = None,
 ) -> list[int]:
     """Make the levels above 0: one for each ``(coarsen, sparsity)`` of ``factors``; gives their numbers.
 
     The bins of a level are ``coarsen`` times as large as those of the level below, along each axis; all vertices in one
-    become their mean. Of the objects one in ``sparsity`` stays, chosen by ``sparsity_seed``; the others keep their ids
-    and attributes, without vertices. ``chunk_scale_factors``: how many times as large chunks are (default:
-    ``coarsen``, or the next larger number for which bins divide chunks). With ``cross_level_links`` each vertex is
-    linked to the one that stands for it, and back. Levels are stored as level 0 is: data type, shards, compression.
+    become their mean. Of the objects one in ``sparsity`` stays, chosen by ``sparsity_seed`` (0); the others keep their
+    ids and attributes, without vertices. ``chunk_scale_factors``: how many times as large chunks are (default:
+    ``coarsen``, or the next larger number for which bins divide chunks). With ``cross_level_links`` (true) each vertex
+    is linked to the one that stands for it, and back. Levels are stored as level 0 is: data type, shards, compression.
     ``progress`` is called with the number of levels done, and of all.
 
-    Without ``factors`` the levels that there are are made with the options that they were made with; where there are
-    none, one with ``(2, 1)``. Of levels that were made with the same options only what was changed is made anew, as
-    far as that is known; where sparsity is above 1 and there are objects, all is. ``anew``: all in any case, as after
-    changes by programs that do not tell of them.
+    Without ``factors`` the levels that there are are made with the options that they were made with, but for those
+    that are given; where there are none, one with ``(2, 1)``. Of levels that were made with the same options only what
+    was changed is made anew, as far as that is known; where sparsity is above 1 and there are objects, all is.
+    ``anew``: all in any case, as after changes by programs that do not tell of them.
 
     Raises :class:`~zardine.errors.DataError` for other factors, and where bins would not divide chunks; warns
     (:class:`~zardine.errors.ZarrUserWarning`) where there were more levels than are made now, unless none is asked
@@ -90,10 +90,14 @@ def build_pyramid(
     wrong ones, and perhaps one that is unfinished: it cannot be read, and whoever changes the store next removes it.
     """
     owner = VectorStore.open(path, writable=True)
-    if factors is None:
-        factors, chunk_scale_factors, sparsity_seed, cross_level_links = _options_of(
-            owner, chunk_scale_factors, sparsity_seed, cross_level_links
-        )
+    before = _options_of(owner) if factors is None else {}
+    factors = before.get("factors", ((2, 1),)) if factors is None else factors
+    if chunk_scale_factors is None:
+        chunk_scale_factors = before.get("chunk_scale_factors")
+    if sparsity_seed is None:
+        sparsity_seed = before.get("sparsity_seed", 0)
+    if cross_level_links is None:
+        cross_level_links = before.get("cross_level_links", True)
     steps, scales = _checked_steps(factors, chunk_scale_factors)
     try:
         generator = np.random.default_rng(as_index(sparsity_seed))
@@ -158,14 +162,13 @@ def _of_levels(options: Mapping[str, Any], count: int) -> list[Any]:
         return []
 
 
-def _options_of(owner: VectorStore, scales: Any, seed: Any, linked: Any) -> tuple[Any, Any, Any, Any]:
-    """The options with which the levels were made; where there are none that tell, one level with those given."""
+def _options_of(owner: VectorStore) -> Mapping[str, Any]:
+    """The options with which the levels were made; nothing where there are none that tell."""
     told = owner.level(0).document.attributes.get(MADE)
     above = [number for number in owner.level_numbers() if number > 0]
     if not isinstance(told, Mapping) or not all(_was_made_so(owner, number, told) for number in above):
-        return ((2, 1),), scales, seed, linked
-    names = ("factors", "chunk_scale_factors", "sparsity_seed", "cross_level_links")
-    return tuple(told.get(name) for name in names)  # type: ignore[return-value]
+        return {}
+    return told
 
 
 def _make(
