@@ -15,7 +15,7 @@ from zardine.vectors.changing.one_writer import alone, repeated
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import Attributes, Box, GroupsLike, one_of, plain_array, plain_ids
 from zardine.vectors.content.columns import checked_mapping
-from zardine.vectors.content.parts import OWNER, LinksInParts, Vertices, loaded, loaded_links
+from zardine.vectors.content.parts import LinksInParts, Vertices
 from zardine.vectors.reading.answer import check_geometry, ids_of_rows, links_between_rows, run_query, values_of
 from zardine.vectors.reading.query import ALL, Names, Query, Where, checked_names
 from zardine.vectors.reading.rereading import read_steadily
@@ -66,18 +66,7 @@ def write_spooled_mesh(
     vertices or faces, or another data type, they must fit in memory. ``origin`` as in
     :func:`~zardine.vectors.changing.large_stores.store_points`.
     """
-    own = {"object_ids", "vertex_attributes", "link_attributes", "face_attributes"}
-    if not set(options) & own and options.get("dtype") is None:
-        plain = {name: value for name, value in options.items() if name != "dtype"}
-        write_linked(path, "mesh", vertices, links, plain, step, origin)
-        return
-    (positions, columns), (ends, of_links) = loaded(vertices), loaded_links(links)
-    decoded = {name: each.decoded() for name, each in columns.items() if name != OWNER}
-    given: dict[str, Any] = {"vertex_attributes": decoded, "object_ids": columns[OWNER].values}
-    if "face_attributes" not in options:
-        given["link_attributes"] = {name: each.decoded() for name, each in of_links.items()}
-    write_mesh(path, positions, ends, **{**given, **options})
-    step(1)
+    write_linked(path, "mesh", write_mesh, vertices, links, options, step, origin)
 
 
 @repeated

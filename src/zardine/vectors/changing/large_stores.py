@@ -199,18 +199,30 @@ def store_linked(
 def write_linked(
     path: StoreLike,
     kind: str,
+    whole: Callable[..., None],
     vertices: Vertices,
     links: LinksInParts,
     options: Mapping[str, Any],
     step: Step,
     origin: str | None,
 ) -> None:
-    """Write graphs or meshes that came piece by piece; ``options`` are also those of their objects, but ids.
+    """Write graphs or meshes that came piece by piece; ``options`` are those of ``whole``, which writes them at once.
 
-    ``origin`` as in :func:`store_points`.
+    That is done where options have other ids, attributes of vertices or links, or another data type; what came must fit
+    in memory then. ``origin`` as in :func:`store_points`.
     """
+    of_links = {"link_attributes", "edge_attributes" if kind == "graph" else "face_attributes"}
+    if set(options) & {"object_ids", "vertex_attributes", *of_links} or options.get("dtype") is not None:
+        (positions, columns), (ends, more) = loaded(vertices), loaded_links(links)
+        decoded = {name: each.decoded() for name, each in columns.items() if name != OWNER}
+        given: dict[str, Any] = {"vertex_attributes": decoded, "object_ids": columns[OWNER].values}
+        if not set(options) & of_links:
+            given["link_attributes"] = {name: each.decoded() for name, each in more.items()}
+        whole(path, positions, ends, **{**given, **options})
+        step(1)
+        return
     own = ("object_attributes", "groups", "group_attributes")
-    plain = cast(StoreOptions, {name: value for name, value in options.items() if name not in own})
+    plain = cast(StoreOptions, {name: value for name, value in options.items() if name not in (*own, "dtype")})
     check_options(plain)
     ids = np.zeros(0 if vertices.count else 1, np.int64)
     for _, values in vertices.parts():
