@@ -101,7 +101,9 @@ def test_huge_sizes(tmp_path: Path) -> None:
     assert array[5, 5] == 0.0
 
 
-def test_damaged_chunks(plain: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{"verify": True}, {"compressors": "zstd"}, {"chunks": (2, 2)}], ids=str)
+def test_damaged_chunks(plain: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    """What decodes finds them. What copies says only in which array and chunk they are, when they are read."""
     with h5py.File(plain) as file:
         info = file["a"].id.get_chunk_info(0)
     data = bytearray(plain.read_bytes())
@@ -110,9 +112,13 @@ def test_damaged_chunks(plain: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"array.*a.*chunk"):
         read_all(plain)
     with pytest.raises(DataError):
-        zardine.convert(plain, tmp_path / "made")
+        zardine.convert(plain, tmp_path / "made", **options)
     with pytest.raises(zardine.errors.NodeNotFoundError, match="not finished"):
         zardine.open(tmp_path / "made", mode="r")
+    with pytest.warns(zardine.errors.ZarrUserWarning, match=r"/a: its chunks are copied .* numcodecs.zlib"):
+        copied = zardine.convert(plain, tmp_path / "copied")
+    with pytest.raises(DataError, match=r"array.*a.*chunk"):
+        copied["a"][...]
 
 
 def test_chunks_of_the_wrong_length(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import h5py
 import hdf5plugin
 import numpy as np
 import pytest
+import zarr
 
 import zardine
 import zardine.sources
@@ -38,6 +39,9 @@ COPIED: dict[str, tuple[dict[str, Any], list[str]]] = {
     },
 }
 """How data sets are stored, and the codecs that stand for that."""
+
+UNCOMPRESSED = ("none", "shuffle", "fletcher32")
+"""Those of them that are compressed by default."""
 
 DECODED: dict[str, tuple[dict[str, Any], str]] = {
     "lzf": ({"compression": "lzf"}, "32000 (lzf)"),
@@ -111,6 +115,56 @@ def test_copied(file: Path, tmp_path: Path, name: str) -> None:
         assert (tmp_path / "made" / "c" / "/".join(map(str, place))).read_bytes()[:-4] == data
     assert equal(source[...], VALUES)
     assert equal(made[...], VALUES)
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_copied_by_default(file: Path, tmp_path: Path, name: str) -> None:
+    """Compressed chunks are those of the file, in shards and alone; codecs that not all programs have are told."""
+    compressed = name not in UNCOMPRESSED
+    codecs = [*COPIED[name][1], "crc32c"] if compressed else ["zstd", "crc32c"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        zardine.convert(zardine.sources.open(file)[name], tmp_path / "shards")
+        made = zardine.convert(zardine.sources.open(file)[name], tmp_path / "made", shards=None, verify=True)
+    for each in (made, zardine.open_array(tmp_path / "shards")):
+        assert [codec.name for codec in each.compressors] == codecs
+        assert equal(each[...], VALUES)
+    named = [each for each in codecs if each.startswith("numcodecs.")]
+    assert len(caught) == (2 if named else 0)
+    assert all(f"with the codecs {', '.join(named)}: zarr-python" in str(each.message) for each in caught)
+    if compressed:
+        shard = (tmp_path / "shards" / "c" / "0" / "0").read_bytes()
+        for place, data in stored_chunks(file, name).items():
+            assert (tmp_path / "made" / "c" / "/".join(map(str, place))).read_bytes()[:-4] == data
+            assert data in shard
+
+
+@pytest.mark.parametrize(
+    ("options", "codecs"),
+    [
+        ({"compressors": "zstd"}, ["zstd", "crc32c"]),
+        ({"compressors": ["gzip"]}, ["gzip", "crc32c"]),
+        ({"chunks": (2, 4)}, ["zstd", "crc32c"]),
+        ({"chunks": "auto"}, ["zstd", "crc32c"]),
+    ],
+    ids=str,
+)
+def test_stored_anew(file: Path, tmp_path: Path, options: dict[str, Any], codecs: list[str]) -> None:
+    """Where another compressor or other chunks are asked for, nothing is left of the codecs of the file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = zardine.convert(zardine.sources.open(file)["shuffle, gzip"], tmp_path / "made", **options)
+    assert [codec.name for codec in made.compressors] == codecs
+    assert equal(made[...], VALUES)
+
+
+def test_readers_of_copied_chunks(file: Path, tmp_path: Path) -> None:
+    """zarr-python reads what is copied by default."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, name in enumerate(each for each in COPIED if each not in UNCOMPRESSED):
+            zardine.convert(zardine.sources.open(file)[name], tmp_path / str(number))
+            assert equal(zarr.open_array(tmp_path / str(number), mode="r")[...], VALUES), name
 
 
 @pytest.mark.parametrize("name", DECODED)

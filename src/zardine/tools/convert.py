@@ -93,8 +93,9 @@ def convert(
     - ``shards``: ``"auto"`` keeps those of the source, or chooses; ``None`` for none; lengths as for ``chunks``.
     - ``filters``, ``serializer``, ``compressors``, ``codecs``, ``checksum``: as for :func:`create_array`. ``"auto"``
       keeps what a source of v3 has; of an older one the order of elements, and its compressor if all programs for v3
-      have it, else zstd; so of HDF5 and NetCDF. ``"keep"`` keeps all of an older one, as codecs ``numcodecs.*``; chunks
-      of HDF5 whose codecs stay are copied as they are.
+      have it, else zstd. ``"keep"`` keeps all of an older one, as codecs ``numcodecs.*``. Compressed chunks of HDF5 and
+      NetCDF are copied as they are where there are codecs for them (not all programs have ``numcodecs.zlib``, which is
+      told), unless these options or ``chunks`` ask for something else.
     - ``objects="string"``: arrays of Python objects, all of which have to be text, become arrays of text.
     - ``leave_out``: convert the rest of a file of HDF5 where Zarr has no form for something in it.
     - ``metadata_only``: write documents of v3 beside those of an older source, in place, for the same chunks; there is
@@ -318,10 +319,19 @@ def check_in_place(options: ConvertOptions) -> None:
 
 def warn_of_remarks(plans: Sequence[NodePlan]) -> None:
     """Warn once of everything that the new documents say in other words."""
-    lines = [f"/{plan.path}: {remark}" for plan in plans for remark in plan.remarks]
-    if lines:
-        text = "".join(f"\n  - {line}" for line in lines)
+    found: dict[str, list[str]] = {}
+    for plan in plans:
+        for remark in plan.remarks:
+            found.setdefault(remark, []).append(f"/{plan.path}")
+    if found:
+        text = "".join(f"\n  - {_names(paths)}: {remark}" for remark, paths in found.items())
         warnings.warn(f"not all of the documents could be taken over as it is{text}", ZarrUserWarning, stacklevel=3)
+
+
+def _names(paths: Sequence[str]) -> str:
+    """Return the paths of which one thing is said, on one line."""
+    most = 5
+    return ", ".join(paths[:most]) + (f" and {len(paths) - most:,} more" if len(paths) > most else "")
 
 
 def open_node(store: Store, path: str) -> Array | Group:

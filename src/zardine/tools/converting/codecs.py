@@ -77,34 +77,51 @@ def is_exact(codecs: Iterable[Codec]) -> bool:
     return all(is_exact(codec.codecs) if isinstance(codec, ShardingCodec) else codec.name in _EXACT for codec in codecs)
 
 
-def chosen_codecs(source: Array, options: ConvertOptions, *, foreign: bool = False) -> dict[str, Any]:
+def chosen_codecs(
+    source: Array, options: ConvertOptions, *, foreign: bool = False, same_chunks: bool = False
+) -> dict[str, Any]:
     """Return filters, serializer and compressors for v3, as arguments of ``new_array_metadata``; and ``reasons``.
 
     A source of v3 keeps what it has. Of an older one ``"auto"`` keeps what all programs have: the order of elements and
-    a compressor of the core. ``"keep"`` keeps the rest, too, as codecs ``numcodecs.*``. So of a ``foreign`` one,
-    that is a file of another format; what is not compressed in it is compressed by default, and so is what was
-    compressed in a way that no codec stands for.
+    a compressor of the core. ``"keep"`` keeps the rest, too, as codecs ``numcodecs.*``. A ``foreign`` one, that is a
+    file of another format, keeps all codecs where its compressed chunks are ``same_chunks`` in the new array: they are
+    copied without being decoded. What is not compressed in it is compressed by default, and so is what was compressed
+    in a way that no codec stands for.
     """
     older = source.metadata.older
     chosen: dict[str, Any] = {"filters": options.filters, "serializer": options.serializer}
     chosen["compressors"] = options.compressors
+    copied = foreign and same_chunks and _can_be_copied(source, options)
     for name, value in chosen.items():
-        if is_word(value, "keep") or (is_word(value, "auto") and older is None and not foreign):
+        if is_word(value, "keep") or (is_word(value, "auto") and ((older is None and not foreign) or copied)):
             kept = getattr(source._inner_chain(), name)
             chosen[name] = rewritten(kept) if isinstance(kept, Codec) else list(kept) or None
     if older is not None and is_word(options.filters, "auto"):
         chosen["filters"] = [TransposeCodec(order="F")] if older.order == "F" and source.ndim > 1 else None
     if older is not None and is_word(options.compressors, "auto"):
         chosen["compressors"] = _of_the_core(source._inner_chain().compressors, older)
-    if foreign and is_word(options.filters, "auto"):
-        chosen["filters"] = None
-    if foreign and is_word(options.compressors, "keep") and undone_filters(source.metadata):
-        chosen["compressors"] = "auto"
-    if foreign and is_word(options.compressors, "auto"):
-        found = [each for each in source._inner_chain().compressors if each.name not in _CHECKSUMS]
-        chosen["compressors"] = found if len(found) == 1 and found[0].name in _CORE else "auto"
+    if foreign and not copied:
+        if is_word(options.filters, "auto"):
+            chosen["filters"] = None
+        if is_word(options.compressors, "auto"):
+            found = [each for each in source._inner_chain().compressors if each.name not in _CHECKSUMS]
+            chosen["compressors"] = found if len(found) == 1 and found[0].name in _CORE else "auto"
+        elif is_word(options.compressors, "keep") and undone_filters(source.metadata):
+            chosen["compressors"] = "auto"
     chosen["reasons"] = [reason for value in chosen.values() for reason in unfit(value)]
     return chosen
+
+
+def _can_be_copied(source: Array, options: ConvertOptions) -> bool:
+    """Whether the chunks of a file are compressed by codecs, none of which is asked to be another one."""
+    asked = (options.filters, options.serializer, options.compressors)
+    if undone_filters(source.metadata) or not all(is_word(each, "auto", "keep") for each in asked):
+        return False
+    return any(_compresses(each) for each in source._inner_chain().compressors)
+
+
+def _compresses(codec: Codec) -> bool:
+    return codec.name not in _CHECKSUMS and codec.name != "numcodecs.shuffle"
 
 
 def unfit(value: Any) -> list[str]:

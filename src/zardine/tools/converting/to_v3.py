@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from zardine.chunk_grids.regular import RegularGrid
@@ -72,7 +73,7 @@ def array_to_v3(path: str, metadata: ArrayMetadata, options: ConvertOptions, *, 
         return [str(problem) for problem in error.problems] or [str(error)]
     except (TypeError, ValueError) as error:
         return [str(error)]
-    remarks += _remark_on_readers(made) if foreign else []
+    remarks += _remark_on_readers(made, options) if foreign else []
     return NodePlan(
         path=path,
         source=metadata,
@@ -121,11 +122,12 @@ def _layout_arguments(
         if kept:
             chunks = source.shards if has_shards(chain) and source.shards is not None else source.chunks
         return {**arguments, "codecs": chain, "chunks": chunks}, []
-    codecs = chosen_codecs(source, options, foreign=foreign)
+    sizes = _sizes(source, data_type.item_size or 16, chunks, shards)
+    same = not is_word(sizes["chunks"], "auto") and np.array_equal(sizes["chunks"], source.chunks)
+    codecs = chosen_codecs(source, options, foreign=foreign, same_chunks=same)
     reasons: list[str] = codecs.pop("reasons")
     if within:
         codecs |= {name: "auto" for name in codecs if is_word(getattr(options, name), "auto", "keep")}
-    sizes = _sizes(source, data_type.item_size or 16, chunks, shards)
     return {**arguments, **codecs, **sizes}, reasons
 
 
@@ -165,20 +167,27 @@ def _remark_on_filters(metadata: ArrayMetadata, options: ConvertOptions) -> list
     ]
 
 
-def _remark_on_readers(made: Array) -> list[str]:
+def _remark_on_readers(made: Array, options: ConvertOptions) -> list[str]:
     """Say what programs that many have cannot read: a group with such an array xarray may not open at all."""
+    remarks = []
+    named = [each.name for each in made._inner_chain().compressors if each.name.startswith("numcodecs.")]
+    if named and is_word(options.compressors, "auto"):
+        remarks.append(
+            f"its chunks are copied as they are in the file, with the codecs {', '.join(named)}: zarr-python and zarrs "
+            "read these, tensorstore does not; compressors='zstd' stores the elements anew, for all programs"
+        )
     if isinstance(made.metadata.data_type, Struct):
-        return [
+        remarks.append(
             "its records are of the data type 'struct', which zarr-python 3.4 reads and 3.1 does not, nor xarray with "
             "it: that opens no group in which there are such, and those above get no consolidated metadata; in Zarr v2 "
             "(zarr_format=2) it does"
-        ]
-    if made.dtype.kind == "V" and made.shards is not None:
-        return [
+        )
+    elif made.dtype.kind == "V" and made.shards is not None:
+        remarks.append(
             "its elements are bytes in shards, which zarr-python 3.4 reads and 3.1 does not, nor xarray with it; "
             "shards=None stores them without"
-        ]
-    return []
+        )
+    return remarks
 
 
 def _is_rectilinear(source: Array) -> bool:
