@@ -158,6 +158,20 @@ def test_stored_anew(file: Path, tmp_path: Path, options: dict[str, Any], codecs
     assert equal(made[...], VALUES)
 
 
+def test_large_chunks_are_copied(tmp_path: Path) -> None:
+    """Those of 8 MB are cut where nothing is to be copied."""
+    values = np.arange(2**20, dtype="f8").reshape(1024, 1024)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("a", data=values, chunks=values.shape, compression="gzip")
+        file.create_dataset("b", data=values, chunks=values.shape)
+    with pytest.warns(zardine.errors.ZarrUserWarning, match=r"/a: its chunks are copied"):
+        made = zardine.convert(tmp_path / "a.h5", tmp_path / "made")
+    assert [made[name].chunks for name in "ab"] == [(1024, 1024), (256, 512)]
+    (data,) = stored_chunks(tmp_path / "a.h5", "a").values()
+    assert data in (tmp_path / "made" / "a" / "c" / "0" / "0").read_bytes()
+    assert all(equal(made[name][...], values) for name in "ab")
+
+
 def test_readers_of_copied_chunks(file: Path, tmp_path: Path) -> None:
     """zarr-python reads what is copied by default."""
     with warnings.catch_warnings():

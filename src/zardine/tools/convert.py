@@ -88,8 +88,8 @@ def convert(
 
     - ``zarr_format``: 3, or 2 or 1 where that can say what the source says.
     - ``chunks``: of the new arrays, within their shards. ``"keep"``: those of the source, of which very large ones are
-      cut into equal parts; ``"auto"``, or lengths as for :func:`create_array`. Lengths are for the arrays of as many
-      dimensions; others keep theirs.
+      cut into equal parts, unless they are compressed ones of HDF5 (see below); ``"auto"``, or lengths as for
+      :func:`create_array`. Lengths are for the arrays of as many dimensions; others keep theirs.
     - ``shards``: ``"auto"`` keeps those of the source, or chooses; ``None`` for none; lengths as for ``chunks``.
     - ``filters``, ``serializer``, ``compressors``, ``codecs``, ``checksum``: as for :func:`create_array`. ``"auto"``
       keeps what a source of v3 has; of an older one the order of elements, and its compressor if all programs for v3

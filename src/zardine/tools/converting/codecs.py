@@ -78,20 +78,18 @@ def is_exact(codecs: Iterable[Codec]) -> bool:
 
 
 def chosen_codecs(
-    source: Array, options: ConvertOptions, *, foreign: bool = False, same_chunks: bool = False
+    source: Array, options: ConvertOptions, *, foreign: bool = False, copied: bool = False
 ) -> dict[str, Any]:
     """Return filters, serializer and compressors for v3, as arguments of ``new_array_metadata``; and ``reasons``.
 
     A source of v3 keeps what it has. Of an older one ``"auto"`` keeps what all programs have: the order of elements and
     a compressor of the core. ``"keep"`` keeps the rest, too, as codecs ``numcodecs.*``. A ``foreign`` one, that is a
-    file of another format, keeps all codecs where its compressed chunks are ``same_chunks`` in the new array: they are
-    copied without being decoded. What is not compressed in it is compressed by default, and so is what was compressed
-    in a way that no codec stands for.
+    file of another format, keeps all codecs where its chunks are ``copied``. What is not compressed in it is compressed
+    by default, and so is what was compressed in a way that no codec stands for.
     """
     older = source.metadata.older
     chosen: dict[str, Any] = {"filters": options.filters, "serializer": options.serializer}
     chosen["compressors"] = options.compressors
-    copied = foreign and same_chunks and _can_be_copied(source, options)
     for name, value in chosen.items():
         if is_word(value, "keep") or (is_word(value, "auto") and ((older is None and not foreign) or copied)):
             kept = getattr(source._inner_chain(), name)
@@ -112,8 +110,8 @@ def chosen_codecs(
     return chosen
 
 
-def _can_be_copied(source: Array, options: ConvertOptions) -> bool:
-    """Whether the chunks of a file are compressed by codecs, none of which is asked to be another one."""
+def can_be_copied(source: Array, options: ConvertOptions) -> bool:
+    """Return whether the chunks of a file are compressed by codecs, none of which is asked to be another one."""
     asked = (options.filters, options.serializer, options.compressors)
     if undone_filters(source.metadata) or not all(is_word(each, "auto", "keep") for each in asked):
         return False

@@ -24,7 +24,7 @@ from zardine.nodes.array import Array
 from zardine.sources.arrays import undone_filters
 from zardine.stores.memory import MemoryStore
 from zardine.tools.converting.chunks import inner_chunks, shard_shape
-from zardine.tools.converting.codecs import chosen_codecs, has_shards, is_exact, rewritten
+from zardine.tools.converting.codecs import can_be_copied, chosen_codecs, has_shards, is_exact, rewritten
 from zardine.tools.converting.options import ConvertOptions
 from zardine.tools.converting.plan import NodePlan, Planned, other_members, remark_on_fill
 
@@ -122,17 +122,18 @@ def _layout_arguments(
         if kept:
             chunks = source.shards if has_shards(chain) and source.shards is not None else source.chunks
         return {**arguments, "codecs": chain, "chunks": chunks}, []
-    sizes = _sizes(source, data_type.item_size or 16, chunks, shards)
-    same = not is_word(sizes["chunks"], "auto") and np.array_equal(sizes["chunks"], source.chunks)
-    codecs = chosen_codecs(source, options, foreign=foreign, same_chunks=same)
+    whole = foreign and can_be_copied(source, options)
+    sizes = _sizes(source, data_type.item_size or 16, chunks, shards, whole)
+    copied = whole and not is_word(sizes["chunks"], "auto") and np.array_equal(sizes["chunks"], source.chunks)
+    codecs = chosen_codecs(source, options, foreign=foreign, copied=copied)
     reasons: list[str] = codecs.pop("reasons")
     if within:
         codecs |= {name: "auto" for name in codecs if is_word(getattr(options, name), "auto", "keep")}
     return {**arguments, **codecs, **sizes}, reasons
 
 
-def _sizes(source: Array, item_size: int, chunks: Any, shards: Any) -> dict[str, Any]:
-    """Return ``chunks`` and ``shards`` of the new array."""
+def _sizes(source: Array, item_size: int, chunks: Any, shards: Any, whole: bool) -> dict[str, Any]:
+    """Return ``chunks`` and ``shards`` of the new array; ``whole``: chunks that are kept are not cut."""
     if source.ndim > 0 and not is_word(chunks, "keep", "auto") and is_word(shards, "auto"):
         grid, _ = choose_grid(source.shape, item_size, chunks, None)
         if isinstance(grid, RegularGrid):
@@ -147,7 +148,7 @@ def _sizes(source: Array, item_size: int, chunks: Any, shards: Any) -> dict[str,
     if source.shards is not None:
         location = source._handle.layout.sharding.codec.index_location  # type: ignore[union-attr]
         return {"chunks": source.chunks, "shards": {"shape": source.shards, "index_location": location}}
-    inner = inner_chunks(source.chunks, item_size)
+    inner = source.chunks if whole else inner_chunks(source.chunks, item_size)
     return {"chunks": inner, "shards": shard_shape(source.shape, source.chunks, inner, item_size)}
 
 
