@@ -153,7 +153,7 @@ impl<'a> Encode<'a> {
         let failures = Failures::default();
         let first = group.start;
         let mut geometry = ChunkGeometry::default();
-        let batches = Batches::new(group.clone().map(|job| self.nbytes(&mut geometry, job)), self.how.threads);
+        let batches = Batches::new(group.clone().map(|job| self.work(&mut geometry, job)), self.how.threads);
         let raw = self.pipeline.steps().compressor.is_none();
         let start = || Space { encoders: Encoders::kept(), ..Space::default() };
         let states = batches.run(start, |space, range| {
@@ -203,6 +203,11 @@ impl<'a> Encode<'a> {
         self.set_geometry(geometry, job).map_or(0, |()| geometry.nbytes)
     }
 
+    /// How much a job is to do, about, in bytes that are copied.
+    fn work(&self, geometry: &mut ChunkGeometry, job: usize) -> usize {
+        self.pipeline.steps().work_to_encode(self.nbytes(geometry, job))
+    }
+
     /// Encode all jobs, each into the file of its number, or those of a shard of `shards` into that of the shard's
     /// number, and say of each file what became of it.
     pub fn run_into(&'a self, files: &[NewFile], shards: Option<&ShardTable>) -> (Vec<Put>, Vec<Failure>) {
@@ -239,8 +244,7 @@ impl<'a> Encode<'a> {
         let mut geometry = ChunkGeometry::default();
         let sizes = (0..files.len()).map(|file| {
             let mut jobs = shards.map_or(file..file + 1, |shards| shards.jobs(file));
-            jobs.try_fold(FILE_BYTES, |size, job| size.checked_add(self.nbytes(&mut geometry, job)))
-                .unwrap_or(usize::MAX)
+            jobs.try_fold(FILE_BYTES, |size, job| size.checked_add(self.work(&mut geometry, job))).unwrap_or(usize::MAX)
         });
         let batches = Batches::new(sizes, self.how.threads);
         let start = || (Space { encoders: Encoders::kept(), ..Space::default() }, Scratch::new(), Vec::new());

@@ -142,12 +142,13 @@ impl<'a> DecodePoints<'a> {
     /// Do all jobs; the failures of those that fail.
     pub fn run(&self, threads: usize) -> Vec<Failure> {
         let mut geometry = ChunkGeometry::default();
+        let steps = self.pipeline.steps();
         let open = open_bytes(self.sources);
-        let sizes = (0..self.jobs.len())
-            .map(|job| open + self.set_geometry(&mut geometry, job).map_or(0, |()| geometry.nbytes));
+        let sizes = (0..self.jobs.len()).map(|job| {
+            open + self.set_geometry(&mut geometry, job).map_or(0, |()| steps.work_to_decode(geometry.nbytes))
+        });
         let batches = Batches::new(sizes, threads);
         let failures = Failures::default();
-        let steps = self.pipeline.steps();
         let unread = steps.worth_own_read().filter(|_| steps.outer_sums == 0 && steps.compressor.is_none());
         let start = || Space { reading: ReadSpace::kept(), ..Space::default() };
         let states = batches.run(start, |space, range| {

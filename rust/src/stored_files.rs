@@ -3,10 +3,13 @@
 //! Only the usual case is done here: a regular file that lies below a certain directory, wherever links led to it.
 //! Whatever else is there fails, and is left to the caller, who knows what to do and say.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use crate::readable::{self, Readable};
 use crate::{Outcome, Reason};
@@ -77,6 +80,23 @@ pub fn read_whole(path: &CStr, below: Option<&[u8]>, most: u64) -> io::Result<Op
     content.resize(size, 0);
     file.read_exact(&mut content)?;
     Ok(Some((Some(content), status)))
+}
+
+/// What tells a file, and a version of it, from others: inode, device, size, and the times of the last change of its
+/// content and of its status, in nanoseconds.
+pub type Identity = (u64, u64, u64, i128, i128);
+
+/// Whether each path means the file that is told, as it was.
+pub fn are_current(paths: &[CString], identities: &[Identity]) -> bool {
+    let nanoseconds = |seconds: i64, more: i64| i128::from(seconds) * 1_000_000_000 + i128::from(more);
+    paths.iter().zip(identities).all(|(path, identity)| {
+        let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+        path.metadata().is_ok_and(|status| {
+            let modified = nanoseconds(status.mtime(), status.mtime_nsec());
+            let changed = nanoseconds(status.ctime(), status.ctime_nsec());
+            (status.ino(), status.dev(), status.size(), modified, changed) == *identity
+        })
+    })
 }
 
 /// Whether none of the paths leads to anything that may be looked at; that of a link to nowhere does not.
@@ -170,7 +190,6 @@ fn failed(what: &str, error: &io::Error) -> Reason {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -212,6 +231,16 @@ mod tests {
         let below = Some(files.below.as_slice());
         assert!(none_is_there(&files.paths[4..]) && none_is_there(&[]));
         assert!(!none_is_there(&files.paths) && !none_is_there(&files.paths[3..]));
+        let identity = |number: usize| -> Identity {
+            let status = fs::metadata(inside.join(names[number])).unwrap();
+            let times = [(status.mtime(), status.mtime_nsec()), (status.ctime(), status.ctime_nsec())];
+            let [modified, changed] = times.map(|(time, more)| time as i128 * 1_000_000_000 + more as i128);
+            (status.ino(), status.dev(), status.len(), modified, changed)
+        };
+        let (paths, own) = (&files.paths[..2], identity(0));
+        assert!(are_current(paths, &[own, identity(1)]) && are_current(&[], &[]));
+        assert!(!are_current(paths, &[own, (own.0, own.1, own.2, own.3, own.4 + 1)]));
+        assert!(!are_current(&files.paths[4..], &[own, own]));
         assert_eq!(read(0, None, 3), Ok(Some((Some(b"own".to_vec()), 3))));
         assert_eq!((read(0, below, 3), read(1, below, 3)), (read(0, None, 3), read(0, None, 3)));
         assert_eq!((read(0, None, 2), read(0, below, 2)), (Ok(Some((None, 3))), Ok(Some((None, 3)))));

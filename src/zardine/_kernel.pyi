@@ -244,6 +244,12 @@ def read_file(
 def none_is_there(paths: Sequence[str]) -> bool:
     """Whether none of these paths leads to anything that this process may look at."""
 
+def are_current(paths: Sequence[bytes], identities: Sequence[tuple[int, int, int, int, int]]) -> bool:
+    """Whether each path means the file that is told, as it was.
+
+    That is inode, device, size, and times of modification and change in nanoseconds.
+    """
+
 def read_files(files: Sequence[tuple[int, bytes]], most: int, threads: int) -> list[bytes | None]:
     """Read whole files, named as for :func:`make_files`.
 

@@ -53,6 +53,20 @@ pub fn none_is_there(py: Python<'_>, paths: Vec<OsString>) -> PyResult<bool> {
 }
 
 #[pyfunction]
+pub fn are_current(
+    py: Python<'_>,
+    paths: Vec<Bound<'_, PyBytes>>,
+    identities: Vec<(u64, u64, u64, i128, i128)>,
+) -> PyResult<bool> {
+    let paths = paths.iter().map(|path| CString::new(path.as_bytes())).collect::<Result<Vec<_>, _>>();
+    let paths = paths.map_err(|_| invalid("a path with a NUL"))?;
+    if paths.len() != identities.len() {
+        return Err(invalid(format!("{} identities for {} paths", identities.len(), paths.len())));
+    }
+    guarded(py, || stored_files::are_current(&paths, &identities))
+}
+
+#[pyfunction]
 pub fn make_files(
     py: Python<'_>,
     files: &Bound<'_, PySequence>,

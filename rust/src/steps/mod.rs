@@ -106,16 +106,46 @@ impl Steps {
         }
     }
 
-    /// How much is to do, about, in bytes that are decoded, where those of `span` are asked for of a chunk of `nbytes`.
+    /// How much is to do, about, to decode a chunk of `nbytes`: in bytes that are copied, or that lz4 decodes.
+    pub fn work_to_decode(&self, nbytes: usize) -> usize {
+        nbytes.saturating_mul(match &self.compressor {
+            None => 1,
+            Some(Compressor::Gzip { .. }) => 6,
+            Some(Compressor::Zstd { .. }) => 3,
+            Some(Compressor::Blosc(parameters)) => match parameters.cname.to_bytes() {
+                b"zlib" => 6,
+                b"zstd" => 3,
+                _ => 1,
+            },
+        })
+    }
+
+    /// How much is to do, about, to encode a chunk of `nbytes`, in the same bytes.
+    pub fn work_to_encode(&self, nbytes: usize) -> usize {
+        nbytes.saturating_mul(match &self.compressor {
+            None => 1,
+            Some(Compressor::Gzip { .. }) => 24,
+            Some(Compressor::Zstd { .. }) => 9,
+            Some(Compressor::Blosc(parameters)) => match parameters.cname.to_bytes() {
+                b"zlib" => 24,
+                b"zstd" => 9,
+                b"lz4hc" => 12,
+                _ => 2,
+            },
+        })
+    }
+
+    /// How much is to do, about, in bytes that are copied, where those of `span` are asked for of a chunk of `nbytes`.
     pub fn work(&self, span: Range<usize>, nbytes: usize) -> usize {
         let decoded = match &self.compressor {
             _ if self.inner_sums > 0 => nbytes,
             None => nbytes,
             Some(Compressor::Gzip { .. }) if self.outer_sums == 0 => nbytes,
-            Some(Compressor::Gzip { .. } | Compressor::Zstd { .. }) => span.end,
+            Some(Compressor::Gzip { .. }) => span.end,
+            Some(Compressor::Zstd { .. }) => span.end.saturating_add(zstd::WORTH),
             Some(Compressor::Blosc(_)) => span.len().saturating_add(HALF_A_BLOCK),
         };
-        decoded.saturating_add(nbytes / READ_IN_THE_TIME_OF_ONE).min(nbytes)
+        self.work_to_decode(decoded.min(nbytes)).saturating_add(nbytes / READ_IN_THE_TIME_OF_ONE)
     }
 
     /// Whether checks that are to be made stand in the way of decompressing a part of a chunk only: those of the content,

@@ -13,7 +13,7 @@ pub fn bound(nbytes: usize) -> usize {
 }
 
 /// The library decompresses blocks of so many bytes: a beginning that is no more than this shorter costs as much.
-const WORTH: usize = 128 * 1024;
+pub const WORTH: usize = 128 * 1024;
 
 #[derive(Default)]
 pub struct Decoder(Option<DCtx<'static>>);

@@ -23,7 +23,6 @@ from zardine.errors import DataError
 from zardine.indexing.block import Block, BlockPlan
 from zardine.settings import thread_count
 from zardine.sharding.index import MISSING
-from zardine.stores.base import OpenFile
 
 
 def read_block(handle: ArrayHandle, block: Block) -> Any:
@@ -78,20 +77,17 @@ def _read_files(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
         if count > _MOST_FILES:
             return None
         ranges.append(touched)
-    files: list[OpenFile] = []
-    tables: list[Any] = []
+    keys = [handle.key(coordinates) for coordinates in product(*ranges)]
     try:
-        for coordinates in product(*ranges):
-            key = handle.key(coordinates)
-            file = store.kept_file(key)
-            if file is None:
-                return None
-            files.append(file)
-            if layout.uniform_shard is None:
-                tables.append(file.size)
-            else:
-                index = known_index(handle, layout.uniform_shard, key, file, unlocked=False).index
-                tables.append((index.offsets, index.lengths))
+        files = store.kept_files(keys)
+        if files is None:
+            return None
+        tables: list[Any] = [file.size for file in files]
+        if layout.uniform_shard is not None:
+            shard = layout.uniform_shard
+            named = zip(keys, files, strict=True)
+            indexes = [known_index(handle, shard, key, file, unlocked=False).index for key, file in named]
+            tables = [(index.offsets, index.lengths) for index in indexes]
         check_fresh(handle)
         out = np.empty(block.counts, chunks.dtype, order=handle.order)
         failure = layout.pipeline.decode_box(
@@ -113,9 +109,10 @@ def _read_files(handle: ArrayHandle, chunks: Blocks, block: Block, most: int) ->
 def _decode_file(
     handle: ArrayHandle, chunks: Blocks, key: str, row: int, first: tuple[int, ...], out: npt.NDArray[Any], most: int
 ) -> bool:
-    file = handle.store.kept_file(key)
-    if file is None:
+    files = handle.store.kept_files((key,))
+    if files is None:
         return False
+    (file,) = files
     check_fresh(handle)
     layout = handle.layout
     offset, length = 0, file.size

@@ -426,10 +426,10 @@ class Store(ABC):
         """The value of ``key`` as an open local file; ``None`` if the key is missing. See :attr:`gives_files`."""
         raise UnsupportedError(f"{self} does not keep values in local files")
 
-    def kept_file(self, key: str) -> OpenFile | None:
-        """As :meth:`open_file`, by a file that the store keeps open for reads to come, and which is not to be closed.
+    def kept_files(self, keys: Sequence[str]) -> Sequence[OpenFile] | None:
+        """As :meth:`open_file`, by files that the store keeps open for reads to come, and which are not to be closed.
 
-        ``None`` if the key is missing, or the store keeps no files.
+        ``None`` if a key is missing, or the store keeps no files.
         """
         return None
 

@@ -22,6 +22,7 @@ from typing import Final, NoReturn, Self
 from zardine.buffers import BytesLike
 from zardine.cache import Cache
 from zardine.errors import ConditionFailedError
+from zardine.kernel import KERNEL
 from zardine.stores.byte_ranges import ByteRange, Version, resolve_range
 from zardine.stores.local.beside import VOID_BYTES, EditRecord, RecordFile, Table, record_of
 
@@ -141,23 +142,17 @@ class OpenFile:
 class KeptFile(OpenFile):
     """A value as an open file that is kept for reads to come; closed when nobody refers to it any more."""
 
-    __slots__ = ("_identity",)
+    __slots__ = ("encoded_path", "identity")
 
     def __init__(self, file: OpenFile) -> None:
         status = os.fstat(file.fd)
         super().__init__(file.fd, status.st_size, version_of(status), file.path)
-        self._identity = _identity_of(status)
-
-    def is_current(self) -> bool:
-        """Whether its path means this file still, and nobody has changed that since it was opened."""
-        try:
-            return _identity_of(os.stat(self.path)) == self._identity
-        except OSError:
-            return False
+        self.identity = _identity_of(status)
+        self.encoded_path = os.fsencode(file.path)
 
     def is_unedited(self) -> bool:
         """Whether no one has edited the file since it was opened, nor does so now."""
-        return self._share(wait=False) and _identity_of(os.fstat(self.fd)) == self._identity
+        return self._share(wait=False) and _identity_of(os.fstat(self.fd)) == self.identity
 
     def close(self) -> None:
         """Leave it open: others may be reading it."""
@@ -167,7 +162,17 @@ class KeptFile(OpenFile):
             close(self.fd)
 
 
-def _identity_of(status: os.stat_result) -> tuple[int, ...]:
+def are_current(files: Sequence[KeptFile]) -> bool:
+    """Whether the path of each means this file still, and nobody has changed that since it was opened."""
+    if KERNEL is not None:
+        return bool(KERNEL.are_current([file.encoded_path for file in files], [file.identity for file in files]))
+    try:
+        return all(_identity_of(os.stat(file.path)) == file.identity for file in files)
+    except OSError:
+        return False
+
+
+def _identity_of(status: os.stat_result) -> tuple[int, int, int, int, int]:
     """What differs between two files, and two versions of one; :func:`version_of` without the making of a text."""
     return status.st_ino, status.st_dev, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 

@@ -42,6 +42,7 @@ from zardine.stores.open_files import (
     EditableFile,
     FilePart,
     KeptFile,
+    are_current,
     copy_part,
     joined,
     kept_files,
@@ -262,21 +263,25 @@ class LocalStore(Store):
         os.close(fd)
         return None
 
-    def kept_file(self, key: str) -> OpenFile | None:
+    def kept_files(self, keys: Sequence[str]) -> Sequence[OpenFile] | None:
         if type(self).open_file is not LocalStore.open_file:  # a subclass wants to see what is opened
             return None
-        name = (self._base.path, key)
-        file = kept_files.get(name)
-        if file is not None:
-            if file.is_current():
-                return file
-            kept_files.drop(name)
-        opened = self.open_file(key)
-        if opened is None:
-            return None
-        file = KeptFile(opened)
-        kept_files.put(name, file, 1)
-        return file
+        base = self._base.path
+        found = [kept_files.get((base, key)) for key in keys]
+        files = [file for file in found if file is not None]
+        if len(files) == len(keys) and are_current(files):
+            return files
+        files = []
+        for key, file in zip(keys, found, strict=True):
+            if file is None or not are_current((file,)):
+                kept_files.drop((base, key))
+                opened = self.open_file(key)
+                if opened is None:
+                    return None
+                file = KeptFile(opened)
+                kept_files.put((base, key), file, 1)
+            files.append(file)
+        return files
 
     def named_files(self, keys: Sequence[str]) -> NamedFiles | None:
         if type(self).open_file is not LocalStore.open_file:
