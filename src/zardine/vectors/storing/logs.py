@@ -1,7 +1,9 @@
 """Where logs of changes are stored, and which of them can no longer count.
 
 A token is the number that a level has after the change, its revision, and what no other writer has. A log whose change
-was not agreed on before the level came to that revision, never will be.
+was not agreed on before the level came to that revision, never will be. Where locks are exclusive there is no other
+writer: what one that was killed has left, before its change was agreed on, lies where the next one stores the log of
+its own change, and goes without being looked for.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ LOG = "zardine_log"
 REVISION = "zardine_revision"
 """Attribute of a level's group: how often cells were changed; with it a level can be told from the one before."""
 
+_ALONE = "0" * 16
+"""What makes a token of a writer who is the only one."""
+
 _TOKEN = re.compile(r"([0-9]{1,18})-[0-9a-f]{16}")
 
 
@@ -31,9 +36,9 @@ def revision_of(attributes: Mapping[str, Any]) -> int:
     return found if type(found) is int and 0 <= found < 10**17 else 0
 
 
-def new_token(revision: int) -> str:
-    """A token of a change that leads to this revision."""
-    return f"{revision}-{secrets.token_hex(8)}"
+def new_token(store: Store, revision: int) -> str:
+    """A token of a change that leads to this revision, made by who holds the lock."""
+    return f"{revision}-{_ALONE if store.lock_is_exclusive else secrets.token_hex(8)}"
 
 
 def write_log(store: Store, path: str, log: ChangeLog) -> None:
