@@ -1,8 +1,10 @@
-"""What who holds the lock of a store has read of it, so that a change asks for nothing twice.
+"""What a change has read of a store, so that it asks for nothing twice.
 
 A change reads a cell, or the last rows of a table, to work out what is to be there, and puts that into the same object
-when it is agreed on: into the same shard, or the same chunk. Nobody else changes these meanwhile. Who does not ask for
-the lock, as other programs, is noticed as ever: what is written says which version it replaces.
+when it is agreed on: into the same shard, or the same chunk. Where locks are exclusive nobody else changes these
+meanwhile. Who does not ask for the lock, as other programs, or writers where locks keep nobody out, is noticed as ever:
+what is written says which version it replaces, and is worked out anew from another one. Documents, by which such
+writers agree, are read each time then.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import numpy as np
 from zardine.buffers import BytesLike, Ints
 from zardine.cache import Cache
 from zardine.engine.workers import for_each, most_requests
+from zardine.metadata.v3 import DOCUMENT_NAME
 from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, Reading, Store, Version, resolve_range
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.ragged import unique_rows
@@ -30,6 +33,7 @@ class HeldValues(WrapperStore):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._held: Cache[str, Reading] = Cache(_MOST)
+        self._is_alone = store.lock_is_exclusive
 
     def hold(self, keys: Sequence[str]) -> None:
         """Read values that are to be replaced, and of which parts are asked for before."""
@@ -98,16 +102,15 @@ class HeldValues(WrapperStore):
                 self._held.drop(key)
 
     def _hold(self, key: str, reading: Reading | None) -> None:
-        if reading is not None and reading.parts:
+        if reading is None or not reading.parts:
+            return
+        if self._is_alone or (reading.version is not None and not key.endswith(DOCUMENT_NAME)):
             self._held.put(key, reading, reading.size)
 
 
 def held_values(store: Store) -> Store:
-    """Return ``store`` for one change by who holds its lock, where reading a value again would cost a request.
-
-    That is not so where files are at hand, which are looked at in their places, and where locks keep nobody out.
-    """
-    return HeldValues(store) if store.lock_is_exclusive and not store.gives_files else store
+    """Return ``store`` for one change: where files are at hand, which are looked at in their places, as it is."""
+    return store if store.gives_files else HeldValues(store)
 
 
 def hold_shards(arrays: Callable[[], Iterable[CellArray]], store: Store, chunks: Ints) -> None:
