@@ -306,6 +306,28 @@ def test_what_others_write_without_a_lock_is_not_lost(key: str) -> None:
     )
 
 
+def test_what_is_put_in_order_first_is_read_after_that() -> None:
+    """An append removes levels that a killed writer has left, and links to them."""
+    whole = MemoryStore()
+    vectors.write_points(whole, np.concatenate(lines_in(3, 9)), **OPTIONS)
+    vectors.build_pyramid(whole, factors=[(2, 1), (2, 1)])
+    changes, unfinished, died = 0, 0, True
+    while died:
+        store = copy_of(whole)
+        dying = MortalStore(store, changes)
+        with suppress(Killed):
+            vectors.build_pyramid(dying, factors=[(3, 1)], anew=True)
+        died = dying.dead
+        before = len(vectors.read_points(store))
+        there = len(store.list_dir("")[1])
+        vectors.append_points(store, [[3.0, 3, 3]])
+        unfinished += len(store.list_dir("")[1]) < there
+        assert len(vectors.read_points(store)) == before + 1
+        assert {each.kind for each in vectors.validate(store).findings} <= {"levels-older"}
+        changes += 5
+    assert unfinished > 1
+
+
 def agreed_on(whole: Store) -> MemoryStore:
     """A copy of a store in which an append was agreed on, and its writer killed."""
     for changes in range(1, 99):

@@ -79,7 +79,8 @@ def _locked(
         level = child(inner, "0")
         before = VectorStore.open(StorePath(store, inner))  # first: a lock would make a folder where no store is
         with store.lock(document_key(level)):
-            store, owner = held_values(store), before
+            store = held_values(store)
+            owner = replace(before, store=store)
             if store.lock_is_exclusive and not before.is_as_opened():
                 owner = VectorStore.open(StorePath(store, inner), writable=True)
             reading = store.read(document_key(level))
@@ -96,7 +97,7 @@ def _locked(
                 erase_dead_logs(store, level, node.attributes)
             if not is_whole:
                 return change(StorePath(store, inner), *args, **kwargs)
-            owner = replace(owner, store=store, listed=numbers)
+            owner = replace(owner, listed=numbers)
             return change(HeldPlace(store, inner, owner, reading), *args, **kwargs)
 
     return run
