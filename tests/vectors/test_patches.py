@@ -12,7 +12,7 @@ from zarr_vectors.core.store import get_resolution_level, open_store
 from zarr_vectors.types.polylines import read_polylines as their_polylines
 from zarr_vectors.validate import validate as their_validate
 
-from vectors.geometry_samples import copy_of, document, links, rows, set_document, values
+from vectors.geometry_samples import Unlocked, copy_of, document, links, rows, set_document, values
 from vectors.with_zarr_vectors import agree
 from zardine import vectors
 from zardine.errors import CorruptionError, SelectionError, ZarrUserWarning
@@ -55,22 +55,43 @@ def test_changes_of_an_object_ask_as_much_of_a_store_of_any_size(change: str, re
     assert max(told[0]) <= requests
 
 
-@pytest.mark.parametrize(("shards", "requests"), [(None, 63), (8, 48)])
-def test_ten_lines_over_ten_cells(shards: int | None, requests: int) -> None:
+VALUES = {
+    "": {},
+    "w": {"object_attributes": lambda count: {"w": np.arange(count)}},
+    "q": {"vertex_attributes": lambda count: {"q": np.arange(2 * count)}},
+}
+VALUES["w q"] = VALUES["w"] | VALUES["q"]
+
+TEN_CELLS = {
+    (None, ""): 60,  # of these 40 read and store ten cells of two arrays; 20 more for those of another
+    (None, "w"): 65,  # names of attributes, a document and rows, read and stored
+    (None, "q"): 82,
+    **{(8, values): 60 for values in VALUES},
+    **{(4, values): 60 for values in VALUES},
+}
+
+
+@pytest.mark.parametrize("kind", [MemoryStore, Unlocked], ids=["locks", "no locks"])
+@pytest.mark.parametrize(("shards", "given"), TEN_CELLS, ids=str)
+def test_ten_lines_over_ten_cells(shards: int | None, given: str, kind: type[MemoryStore]) -> None:
+    """Where locks keep nobody out, each write asks once more who has come first, and documents are read again."""
     told = []
     for count in (300, 900):
-        store = CountingStore(MemoryStore())
-        layout = {"shard_shape": shards} if shards else {}
+        store = CountingStore(kind())
+        layout: dict[str, Any] = {"shard_shape": shards} if shards else {}
         options: dict[str, Any] = {"chunk_shape": 10, "bounds": ([0, 0, 0], [99, 99, 9])}
         cells = np.stack([np.arange(count) % 10, np.arange(count) // 10 % 10, np.zeros(count)], axis=1)
         lines = [cell * 10 + np.array([[1.0, 1, 1], [2, 3, 4]]) for cell in cells]
-        vectors.write_polylines(store, lines, **layout, **options)
-        vectors.append_polylines(store, lines[:1])  # tables that hold little are stored anew with larger chunks
-        store.reset()
-        vectors.append_polylines(store, [lines[11 * number] + 1 for number in range(10)])
-        told.append(store.counts.requests)
+        columns = {family: values(count) for family, values in VALUES[given].items()}
+        vectors.write_polylines(store, lines, **layout, **columns, **options)
+        for _ in range(2):
+            store.reset()
+            more = [lines[11 * number] + 1 for number in range(10)]
+            vectors.append_polylines(store, more, **{family: values(10) for family, values in VALUES[given].items()})
+            told.append(store.counts.requests)
         assert vectors.validate(store).findings == ()
-    assert told[0] == told[1] <= requests
+    assert len(set(told)) == 1
+    assert told[0] <= TEN_CELLS[shards, given] + (store.counts.writes + 2 if kind is Unlocked else 0)
 
 
 def test_only_the_cells_of_what_goes_are_stored() -> None:

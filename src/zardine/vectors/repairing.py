@@ -37,6 +37,7 @@ from zardine.vectors.reading.loading_objects import known_ids, load_manifests
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.consolidation import differing_documents, forget_consolidated
 from zardine.vectors.storing.level_nodes import cell_arrays
+from zardine.vectors.storing.logs import erase_dead_logs
 from zardine.vectors.storing.store import Level, VectorStore
 from zardine.vectors.storing.transactions import finish, is_unedited, rebuild, reopened, settle
 from zardine.vectors.validation.objects import check_objects
@@ -85,6 +86,7 @@ def _repair(path: StoreLike, drop_lost: bool, progress: Progress | None) -> list
         level = _tried(done, str(number), partial(owner.level, number))
         if level is None:
             continue
+        erase_dead_logs(owner.store, level.path, level.document.attributes)
         if not level.is_settled:
             finish(level)
             done.append(action(str(number), kind="repaired", message="carried out a change that was agreed on"))

@@ -88,7 +88,7 @@ def open_to_update(owner: VectorStore, number: int) -> Level:
     if not level.is_settled:
         finish(level)
         level = owner.level(number)
-    if number:  # of level 0 that was done by who holds the lock
+    if number and not owner.store.lock_is_exclusive:  # of level 0 that was done by who holds the lock
         erase_dead_logs(owner.store, level.path, level.document.attributes)
     return KeptLevel.of(level, to_change=True)
 

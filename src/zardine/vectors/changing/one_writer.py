@@ -17,6 +17,7 @@ from zardine.vectors.changing.creating import complete
 from zardine.vectors.changing.levels import HeldPlace, erase_unfinished
 from zardine.vectors.storing.cells import child
 from zardine.vectors.storing.consolidation import forget_consolidated
+from zardine.vectors.storing.held_values import held_values
 from zardine.vectors.storing.logs import erase_dead_logs
 from zardine.vectors.storing.store import NEXT, VectorStore
 from zardine.vectors.storing.transactions import OvertakenError
@@ -63,8 +64,8 @@ def locked(change: Callable[Concatenate[StoreLike, P], R]) -> Callable[Concatena
     """Let a function hold the lock of level 0 of the store at its first argument.
 
     Other threads, and where the store can do that (local files) other processes, wait for their turn. What a writer was
-    killed over that replaced the store is brought to an end first; levels that are unfinished, and logs of changes that
-    came to nothing, go.
+    killed over that replaced the store is brought to an end first; levels that are unfinished go, and logs of changes
+    that came to nothing, if no other log would take their place.
     """
     return _locked(change, lambda owner: None)
 
@@ -78,7 +79,10 @@ def _locked(
         level = child(inner, "0")
         before = VectorStore.open(StorePath(store, inner))  # first: a lock would make a folder where no store is
         with store.lock(document_key(level)):
-            owner = VectorStore.open(StorePath(store, inner), writable=True) if store.lock_is_exclusive else before
+            store = held_values(store)
+            owner = replace(before, store=store)
+            if store.lock_is_exclusive and not before.is_as_opened():
+                owner = VectorStore.open(StorePath(store, inner), writable=True)
             reading = store.read(document_key(level))
             data = {} if reading is None else {DOCUMENT_NAME: reading.parts[0]}
             node = parse_found(DOCUMENT_NAME, data, store, level) if data else None
@@ -89,10 +93,11 @@ def _locked(
             numbers = owner.level_numbers()
             is_whole = not erase_unfinished(owner, numbers) and owner.consolidated is None and not is_replaced
             first(owner)
-            if node is not None:
+            if node is not None and not store.lock_is_exclusive:  # elsewhere the next log takes their place
                 erase_dead_logs(store, level, node.attributes)
             if not is_whole:
                 return change(StorePath(store, inner), *args, **kwargs)
-            return change(HeldPlace(store, inner, replace(owner, listed=numbers), reading), *args, **kwargs)
+            owner = replace(owner, listed=numbers)
+            return change(HeldPlace(store, inner, owner, reading), *args, **kwargs)
 
     return run

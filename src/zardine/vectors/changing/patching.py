@@ -6,7 +6,7 @@ the grid, attributes that are new, more categories than their codes can tell, do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -46,6 +46,7 @@ from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import same_list
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray
+from zardine.vectors.storing.held_values import hold_shards
 from zardine.vectors.storing.logs import new_token, revision_of
 from zardine.vectors.storing.store import Level
 from zardine.vectors.storing.table_rows import row_bytes
@@ -84,7 +85,7 @@ class Patch:
     def log(self) -> ChangeLog:
         """What is to be agreed on."""
         revision = revision_of(self.level.document.attributes) + 1
-        return ChangeLog(new_token(revision), self.documents, self.cells, self.rows)
+        return ChangeLog(new_token(self.level.owner.store, revision), self.documents, self.cells, self.rows)
 
 
 def addition(
@@ -130,6 +131,14 @@ def touched_cells(level: Level, keys: Ints) -> Content:
     if vertices is None or index is None or not same_list(vertices, index):
         raise UnfitError("nonempty_chunks")
     there = keys[is_listed(vertices, keys)]
+
+    def arrays() -> Iterator[CellArray]:
+        yield from (vertices, index)
+        for family in ("vertex_attributes", "fragment_attributes"):
+            found = [level.cells(f"{family}/{name}") for name in level.names(family)]
+            yield from (each for each in found if each is not None)
+
+    hold_shards(arrays, level.owner.store, there)
     return load_cells(level, there, vertex_attributes=ALL, fragment_attributes=ALL, vertices=vertices)
 
 

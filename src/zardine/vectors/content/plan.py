@@ -37,6 +37,9 @@ MANIFESTS_AT_ONCE = 16384
 ROWS_AT_ONCE = 65536
 """Rows of a chunk of another table."""
 
+_FEW_ROWS = 1024
+"""Rows of a chunk of a small table: what is not there takes next to no bytes."""
+
 _MOST_OBJECTS = 2**26
 
 NO_MEMBERS = b"\0"
@@ -284,10 +287,17 @@ def plan_objects(
     yield Node("object_index/manifests", _blob_table(count, layout), rows=manifests)
     ids = given.astype(np.int64)
     no_id = 0 if (ids == NO_ID).any() else NO_ID
-    metadata = table_metadata((count,), "int64", (min(ROWS_AT_ONCE, count),), {}, no_id, checksum=layout.has_checksum)
+    metadata = table_metadata(
+        (count,), "int64", (rows_of_a_chunk(count, ROWS_AT_ONCE),), {}, no_id, checksum=layout.has_checksum
+    )
     yield Node("object_index/object_ids", metadata, values=ids)
     yield Node("object_index", group(about))
     yield from plan_tables("object_attributes", "object_attribute", columns, count, layout)
+
+
+def rows_of_a_chunk(count: int, most: int) -> int:
+    """Rows of a chunk of a table of ``count`` rows: with room for more, not to be stored anew for a few."""
+    return min(most, max(_FEW_ROWS, count + count // 4))
 
 
 def plan_groups(groups: Groups, layout: Layout) -> Iterator[Node]:
@@ -309,7 +319,7 @@ def plan_tables(family: str, kind: str, columns: Columns, count: int, layout: La
         fill = absent_value(values.dtype) if kind == "object_attribute" else None
         if fill is not None:
             about["fill_sentinel_meaning"] = "absent"
-        chunks = (min(ROWS_AT_ONCE, max(1, count)), *values.shape[1:])
+        chunks = (rows_of_a_chunk(count, ROWS_AT_ONCE), *values.shape[1:])
         metadata = table_metadata(values.shape, dtype, chunks, about, fill, checksum=layout.has_checksum)
         yield Node(f"{family}/{name}", metadata, values=values)
 
@@ -356,7 +366,7 @@ def _cells(path: str, grid: Grid, chunks: Ints, cells: Sequence[bytes], about: M
 def _blob_table(
     count: int, layout: Layout, attributes: Mapping[str, Any] | None = None, fill_value: bytes | None = None
 ) -> ArrayMetadata:
-    chunks = (min(MANIFESTS_AT_ONCE, max(1, count)),)
+    chunks = (rows_of_a_chunk(count, MANIFESTS_AT_ONCE),)
     checksum = layout.has_checksum
     return table_metadata((count,), "variable_length_bytes", chunks, attributes or {}, fill_value, checksum=checksum)
 

@@ -42,6 +42,10 @@ class Changed:
     """What a cell holds then, ``b""`` for one that goes; the value of a row, as :func:`ChangeLog` says."""
 
 
+class OtherLogError(CorruptionError):
+    """A log is that of another change."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ChangeLog:
     """All that a change puts in the place of something, by path below the level."""
@@ -87,8 +91,10 @@ def decode_log(data: BytesLike, token: str) -> ChangeLog:
         ]
     except (ValueError, TypeError, KeyError, RecursionError) as fault:
         raise CorruptionError(f"the head of the log of a change is damaged: {fault}") from None
-    if found != token or not all(isinstance(each, Mapping) for each in documents.values()):
-        raise CorruptionError(f"a log of the change {found!r}, where that of {token!r} is expected")
+    if found != token:
+        raise OtherLogError(f"a log of the change {found!r}, where that of {token!r} is expected")
+    if not all(isinstance(each, Mapping) for each in documents.values()):
+        raise CorruptionError("the log of a change has documents that are none")
     at += length
     changed: list[dict[str, Changed]] = [{}, {}]
     for kind, table in enumerate(tables):

@@ -1,7 +1,9 @@
 """Where logs of changes are stored, and which of them can no longer count.
 
 A token is the number that a level has after the change, its revision, and what no other writer has. A log whose change
-was not agreed on before the level came to that revision, never will be.
+was not agreed on before the level came to that revision, never will be. Where locks are exclusive there is no other
+writer: all logs of a level are stored at one place, so that what one that was killed has left goes with the next log,
+without being looked for.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 
 from zardine.errors import CorruptionError, DataError
 from zardine.stores.base import Store
-from zardine.vectors.format.change_log import ChangeLog, decode_log, encode_log
+from zardine.vectors.format.change_log import ChangeLog, OtherLogError, decode_log, encode_log
 from zardine.vectors.storing.cells import child
 
 LOG = "zardine_log"
@@ -21,6 +23,9 @@ LOG = "zardine_log"
 
 REVISION = "zardine_revision"
 """Attribute of a level's group: how often cells were changed; with it a level can be told from the one before."""
+
+_ALONE = "0" * 16
+"""What makes a token of a writer who is the only one."""
 
 _TOKEN = re.compile(r"([0-9]{1,18})-[0-9a-f]{16}")
 
@@ -31,9 +36,9 @@ def revision_of(attributes: Mapping[str, Any]) -> int:
     return found if type(found) is int and 0 <= found < 10**17 else 0
 
 
-def new_token(revision: int) -> str:
-    """A token of a change that leads to this revision."""
-    return f"{revision}-{secrets.token_hex(8)}"
+def new_token(store: Store, revision: int) -> str:
+    """A token of a change that leads to this revision, made by who holds the lock."""
+    return f"{revision}-{_ALONE if store.lock_is_exclusive else secrets.token_hex(8)}"
 
 
 def write_log(store: Store, path: str, log: ChangeLog) -> None:
@@ -42,7 +47,7 @@ def write_log(store: Store, path: str, log: ChangeLog) -> None:
 
 
 def read_log(store: Store, path: str, token: Any) -> ChangeLog | None:
-    """The log of ``token``, as a document has it; ``None`` where it is not stored.
+    """The log of ``token``, as a document has it; ``None`` where it is not stored, or no longer.
 
     Raises :class:`~zardine.errors.CorruptionError` for a damaged one.
     """
@@ -53,6 +58,10 @@ def read_log(store: Store, path: str, token: Any) -> ChangeLog | None:
         return None
     try:
         return decode_log(data, token)
+    except OtherLogError as error:
+        if token.endswith(_ALONE):
+            return None
+        raise error.at(key=_key(path, token)) from None
     except DataError as error:
         raise error.at(key=_key(path, token)) from None
 
@@ -70,16 +79,18 @@ def erase_dead_logs(store: Store, path: str, attributes: Mapping[str, Any]) -> N
     """
     prefix = _key(path, "")
     logs = [key for key in store.list_dir(f"{child(path, 'vertices')}/")[0] if key.startswith(prefix)]
-    named, revision = attributes.get(LOG), revision_of(attributes)
-    dead = [key for key in logs if _is_dead(key[len(prefix) :], named, revision, store.lock_is_exclusive)]
+    named, revision = _key(path, str(attributes.get(LOG))), revision_of(attributes)
+    alone = store.lock_is_exclusive
+    dead = [key for key in logs if key != named and _is_dead(key[len(prefix) :], revision, alone)]
     if dead:
         store.erase_values(dead)
 
 
-def _is_dead(token: str, named: Any, revision: int, alone: bool) -> bool:
+def _is_dead(token: str, revision: int, alone: bool) -> bool:
     found = _TOKEN.fullmatch(token)
-    return found is not None and token != named and (alone or int(found[1]) <= revision)
+    return found is not None and (alone or 0 < int(found[1]) <= revision)
 
 
 def _key(path: str, token: str) -> str:
-    return f"{child(path, 'vertices')}/{LOG}.{token}"
+    name = f"0-{_ALONE}" if token.endswith(_ALONE) else token
+    return f"{child(path, 'vertices')}/{LOG}.{name}"

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from zardine.engine.freshness import leave_to_owner
 from zardine.errors import CorruptionError, MetadataError, UnsupportedError, ZardineError
-from zardine.hierarchy.find import child_names, describe, document_key, find_node, load_group, parse_found
+from zardine.hierarchy.find import Seen, as_group, child_names, describe, document_key, find_node, parse_found
 from zardine.hierarchy.place import find_place
 from zardine.metadata.documents import ArrayMetadata, GroupMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
@@ -58,6 +58,8 @@ class VectorStore:
     """Documents by path, as the root group repeats them: asked only for names, and only where nothing can be listed."""
     listed: Sequence[int] | None = None
     """The levels that are stored, where they were listed by who holds the lock, and changes none of them."""
+    version: Version | None = None
+    """Of the document of the root group, where the store told."""
 
     @classmethod
     def open(cls, path: StoreLike, *, writable: bool = False) -> VectorStore:
@@ -67,14 +69,20 @@ class VectorStore:
         what is no Zarr Vectors store or has a damaged root document.
         """
         store, inner = find_place(path, mode="r+" if writable else None)
-        group = load_group(store, inner, 3)
+        seen = Seen()
+        group = as_group(find_node(store, inner, 3, expected="group", seen=seen), store, inner, 3)
         root = _parsed(parse_root, group.attributes, describe(store, inner))
-        return cls(store, inner, root, group.consolidated_metadata)
+        return cls(store, inner, root, group.consolidated_metadata, version=seen.version)
 
     @property
     def name(self) -> str:
         """For error texts."""
         return describe(self.store, self.path)
+
+    def is_as_opened(self) -> bool:
+        """Whether the document of the root group is what it was opened with; false where that costs a request."""
+        key = document_key(self.path)
+        return self.store.has_cheap_looks and self.store.is_unchanged(key, self.version)
 
     def level_numbers(self) -> list[int]:
         """The levels that are stored, finished or not, ascending; those of the root document where none are listed."""

@@ -45,7 +45,7 @@ from zardine.vectors.storing.applying import apply_log
 from zardine.vectors.storing.cell_bytes import can_write_files, name_files
 from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.kept_attributes import with_kept
-from zardine.vectors.storing.logs import LOG, REVISION, erase_log, read_log, revision_of, write_log
+from zardine.vectors.storing.logs import LOG, REVISION, erase_dead_logs, erase_log, read_log, revision_of, write_log
 from zardine.vectors.storing.node_writing import (
     OTHER,
     USUAL,
@@ -91,8 +91,11 @@ def replace_nodes(
     revision = revision_of(expected) + 1
     attributes = {**carried_on(attributes, revision), REVISION: revision}
     seen = None if level.group is None else (level.group, level.version)
+    store = level.owner.store
+    if log is None and store.lock_is_exclusive:  # where there is one, it takes the place of what a killed writer left
+        erase_dead_logs(store, level.path, expected)
     replace_below(
-        level.owner.store,
+        store,
         level.path,
         nodes,
         removed,
