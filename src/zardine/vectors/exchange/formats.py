@@ -32,7 +32,7 @@ from zardine.vectors.exchange.geff import geff_out, is_geff
 from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
 from zardine.vectors.exchange.meshes import mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
-from zardine.vectors.exchange.precomputed.reading import is_precomputed, precomputed_in
+from zardine.vectors.exchange.precomputed.reading import is_precomputed
 from zardine.vectors.exchange.precomputed.writing import precomputed_out
 from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.streamlines import streamlines_out
@@ -157,8 +157,8 @@ def import_vectors(
     meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the writer:
     ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
-    What is large, and no folder of neuroglancer, to a store in a directory, is imported by the plan of
-    :func:`plan_import`: who is killed goes on by the same call. ``workers``: so many processes read it, of any size.
+    What is large, on this machine, to a store in a directory, is imported by the plan of :func:`plan_import`: who is
+    killed goes on by the same call. ``workers``: so many processes read it, of any size.
 
     ``progress(done, total)`` counts thousandths of reading and of writing, or files. What the store cannot hold is told
     by a :class:`~zardine.errors.ZarrUserWarning`. Raises :class:`~zardine.errors.UnsupportedError` for other formats,
@@ -172,9 +172,6 @@ def import_vectors(
         return
     if workers is not None:
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
-    if chosen.name not in PARTS:
-        precomputed_in(source, path, options, progress)
-        return
     given = source if chosen.is_folder else _readable(source, chosen)
     check_room(path, options.get("overwrite", False))
     try:
@@ -197,11 +194,12 @@ def plan_import(
     """Return the plan of :func:`import_vectors` of a file or folder on this machine. Nothing is written.
 
     Jobs read parts, and keep them in a hidden folder of the new store, which is there when the plan is finished. Parts
-    are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, row groups of
-    ``.parquet``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of these,
-    ``.geojson``, ``.gpkg`` and ``.shp``, and ``.parquet`` whose columns or geometries have to be seen together, are one
-    part. ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``,
-    ``checksum``, ``bounds``, ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
+    are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, as much of
+    ``precomputed`` (some of its files, or of the minishards of a shard), row groups of ``.parquet``, and some files of
+    a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of these, ``.geojson``, ``.gpkg`` and ``.shp``,
+    and ``.parquet`` whose columns or geometries have to be seen together, are one part. ``options`` are
+    ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``, ``bounds``,
+    ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
     ``geometry_type``; ``target_path`` names a node in the store at ``path``, and ``target_options`` are those of a
     store at a URL.
 
@@ -212,8 +210,6 @@ def plan_import(
     chosen = format_of(source, format, stored=True)
     file, store = _readable(source, chosen), find_place(path, target_path, mode="a", storage_options=target_options)
     target = Place.of(*store, given=path)
-    if chosen.name not in PARTS:
-        raise UnsupportedError(f"{source} cannot be read in parts: plans are of {', '.join(PARTS)}; use import_vectors")
     plain = _plain_options(options, chosen.name)
     replaced = document_digest(target)
     if replaced is not None and not options.get("overwrite"):
@@ -257,7 +253,7 @@ def _plan_for(
     source: StoreLike, path: StoreLike, chosen: Format, options: Mapping[str, Any], workers: int | None
 ) -> Plan | None:
     """The plan of an import that is worth one; ``None`` for others."""
-    if chosen.name not in PARTS or not isinstance(source, str | Path) or not Path(source).exists():
+    if not isinstance(source, str | Path) or not Path(source).exists():
         return None
     file, name = Path(source), chosen.name
     if workers is None and SourceFile.size_of(file) < WHOLE:
