@@ -33,6 +33,7 @@ from zardine.vectors.exchange.losses import (
     numbers,
     reading,
     storable,
+    warn_kind,
     warn_names,
     warn_rounded,
     with_ids,
@@ -365,7 +366,8 @@ def streamlines_out(path: StoreLike, target: Path, level: int) -> None:
     with needing(target):
         nibabel: Any = import_module("nibabel.streamlines")
     plain = target.suffix.lower() == ".tck"
-    check_store(path, target, level, LINES, () if plain else ("vertex_attributes", "object_attributes"))
+    kind = check_store(path, target, level, LINES, () if plain else ("vertex_attributes", "object_attributes"))
+    warn_kind(kind, "streamline", target)
     found = read_polylines(path, level=level)
     check_space(found.positions, target)
     header = _space_out(path, target, plain)
@@ -489,6 +491,9 @@ def _short(columns: Mapping[str, Any], target: Path) -> dict[str, Any]:
     warn_names(sorted(wide), target, "float32, which is all that the format has, does not hold the values")
     left = [name for name in found if name not in named and name not in wide]
     warn_names(left[10:], target, "the format has ten at most")
+    for name in left[:10]:
+        if found[name].dtype.kind == "f" and not np.array_equal(found[name].astype(np.float32), found[name], True):
+            warn(target, f"the attribute {name!r} is rounded to float32, which is all that this format has")
     return {name: found[name].astype(np.float32) for name in left[:10]}
 
 
