@@ -141,7 +141,7 @@ def test_chunks_of_geff_that_are_lost(tmp_path: Path, path: str) -> None:
         with pytest.raises(DataError, match=rf"a\.geff: chunks of {path}, without which it is no graph, are lost"):
             import_vectors(source, MemoryStore())
     else:
-        with pytest.warns(ZarrUserWarning, match=rf"1 of \d+ chunks of {path} are not stored, and are read as 0"):
+        with pytest.warns(ZarrUserWarning, match=rf"1 of \d+ chunks of {path} are not stored and read as 0"):
             import_vectors(source, MemoryStore())
 
 

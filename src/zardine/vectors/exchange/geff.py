@@ -232,7 +232,7 @@ class _Table:
         except UnsupportedError:  # nothing can be listed
             return
         if lacking:
-            told = f"{lacking} of {array.nchunks} chunks of {array.path} are not stored, and are read as {array.fill_value}"
+            told = f"{lacking} of {array.nchunks} chunks of {array.path} are not stored and read as {array.fill_value}"
             more = "many programs leave out chunks of nothing else; if they were lost, get the whole graph"
             warn(self._name, f"{told}: {more}")
 
