@@ -20,7 +20,7 @@ from zardine.jobs.plan import Plan
 from zardine.stores.local.store import LocalStore
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
-from zardine.tools.progress import Progress, Shares, Steps
+from zardine.tools.progress import Progress, Shares
 from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
@@ -84,12 +84,14 @@ class Format:
     """Whether a folder of such files can be read as one, each file an object."""
     unpacked: bool = False
     """Whether a file may be unpacked, as a folder."""
+    in_parts: bool = False
+    """Whether a file is written part by part: the writer then takes a function that it tells its share of the work."""
 
 
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
-        *(Format(name, (f".{name}",), streamlines_out) for name in ("trk", "tck")),
+        *(Format(name, (f".{name}",), streamlines_out, in_parts=True) for name in ("trk", "tck")),
         Format("trx", (".trx",), trx_out, unpacked=True),
         Format("swc", (".swc",), swc_out, of_folders=True),
         *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
@@ -299,8 +301,8 @@ def export_vectors(
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
     :class:`~zardine.errors.ZarrUserWarning` before anything is written. ``progress(done, total)`` counts values of a
-    folder. Files that are there, and folders with something in them, are replaced only by ``overwrite=True``; files by
-    one write, when the new one is complete, so that after an error they are as they were.
+    folder, thousandths of a file. Files that are there, and folders with something in them, are replaced only by
+    ``overwrite=True``; files by one write, when the new one is complete, so that after an error they are as they were.
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,
@@ -314,10 +316,13 @@ def export_vectors(
     unknown = [name for name in options if name != "overwrite"]
     if unknown:
         raise TypeError(f"the format {chosen.name} has no option {unknown[0]!r}")
-    file, steps = _file(target), Steps(progress, 1)
+    file, step = _file(target), Shares(progress, 1).part()
     check_files(files_of_target(file), options.get("overwrite", False))
-    chosen.write(path, file, level)
-    steps()
+    if chosen.in_parts:
+        chosen.write(path, file, level, step)
+    else:
+        chosen.write(path, file, level)
+    step(1)
 
 
 def _readable(place: StoreLike, chosen: Format) -> Path:

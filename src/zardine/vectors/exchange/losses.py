@@ -77,11 +77,13 @@ def check_space(positions: npt.NDArray[Any], target: Path | str, ranks: Collecti
         raise DataError(f"{target}: the store has {positions.shape[1]} axes; positions of this format have {wanted}")
 
 
-def warn_rounded(positions: npt.NDArray[Any], target: Path | str) -> None:
-    """Warn where float32 does not hold the positions."""
+def warn_rounded(positions: npt.NDArray[Any], target: Path | str) -> bool:
+    """Warn where float32 does not hold the positions; return whether it does not."""
     with np.errstate(over="ignore"):
-        if not np.array_equal(positions.astype(np.float32), positions):
-            warn(target, "positions are rounded to float32, which is all that this format has")
+        rounded = not np.array_equal(positions.astype(np.float32), positions)
+    if rounded:
+        warn(target, "positions are rounded to float32, which is all that this format has")
+    return rounded
 
 
 def storable(columns: Mapping[Any, Any], source: Path | str) -> dict[str, Any]:
