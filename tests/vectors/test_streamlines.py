@@ -285,7 +285,7 @@ def test_exports_hold_some_of_the_vertices(tmp_path: Path, monkeypatch: pytest.M
 def test_a_level_that_changes_between_the_two_ways_through(tmp_path: Path) -> None:
     path = str(tmp_path / "a.zv")
     many(path, 300, 20)
-    parts = LevelParts(path, 0, "streamline", at_once=100)
+    parts = LevelParts(path, 0, at_once=100)
     list(parts)
     vectors.delete(path, object_ids=vectors.read_objects(path).ids[:200].tolist())
     with pytest.raises(ArrayChangedError, match="was changed while it was exported"):

@@ -376,7 +376,7 @@ def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> No
     kind = check_store(path, target, level, LINES, () if plain else ("vertex_attributes", "object_attributes"))
     warn_kind(kind, "streamline", target)
     header = _space_out(path, target, plain)
-    parts, seen, rounded = LevelParts(path, level, kind), _Seen(), False
+    parts, seen, rounded = LevelParts(path, level), _Seen(), False
     for part in parts:
         check_space(part.positions, target)
         _check_range(part.positions, header, target)
