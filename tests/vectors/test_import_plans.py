@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,21 +141,24 @@ def test_the_store_is_that_of_an_import_at_once(ending: str, tmp_path: Path) -> 
     assert not [each for each in Path(path).rglob("*") if "__zardine" in each.name]
 
 
-@pytest.mark.parametrize("ending", ["laz", "swc", "tck", "trk", "trx"])
+@pytest.mark.parametrize("ending", ["laz", "loops", "meshes", "skeletons", "swc", "tck", "trk", "trx"])
 def test_jobs_need_no_more_memory_than_is_told(ending: str, tmp_path: Path) -> None:
     makers = {
         "laz": lambda path: las(path, 60000),
+        **{kind: partial(precomputed, kind=kind, count=400) for kind in ("loops", "meshes", "skeletons")},
         "swc": lambda path: swc(path, 40, 3000),
         "tck": lambda path: trk(path, 1000, 50),
         "trk": lambda path: trk(path, 1000, 50),
         "trx": lambda path: trx(path, 1000),
     }
-    source = makers[ending](tmp_path / f"in.{ending}")
-    plan = in_parts(zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), **OPTIONS), 10000)
+    source = makers[ending](tmp_path / f"in.{'precomputed' if ending in FOLDERS else ending}")
+    plan = in_parts(
+        zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), **OPTIONS), 2000 if ending in FOLDERS else 10000
+    )
     plan.begin()
     plan.job(0)()
     fixed = (
-        16 if ending == "swc" else 64
+        16 if ending in ("swc", *FOLDERS) else 64
     ) * 2**20  # for what the libraries take by themselves, and tracemalloc does not see
     tracemalloc.start()
     try:
