@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import trimesh
 
 import zardine
+from zardine import vectors
+from zardine.vectors.exchange.precomputed import writing
+from zardine.vectors.exchange.precomputed.sharding import Sharding
 
 
 def swc(folder: Path, count: int = 40, most: int = 200) -> Path:
@@ -66,4 +70,38 @@ def geff(path: Path, count: int = 2000) -> Path:
     root.create_array("edges/props/t/values", data=texts, chunks=(rows,))
     axes = [{"name": name, "unit": "micrometer"} for name in "xyz"]
     root.attrs["geff"] = {"directed": True, "axes": axes, "track_node_props": {"lineage": "lineage"}}
+    return path
+
+
+def precomputed(path: Path, kind: str, count: int = 300, *, sharded: bool = False) -> Path:
+    """A folder of neuroglancer with ``points``, ``related`` ones, ``boxes``, ``skeletons``, ``loops`` or ``meshes``."""
+    rng, made = np.random.default_rng(8), str(path.with_name(f"{path.name}.zv"))
+    ids, lengths = rng.permutation(10 * count)[:count], rng.integers(2, 40, count)
+    options: dict[str, Any] = {"chunk_shape": 100, "object_attributes": {"size": np.arange(count)}}
+    owners = np.repeat(ids, lengths)
+    places = rng.uniform(0, 500, (len(owners), 3)).astype("f4")
+    columns = {"n": np.arange(len(owners), dtype="i4"), "pair": rng.normal(0, 1, (len(owners), 2)).astype("f4")}
+    own, first = np.arange(len(owners)), np.repeat(np.cumsum(lengths) - lengths, lengths)
+    if kind == "points":
+        vectors.write_points(made, places, chunk_shape=100, vertex_attributes={"n": columns["n"]})
+    elif kind == "related":
+        groups = {"groups": [ids[:7], ids[3:90]], "group_attributes": {"relationship": ["a", "b"], "segment": [5, 2]}}
+        points = places[:count]
+        vectors.write_points(made, points, chunk_shape=100, object_ids=ids, vertex_attributes={"n": ids}, **groups)
+    elif kind == "boxes":
+        vectors.write_lines(made, places[: 2 * count].reshape(-1, 2, 3), object_ids=ids, **options)
+    elif kind == "meshes":
+        faces = np.stack([first, own, np.maximum(own - 1, first)], axis=1)
+        vectors.write_mesh(made, places, faces, object_ids=owners, **options)
+    elif kind == "loops":
+        ends = np.cumsum(lengths) - 1
+        edges = np.concatenate([np.stack([own, own - 1], 1)[own > first], np.stack([first[ends], ends], 1)[::3]])
+        vectors.write_graph(made, places, edges, object_ids=owners, vertex_attributes=columns, **options)
+    else:
+        parents = np.where(own > first, own - 1 - rng.integers(0, 3, len(own)) % np.maximum(own - first, 1), -1)
+        vectors.write_skeleton(made, places, parents, object_ids=owners, vertex_attributes=columns, **options)
+    more: dict[str, Any] = {"annotation_type": "axis_aligned_bounding_box"} if kind == "boxes" else {}
+    more |= {} if kind == "meshes" else {"sharded": sharded}
+    with patch.object(writing, "sharding_for", lambda *_: Sharding(minishard_bits=3, shard_bits=1)):
+        vectors.export_vectors(made, path, format="precomputed", **more)
     return path

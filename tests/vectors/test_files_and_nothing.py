@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from vectors.geometry_samples import rows
+from vectors.source_files import geff
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, UnsupportedError, ZardineError, ZarrUserWarning
 from zardine.storage import MemoryStore
@@ -68,6 +69,8 @@ def test_after_an_error_files_are_as_they_were(tmp_path: Path) -> None:
         ("lines", "precomputed", "line"),
         ("graphs", "geff", "graph"),
         ("skeletons", "precomputed", "skeleton"),
+        ("skeletons", "swc", "skeleton"),
+        ("meshes", "obj", "mesh"),
     ],
 )
 def test_stores_that_hold_nothing_come_back(tmp_path: Path, kind: str, name: str, comes_back: str) -> None:
@@ -89,13 +92,71 @@ def test_stores_that_hold_nothing_come_back(tmp_path: Path, kind: str, name: str
             assert told == []
 
 
-@pytest.mark.parametrize(("kind", "name"), [("points", "geojson"), ("skeletons", "swc"), ("meshes", "obj")])
-def test_files_that_do_not_tell_what_is_not_in_them(tmp_path: Path, kind: str, name: str) -> None:
+@pytest.mark.parametrize("name", ["geojson", "gpkg", "parquet"])
+def test_files_that_do_not_tell_what_is_not_in_them(tmp_path: Path, name: str) -> None:
     store, target = MemoryStore(), tmp_path / f"a.{name}"
-    vectors.create(store, kind, bounds=(0, 0, 0, 9, 9, 9), layout=Layout(chunk_shape=5))
-    export_vectors(store, target)
+    vectors.create(store, "points", bounds=(0, 0, 0, 9, 9, 9), layout=Layout(chunk_shape=5))
+    with pytest.warns(ZarrUserWarning, match=r"will hold nothing, and cannot be imported: .*vectors\.create"):
+        export_vectors(store, target)
     with pytest.raises(DataError, match=r"holds no .*vectors\.create"):
         import_vectors(target, MemoryStore())
+
+
+@pytest.mark.parametrize("name", ["swc", "obj"])
+@pytest.mark.parametrize("text", ["", "# only a remark\n"])
+def test_files_without_a_word_are_taken_for_ones_that_are_cut_off(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / f"a.{name}").write_text(text)
+    with pytest.raises(DataError, match=r"holds no .*vectors\.create"):
+        import_vectors(tmp_path / f"a.{name}", MemoryStore())
+
+
+def test_formats_for_a_geometry_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="A streamline can be exported to trk, tck, trx, "):
+        export_vectors(streamlines(), tmp_path / "a.ply")
+
+
+@pytest.mark.parametrize(("name", "becomes"), [("trk", "streamline"), ("tck", "streamline"), ("trx", "streamline")])
+def test_kinds_of_lines_and_rounded_attributes_are_told(tmp_path: Path, name: str, becomes: str) -> None:
+    store, target = MemoryStore(), tmp_path / f"a.{name}"
+    columns = {"of_lines": np.array([0.1, 0.5, 1]), "exact": np.array([0.5, np.nan, 1])}
+    vectors.write_polylines(store, LINES, chunk_shape=20, geometry_type="polyline", object_attributes=columns)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        export_vectors(store, target)
+    told = "\n".join(str(each.message) for each in found)
+    assert f"each polyline becomes a {becomes}, and is read back as one" in told
+    assert ("the attribute 'of_lines' is rounded to float32" in told) == (name == "trk")
+    assert "'exact' is rounded" not in told
+    with pytest.warns(ZarrUserWarning, match="each streamline becomes a polyline"):
+        export_vectors(streamlines(), tmp_path / "a.geojson")
+
+
+@pytest.mark.parametrize("path", ["nodes/ids", "edges/ids", "nodes/props/n/values", "edges/props/w/values"])
+def test_chunks_of_geff_that_are_lost(tmp_path: Path, path: str) -> None:
+    """Ids are told to be damaged; of properties other programs leave out what is nothing but fill values."""
+    source = geff(tmp_path / "a.geff", 90)
+    chunk = source / path / "c" / ("2/0" if path == "edges/ids" else "2")
+    chunk.unlink()
+    if path.endswith("ids"):
+        with pytest.raises(DataError, match=rf"a\.geff: chunks of {path}, without which it is no graph, are lost"):
+            import_vectors(source, MemoryStore())
+    else:
+        with pytest.warns(ZarrUserWarning, match=rf"1 of \d+ chunks of {path} are not stored and read as 0"):
+            import_vectors(source, MemoryStore())
+
+
+def test_geff_graphs_of_ours_are_whole(tmp_path: Path) -> None:
+    store = MemoryStore()
+    vectors.write_graph(store, np.zeros((3, 3)), [[0, 1]], vertex_attributes={"n": [0, 0, 0]})
+    export_vectors(store, tmp_path / "a.geff")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        import_vectors(tmp_path / "a.geff", MemoryStore())
+    vectors.write_graph(store, np.zeros((1, 3)), np.zeros((0, 2), int), overwrite=True)
+    export_vectors(store, tmp_path / "b.geff")
+    (tmp_path / "b.geff/nodes/ids/c/0").unlink()  # a single node may be number 0
+    import_vectors(tmp_path / "b.geff", back := MemoryStore())
+    assert vectors.open(back).read().attributes["node_id"].tolist() == [0]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ import trimesh
 import zardine
 from effort import some
 from vectors.geometry_samples import Killed, MortalStore, copy_of
-from vectors.source_files import geff, meshes, swc
+from vectors.source_files import geff, meshes, precomputed, swc
 from vectors.test_levels_in_parts import las, trk
 from zardine import vectors
 from zardine.errors import DataError, NodeExistsError, PlanError, UnsupportedError, ZarrUserWarning
@@ -77,6 +78,10 @@ def source_of(ending: str, folder: Path) -> Path:
         "trk": lambda path: trk(path, 60),
         "trx": trx,
     }
+    kind, _, packed = ending.partition(" ")
+    if kind in FOLDERS:
+        count = 1500 if kind in ("related", "boxes") else 300
+        return precomputed(folder / "in.precomputed", kind, count, sharded=packed == "in shards")
     return makers.get(ending, lambda path: las(path, 3000))(folder / f"in.{ending}")
 
 
@@ -111,12 +116,16 @@ def at_once(source: Path, **options: Any) -> dict[str, Any]:
 
 
 SOURCES = ["geff", "las", "laz", "obj", "parquet", "ply", "stl", "swc", "tck", "trk", "trx"]
+FOLDERS = ["points", "related", "boxes", "skeletons", "loops", "meshes"]
+"""Of neuroglancer."""
+SOURCES += [*FOLDERS, *(f"{kind} in shards" for kind in FOLDERS if kind != "meshes")]
 
 
 @pytest.mark.parametrize("ending", SOURCES)
 def test_the_store_is_that_of_an_import_at_once(ending: str, tmp_path: Path) -> None:
     source, path = source_of(ending, tmp_path), str(tmp_path / "a.zv")
-    plan = in_parts(zardine.vectors.plan_import(source, path, **OPTIONS))
+    plan = zardine.vectors.plan_import(source, path, **OPTIONS)
+    plan = in_parts(plan, 100 if ending.startswith(("related", "boxes")) else 400)
     assert len(plan) > 4
     plan.save(tmp_path / "plan.json")
     plan = Plan.load(tmp_path / "plan.json")
@@ -132,21 +141,24 @@ def test_the_store_is_that_of_an_import_at_once(ending: str, tmp_path: Path) -> 
     assert not [each for each in Path(path).rglob("*") if "__zardine" in each.name]
 
 
-@pytest.mark.parametrize("ending", ["laz", "swc", "tck", "trk", "trx"])
+@pytest.mark.parametrize("ending", ["laz", "loops", "meshes", "skeletons", "swc", "tck", "trk", "trx"])
 def test_jobs_need_no_more_memory_than_is_told(ending: str, tmp_path: Path) -> None:
     makers = {
         "laz": lambda path: las(path, 60000),
+        **{kind: partial(precomputed, kind=kind, count=400) for kind in ("loops", "meshes", "skeletons")},
         "swc": lambda path: swc(path, 40, 3000),
         "tck": lambda path: trk(path, 1000, 50),
         "trk": lambda path: trk(path, 1000, 50),
         "trx": lambda path: trx(path, 1000),
     }
-    source = makers[ending](tmp_path / f"in.{ending}")
-    plan = in_parts(zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), **OPTIONS), 10000)
+    source = makers[ending](tmp_path / f"in.{'precomputed' if ending in FOLDERS else ending}")
+    plan = in_parts(
+        zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), **OPTIONS), 2000 if ending in FOLDERS else 10000
+    )
     plan.begin()
     plan.job(0)()
     fixed = (
-        16 if ending == "swc" else 64
+        16 if ending in ("swc", *FOLDERS) else 64
     ) * 2**20  # for what the libraries take by themselves, and tracemalloc does not see
     tracemalloc.start()
     try:
@@ -539,7 +551,7 @@ def test_what_plans_cannot_be_of(tmp_path: Path) -> None:
     assert stored(LocalStore(str(tmp_path / "b.zv"))) == at_once(packed) == at_once(whole)
     with pytest.raises(UnsupportedError, match="leave workers out"):
         import_vectors(tmp_path / "a.precomputed", str(tmp_path / "a.zv"), workers=2)
-    with pytest.raises(UnsupportedError, match="plans are of geff, geojson, gpkg, las, laz, "):
+    with pytest.raises(DataError, match="holds no document called info"):
         zardine.vectors.plan_import(tmp_path / "a.precomputed", str(tmp_path / "a.zv"))
     with pytest.raises(TypeError, match="object_ids"):
         zardine.vectors.plan_import(source, str(tmp_path / "a.zv"), object_ids=[1])

@@ -28,6 +28,14 @@ KINDS = (
 ROUND = pytest.mark.parametrize("sharding", KINDS, ids=("one", "hashed", "identity"))
 
 
+def values_of(folder: Folder, index: Index, at_once: int = 2**26) -> dict[int, bytes]:
+    """All values of an index, each of which is in one portion."""
+    found = [pair for portion in folder.portions(index, at_once) for pair in folder.values(portion)]
+    values = {int(name): bytes(value) for name, value in found}
+    assert len(values) == len(found)
+    return values
+
+
 def many() -> dict[int, bytes]:
     rng = np.random.default_rng(0)
     ids = np.unique(np.concatenate((rng.integers(0, 2**64, 100, np.uint64), np.arange(100, dtype=np.uint64))))
@@ -66,7 +74,7 @@ def test_a_shard_that_names_values_again_and_again(
     entries[list(minishards)] = 1000, 1000 + len(table)
     (tmp_path / sharding.name(0)).write_bytes(entries.tobytes() + value + table)
     with pytest.raises(CorruptionError, match=told):
-        list(Folder.at(tmp_path).values(Index(".", sharding)))
+        values_of(Folder.at(tmp_path), Index(".", sharding))
 
 
 @ROUND
@@ -87,7 +95,7 @@ def test_we_read_what_tensorstore_writes(tmp_path: Path, sharding: Sharding) -> 
             store[number.to_bytes(8, "big")] = value
     index = Index(".", sharding)
     folder = Folder.at(tmp_path)
-    assert {number: bytes(value) for number, value in folder.values(index)} == values
+    assert values_of(folder, index) == values
     for number in list(values)[::20]:
         value = folder.value(index, number, "")
         assert value is not None
@@ -171,7 +179,7 @@ def test_every_flipped_byte_is_an_error_or_harmless(tmp_path: Path) -> None:
         (tmp_path / sharding.name(0)).write_bytes(shard)
         shard[place] ^= 0x55
         try:
-            found = {number: bytes(value) for number, value in folder.values(index)}
+            found = values_of(folder, index)
         except CorruptionError as error:
             found_damage += sharding.name(0) in str(error)
         else:
@@ -183,4 +191,4 @@ def test_a_value_in_the_wrong_shard(tmp_path: Path) -> None:
     sharding = Sharding(shard_bits=4)
     (tmp_path / "f.shard").write_bytes(Sharding().shard([(1, b"a"), (2, b"b")]))
     with pytest.raises(CorruptionError, match="belongs into another"):
-        list(Folder.at(tmp_path).values(Index(".", sharding)))
+        values_of(Folder.at(tmp_path), Index(".", sharding))

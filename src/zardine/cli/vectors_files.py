@@ -86,7 +86,7 @@ def writer_options(words: StoreWords) -> dict[str, Any]:
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Read FILE in so many processes (not of neuroglancer), to a directory.",
+    help="Read FILE, on this machine, in so many processes, to a directory.",
 )
 @quiet_option()
 @json_option()
@@ -107,7 +107,7 @@ def import_file(
     (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a directory of
     .swc, .ply, .obj or .stl, each of which is an object, a folder or URL of neuroglancer (precomputed), or a graph of
     GEFF (.geff). What a store cannot hold is told. Most formats need other packages: pip install 'zardine[vectors]'.
-    Where the import of something large, but from neuroglancer, to a directory was cut off, the same command goes on.
+    Where the import of something large on this machine to a directory was cut off, the same command goes on.
     """
     from zardine.cli.progress import progress
     from zardine.hierarchy.place import find_place

@@ -15,20 +15,26 @@ from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.format.ragged import find_rows
 from zardine.vectors.outside import warn
 
+_NOTHING = "0 samples"
+"""A remark in a file that holds nothing, so that it is not taken for one that is cut off."""
+
 
 def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt.NDArray[Any]]]:
     """Positions ``(N, 3)``, the row of each parent (-1: none), and the attributes ``type`` and ``radius``.
 
     Raises :class:`~zardine.errors.DataError` for lines without seven numbers, numbers that are there twice, parents
-    that are not there, and files without a sample. Warns of further columns, and of a ``SCALE`` in the header.
+    that are not there, and files without a sample that do not say so (``# 0 samples``). Warns of further columns, and
+    of a ``SCALE`` in the header.
     """
     rows: list[list[float]] = []
     lines: list[int] = []
     more = 0
+    empty = False
     for number, line in enumerate(source.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
         written, _, remark = line.partition("#")
         text = written.split()
         if not text:
+            empty |= remark.strip() == _NOTHING
             _warn_of_scale(source, remark)
             continue
         lines.append(number)
@@ -39,7 +45,7 @@ def read_swc(source: Path) -> tuple[npt.NDArray[np.float64], Ints, dict[str, npt
             rows.append([])
         if len(rows[-1]) != 7:
             raise DataError(f"{source}, line {number}: number, type, x, y, z, radius and parent are needed: {line!r}")
-    if not rows:
+    if not rows and not empty:
         raise DataError(
             f"{source} holds no samples: lines of number, type, x, y, z, radius and parent are needed "
             "(vectors.create makes an empty store)"
@@ -86,7 +92,7 @@ def write_swc(target: Path, positions: Any, parents: Any, attributes: Mapping[st
     place = inverse(order)
     kinds = np.asarray(attributes.get("type", np.zeros(len(order))))
     radii = np.asarray(attributes.get("radius", np.ones(len(order))))
-    lines = ["# number type x y z radius parent"]
+    lines = ["# number type x y z radius parent", *([] if len(order) else [f"# {_NOTHING}"])]
     for number, row in enumerate(order.tolist(), 1):
         above = int(place[parents[row]]) + 1 if parents[row] >= 0 else -1
         x, y, z = (repr(float(each)) for each in positions[row])

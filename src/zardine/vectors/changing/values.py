@@ -46,10 +46,12 @@ def write_value(
     given: GivenObjects,
     options: StoreOptions,
     dtype: npt.DTypeLike | None = None,
+    origin: str | None = None,
 ) -> None:
     """Write a value of the geometry ``kind`` to a new store.
 
     Its arrays may be whatever NumPy makes arrays of. ``given`` says what the value does not say of objects and groups.
+    ``origin`` as in :func:`~zardine.vectors.changing.large_stores.store_points`.
     Raises :class:`~zardine.errors.DataError` for what does not fit together, before anything is written, and
     ``TypeError`` for names that are no options.
     """
@@ -59,11 +61,12 @@ def write_value(
     points = checked_positions(value.positions, dtype, "vertices of polylines" if of_lines else "positions")
     if isinstance(value, Polylines):
         given = replace(given, attributes=value.object_attributes)
-        store_lines(path, _lines(value, points, given), checked_kind(kind, np.diff(value.starts)), options)
+        lines = _lines(value, points, given)
+        store_lines(path, lines, checked_kind(kind, np.diff(value.starts)), options, origin=origin)
         return
     if isinstance(value, Points) and not _has_objects(given):
         columns = columns_of(value.attributes, len(points), "points")
-        store_points(path, VerticesInMemory(points, columns), options)
+        store_points(path, VerticesInMemory(points, columns), options, origin=origin)
         return
     chosen = prepare(points, options, may_ignore=isinstance(value, Points))
     match value:
@@ -79,7 +82,7 @@ def write_value(
             content = _linked(value, points, faces, value.face_attributes, given, chosen)
         case _:
             assert_never(value)
-    store_content(path, content, kind, chosen, options)
+    store_content(path, content, kind, chosen, options, origin)
 
 
 def _has_objects(given: GivenObjects) -> bool:

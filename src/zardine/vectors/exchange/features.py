@@ -13,7 +13,7 @@ import numpy as np
 from zardine.errors import DataError
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import LINES, check_space, check_store, reading, storable, with_ids
+from zardine.vectors.exchange.losses import LINES, check_space, check_store, reading, storable, warn_kind, with_ids
 from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import known_crs, needing, warn
 from zardine.vectors.points import read_points, write_spooled_points
@@ -138,7 +138,9 @@ def features_out(path: StoreLike, target: Path, level: int) -> None:
     root = VectorStore.open(path).root
     points_here = root.geometry_types[:1] == ("point_cloud",)
     kept = ("vertex_attributes",) if points_here else ("object_attributes",)
-    check_store(path, target, level, ("point_cloud", *LINES), kept)
+    kind = check_store(path, target, level, ("point_cloud", *LINES), kept)
+    if not points_here:
+        warn_kind(kind, "polyline", target)
     crs = known_crs(root.block.get("crs"), target)
     if points_here:
         points = read_points(path, level=level)
@@ -154,6 +156,8 @@ def features_out(path: StoreLike, target: Path, level: int) -> None:
         shapes = [LineString(lines[number]) for number in chosen.tolist()]
         columns = with_ids(lines.object_attributes, lines.object_ids, target)
         columns = {name: values[chosen] for name, values in columns.items()}
+    if not len(shapes):
+        warn(target, f"it will hold nothing, and cannot be imported: the format does not say of what, {_NOTHING}")
     flat = {name: _listed(name, values, target) for name, values in _single(columns, target).items()}
     with writing(target) as place, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "'crs' was not provided", UserWarning)

@@ -20,7 +20,7 @@ from zardine.jobs.plan import Plan
 from zardine.stores.local.store import LocalStore
 from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
-from zardine.tools.progress import Progress, Shares, Steps
+from zardine.tools.progress import Progress, Shares
 from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
@@ -32,7 +32,7 @@ from zardine.vectors.exchange.geff import geff_out, is_geff
 from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
 from zardine.vectors.exchange.meshes import mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
-from zardine.vectors.exchange.precomputed.reading import is_precomputed, precomputed_in
+from zardine.vectors.exchange.precomputed.reading import is_precomputed
 from zardine.vectors.exchange.precomputed.writing import precomputed_out
 from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.streamlines import streamlines_out
@@ -84,12 +84,14 @@ class Format:
     """Whether a folder of such files can be read as one, each file an object."""
     unpacked: bool = False
     """Whether a file may be unpacked, as a folder."""
+    in_parts: bool = False
+    """Whether a file is written part by part: the writer then takes a function that it tells its share of the work."""
 
 
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
-        *(Format(name, (f".{name}",), streamlines_out) for name in ("trk", "tck")),
+        *(Format(name, (f".{name}",), streamlines_out, in_parts=True) for name in ("trk", "tck")),
         Format("trx", (".trx",), trx_out, unpacked=True),
         Format("swc", (".swc",), swc_out, of_folders=True),
         *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
@@ -157,8 +159,8 @@ def import_vectors(
     meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the writer:
     ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
-    What is large, and no folder of neuroglancer, to a store in a directory, is imported by the plan of
-    :func:`plan_import`: who is killed goes on by the same call. ``workers``: so many processes read it, of any size.
+    What is large, on this machine, to a store in a directory, is imported by the plan of :func:`plan_import`: who is
+    killed goes on by the same call. ``workers``: so many processes read it, of any size.
 
     ``progress(done, total)`` counts thousandths of reading and of writing, or files. What the store cannot hold is told
     by a :class:`~zardine.errors.ZarrUserWarning`. Raises :class:`~zardine.errors.UnsupportedError` for other formats,
@@ -172,9 +174,6 @@ def import_vectors(
         return
     if workers is not None:
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
-    if chosen.name not in PARTS:
-        precomputed_in(source, path, options, progress)
-        return
     given = source if chosen.is_folder else _readable(source, chosen)
     check_room(path, options.get("overwrite", False))
     try:
@@ -197,11 +196,12 @@ def plan_import(
     """Return the plan of :func:`import_vectors` of a file or folder on this machine. Nothing is written.
 
     Jobs read parts, and keep them in a hidden folder of the new store, which is there when the plan is finished. Parts
-    are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, row groups of
-    ``.parquet``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of these,
-    ``.geojson``, ``.gpkg`` and ``.shp``, and ``.parquet`` whose columns or geometries have to be seen together, are one
-    part. ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``,
-    ``checksum``, ``bounds``, ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
+    are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, as much of
+    ``precomputed`` (some of its files, or of the minishards of a shard), row groups of ``.parquet``, and some files of
+    a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of these, ``.geojson``, ``.gpkg`` and ``.shp``,
+    and ``.parquet`` whose columns or geometries have to be seen together, are one part. ``options`` are
+    ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``, ``bounds``,
+    ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
     ``geometry_type``; ``target_path`` names a node in the store at ``path``, and ``target_options`` are those of a
     store at a URL.
 
@@ -212,8 +212,6 @@ def plan_import(
     chosen = format_of(source, format, stored=True)
     file, store = _readable(source, chosen), find_place(path, target_path, mode="a", storage_options=target_options)
     target = Place.of(*store, given=path)
-    if chosen.name not in PARTS:
-        raise UnsupportedError(f"{source} cannot be read in parts: plans are of {', '.join(PARTS)}; use import_vectors")
     plain = _plain_options(options, chosen.name)
     replaced = document_digest(target)
     if replaced is not None and not options.get("overwrite"):
@@ -257,7 +255,7 @@ def _plan_for(
     source: StoreLike, path: StoreLike, chosen: Format, options: Mapping[str, Any], workers: int | None
 ) -> Plan | None:
     """The plan of an import that is worth one; ``None`` for others."""
-    if chosen.name not in PARTS or not isinstance(source, str | Path) or not Path(source).exists():
+    if not isinstance(source, str | Path) or not Path(source).exists():
         return None
     file, name = Path(source), chosen.name
     if workers is None and SourceFile.size_of(file) < WHOLE:
@@ -303,8 +301,8 @@ def export_vectors(
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
     :class:`~zardine.errors.ZarrUserWarning` before anything is written. ``progress(done, total)`` counts values of a
-    folder. Files that are there, and folders with something in them, are replaced only by ``overwrite=True``; files by
-    one write, when the new one is complete, so that after an error they are as they were.
+    folder, thousandths of a file. Files that are there, and folders with something in them, are replaced only by
+    ``overwrite=True``; files by one write, when the new one is complete, so that after an error they are as they were.
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,
@@ -318,10 +316,13 @@ def export_vectors(
     unknown = [name for name in options if name != "overwrite"]
     if unknown:
         raise TypeError(f"the format {chosen.name} has no option {unknown[0]!r}")
-    file, steps = _file(target), Steps(progress, 1)
+    file, step = _file(target), Shares(progress, 1).part()
     check_files(files_of_target(file), options.get("overwrite", False))
-    chosen.write(path, file, level)
-    steps()
+    if chosen.in_parts:
+        chosen.write(path, file, level, step)
+    else:
+        chosen.write(path, file, level)
+    step(1)
 
 
 def _readable(place: StoreLike, chosen: Format) -> Path:

@@ -10,7 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from zardine.api.open import open_group
-from zardine.errors import CorruptionError, DataError, NodeExistsError, ZardineError
+from zardine.errors import (
+    ChunkNotFoundError,
+    CorruptionError,
+    DataError,
+    NodeExistsError,
+    UnsupportedError,
+    ZardineError,
+)
 from zardine.limits import check_size
 from zardine.nodes.array import Array
 from zardine.nodes.group import Group
@@ -135,6 +142,8 @@ class GeffParts:
         """Write all nodes and edges, and warn of properties that the store cannot hold."""
         for text in self._left_out:
             warn(self._name, text)
+        for each in (*self._coordinates, *self._of_nodes.values(), *self._of_edges.values()):
+            each.tell_missing()
         ids = np.concatenate([values[_NODE_ID] for _, values in whole.parts()] or [self._ids.read(slice(0, 0))])
         order = np.argsort(ids, kind="stable")
         ids = ids[order]
@@ -158,7 +167,7 @@ class _Table:
     """An array with a row for each node or edge: ids, or a property with what is missing of it."""
 
     def __init__(self, root: Group, path: str, count: int | None, name: str) -> None:
-        self._path, self._name = path, name
+        self._path, self._name, self._are_of_all = path, name, count is None
         self.values = _array(root, path if count is None else f"{path}/values", count, name)
         self._missing: Array | None = None
         if count is not None and f"{path}/missing" in root:
@@ -215,13 +224,45 @@ class _Table:
         wide[missing] = np.nan
         return wide.astype(np.float32) if values.dtype == np.float32 else wide
 
+    def tell_missing(self) -> None:
+        """Warn where chunks of values are not stored: what was lost looks like what other programs leave out."""
+        array = self.values
+        try:
+            lacking = array.nchunks - array.nchunks_initialized
+        except UnsupportedError:  # nothing can be listed
+            return
+        if lacking:
+            told = f"{lacking} of {array.nchunks} chunks of {array.path} are not stored and read as {array.fill_value}"
+            more = "many programs leave out chunks of nothing else; if they were lost, get the whole graph"
+            warn(self._name, f"{told}: {more}")
+
     def _taken(self, array: Array, rows: slice) -> npt.NDArray[Any]:
         count = len(range(*rows.indices(len(array))))
         check_size(f"{array.path} of {self._name}", count * (array.nbytes // max(1, len(array))))
         try:
+            if self._are_of_all:
+                return _ids(array, rows, self._name)
             return np.asarray(array[rows])
         except CorruptionError as error:
             raise CorruptionError(f"{self._name}/{array.path} cannot be read: {error}") from error
+
+
+def _ids(array: Array, rows: slice, name: str) -> npt.NDArray[Any]:
+    """Some ids of nodes, or of the ends of edges.
+
+    A chunk that is not stored may be one of the fill value, which a single node or edge can have. Raises
+    :class:`CorruptionError` where more would have it.
+    """
+    try:
+        return np.asarray(array.with_config({"read_missing_chunks": False})[rows])
+    except ChunkNotFoundError as error:
+        values = np.asarray(array[rows])
+        filled = values == array.fill_value
+        if np.count_nonzero(filled.all(axis=1) if filled.ndim > 1 else filled) > 1:
+            raise CorruptionError(
+                f"{name}: chunks of {array.path}, without which it is no graph, are lost: {error}"
+            ) from None
+        return values
 
 
 class _Edges:
@@ -395,7 +436,8 @@ def _write(group: Group, path: str, values: npt.NDArray[Any]) -> None:
     shards = None
     if len(values) > _CHUNK:
         shards = (-(-len(values) // _CHUNK) * _CHUNK, *chunks[1:])
-    group.create_array(path, data=values, chunks=chunks, shards=shards)
+    whole = {"write_empty_chunks": True}  # so that a chunk that is missing is one that was lost
+    group.create_array(path, data=values, chunks=chunks, shards=shards, config=whole)
 
 
 def _write_property(group: Group, path: str, name: str, values: npt.NDArray[Any]) -> dict[str, Any]:

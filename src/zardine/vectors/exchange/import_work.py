@@ -39,6 +39,7 @@ from zardine.vectors.exchange.file_parts import FORM, FileParts, Part, Step, Who
 from zardine.vectors.exchange.geff import GeffParts
 from zardine.vectors.exchange.meshes import ObjParts, PlyParts, StlParts
 from zardine.vectors.exchange.parquet_parts import parquet_parts
+from zardine.vectors.exchange.precomputed.reading import precomputed_parts
 from zardine.vectors.exchange.scans import ScanParts
 from zardine.vectors.exchange.streamlines import TckParts, TrkParts
 from zardine.vectors.exchange.swc import SwcParts
@@ -56,6 +57,7 @@ PARTS: Final[dict[str, Callable[[Any, Mapping[str, Any], int, Any], FileParts]]]
     "obj": ObjParts,
     "parquet": parquet_parts,
     "ply": PlyParts,
+    "precomputed": precomputed_parts,
     "shp": FeatureParts,
     "stl": StlParts,
     "swc": SwcParts,

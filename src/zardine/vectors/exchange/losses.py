@@ -17,6 +17,14 @@ from zardine.vectors.outside import needing, warn
 from zardine.vectors.storing.store import VectorStore
 
 LINES = ("line", "polyline", "streamline")
+_TAKEN_BY = {
+    "point_cloud": "las, laz, ply, geojson, gpkg, shp, parquet, precomputed",
+    **dict.fromkeys(LINES, "trk, tck, trx, geojson, gpkg, shp, parquet, geff, precomputed"),
+    "graph": "geff, precomputed",
+    "skeleton": "swc, geff, precomputed",
+    "mesh": "ply, obj, stl, precomputed",
+}
+"""Which formats have a geometry."""
 _FAMILIES = ("vertex_attributes", "fragment_attributes", "link_attributes", "object_attributes", "group_attributes")
 
 
@@ -48,7 +56,10 @@ def check_store(
     owner = VectorStore.open(path)
     kind = (owner.root.geometry_types or ("point_cloud",))[0]
     if kind not in kinds:
-        raise DataError(f"{target}: {owner.name} holds a {kind}; this format is for {', '.join(kinds)}")
+        raise DataError(
+            f"{target}: {owner.name} holds a {kind}; this format is for {', '.join(kinds)}. "
+            f"A {kind} can be exported to {_TAKEN_BY.get(kind, 'none')}"
+        )
     opened = owner.level(level)
     for family in _FAMILIES:
         names = [] if family in kept else opened.names(family)
@@ -66,11 +77,13 @@ def check_space(positions: npt.NDArray[Any], target: Path | str, ranks: Collecti
         raise DataError(f"{target}: the store has {positions.shape[1]} axes; positions of this format have {wanted}")
 
 
-def warn_rounded(positions: npt.NDArray[Any], target: Path | str) -> None:
-    """Warn where float32 does not hold the positions."""
+def warn_rounded(positions: npt.NDArray[Any], target: Path | str) -> bool:
+    """Warn where float32 does not hold the positions; return whether it does not."""
     with np.errstate(over="ignore"):
-        if not np.array_equal(positions.astype(np.float32), positions):
-            warn(target, "positions are rounded to float32, which is all that this format has")
+        rounded = not np.array_equal(positions.astype(np.float32), positions)
+    if rounded:
+        warn(target, "positions are rounded to float32, which is all that this format has")
+    return rounded
 
 
 def storable(columns: Mapping[Any, Any], source: Path | str) -> dict[str, Any]:

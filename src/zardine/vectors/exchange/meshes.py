@@ -45,6 +45,8 @@ _FIXED = 64 * 2**20
 """Bytes that trimesh takes, about."""
 
 _COLOURS = ("red", "green", "blue", "alpha")
+_NO_FACES = "# 0 vertices, 0 faces"
+"""A line of an OBJ file that holds nothing, so that it is not taken for one that is cut off."""
 _OBJ = {"vn": "normals", "l": "lines", "p": "points", "g": "names of groups", "o": "names of objects"}
 _OBJ |= {"usemtl": "materials", "curv": "curves", "surf": "surfaces"}
 _PLY_TYPES = {"i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort", "i4": "int", "u4": "uint"}
@@ -146,6 +148,8 @@ def _mesh(source: Path) -> Piece:
     """What is in a file."""
     suffix = source.suffix.lower()
     words = _obj_words(source) if suffix == ".obj" else []
+    if suffix == ".obj" and not words:
+        return Piece(np.zeros((0, 3)), {}, {}, {ENDS: np.zeros((0, 3), np.int64)})
     declared = _check_ply(source) if suffix == ".ply" else {}
     if declared.get("vertex") == 0 or (suffix == ".stl" and _check_stl(source) == 0):
         links = {ENDS: np.zeros((0, 3), np.int64)} if suffix == ".stl" or "face" in declared else {}
@@ -342,7 +346,7 @@ def _write_obj(target: Path, positions: Any, faces: Any, colours: npt.NDArray[np
     if colours is not None:
         table, form = np.concatenate([table, colours / 255], axis=1), form + " %.8f %.8f %.8f"
     with target.open("w", encoding="ascii", newline="\n") as file:
-        file.write("# vertices x y z, faces of three of them\n")
+        file.write("# vertices x y z, faces of three of them\n" + ("" if len(table) else f"{_NO_FACES}\n"))
         np.savetxt(file, table, fmt=form)
         np.savetxt(file, faces + 1, fmt="f %d %d %d")
 
@@ -351,7 +355,7 @@ def _obj_words(source: Path) -> list[list[str]]:
     """The words of the lines of an OBJ file.
 
     Raises :class:`DataError` for vertices of less than three numbers and faces of less than three corners, as a file
-    has that is cut off, and for a file without vertices or faces.
+    has that is cut off, and for a file without vertices or faces that does not say so, as :func:`_write_obj` does.
     """
     text = source.read_text(encoding="utf-8", errors="replace").replace("\\\n", " \f")
     found = []
@@ -365,6 +369,8 @@ def _obj_words(source: Path) -> list[list[str]]:
             what = "a vertex has three coordinates" if words[0] == "v" else "a face has three corners or more"
             raise DataError(f"{source}, line {number}: {what}, not {line.strip()!r}; the file may be cut off")
     kinds = {words[0] for words in found}
+    if not found and _NO_FACES in text.splitlines():
+        return []
     if not {"v", "f"} <= kinds:
         what = (
             "faces; the file may be cut off. Points are written with write_points"

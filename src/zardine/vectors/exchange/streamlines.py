@@ -8,9 +8,12 @@ import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from io import BytesIO
-from itertools import pairwise
+from itertools import pairwise, tee
+from operator import itemgetter
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
@@ -25,6 +28,7 @@ from zardine.stores.resolve import StoreLike
 from zardine.vectors.content.arguments import shown
 from zardine.vectors.content.parts import AT_ONCE
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
+from zardine.vectors.exchange.level_parts import LevelParts
 from zardine.vectors.exchange.losses import (
     LINES,
     bounds_of_nothing,
@@ -33,13 +37,14 @@ from zardine.vectors.exchange.losses import (
     numbers,
     reading,
     storable,
+    warn_kind,
     warn_names,
     warn_rounded,
     with_ids,
 )
 from zardine.vectors.exchange.targets import writing
 from zardine.vectors.outside import needing, warn
-from zardine.vectors.polylines import read_polylines, write_spooled_lines
+from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Polylines
 from zardine.vectors.storing.store import VectorStore
 
@@ -56,6 +61,8 @@ _FIXED: Final = 64 * 2**20
 """Bytes that reading takes beside the lines, about."""
 _OF_A_LINE: Final = 3000
 """Bytes of the objects that nibabel makes of a line, about."""
+_OF_A_STEP: Final = 1000
+"""Lines that are written before it is told how far that is."""
 _SPACE = ("voxel_to_rasmm", "dimensions", "voxel_sizes", "voxel_order")
 _AXES = ("LR", "AP", "IS")
 
@@ -357,40 +364,108 @@ def _to_world(loaded: Any) -> Any:
     return None if np.array_equal(affine, np.eye(4)) else affine
 
 
-def streamlines_out(path: StoreLike, target: Path, level: int) -> None:
+def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
     """Both formats hold float32; of attributes TRK keeps numbers, TCK none. Lines without vertices are left out.
 
-    Raises :class:`DataError` for positions beyond float32.
+    What is large is gone through part by part, twice: to see what the format holds, and to write. Raises
+    :class:`DataError` for positions beyond float32.
     """
     with needing(target):
         nibabel: Any = import_module("nibabel.streamlines")
     plain = target.suffix.lower() == ".tck"
-    check_store(path, target, level, LINES, () if plain else ("vertex_attributes", "object_attributes"))
-    found = read_polylines(path, level=level)
-    check_space(found.positions, target)
+    kind = check_store(path, target, level, LINES, () if plain else ("vertex_attributes", "object_attributes"))
+    warn_kind(kind, "streamline", target)
     header = _space_out(path, target, plain)
-    _check_range(found.positions, header, target)
-    warn_rounded(found.positions, target)
-    chosen = np.flatnonzero(np.diff(found.starts) > 0)
-    if len(chosen) < len(found):
-        warn(target, f"{len(found) - len(chosen)} lines without vertices are left out")
-    tracts = nibabel.Tractogram([found[number] for number in chosen.tolist()], affine_to_rasmm=np.eye(4))
-    _give_columns(tracts, found, chosen, target, plain)
+    parts, seen, rounded = LevelParts(path, level), _Seen(), False
+    for part in parts:
+        check_space(part.positions, target)
+        _check_range(part.positions, header, target)
+        rounded = rounded or warn_rounded(part.positions, target)
+        seen.look(part)
+    of_lines, of_vertices = seen.columns(target, plain)
+
+    def items() -> Iterator[tuple[Any, ...]]:
+        """Give the positions of each line, its attributes and those of its vertices."""
+        line = done = 0
+        for part in parts:
+            values = [_rows_of(part.attributes[name]) for name in of_vertices]
+            for start, end in pairwise(part.starts.tolist()):
+                if end > start:
+                    own = [each[line] for each in of_lines.values()]
+                    yield (part.positions[start:end], *own, *(each[start:end] for each in values))
+                    line += 1
+                if line % _OF_A_STEP == 0:
+                    step((done + end) / max(1, parts.count))
+            done += len(part.positions)
+
+    # nibabel takes a generator for each of them, and goes through all of these together
+    places, *others = (
+        partial(map, itemgetter(number), each)
+        for number, each in enumerate(tee(items(), 1 + len(of_lines) + len(of_vertices)))
+    )
+    along = dict(zip(of_vertices, others[len(of_lines) :], strict=True))
+    tracts = nibabel.LazyTractogram(places, dict(zip(of_lines, others, strict=False)), along, np.eye(4))
     with writing(target) as place:
         nibabel.save(tracts, str(place), header=header)
 
 
-def _give_columns(tracts: Any, found: Polylines, chosen: Any, target: Path, plain: bool) -> None:
-    """The attributes of the vertices and of the ``chosen`` lines, as far as the format has them."""
-    columns = {} if plain else {name: values[chosen] for name, values in found.object_attributes.items()}
-    objects = with_ids(columns, None if found.object_ids is None else found.object_ids[chosen], target)
-    if plain:
-        warn_names(objects, target, "the format has no place for them")
-    elif len(chosen):
-        for name, values in _short(objects, target).items():
-            tracts.data_per_streamline[name] = values.reshape(len(chosen), -1)
-        for name, values in _short(found.attributes, target).items():
-            tracts.data_per_point[name] = np.split(values.reshape(len(values), -1), found.starts[chosen][1:])
+class _Seen:
+    """What is known of lines that were looked at: ids and attributes of lines, and what those of vertices are like."""
+
+    def __init__(self) -> None:
+        self._empty = 0
+        self._ids: list[Any] = []
+        self._of_lines: dict[str, list[Any]] = {}
+        self._of_vertices: dict[str, _Column] = {}
+
+    def look(self, part: Polylines) -> None:
+        """Look at some lines."""
+        there = np.diff(part.starts) > 0
+        self._empty += int(np.count_nonzero(~there))
+        self._ids.append(part.object_ids[there])
+        for name, values in part.object_attributes.items():
+            self._of_lines.setdefault(name, []).append(values[there])
+        for name, values in part.attributes.items():
+            self._of_vertices.setdefault(name, _Column(values[:0])).look(values)
+
+    def columns(self, target: Path, plain: bool) -> tuple[dict[str, Any], list[str]]:
+        """Return the attributes of lines with vertices that the format has, and which of vertices; warn of others."""
+        if self._empty:
+            warn(target, f"{self._empty} lines without vertices are left out")
+        columns = {} if plain else {name: np.concatenate(each) for name, each in self._of_lines.items()}
+        ids = np.concatenate(self._ids) if self._ids else None
+        objects = with_ids(columns, ids, target)
+        if plain:
+            warn_names(objects, target, "the format has no place for them")
+            return {}, []
+        looked = {name: _Column(values[:0]) for name, values in objects.items()}
+        for name, column in looked.items():
+            column.look(objects[name])
+        kept = _short(looked, target)
+        return {name: _rows_of(objects[name]) for name in kept}, _short(self._of_vertices, target)
+
+
+@dataclass(slots=True)
+class _Column:
+    """What values of an attribute are like."""
+
+    like: npt.NDArray[Any]
+    """None of them, of their type."""
+    fits: bool = True
+    exact: bool = True
+
+    def look(self, values: npt.NDArray[Any]) -> None:
+        """Look at some values: whether float32 holds them, and exactly."""
+        if values.dtype.kind in "iufb":
+            with np.errstate(over="ignore"):
+                self.fits = self.fits and _fits(values)
+                nans = values.dtype.kind == "f"
+                self.exact = self.exact and np.array_equal(values.astype(np.float32), values, equal_nan=nans)
+
+
+def _rows_of(values: Any) -> Any:
+    """Values as float32, in rows."""
+    return values.astype(np.float32).reshape(len(values), values.shape[1] if values.ndim > 1 else 1)
 
 
 def _check_range(positions: Any, header: Mapping[str, Any] | None, target: Path) -> None:
@@ -476,20 +551,20 @@ def _flat(values: Any) -> Any:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
-def _short(columns: Mapping[str, Any], target: Path) -> dict[str, Any]:
+def _short(columns: Mapping[str, _Column], target: Path) -> list[str]:
     """Those that TRK holds: float32, names of up to 20 bytes (18 for several values), ten of them."""
-    found = numbers(columns, target)
-    named = {
-        name for name, values in found.items() if len(name.encode("latin-1", "replace")) > 20 - 2 * (values.ndim > 1)
-    }
+    found = numbers({name: each.like for name, each in columns.items()}, target)
+    named = {name for name, like in found.items() if len(name.encode("latin-1", "replace")) > 20 - 2 * (like.ndim > 1)}
     named |= {name for name in found if not name.isascii()}
     warn_names(sorted(named), target, "names have up to 20 letters without accents, 18 where there are several values")
-    with np.errstate(over="ignore"):
-        wide = {name for name in set(found) - named if not _fits(found[name])}
+    wide = {name for name in set(found) - named if not columns[name].fits}
     warn_names(sorted(wide), target, "float32, which is all that the format has, does not hold the values")
     left = [name for name in found if name not in named and name not in wide]
     warn_names(left[10:], target, "the format has ten at most")
-    return {name: found[name].astype(np.float32) for name in left[:10]}
+    for name in left[:10]:
+        if not columns[name].exact:
+            warn(target, f"the attribute {name!r} is rounded to float32, which is all that this format has")
+    return left[:10]
 
 
 def _fits(values: Any) -> bool:

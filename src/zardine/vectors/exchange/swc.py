@@ -14,7 +14,7 @@ from zardine.vectors.content.parts import ABOVE
 from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.exchange.file_lists import FileList, together
 from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
-from zardine.vectors.exchange.losses import check_space, check_store, warn_names, warn_objects
+from zardine.vectors.exchange.losses import bounds_of_nothing, check_space, check_store, warn_names, warn_objects
 from zardine.vectors.exchange.targets import writing
 from zardine.vectors.skeleton import read_skeleton, write_spooled_trees
 from zardine.vectors.swc import read_swc, write_swc
@@ -54,14 +54,20 @@ class SwcParts:
     def read(self, number: int) -> Piece:
         """Return the trees of the files of a part, each branch whole."""
         files = self._list.part(number)
-        return together([_tree(file, ordered=self._ordered) for file in files], files)
+        pieces = [_tree(file, ordered=self._ordered) for file in files]
+        for piece, file in zip(pieces, files, strict=True):
+            if self._list.names is not None and not len(piece.positions):
+                raise DataError(f"{file} holds no samples, and an object has some: leave it out")
+        return together(pieces, files)
 
     def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
         """Write all trees."""
         given = {} if self._list.names is None else {"object_attributes": {"name": list(self._list.names)}}
         self._list.warn_of_others(self._source)
-        lengths = whole.of_lines[LENGTHS]
-        write_spooled_trees(path, whole, lengths, self._list.ids, {**given, **options}, step, origin)
+        lengths, ids = whole.of_lines[LENGTHS], self._list.ids
+        if not whole.count:
+            options, lengths, ids = {**options, **bounds_of_nothing(self._source, options)}, lengths[:0], ids[:0]
+        write_spooled_trees(path, whole, lengths, ids, {**given, **options}, step, origin)
 
     def close(self) -> None:
         """Nothing is kept open."""

@@ -26,6 +26,7 @@ from zardine.vectors.exchange.losses import (
     numbers,
     reading,
     storable,
+    warn_kind,
     warn_names,
     with_ids,
 )
@@ -193,7 +194,8 @@ def trx_out(path: StoreLike, target: Path, level: int) -> None:
     with needing(target):
         files: Any = import_module("trx.trx_file_memmap")
         sequences: Any = import_module("nibabel.streamlines.array_sequence")
-    check_store(path, target, level, LINES, ("vertex_attributes", "object_attributes", "group_attributes"), groups=True)
+    kept = ("vertex_attributes", "object_attributes", "group_attributes")
+    warn_kind(check_store(path, target, level, LINES, kept, groups=True), "streamline", target)
     found = read_polylines(path, level=level)
     groups = read_groups(path, level=level)
     check_space(found.positions, target)

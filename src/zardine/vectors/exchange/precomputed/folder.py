@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -19,8 +20,8 @@ from zardine.json_document import load_object
 from zardine.limits import CHUNK, DOCUMENT, check_size, limit_of, too_large
 from zardine.metadata.node_names import join_path
 from zardine.stores.base import Store, is_key
+from zardine.stores.local.store import LocalStore
 from zardine.stores.resolve import StoreLike, resolve_store
-from zardine.tools.progress import Progress, Steps
 from zardine.vectors.exchange.precomputed.annotations import Index
 from zardine.vectors.exchange.precomputed.sharding import Sharding
 
@@ -32,6 +33,19 @@ _TOGETHER: Final = 2**28
 """Bytes of a minishard that are read by one request."""
 
 Ids: TypeAlias = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Some of the values of an index, which are read together."""
+
+    index: Index
+    names: tuple[str, ...]
+    """Of their files, or of the shard that they are in."""
+    nbytes: int
+    """About."""
+    minishards: tuple[int, int] = (0, 0)
+    """Those of a shard: the first, and the one behind the last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,22 +110,61 @@ class Folder:
         """Store a JSON object."""
         self.write(name, json.dumps(document, allow_nan=False).encode())
 
-    def values(self, index: Index, progress: Progress | None = None) -> Iterator[tuple[int, BytesLike]]:
-        """Yield the ids and values of an index; ``progress`` counts files.
+    def portions(self, index: Index, at_once: int, *, cells: bool = False) -> list[Portion]:
+        """Return the values of an index, those of about ``at_once`` bytes together; ``cells``: they are named as such.
 
-        Raises :class:`CorruptionError`, and :class:`UnsupportedError` where nothing can be listed.
+        Raises :class:`UnsupportedError` where nothing can be listed.
         """
         folder, sharding = self.below(index.key), index.sharding
-        names = folder.names()
-        steps = Steps(progress, len(names))
+        names = sorted(set(folder.names()), key=lambda name: (len(name), name))
+        if sharding is None:
+            plain = [name for name in names if _is_cell(name) and (cells or _is_id(name))]
+            return [Portion(index, some, size) for some, size in folder.together(plain, at_once, lambda name: (name,))]
+        found: list[Portion] = []
         for name in names:
-            if sharding is not None and name.endswith(".shard"):
-                yield from folder._of_shard(name, sharding)
-            elif sharding is None and name.isascii() and name.isdecimal():
-                value = folder.read(name)
-                if value is not None and int(name) < 2**64:
-                    yield int(name), value
-            steps()
+            if name.endswith(".shard"):
+                size = self.store.size(join_path(folder.path, name)) or 0
+                count = min(1 << sharding.minishard_bits, max(1, -(-size // at_once)))
+                cuts = [(number << sharding.minishard_bits) // count for number in range(count + 1)]
+                found += [Portion(index, (name,), size // count, each) for each in pairwise(cuts)]
+        return found
+
+    def together(
+        self, names: Sequence[str], at_once: int, files: Callable[[str], Iterable[str]]
+    ) -> Iterator[tuple[tuple[str, ...], int]]:
+        """Yield runs of names, of whose ``files`` there are about ``at_once`` bytes, and how many bytes.
+
+        Only on this machine is it free to ask how large files are; elsewhere a run has 256 names.
+        """
+        local, some, waiting = isinstance(self.store, LocalStore), list[str](), 0
+        for name in names:
+            size = sum(map(self._size, files(name))) if local else at_once // _PART
+            if some and waiting + size > at_once:
+                yield tuple(some), waiting
+                some, waiting = [], 0
+            some.append(name)
+            waiting += size
+        if some:
+            yield tuple(some), waiting
+
+    def _size(self, name: str) -> int:
+        """Bytes of a value; of one that is compressed four times those that are stored, about."""
+        key = join_path(self.path, name)
+        found = self.store.size(key)
+        return 4 * (self.store.size(key + _SUFFIX) or 0) if found is None else found
+
+    def values(self, portion: Portion) -> Iterator[tuple[str, BytesLike]]:
+        """Yield the values of a portion, and what they are called: their ids, or the names of their files.
+
+        Raises :class:`CorruptionError`.
+        """
+        folder, sharding = self.below(portion.index.key), portion.index.sharding
+        for name in portion.names:
+            if sharding is not None:
+                for number, value in folder._of_shard(name, sharding, portion.minishards):
+                    yield str(number), value
+            elif (found := folder.read(name)) is not None:
+                yield name, found
 
     def value(self, index: Index, number: int, name: str) -> BytesLike | None:
         """Return the value of an id, or ``None``; ``name``: of its file where there are no shards."""
@@ -139,7 +192,8 @@ class Folder:
         except DataError as error:
             raise error.at(key=key) from None
 
-    def _of_shard(self, name: str, sharding: Sharding) -> Iterator[tuple[int, BytesLike]]:
+    def _of_shard(self, name: str, sharding: Sharding, minishards: tuple[int, int]) -> Iterator[tuple[int, BytesLike]]:
+        """The values of some minishards of a shard, the last of which is not among them."""
         key = join_path(self.path, name)
         try:
             size = self.store.size(key) or 0
@@ -147,10 +201,11 @@ class Folder:
                 raise CorruptionError(f"the shard has {size} bytes, fewer than its index of {sharding.index_size}")
             ranges = sharding.index_ranges(self._part(key, 0, sharding.index_size), size)
             room = size
-            for own in np.flatnonzero(ranges[:, 1]).tolist():
+            first, last = minishards
+            for own in (first + np.flatnonzero(ranges[first:last, 1])).tolist():
                 index = sharding.minishard(self._part(key, *ranges[own].tolist()), size)
-                shards, minishards = sharding.places(index[0])
-                elsewhere = minishards != np.uint64(own)
+                shards, own_minishards = sharding.places(index[0])
+                elsewhere = own_minishards != np.uint64(own)
                 elsewhere |= np.isin(shards, [each for each in np.unique(shards) if sharding.name(int(each)) != name])
                 if elsewhere.any():
                     number = int(index[0][elsewhere][0])
@@ -197,6 +252,15 @@ class Folder:
         return reading.parts[0]
 
 
+def _is_cell(name: str) -> bool:
+    """Whether a name is that of an id, or of a cell: a number or several."""
+    return name.isascii() and all(each.isdecimal() for each in name.split("_"))
+
+
+def _is_id(name: str) -> bool:
+    return name.isdecimal() and int(name) < 2**64
+
+
 def write_index(folder: Folder, index: Index, values: Iterable[tuple[int, str, BytesLike]]) -> None:
     """Store values of ids, with the names of their files: as such, or as one shard that all of them are of."""
     inner = folder.below(index.key)
@@ -226,4 +290,4 @@ _PART: Final = 256
 """Values that are read and written at a time."""
 
 
-__all__ = ["PREFIX", "Folder", "shards_of", "write_index"]
+__all__ = ["PREFIX", "Folder", "Portion", "shards_of", "write_index"]

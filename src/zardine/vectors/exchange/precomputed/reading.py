@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from zardine.buffers import Ints
+from zardine.buffers import BytesLike, Ints
 from zardine.errors import CorruptionError, DataError, UnsupportedError, ZardineError
 from zardine.stores.resolve import StoreLike
-from zardine.tools.progress import Progress
-from zardine.vectors.content.arguments import shown
+from zardine.vectors.changing.creating import GivenObjects, StoreOptions
+from zardine.vectors.changing.values import write_value
+from zardine.vectors.content.arguments import plain_ids, shown
+from zardine.vectors.content.columns import checked_mapping
+from zardine.vectors.content.parts import ABOVE, ENDS, OWNER, VerticesInMemory, loaded
+from zardine.vectors.content.run_content import depth_first, inverse
+from zardine.vectors.exchange.file_parts import LENGTHS, FileParts, Piece, Step, Whole
 from zardine.vectors.exchange.losses import bounds_of_nothing, storable
 from zardine.vectors.exchange.precomputed import annotations as notes
 from zardine.vectors.exchange.precomputed import segments, skeletons
 from zardine.vectors.exchange.precomputed.annotation_tables import CRS, OBJECT
 from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo, Annotations, Index, SpatialLevel
-from zardine.vectors.exchange.precomputed.folder import Folder
+from zardine.vectors.exchange.precomputed.folder import Folder, Portion
 from zardine.vectors.exchange.precomputed.forests import parents_of_edges
 from zardine.vectors.exchange.precomputed.skeletons import SkeletonInfo
 from zardine.vectors.exchange.precomputed.space import unit_of
 from zardine.vectors.exchange.precomputed.spatial import morton_codes
-from zardine.vectors.format.ragged import starts_of
-from zardine.vectors.graph import write_graph
-from zardine.vectors.mesh import write_mesh
+from zardine.vectors.format.ragged import ranges, starts_of
+from zardine.vectors.graph import write_spooled_graph
+from zardine.vectors.mesh import write_spooled_mesh
 from zardine.vectors.outside import warn
-from zardine.vectors.points import write_points
-from zardine.vectors.polylines import write_polylines
-from zardine.vectors.skeleton import write_skeleton
+from zardine.vectors.polylines import write_spooled_lines
+from zardine.vectors.results import Points
+from zardine.vectors.skeleton import write_spooled_trees
 
 Ids = npt.NDArray[np.uint64]
+Array = npt.NDArray[Any]
 Options = Mapping[str, Any]
 Properties = tuple[Ids, dict[str, npt.NDArray[Any]]] | None
 """Ids of segments, and for each property a value for each."""
@@ -41,14 +47,20 @@ _LARGEST: Final = np.uint64(2**63 - 1)
 """Of the ids that a store can have."""
 _MOST_CELLS: Final = 2**20
 """Of a grid that is asked for one by one, where nothing can be listed."""
+_ASKED: Final = 256
+"""Values of a part, of those that are asked for one by one."""
+_COPIES: Final = 10
+"""Bytes of arrays, of bytes and of what compresses them, for each byte of a value, about."""
+_FIXED: Final = 16 * 2**20
+_OF_OBJECTS: Final = ("object_attributes", "groups", "group_attributes")
 _VOLUME: Final = "neuroglancer_multiscale_volume"
 
 
-def precomputed_in(source: StoreLike, path: StoreLike, options: Options, progress: Progress | None = None) -> None:
-    """Write what is in the folder ``source``, a path or URL, to a new store.
+def precomputed_parts(source: StoreLike, options: Options, at_once: int, outline: None = None) -> FileParts:
+    """Return a folder, a path or URL, as :class:`~zardine.vectors.exchange.file_parts.FileParts`: some values each.
 
-    ``progress`` counts files. Raises :class:`DataError` where no document is, :class:`UnsupportedError` for kinds that
-    are not read, :class:`CorruptionError` for values that are none.
+    Raises :class:`DataError` where no document is, :class:`UnsupportedError` for kinds that are not read; what is read
+    raises :class:`CorruptionError` for values that are none.
     """
     folder = Folder.at(source)
     info = folder.document()
@@ -56,137 +68,219 @@ def precomputed_in(source: StoreLike, path: StoreLike, options: Options, progres
         raise DataError(f"{folder} holds no document called info: it is no folder of neuroglancer")
     kind, where = info.get("@type"), folder.where("info")
     if kind == notes.TYPE:
-        _annotations_in(folder, AnnotationInfo.parse(info, where), path, options, progress)
-    elif kind == skeletons.TYPE:
-        _skeletons_in(folder, SkeletonInfo.parse(info, where), path, options, progress)
-    elif kind == skeletons.MESH_TYPE:
-        _meshes_in(folder, skeletons.properties_folder(info, where), path, options, progress)
-    elif kind == _VOLUME or "scales" in info:
+        return AnnotationParts(folder, AnnotationInfo.parse(info, where), at_once)
+    if kind == skeletons.TYPE:
+        return SkeletonParts(folder, SkeletonInfo.parse(info, where), at_once)
+    if kind == skeletons.MESH_TYPE:
+        return MeshParts(folder, skeletons.properties_folder(info, where), at_once)
+    if kind == _VOLUME or "scales" in info:
         inside = [str(folder.below(str(info[name]))) for name in ("skeletons", "mesh") if info.get(name)]
         advice = f": give {' or '.join(inside)}" if inside else ""
         raise UnsupportedError(f"{folder} is a volume, not annotations, skeletons or meshes{advice}")
-    else:
-        raise UnsupportedError(
-            f"{where}: {kind!r} is not read; there are {notes.TYPE}, {skeletons.TYPE}, {skeletons.MESH_TYPE}"
-        )
-
-
-def _annotations_in(
-    folder: Folder, info: AnnotationInfo, path: StoreLike, options: Options, progress: Progress | None
-) -> None:
-    found = (
-        _by_id(folder, info, progress) if info.relationships or not info.spatial else _by_cell(folder, info, progress)
+    raise UnsupportedError(
+        f"{where}: {kind!r} is not read; there are {notes.TYPE}, {skeletons.TYPE}, {skeletons.MESH_TYPE}"
     )
-    name = str(folder)
-    columns = storable(_columns(found, info, name), name)
-    given: dict[str, Any] = {"axes": _axes(info), "crs": _crs(info)}
-    if not len(found):
-        given["bounds"] = (info.lower_bound, info.upper_bound)
-    ids: Any = found.ids
-    if len(ids) and ids.max() > _LARGEST:
-        warn(name, "ids of 64 bits are kept as the attribute 'annotation_id'; those of objects are numbers from 0 on")
-        columns = {**columns, "annotation_id": ids}
-        ids = np.arange(len(ids))
-    ids = ids.astype(np.int64)
-    numbered = np.array_equal(ids, np.arange(len(ids)))
-    single = _single_owner(found, info)
-    if info.annotation_type == "point":
-        if single is not None and numbered:
-            given["object_ids"] = single
-        elif not numbered or info.relationships:
-            given |= {"object_ids": ids, **_groups(found, info, ids)}
-        write_points(path, found.geometry[:, 0], **{"vertex_attributes": columns, **given, **options})
-        return
-    given |= {"object_ids": ids, "object_attributes": columns, **_groups(found, info, ids)}
-    write_polylines(path, list(found.geometry), **{"geometry_type": "line", **given, **options})
 
 
-def _by_id(folder: Folder, info: AnnotationInfo, progress: Progress | None) -> Annotations:
-    """All annotations of the index of ids, by their ids, with what they are related to."""
-    ids: list[int] = []
-    records: list[Any] = []
-    related: list[list[Any]] = [[] for _ in info.relationships]
-    for number, value in _values(folder, info, progress):
+class _Parts:
+    """What all kinds of folders have in common."""
+
+    outline: None = None
+    _of_a_vertex: int
+    """Bytes of a vertex, about."""
+
+    def __init__(self, folder: Folder, portions: Sequence[Portion]) -> None:
+        self._folder, self._portions = folder, portions or [Portion(Index("."), (), 0)]
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return len(self._portions)
+
+    @property
+    def vertices(self) -> int:
+        """How many there are, about."""
+        return sum(each.nbytes for each in self._portions) // self._of_a_vertex
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes to read a part, about: values, unpacked, as arrays, and as bytes to be kept."""
+        return _COPIES * max(each.nbytes for each in self._portions) + _FIXED
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class AnnotationParts(_Parts):
+    """Annotations: of the index of ids where they are related to something, else of the spatial index.
+
+    What is read is kept as it is stored: a vertex for each annotation, its first corner, with the attributes ``id`` and
+    ``record``; and a link for each segment that it has to do with.
+    """
+
+    def __init__(self, folder: Folder, info: AnnotationInfo, at_once: int) -> None:
+        self._info, self._of_a_vertex = info, info.record.itemsize + 8
+        self._by_id = bool(info.relationships) or not info.spatial
+        self._listed = True
+        indexes = [info.by_id] if self._by_id else [level.index for level in info.spatial]
+        portions = list[Portion]()
         try:
-            record, own = notes.decode_one(value, info)
-        except CorruptionError as error:
-            raise error.at(key=f"{folder.where(info.by_id.key)}: annotation {number}") from None
-        ids.append(number)
-        records.append(record)
-        for each, of_it in zip(related, own, strict=True):
-            each.append(of_it)
-    order = np.argsort(np.array(ids, np.uint64), kind="stable")
-    all_records = np.frombuffer(b"".join(records), info.record)[order]
-    pairs = []
-    for lists in related:
-        listed = [lists[row] for row in order.tolist()]
-        starts = starts_of(np.array([len(each) for each in listed], np.int64))
-        pairs.append((starts, np.concatenate(listed) if listed else np.zeros(0, np.uint64)))
-    return _checked(Annotations.from_records(all_records, np.array(ids, np.uint64)[order], info, pairs), folder)
+            for each in indexes:
+                portions += folder.portions(each, at_once * self._of_a_vertex, cells=not self._by_id)
+        except UnsupportedError:  # nothing can be listed, so that all is one part
+            if not info.spatial:
+                raise
+            self._listed, portions = False, []
+        super().__init__(folder, portions)
 
+    def read(self, number: int) -> Piece:
+        """Return some annotations."""
+        info, portion = self._info, self._portions[number]
+        values = self._folder.values(portion) if self._listed else _asked_values(self._folder, info, self._by_id)
+        ids, records, pairs = self._ones(values) if self._by_id else self._lists(values, portion)
+        geometry = records["geometry"]
+        if not np.isfinite(geometry).all():
+            raise CorruptionError(f"{self._folder}: annotations have coordinates that are no finite numbers")
+        as_bytes = np.frombuffer(records.tobytes(), np.uint8).reshape(len(records), info.record.itemsize)
+        links = np.concatenate([np.zeros((0, 3), np.uint64), *pairs])
+        rows = links[:, 0].astype(np.int64)
+        of_links = {
+            ENDS: np.stack([rows, rows], axis=1),
+            "relationship": links[:, 1].copy(),
+            "segment": links[:, 2].copy(),
+        }
+        return Piece(geometry[:, 0].copy(), {"id": ids, "record": as_bytes}, {}, of_links)
 
-def _values(folder: Folder, info: AnnotationInfo, progress: Progress | None) -> Iterator[tuple[int, Any]]:
-    """The values of the index of ids; where nothing can be listed, of the ids that the spatial index tells of."""
-    try:
-        yield from folder.values(info.by_id, progress)
-    except UnsupportedError:
-        if not info.spatial:
-            raise
-        for number in _by_cell(folder, info, progress).ids.tolist():
-            value = folder.value(info.by_id, number, str(number))
-            if value is None:
-                raise CorruptionError(f"annotation {number} of {folder} is missing in {info.by_id.key}") from None
-            yield number, value
-
-
-def _by_cell(folder: Folder, info: AnnotationInfo, progress: Progress | None) -> Annotations:
-    """All annotations of the spatial index, each once, by their ids, without what they are related to."""
-    parts = []
-    for level in info.spatial:
-        for where, value in _cells(folder, level, progress):
+    def _ones(self, values: Iterable[tuple[str, BytesLike]]) -> tuple[Ids, Array, list[Array]]:
+        """Ids and records of an index of ids, and for each relationship triples of row, relationship and segment."""
+        ids, records, pairs = list[int](), list[bytes](), list[Array]()
+        for name, value in values:
             try:
-                parts.append(notes.decode_list(value, info))
+                record, related = notes.decode_one(value, self._info)
             except CorruptionError as error:
-                raise error.at(key=f"{folder.where(level.index.key)}: cell {where}") from None
-    ids = np.concatenate([each.ids for each in parts]) if parts else np.zeros(0, np.uint64)
-    distinct, rows = np.unique(ids, return_index=True)
-    records = np.concatenate([each.records(info) for each in parts]) if parts else np.zeros(0, info.record)
-    return _checked(Annotations.from_records(records[rows], distinct, info), folder)
+                raise error.at(key=f"{self._folder.where(self._info.by_id.key)}: annotation {name}") from None
+            for number, segments_of_it in enumerate(related):
+                table = np.empty((len(segments_of_it), 3), np.uint64)
+                table[:, 0], table[:, 1], table[:, 2] = len(ids), number, segments_of_it
+                pairs.append(table)
+            ids.append(int(name))
+            records.append(bytes(record))
+        return np.array(ids, np.uint64), np.frombuffer(b"".join(records), self._info.record), pairs
+
+    def _lists(self, values: Iterable[tuple[str, BytesLike]], portion: Portion) -> tuple[Ids, Array, list[Array]]:
+        """Ids and records of cells, each once."""
+        ids, records = [np.zeros(0, np.uint64)], [np.zeros(0, self._info.record)]
+        for name, value in values:
+            try:
+                found = notes.decode_list(value, self._info)
+            except CorruptionError as error:
+                raise error.at(key=f"{self._folder.where(portion.index.key)}: cell {name}") from None
+            ids.append(found.ids)
+            records.append(found.records(self._info))
+        distinct, rows = np.unique(np.concatenate(ids), return_index=True)
+        return distinct, np.concatenate(records)[rows], []
+
+    def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
+        """Write all annotations, which are in memory then, in the order of their ids."""
+        info, name = self._info, str(self._folder)
+        found = self._gathered(whole)
+        columns = storable(_columns(found, info, name), name)
+        given: dict[str, Any] = {"axes": _axes(info), "crs": _crs(info)}
+        if not len(found):
+            given["bounds"] = (info.lower_bound, info.upper_bound)
+        ids: Any = found.ids
+        if len(ids) and ids.max() > _LARGEST:
+            warn(
+                name, "ids of 64 bits are kept as the attribute 'annotation_id'; those of objects are numbers from 0 on"
+            )
+            columns = {**columns, "annotation_id": ids}
+            ids = np.arange(len(ids))
+        ids = ids.astype(np.int64)
+        numbered = np.array_equal(ids, np.arange(len(ids)))
+        single = _single_owner(found, info)
+        geometry = found.geometry.astype(whole.dtype)
+        if info.annotation_type == "point":
+            if single is not None and numbered:
+                given["object_ids"] = single
+            elif not numbered or info.relationships:
+                given |= {"object_ids": ids, **_groups(found, info, ids)}
+            _write_points(path, geometry[:, 0], {"vertex_attributes": columns, **given, **options}, origin)
+            step(1)
+            return
+        given |= {"object_ids": ids, "object_attributes": columns, **_groups(found, info, ids)}
+        corners = VerticesInMemory(geometry.reshape(-1, info.rank), {})
+        lengths = np.full(len(ids), geometry.shape[1], np.int64)
+        write_spooled_lines(path, corners, lengths, {"geometry_type": "line", **given, **options}, step, origin)
+
+    def _gathered(self, whole: Whole) -> Annotations:
+        """All annotations, each once, by their ids."""
+        info = self._info
+        pieces = [values for _, values in whole.parts()]
+        ids = np.concatenate([np.zeros(0, np.uint64), *(each["id"] for each in pieces)])
+        record = [np.ascontiguousarray(each["record"]).tobytes() for each in pieces]
+        records = np.frombuffer(b"".join(record), info.record)
+        distinct, rows = np.unique(ids, return_index=True)
+        related = []
+        if info.relationships:
+            links = list(whole.links())
+            place = np.searchsorted(distinct, ids)
+            row, kind, segment = (
+                np.concatenate([np.zeros(0, np.int64), *arrays])
+                for arrays in (
+                    [place[each[ENDS].values[:, 0]] for each in links],
+                    [each["relationship"].values.astype(np.int64) for each in links],
+                    [each["segment"].values.view(np.int64) for each in links],
+                )
+            )
+            for number in range(len(info.relationships)):
+                own = np.flatnonzero(kind == number)
+                own = own[np.argsort(row[own], kind="stable")]
+                lengths = np.bincount(row[own], minlength=len(distinct))
+                related.append((starts_of(lengths), segment[own].view(np.uint64)))
+        return Annotations.from_records(records[rows], distinct, info, related)
 
 
-def _cells(folder: Folder, level: SpatialLevel, progress: Progress | None) -> Iterator[tuple[str, Any]]:
-    """The lists of the cells of a level: all that are stored, or, where nothing can be listed, all that may be."""
-    inner = folder.below(level.index.key)
-    try:
-        names = inner.names()
-    except UnsupportedError:
-        count = int(np.array(level.grid_shape, object).prod())
-        if count > _MOST_CELLS:
-            raise
-        cells = np.array(list(product(*map(range, level.grid_shape))), np.int64)
-        codes = morton_codes(cells, level.grid_shape).tolist()
-        for cell, code in zip(cells.tolist(), codes, strict=True):
-            name = "_".join(map(str, cell))
-            value = folder.value(level.index, code, name)
-            if value is not None:
-                yield name, value
+def _write_points(path: StoreLike, positions: Array, given: dict[str, Any], origin: str | None) -> None:
+    """Write points with the options of ``write_points``, and where they come from."""
+    ids, columns = plain_ids(given.pop("object_ids", None)), checked_mapping(given.pop("vertex_attributes")) or {}
+    objects = GivenObjects(None, *(given.pop(name, None) for name in _OF_OBJECTS))
+    options = cast(StoreOptions, given)
+    write_value(path, Points(positions, columns, ids), "point_cloud", objects, options, origin=origin)
+
+
+def _asked_values(folder: Folder, info: AnnotationInfo, by_id: bool) -> Iterator[tuple[str, BytesLike]]:
+    """Where nothing can be listed: the values of all cells that there may be, or of the ids that these tell of."""
+    cells = (cell for level in info.spatial for cell in _asked_cells(folder, level))
+    if not by_id:
+        yield from cells
         return
-    if level.index.sharding is not None:
-        for number, value in folder.values(level.index, progress):
-            yield str(number), value
-        return
-    for name in names:
-        numbers = name.split("_")
-        if len(numbers) == len(level.grid_shape) and all(each.isdecimal() for each in numbers):
-            value = inner.read(name)
-            if value is not None:
-                yield name, value
+    ids = set[int]()
+    for name, value in cells:
+        try:
+            ids.update(notes.decode_list(value, info).ids.tolist())
+        except CorruptionError as error:
+            raise error.at(key=f"{folder}: cell {name}") from None
+    for number in sorted(ids):
+        found = folder.value(info.by_id, number, str(number))
+        if found is None:
+            raise CorruptionError(f"annotation {number} of {folder} is missing in {info.by_id.key}")
+        yield str(number), found
 
 
-def _checked(found: Annotations, folder: Folder) -> Annotations:
-    if not np.isfinite(found.geometry).all():
-        raise CorruptionError(f"{folder}: annotations have coordinates that are no finite numbers")
-    return found
+def _asked_cells(folder: Folder, level: SpatialLevel) -> Iterator[tuple[str, BytesLike]]:
+    count = int(np.array(level.grid_shape, object).prod())
+    if count > _MOST_CELLS:
+        raise UnsupportedError(
+            f"{folder}: nothing can be listed there, and a level of the spatial index has {count} cells, more than "
+            f"the {_MOST_CELLS} that are asked for one by one"
+        )
+    cells = np.array(list(product(*map(range, level.grid_shape))), np.int64)
+    codes = morton_codes(cells, level.grid_shape).tolist()
+    for cell, code in zip(cells.tolist(), codes, strict=True):
+        name = "_".join(map(str, cell))
+        value = folder.value(level.index, code, name)
+        if value is not None:
+            yield name, value
 
 
 def _columns(found: Annotations, info: AnnotationInfo, name: str) -> dict[str, npt.NDArray[Any]]:
@@ -255,82 +349,227 @@ def _crs(info: AnnotationInfo) -> dict[str, Any] | None:
     return {CRS: about} if about else None
 
 
-def _skeletons_in(
-    folder: Folder, info: SkeletonInfo, path: StoreLike, options: Options, progress: Progress | None
-) -> None:
-    ids: list[int] = []
-    parts: list[Any] = []
-    properties = _segments(folder, info.segment_properties)
-    index = Index(".", info.sharding)
-    for number, value in _of_segments(folder, index, properties, progress):
+class SkeletonParts(_Parts):
+    """Skeletons, in the order of their ids, or of shards; where nothing can be listed, of segments with properties.
+
+    Of each vertex the attribute ``above`` says how many before it its parent is, where the skeleton is a tree (of
+    ``trees``), and ``owner`` its object.
+    """
+
+    def __init__(self, folder: Folder, info: SkeletonInfo, at_once: int) -> None:
+        self._info = info
+        self._of_a_vertex = 20 + sum(
+            np.dtype(each.data_type).itemsize * each.num_components for each in info.vertex_attributes
+        )
+        self._properties = _segments(folder, info.segment_properties)
+        self._index = index = Index(".", info.sharding)
+        self._listed = True
         try:
-            parts.append(skeletons.decode_skeleton(value, info))
-        except CorruptionError as error:
-            raise error.at(key=folder.where(str(number))) from None
-        ids.append(number)
-    owners, distinct = _owners(ids, [len(each[0]) for each in parts], folder, properties)
-    starts = np.cumsum([0, *(len(each[0]) for each in parts)])
-    edges = _joined([each[1] + start for each, start in zip(parts, starts.tolist(), strict=False)], (0, 2), np.int64)
-    positions, axes = _placed(_joined([each[0] for each in parts], (0, 3), np.float32), info, str(folder))
-    columns = {
-        each.id: np.concatenate([part[2][each.id] for part in parts]) for each in info.vertex_attributes if parts
-    }
-    given: dict[str, Any] = {"vertex_attributes": storable(columns, str(folder)), "axes": axes, "object_ids": owners}
-    given["object_attributes"] = storable(_of_objects(distinct, properties), str(folder))
-    given |= {} if parts else bounds_of_nothing(str(folder), options)
-    parents = parents_of_edges(edges, len(positions))
-    if parents is None:
-        warn(str(folder), "some skeletons are no trees: all are stored as a graph")
-        write_graph(path, positions, edges, **{**given, **options})
-    else:
-        write_skeleton(path, positions, parents, **{**given, **options})
+            portions = folder.portions(index, at_once * self._of_a_vertex)
+        except UnsupportedError:
+            if self._properties is None:
+                raise
+            self._listed, portions = False, _asked_portions(index, self._properties[0])
+        super().__init__(folder, portions)
 
-
-def _meshes_in(
-    folder: Folder, properties_folder: str | None, path: StoreLike, options: Options, progress: Progress | None
-) -> None:
-    properties = _segments(folder, properties_folder)
-    try:
-        names = folder.names()
-        numbers = sorted({int(each[:-2]) for each in names if each.endswith(":0") and each[:-2].isdecimal()})
-    except UnsupportedError:
-        if properties is None:
-            raise
-        numbers = properties[0].tolist()
-    ids: list[int] = []
-    parts: list[tuple[Any, Any]] = []
-    for done, number in enumerate(numbers):
-        manifest = folder.document(f"{number}:0")
-        fragments = None if manifest is None else manifest.get("fragments")
-        if manifest is not None and not (
-            isinstance(fragments, list) and all(isinstance(each, str) for each in fragments)
-        ):
-            raise DataError(f"{folder.where(f'{number}:0')}: fragments are a list of names, not {shown(fragments)}")
-        if len(set(fragments or ())) != len(fragments or ()):
-            raise CorruptionError(f"{folder.where(f'{number}:0')} names one part of the mesh twice")
-        for name in fragments or ():
-            value = folder.below("/".join(name.split("/")[:-1])).read(name.split("/")[-1])
-            if value is None:
-                raise CorruptionError(f"{folder.where(name)}, a part of segment {number}, is missing")
+    def read(self, number: int) -> Piece:
+        """Return some skeletons, each tree from its root on, each branch whole."""
+        folder, info, portion = self._folder, self._info, self._portions[number]
+        values = folder.values(portion) if self._listed else _asked(folder, portion)
+        pieces: list[Piece] = []
+        ids: list[int] = []
+        for name, value in values:
             try:
-                parts.append(skeletons.decode_mesh(value))
+                pieces.append(_tree(*skeletons.decode_skeleton(value, info), _checked_id(name, folder)))
             except CorruptionError as error:
                 raise error.at(key=folder.where(name)) from None
-            ids.append(number)
-        if progress is not None:
-            progress(done + 1, len(numbers))
-    owners, distinct = _owners(ids, [len(each[0]) for each in parts], folder, properties)
-    starts = np.cumsum([0, *(len(each[0]) for each in parts)])
-    faces = _joined([each[1] + start for each, start in zip(parts, starts.tolist(), strict=False)], (0, 3), np.int64)
-    positions = _joined([each[0] for each in parts], (0, 3), np.float32)
-    given: dict[str, Any] = {"axes": [{"name": name, "unit": "nanometer"} for name in "xyz"], "object_ids": owners}
-    given["object_attributes"] = storable(_of_objects(distinct, properties), str(folder))
-    given |= {} if parts else bounds_of_nothing(str(folder), options)
-    write_mesh(path, positions, faces, **{**given, **options})
+            ids.append(int(name))
+        attributes = {
+            f"@{each.id}": np.zeros((0, each.num_components)[: 1 + (each.num_components > 1)], each.data_type)
+            for each in info.vertex_attributes
+        }
+        none = Piece(
+            np.zeros((0, 3), np.float32),
+            {**dict.fromkeys(("above", "owner"), np.zeros(0, np.int64)), **attributes},
+            {"tree": np.zeros(0, np.bool_)},
+            {ENDS: np.zeros((0, 2), np.int64)},
+        )
+        found = _together([none, *pieces])
+        lengths = np.array([len(each.positions) for each in pieces], np.int64)
+        of_lines = {LENGTHS: lengths, "id": np.array(ids, np.int64), **found.of_lines}
+        matrix = np.array(info.transform).reshape(3, 4)
+        positions = found.positions
+        if _units(matrix) is None:
+            positions = (positions.astype(np.float64) @ matrix[:, :3].T + matrix[:, 3]).astype(np.float32)
+        return Piece(positions, found.values, of_lines, found.links)
+
+    def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
+        """Write all skeletons: as trees, or as a graph where some are none. Trees in shards are held in memory."""
+        name, tables = str(self._folder), whole.of_lines
+        units = _units(np.array(self._info.transform).reshape(3, 4))
+        if units is None:
+            warn(name, "positions are stored in nanometres, as the transform of the document says")
+        ids, lengths = tables["id"], tables[LENGTHS]
+        there = _there(ids, lengths, self._folder, self._properties)
+        given: dict[str, Any] = {
+            "axes": [{"name": axis, "unit": unit} for axis, unit in zip("xyz", units or ["nanometer"] * 3, strict=True)]
+        }
+        distinct = np.unique(ids[there])
+        given["object_attributes"] = storable(_of_objects(distinct.astype(np.uint64), self._properties), name)
+        given |= bounds_of_nothing(name, options) if not len(ids) else {}
+        columns = storable({each.id: f"@{each.id}" for each in self._info.vertex_attributes}, name)
+        if not tables["tree"].all():
+            warn(name, "some skeletons are no trees: all are stored as a graph")
+            whole.rename({OWNER: "owner", **columns})
+            write_spooled_graph(path, whole, whole, {**given, **options}, step, origin)
+        elif (np.diff(ids[there]) > 0).all():
+            whole.rename({ABOVE: "above", **columns})
+            write_spooled_trees(path, whole, lengths[there], ids[there], {**given, **options}, step, origin)
+        else:
+            whole.rename({ABOVE: "above", **columns})
+            order = np.argsort(ids[there], kind="stable")
+            starts = starts_of(lengths[there])[:-1]
+            positions, values = loaded(whole)
+            rows = ranges(starts[order], lengths[there][order])
+            sorted_ = VerticesInMemory(positions[rows], {each: table.take(rows) for each, table in values.items()})
+            of_ids = lengths[there][order], ids[there][order]
+            write_spooled_trees(path, sorted_, *of_ids, {**given, **options}, step, origin)
 
 
-def _joined(parts: Sequence[npt.NDArray[Any]], shape: tuple[int, ...], kind: Any) -> npt.NDArray[Any]:
-    return np.concatenate(parts) if parts else np.zeros(shape, kind)
+def _tree(positions: Array, edges: Array, attributes: Mapping[str, Array], number: int) -> Piece:
+    """A skeleton; a tree in an order in which parents come before children, and branches are whole."""
+    count = len(positions)
+    parents = parents_of_edges(edges, count)
+    order = above = np.arange(count)
+    if parents is not None:
+        order = depth_first(parents, np.zeros(count, np.int64))
+        place = inverse(order)
+        above = np.where(parents[order] >= 0, place[parents[order]], above)
+        edges = place[edges]
+    values = {
+        "above": np.arange(count) - above,
+        "owner": np.full(count, number, np.int64),
+        **{f"@{name}": each[order].astype(each.dtype.newbyteorder("=")) for name, each in attributes.items()},
+    }
+    tree = {"tree": np.array([parents is not None])}
+    return Piece(positions[order].astype(np.float32), values, tree, {ENDS: edges})
+
+
+def _together(pieces: Sequence[Piece]) -> Piece:
+    """Pieces with the same attributes as one."""
+    starts = starts_of(np.array([len(each.positions) for each in pieces], np.int64))[:-1].tolist()
+    first = pieces[0]
+    return Piece(
+        np.concatenate([each.positions for each in pieces]),
+        {name: np.concatenate([each.values[name] for each in pieces]) for name in first.values},
+        {name: np.concatenate([each.of_lines[name] for each in pieces]) for name in first.of_lines},
+        {ENDS: np.concatenate([each.links[ENDS] + start for each, start in zip(pieces, starts, strict=True)])},
+    )
+
+
+class MeshParts(_Parts):
+    """Meshes of one resolution; where nothing can be listed, of the segments that have properties."""
+
+    _of_a_vertex = 36
+
+    def __init__(self, folder: Folder, properties_folder: str | None, at_once: int) -> None:
+        self._properties = _segments(folder, properties_folder)
+        index, fragments = Index("."), dict[str, list[str]]()
+        try:
+            names = folder.names()
+        except UnsupportedError:
+            if self._properties is None:
+                raise
+            portions = _asked_portions(index, self._properties[0])
+        else:
+            for name in names:
+                fragments.setdefault(name.split(":")[0], []).append(name)
+            numbers = sorted({int(each[:-2]) for each in names if each.endswith(":0") and each[:-2].isdecimal()})
+            runs = folder.together(list(map(str, numbers)), at_once * 36, lambda name: fragments.get(name, ()))
+            portions = [Portion(index, some, size) for some, size in runs]
+        super().__init__(folder, portions)
+
+    def read(self, number: int) -> Piece:
+        """Return some meshes, of all their fragments."""
+        pieces: list[Piece] = []
+        ids: list[int] = []
+        for name in self._portions[number].names:
+            for positions, faces in _fragments(self._folder, int(name)):
+                owner = np.full(len(positions), _checked_id(name, self._folder), np.int64)
+                pieces.append(Piece(positions.astype(np.float32), {OWNER: owner}, {}, {ENDS: faces}))
+                ids.append(int(name))
+        none = Piece(
+            np.zeros((0, 3), np.float32), {OWNER: np.zeros(0, np.int64)}, {}, {ENDS: np.zeros((0, 3), np.int64)}
+        )
+        found = _together([none, *pieces])
+        lengths = np.array([len(each.positions) for each in pieces], np.int64)
+        return Piece(found.positions, found.values, {LENGTHS: lengths, "id": np.array(ids, np.int64)}, found.links)
+
+    def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
+        """Write all meshes."""
+        name, tables = str(self._folder), whole.of_lines
+        there = _there(tables["id"], tables[LENGTHS], self._folder, self._properties)
+        distinct = np.unique(tables["id"][there]).astype(np.uint64)
+        given: dict[str, Any] = {"axes": [{"name": axis, "unit": "nanometer"} for axis in "xyz"]}
+        given["object_attributes"] = storable(_of_objects(distinct, self._properties), name)
+        given |= {} if len(there) else bounds_of_nothing(name, options)
+        write_spooled_mesh(path, whole, whole, {**given, **options}, step, origin)
+
+
+def _fragments(folder: Folder, number: int) -> Iterator[tuple[Array, Array]]:
+    """Positions and triangles of the parts of a mesh."""
+    manifest = folder.document(f"{number}:0")
+    fragments = None if manifest is None else manifest.get("fragments")
+    if manifest is not None and not (isinstance(fragments, list) and all(isinstance(each, str) for each in fragments)):
+        raise DataError(f"{folder.where(f'{number}:0')}: fragments are a list of names, not {shown(fragments)}")
+    if len(set(fragments or ())) != len(fragments or ()):
+        raise CorruptionError(f"{folder.where(f'{number}:0')} names one part of the mesh twice")
+    for name in fragments or ():
+        value = folder.below("/".join(name.split("/")[:-1])).read(name.split("/")[-1])
+        if value is None:
+            raise CorruptionError(f"{folder.where(name)}, a part of segment {number}, is missing")
+        try:
+            yield skeletons.decode_mesh(value)
+        except CorruptionError as error:
+            raise error.at(key=folder.where(name)) from None
+
+
+def _asked_portions(index: Index, ids: Ids) -> list[Portion]:
+    """Where nothing can be listed: the values of segments that are known otherwise."""
+    names = [str(each) for each in np.unique(ids).tolist()]
+    return [Portion(index, tuple(names[start : start + _ASKED]), 0) for start in range(0, len(names), _ASKED)]
+
+
+def _asked(folder: Folder, portion: Portion) -> Iterator[tuple[str, BytesLike]]:
+    for name in portion.names:
+        value = folder.value(portion.index, int(name), name)
+        if value is not None:
+            yield name, value
+
+
+def _checked_id(name: str, folder: Folder) -> int:
+    if int(name) > int(_LARGEST):
+        raise DataError(f"{folder}: the id {name} is above 2**63 - 1, the largest that a store can have")
+    return int(name)
+
+
+def _there(ids: Ints, lengths: Ints, folder: Folder, properties: Properties) -> Ints:
+    """Which segments have vertices; warns of others. Raises :class:`DataError` where none has, and some are named."""
+    named = 0 if properties is None else len(properties[0])
+    if not lengths.sum() and (len(ids) or named):
+        raise DataError(f"{folder} holds no vertices, and names {len(ids) or named} segments")
+    empty = ids[lengths == 0]
+    if len(empty):
+        warn(str(folder), f"{len(empty)} segments without vertices are left out, the first of them {empty[0]}")
+    return np.flatnonzero(lengths > 0)
+
+
+def _units(matrix: Array) -> list[str] | None:
+    """The units that positions are stored in; ``None`` where a transform is more than units."""
+    scales = np.diag(matrix[:, :3])
+    units = [unit_of(float(scale) * 1e-9, "m") for scale in scales]
+    plain = np.array_equal(matrix, np.hstack((np.diag(scales), np.zeros((3, 1)))))
+    return [each for each in units if each is not None] if plain and None not in units else None
 
 
 def _segments(folder: Folder, name: str | None) -> Properties:
@@ -342,38 +581,6 @@ def _segments(folder: Folder, name: str | None) -> Properties:
         warn(str(folder), f"the properties of segments in {name!r} are missing")
         return None
     return segments.parse(found, inner.where("info"))
-
-
-def _of_segments(
-    folder: Folder, index: Index, properties: tuple[Ids, Any] | None, progress: Progress | None
-) -> Iterator[tuple[int, Any]]:
-    """The values of segments; where nothing can be listed, of those that have properties."""
-    try:
-        yield from sorted(folder.values(index, progress), key=lambda pair: pair[0])
-    except UnsupportedError:
-        if properties is None:
-            raise
-        for number in properties[0].tolist():
-            value = folder.value(index, number, str(number))
-            if value is not None:
-                yield number, value
-
-
-def _owners(ids: Sequence[int], counts: Sequence[int], folder: Folder, properties: Properties) -> tuple[Ints, Ids]:
-    """The object of each vertex, and the ids of objects; none where no segments are named.
-
-    Raises :class:`DataError` for segments without a vertex.
-    """
-    named = 0 if properties is None else len(properties[0])
-    if not sum(counts) and (counts or named):
-        raise DataError(f"{folder} holds no vertices, and names {len(counts) or named} segments")
-    if max(ids, default=0) > int(_LARGEST):
-        raise DataError(f"{folder}: the id {max(ids)} is above 2**63 - 1, the largest that a store can have")
-    empty = [number for number, count in zip(ids, counts, strict=True) if not count]
-    if empty:
-        warn(str(folder), f"{len(empty)} segments without vertices are left out, the first of them {empty[0]}")
-    owners = np.repeat(np.array(ids, np.int64), counts)
-    return owners, np.unique(owners).astype(np.uint64)
 
 
 def _of_objects(ids: Ids, properties: Properties) -> dict[str, npt.NDArray[Any]]:
@@ -397,20 +604,6 @@ def _of_objects(ids: Ids, properties: Properties) -> dict[str, npt.NDArray[Any]]
     return found
 
 
-def _placed(
-    positions: npt.NDArray[Any], info: SkeletonInfo, name: str
-) -> tuple[npt.NDArray[Any], list[dict[str, Any]]]:
-    """Positions as they are stored, with the unit that they are in; where there is none, in nanometres."""
-    matrix = np.array(info.transform).reshape(3, 4)
-    scales = np.diag(matrix[:, :3])
-    units = [unit_of(float(scale) * 1e-9, "m") for scale in scales]
-    if np.array_equal(matrix, np.hstack((np.diag(scales), np.zeros((3, 1))))) and None not in units:
-        return positions, [{"name": axis, "unit": unit} for axis, unit in zip("xyz", units, strict=True)]
-    warn(name, "positions are stored in nanometres, as the transform of the document says")
-    moved = positions.astype(np.float64) @ matrix[:, :3].T + matrix[:, 3]
-    return moved.astype(np.float32), [{"name": axis, "unit": "nanometer"} for axis in "xyz"]
-
-
 def is_precomputed(source: StoreLike) -> bool:
     """Return whether a folder has a document of neuroglancer."""
     try:
@@ -420,4 +613,4 @@ def is_precomputed(source: StoreLike) -> bool:
     return found is not None and ("scales" in found or str(found.get("@type")).startswith("neuroglancer_"))
 
 
-__all__ = ["is_precomputed", "precomputed_in"]
+__all__ = ["is_precomputed", "precomputed_parts"]
