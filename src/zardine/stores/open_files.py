@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
+from operator import attrgetter
 from threading import Condition, Lock, Thread
 from types import TracebackType
 from typing import Final, NoReturn, Self
@@ -162,10 +163,14 @@ class KeptFile(OpenFile):
             close(self.fd)
 
 
+_PATH: Final = attrgetter("encoded_path")
+_IDENTITY: Final = attrgetter("identity")
+
+
 def are_current(files: Sequence[KeptFile]) -> bool:
     """Whether the path of each means this file still, and nobody has changed that since it was opened."""
     if KERNEL is not None:
-        return bool(KERNEL.are_current([file.encoded_path for file in files], [file.identity for file in files]))
+        return bool(KERNEL.are_current(list(map(_PATH, files)), list(map(_IDENTITY, files))))
     try:
         return all(_identity_of(os.stat(file.path)) == file.identity for file in files)
     except OSError:

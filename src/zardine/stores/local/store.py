@@ -267,12 +267,18 @@ class LocalStore(Store):
         if type(self).open_file is not LocalStore.open_file:  # a subclass wants to see what is opened
             return None
         base = self._base.path
-        found = [kept_files.get((base, key)) for key in keys]
-        files = [file for file in found if file is not None]
-        if len(files) == len(keys) and are_current(files):
-            return files
+        files: list[KeptFile] = []
+        for key in keys:
+            file = kept_files.get((base, key))
+            if file is None:
+                break
+            files.append(file)
+        else:
+            if are_current(files):
+                return files
         files = []
-        for key, file in zip(keys, found, strict=True):
+        for key in keys:
+            file = kept_files.get((base, key))
             if file is None or not are_current((file,)):
                 kept_files.drop((base, key))
                 opened = self.open_file(key)
