@@ -86,16 +86,18 @@ pub fn read_whole(path: &CStr, below: Option<&[u8]>, most: u64) -> io::Result<Op
 /// content and of its status, in nanoseconds.
 pub type Identity = (u64, u64, u64, i128, i128);
 
+fn identity_of(status: &Metadata) -> Identity {
+    let nanoseconds = |seconds: i64, more: i64| i128::from(seconds) * 1_000_000_000 + i128::from(more);
+    let modified = nanoseconds(status.mtime(), status.mtime_nsec());
+    let changed = nanoseconds(status.ctime(), status.ctime_nsec());
+    (status.ino(), status.dev(), status.size(), modified, changed)
+}
+
 /// Whether each path means the file that is told, as it was.
 pub fn are_current(paths: &[CString], identities: &[Identity]) -> bool {
-    let nanoseconds = |seconds: i64, more: i64| i128::from(seconds) * 1_000_000_000 + i128::from(more);
     paths.iter().zip(identities).all(|(path, identity)| {
         let path = Path::new(OsStr::from_bytes(path.to_bytes()));
-        path.metadata().is_ok_and(|status| {
-            let modified = nanoseconds(status.mtime(), status.mtime_nsec());
-            let changed = nanoseconds(status.ctime(), status.ctime_nsec());
-            (status.ino(), status.dev(), status.size(), modified, changed) == *identity
-        })
+        path.metadata().is_ok_and(|status| identity_of(&status) == *identity)
     })
 }
 
@@ -231,12 +233,7 @@ mod tests {
         let below = Some(files.below.as_slice());
         assert!(none_is_there(&files.paths[4..]) && none_is_there(&[]));
         assert!(!none_is_there(&files.paths) && !none_is_there(&files.paths[3..]));
-        let identity = |number: usize| -> Identity {
-            let status = fs::metadata(inside.join(names[number])).unwrap();
-            let times = [(status.mtime(), status.mtime_nsec()), (status.ctime(), status.ctime_nsec())];
-            let [modified, changed] = times.map(|(time, more)| time as i128 * 1_000_000_000 + more as i128);
-            (status.ino(), status.dev(), status.len(), modified, changed)
-        };
+        let identity = |number: usize| identity_of(&fs::metadata(inside.join(names[number])).unwrap());
         let (paths, own) = (&files.paths[..2], identity(0));
         assert!(are_current(paths, &[own, identity(1)]) && are_current(&[], &[]));
         assert!(!are_current(paths, &[own, (own.0, own.1, own.2, own.3, own.4 + 1)]));

@@ -106,33 +106,31 @@ impl Steps {
         }
     }
 
-    /// How much is to do, about, to decode a chunk of `nbytes`: in bytes that are copied, or that lz4 decodes.
-    pub fn work_to_decode(&self, nbytes: usize) -> usize {
-        nbytes.saturating_mul(match &self.compressor {
-            None => 1,
-            Some(Compressor::Gzip { .. }) => 6,
-            Some(Compressor::Zstd { .. }) => 3,
+    /// How many bytes are copied, or decoded by lz4, in the time in which one is decoded, and in which one is encoded.
+    fn effort(&self) -> (usize, usize) {
+        const OF_GZIP: (usize, usize) = (6, 24);
+        const OF_ZSTD: (usize, usize) = (3, 9);
+        match &self.compressor {
+            None => (1, 1),
+            Some(Compressor::Gzip { .. }) => OF_GZIP,
+            Some(Compressor::Zstd { .. }) => OF_ZSTD,
             Some(Compressor::Blosc(parameters)) => match parameters.cname.to_bytes() {
-                b"zlib" => 6,
-                b"zstd" => 3,
-                _ => 1,
+                b"zlib" => OF_GZIP,
+                b"zstd" => OF_ZSTD,
+                b"lz4hc" => (1, 12),
+                _ => (1, 2),
             },
-        })
+        }
+    }
+
+    /// How much is to do, about, to decode a chunk of `nbytes`: in bytes that are copied.
+    pub fn work_to_decode(&self, nbytes: usize) -> usize {
+        nbytes.saturating_mul(self.effort().0)
     }
 
     /// How much is to do, about, to encode a chunk of `nbytes`, in the same bytes.
     pub fn work_to_encode(&self, nbytes: usize) -> usize {
-        nbytes.saturating_mul(match &self.compressor {
-            None => 1,
-            Some(Compressor::Gzip { .. }) => 24,
-            Some(Compressor::Zstd { .. }) => 9,
-            Some(Compressor::Blosc(parameters)) => match parameters.cname.to_bytes() {
-                b"zlib" => 24,
-                b"zstd" => 9,
-                b"lz4hc" => 12,
-                _ => 2,
-            },
-        })
+        nbytes.saturating_mul(self.effort().1)
     }
 
     /// How much is to do, about, in bytes that are copied, where those of `span` are asked for of a chunk of `nbytes`.

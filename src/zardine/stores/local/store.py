@@ -273,10 +273,9 @@ class LocalStore(Store):
             if file is None:
                 break
             files.append(file)
-        else:
-            if are_current(files):
-                return files
-        files = []
+        if len(files) == len(keys) and are_current(files):
+            return files
+        files.clear()
         for key in keys:
             file = kept_files.get((base, key))
             if file is None or not are_current((file,)):
