@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -391,9 +392,10 @@ if __name__ == "__main__":
 def parts_of(path: Path) -> dict[Path, int]:
     """What jobs have read so far, and when."""
     found = {}
-    for each in path.glob("__zardine/import/*/part-*[0-9]"):
-        with suppress(FileNotFoundError):
-            found[each] = each.stat().st_mtime_ns
+    for folder, _, names in os.walk(path / "__zardine/import"):  # which passes over folders that are gone by then
+        for each in (Path(folder) / name for name in names if re.fullmatch(r"part-.*[0-9]", name)):
+            with suppress(FileNotFoundError):
+                found[each] = each.stat().st_mtime_ns
     return found
 
 
