@@ -15,12 +15,13 @@ or makes it fail. Where any of that is not so, what lies beyond is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from zardine.engine.change import Change, PendingChange, Settled
 from zardine.engine.freshness import has_shape
 from zardine.engine.handle import ArrayHandle
 from zardine.engine.workers import for_each, most_requests
+from zardine.stores.base import Store
 
 
 def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> dict[str, Settled]:
@@ -34,6 +35,17 @@ def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> di
     fitting = [change for change in changes if _may_settle(change)]
     if not fitting or (store.has_cheap_looks and not has_shape(handle)):
         return {}
+    if store.seems_missing(*(change.key for change in fitting)):
+        settled = {change.key: Settled(None) for change in fitting}
+    else:
+        settled = _stored(store, fitting)
+    if not settled or (store.lock_is_exclusive and store.is_locked(handle.watch.key)) or not has_shape(handle):
+        return {}
+    return settled
+
+
+def _stored(store: Store, changes: Sequence[Change | PendingChange]) -> dict[str, Settled]:
+    """Which version of each object is stored, by key."""
     settled = {}
 
     def note(change: Change | PendingChange) -> None:
@@ -41,9 +53,7 @@ def settle(handle: ArrayHandle, changes: Iterable[Change | PendingChange]) -> di
         if reading is None or reading.version is not None:
             settled[change.key] = Settled(None if reading is None else reading.version)
 
-    for_each(note, fitting, len(fitting), 1 if store.has_cheap_looks else most_requests(store))
-    if not settled or (store.lock_is_exclusive and store.is_locked(handle.watch.key)) or not has_shape(handle):
-        return {}
+    for_each(note, changes, len(changes), 1 if store.has_cheap_looks else most_requests(store))
     return settled
 
 

@@ -27,8 +27,9 @@ from zardine.sharding.order import chunk_ranks
 _MOST: Final = 64
 """Objects that one call of the kernel writes, and so directories that are open for it, at most."""
 
-_SMALL: Final = 4 * 2**20
-"""Bytes of the elements of a shard that one thread puts together by itself."""
+_MOST_BYTES: Final = 2**28
+"""Bytes of the elements of these, at most, where that is more than one object for each thread: calls can be stopped
+between them only."""
 
 _DONE: Final = 1
 """What the kernel says of an object that was put into its file."""
@@ -62,7 +63,7 @@ def _is_small(handle: ArrayHandle, plan: GridPlan) -> bool:
     if shard is None or not shard.has_words or plan.object_count < threads:
         return False
     nbytes = max(layout.object_nbytes, shard.index_memory)
-    return nbytes <= min(_SMALL, window_bytes() // (2 * threads))
+    return nbytes <= window_bytes() // (2 * threads)
 
 
 def _others(
@@ -74,7 +75,8 @@ def _others(
     axes = plan.kernel_axes()
     parts = plan.parts()
     all_whole = handle.layout.sharding is None and all(axis.whole.all() for axis in plan.axes)
-    while batch := list(islice(parts, _MOST)):
+    most = min(_MOST, max(thread_count(), _MOST_BYTES // max(1, handle.layout.object_nbytes)))
+    while batch := list(islice(parts, most)):
         wanted: list[_Wanted] = []
         for part in batch:
             key = handle.key(part.object)
