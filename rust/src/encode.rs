@@ -1,9 +1,11 @@
 //! Encoding: from regions of an array to encoded chunks, one after the other.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::RawFd;
+use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
 use crate::axis_rows::AxisRows;
@@ -14,7 +16,7 @@ use crate::merged_shard::MergedShard;
 use crate::new_file::{NewFile, OldFile};
 use crate::pipeline::Pipeline;
 use crate::read_space::ReadSpace;
-use crate::readable::{File, Readable};
+use crate::readable::{self, Readable};
 use crate::scratch::Scratch;
 use crate::shard_table::{Entry, MISSING, Placed, ShardTable};
 use crate::sources::{Source, fetch_one};
@@ -130,19 +132,22 @@ impl<'a> Encode<'a> {
 
     /// All jobs in groups, to be encoded one after the other: so no more than one group is in memory twice.
     pub fn groups(&self) -> Vec<Range<usize>> {
+        let jobs = 0..self.jobs.len();
+        if self.pipeline.steps().compressor.is_some() || jobs.is_empty() { self.groups_of(jobs) } else { vec![jobs] }
+    }
+
+    fn groups_of(&self, jobs: Range<usize>) -> Vec<Range<usize>> {
         let mut groups = Vec::new();
-        let (mut geometry, mut first, mut size) = (ChunkGeometry::default(), 0, 0usize);
-        if self.pipeline.steps().compressor.is_some() {
-            for job in 0..self.jobs.len() {
-                size = size.saturating_add(self.nbytes(&mut geometry, job));
-                if size >= GROUP {
-                    groups.push(first..job + 1);
-                    (first, size) = (job + 1, 0);
-                }
+        let (mut geometry, mut first, mut size) = (ChunkGeometry::default(), jobs.start, 0usize);
+        for job in jobs.clone() {
+            size = size.saturating_add(self.nbytes(&mut geometry, job));
+            if size >= GROUP {
+                groups.push(first..job + 1);
+                (first, size) = (job + 1, 0);
             }
         }
-        if first < self.jobs.len() {
-            groups.push(first..self.jobs.len());
+        if first < jobs.end {
+            groups.push(first..jobs.end);
         }
         groups
     }
@@ -216,6 +221,28 @@ impl<'a> Encode<'a> {
             Some(shards) => self.put_shard(file, shards, &files[file], space, memory),
         });
         (puts.into_iter().map(|put| put.unwrap_or(Put::Left)).collect(), failures)
+    }
+
+    /// As `run_into`, one shard after the other: all threads work for each, and no more than a group of its chunks is in
+    /// memory. `go_on` is asked before each group; where it says no, this and later shards are left.
+    pub fn run_into_one_by_one(
+        &'a self,
+        files: &[NewFile],
+        shards: &ShardTable,
+        go_on: impl Fn() -> bool,
+    ) -> (Vec<Put>, Vec<Failure>) {
+        assert_eq!(files.len(), shards.shards());
+        let (mut puts, failures) = (Vec::with_capacity(files.len()), Failures::default());
+        let mut space = Space::default();
+        for (shard, file) in files.iter().enumerate() {
+            let mut put = Put::Left;
+            failures.watch(shard, || {
+                put = self.stream_shard(shard, shards, file, &mut space, &go_on)?;
+                Ok(())
+            });
+            puts.push(put);
+        }
+        (puts, failures.sorted())
     }
 
     /// As `run_into`, where a file keeps what is stored and not named by the jobs: of their chunks, none of which may have
@@ -325,6 +352,55 @@ impl<'a> Encode<'a> {
         Ok(if file.put(&[SharedBytes::of(&memory[..end])]) { Put::Done } else { Put::Left })
     }
 
+    /// Put a shard into its file, group after group of its chunks.
+    fn stream_shard(
+        &'a self,
+        shard: usize,
+        shards: &ShardTable,
+        file: &NewFile,
+        space: &mut Space,
+        go_on: &impl Fn() -> bool,
+    ) -> Outcome<Put> {
+        let mut index = Scratch::new();
+        let index = index.take(shards.index_size())?;
+        if let Some((content, chunks)) = self.shard_in_place(shard, shards, space)? {
+            shards.write_index(&chunks, index);
+            return Ok(if file.put(&[content, SharedBytes::of(index)]) { Put::Done } else { Put::Left });
+        }
+        let (mut chunks, mut end, mut outcome) = (Vec::with_capacity(shards.jobs(shard).len()), shards.head(), Ok(()));
+        let done = file.put_by(|file| {
+            for group in self.groups_of(shards.jobs(shard)) {
+                if !go_on() {
+                    return Ok(false);
+                }
+                match self.run(group, end) {
+                    Err(reason) => outcome = Err(reason.into()),
+                    Ok((_, failures)) if !failures.is_empty() => outcome = Err(failures[0].1.clone()),
+                    Ok((encoded, _)) => {
+                        outcome = encoded.write_to(file)?;
+                        chunks.extend(encoded.placed());
+                        end += encoded.nbytes;
+                    }
+                }
+                if outcome.is_err() {
+                    return Ok(false);
+                }
+            }
+            if chunks.is_empty() {
+                return Ok(false);
+            }
+            shards.write_index(&chunks, index);
+            file.write_all_at(index, if shards.head() > 0 { 0 } else { end as u64 })?;
+            Ok(true)
+        });
+        outcome?;
+        Ok(match done {
+            true => Put::Done,
+            false if chunks.is_empty() && end == shards.head() => Put::Empty,
+            false => Put::Left,
+        })
+    }
+
     /// The most bytes that some jobs take one after the other.
     fn bound(&self, mut jobs: Range<usize>, space: &mut Space) -> Outcome<usize> {
         jobs.try_fold(0usize, |most, job| {
@@ -375,7 +451,7 @@ impl<'a> Encode<'a> {
         memory: &mut Scratch,
     ) -> Outcome<Option<Changed>> {
         let Some(old) = file.before().unwrap_or(None) else { return Ok(None) };
-        let stored = old.as_ref().map(|old| Readable::File(File::of_size(old.fd(), old.size())));
+        let stored = old.as_ref().map(|old| Readable::File(readable::File::of_size(old.fd(), old.size())));
         let before = match (shards, &old, stored) {
             (Some(shards), Some(old), Some(stored)) => shards.read_index(stored, old.size(), most)?,
             (Some(shards), ..) => Some(shards.nothing()?),
@@ -609,10 +685,56 @@ impl Encoded<'_> {
         failures
     }
 
+    /// Number, offset and length of each chunk that is not empty.
+    fn placed(&self) -> impl Iterator<Item = Placed> {
+        let places = self.offsets.iter().zip(&self.lengths).enumerate();
+        let stored = places.filter(|(_, (offset, _))| **offset != MISSING);
+        stored.map(|(number, (&offset, &length))| (self.first + number, offset, length))
+    }
+
+    /// Write all chunks to their offsets in `file`. The outcome is that of a job that fails now.
+    fn write_to(&self, file: &File) -> io::Result<Outcome> {
+        let failures = Failures::default();
+        let broken = Mutex::new(None);
+        let batches = Batches::new((0..self.lengths.len()).map(|number| self.length(number)), self.call.how.threads);
+        let start = || (Space::default(), Scratch::new());
+        batches.run(start, |(space, memory), range| {
+            let Some(offset) = self.offsets[range.clone()].iter().copied().find(|&offset| offset != MISSING) else {
+                return;
+            };
+            let mut encoded = None;
+            failures.watch(self.first + range.start, || {
+                let size = range.clone().map(|number| self.length(number)).sum();
+                let memory = memory.take(size)?;
+                let mut rest = &mut *memory;
+                for number in range.filter(|&number| self.offsets[number] != MISSING) {
+                    let (own, others) = rest.split_at_mut(self.length(number));
+                    rest = others;
+                    self.write_chunk(number, &mut Span::over(own), space)?;
+                }
+                encoded = Some(memory);
+                Ok(())
+            });
+            if let Some(bytes) = encoded
+                && let Err(error) = file.write_all_at(bytes, offset)
+            {
+                *broken.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(error);
+            }
+        });
+        if let Some(error) = broken.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            return Err(error);
+        }
+        Ok(failures.sorted().pop().map_or(Ok(()), |(_, reason)| Err(reason)))
+    }
+
+    fn length(&self, number: usize) -> usize {
+        if self.lengths[number] == MISSING { 0 } else { self.lengths[number] as usize }
+    }
+
     fn write_all(&self, target: &mut [MaybeUninit<u8>]) -> Vec<Failure> {
         assert_eq!(target.len(), self.nbytes);
         let failures = Failures::default();
-        let length = |number: usize| if self.lengths[number] == MISSING { 0 } else { self.lengths[number] as usize };
+        let length = |number: usize| self.length(number);
         let batches = Batches::new((0..self.lengths.len()).map(length), self.call.how.threads);
         // chunks lie one after the other: each batch has a share, and in that each chunk
         let mut rest = target;

@@ -126,9 +126,16 @@ impl NewFile {
     /// Others who replace or change the file that is there lock it (`flock`) meanwhile, and look afterwards whether the
     /// name still means it; so does this. Where there is none, whoever is first makes it.
     pub fn put(&self, content: &[SharedBytes]) -> bool {
+        self.put_by(|file| content.iter().try_for_each(|piece| piece.write_to(file)).map(|()| true))
+    }
+
+    /// As `put`, of what `write` writes, unless it says that nothing is to be made.
+    pub fn put_by(&self, write: impl FnOnce(&File) -> io::Result<bool>) -> bool {
         let Ok(file) = self.open(&self.temporary, NEW) else { return false };
-        let written = content.iter().try_for_each(|piece| piece.write_to(&file)).and_then(|()| stamp(&file));
-        let placed = written.and_then(|()| self.place(&file)).unwrap_or(false);
+        let placed = match write(&file) {
+            Ok(true) => stamp(&file).and_then(|()| self.place(&file)).unwrap_or(false),
+            _ => false,
+        };
         if !placed {
             self.remove(&self.temporary);
         }

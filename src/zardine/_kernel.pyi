@@ -166,6 +166,7 @@ class Pipeline:
         threads: int,
         files: Sequence[tuple[int, bytes, bytes, bytes, bool]],
         shards: tuple[Buffer, Buffer, int, bool, bool] | None = None,
+        one_by_one: bool = False,
     ) -> tuple[bytes, list[tuple[int, str]]]:
         """As :meth:`encode`, each chunk into a file of its own; what became of each, and the failures.
 
@@ -179,6 +180,10 @@ class Pipeline:
         (exclusive), its chunks in this order. ``shards`` are the int64 arrays ``bounds`` and ``rows`` (for each job its
         row in the index of its shard), the number of rows of an index, whether it lies in front of the chunks, and
         whether a checksum is behind it; it is of little-endian words. Numbers of failures are those of shards.
+
+        A thread puts a shard together in memory; or, ``one_by_one``, all threads write to the file of one shard as its
+        chunks are encoded, and what a handler of signals raises is raised between groups of chunks: shards that are
+        done by then stay.
         """
 
     def change_files(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import zardine
 from zardine.buffers import BytesLike
 from zardine.errors import InvalidKeyError, StoreError
 from zardine.kernel import KERNEL
+from zardine.storage import MemoryStore
 from zardine.stores.base import Condition, Version
 from zardine.stores.local.store import LocalStore
 
@@ -100,14 +103,72 @@ def test_shards_have_the_bytes_that_they_have_one_by_one(
     d[20:30, 26:] = 0  # and one shard
     d[30:35] = 0
     create(tmp_path / "a", **options)[...] = d
-    assert sets == []
-    with zardine.config.set({"window_bytes": 2**10}):
+    with zardine.config.set({"window_bytes": 2**10}):  # by all threads
         create(tmp_path / "b", **options)[...] = d
+    assert sets == []
+    with zardine.config.set({"window_bytes": 16}):
+        create(tmp_path / "c", **options)[...] = d
     assert len(sets) == len(files(tmp_path / "a")) == (5 if form == "rows as they are" else 9)
-    assert files(tmp_path / "a") == files(tmp_path / "b")
+    assert files(tmp_path / "a") == files(tmp_path / "b") == files(tmp_path / "c")
     for name in files(tmp_path / "a"):
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
+        assert (tmp_path / "b" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
     np.testing.assert_array_equal(zardine.open_array(tmp_path / "a")[...], d)
+
+
+LARGE: dict[str, dict[str, Any]] = {
+    "zstd": {"compressors": zardine.codecs.ZstdCodec(level=1)},
+    "raw": {"compressors": None},
+    "index in front": {"compressors": None, "index_location": "start"},
+}
+
+
+def create_large(path: Path | MemoryStore, form: str) -> tuple[zardine.Array, Any]:
+    """An array of one shard of 72 MB, which is encoded in three groups, and values that lie in another order."""
+    options = dict(LARGE[form])
+    shards = {"shape": (6144, 6144), "index_location": options.pop("index_location", "end")}
+    a = zardine.create_array(path, shape=(6000, 6144), dtype="i2", chunks=(64, 512), shards=shards, **options)
+    values = (np.arange(6144, dtype="i2")[:, None] * np.arange(6000, dtype="i2") // 64).T
+    values[1000:2000] = 0
+    return a, values
+
+
+@pytest.mark.parametrize("form", LARGE)
+def test_a_large_shard_is_written_while_it_is_encoded(form: str, tmp_path: Path, sets: list[str]) -> None:
+    a, values = create_large(tmp_path / "a", form)
+    tracemalloc.start()
+    a[...] = values
+    assert tracemalloc.get_traced_memory()[1] < 2**21
+    tracemalloc.stop()
+    assert sets == []
+    store = MemoryStore()
+    other, _ = create_large(store, form)
+    other[...] = values
+    assert (tmp_path / "a/c/0/0").read_bytes() == bytes(store.get("c/0/0") or b"")
+    np.testing.assert_array_equal(a[900:2100, 5000:], values[900:2100, 5000:])
+    a[...] = 0
+    assert files(tmp_path / "a") == []
+
+
+def test_what_a_signal_raises_stops_a_large_shard(tmp_path: Path, sets: list[str]) -> None:
+    a, values = create_large(tmp_path / "a", "zstd")
+    a[0, 0] = 7
+    before = (tmp_path / "a/c/0/0").read_bytes()
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        with pytest.raises(KeyboardInterrupt):
+            a[...] = values
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert (tmp_path / "a/c/0/0").read_bytes() == before
+    assert not list((tmp_path / "a").rglob(".zardine-*"))
+    assert (a[0, 0], a[5, 5]) == (7, 0)
 
 
 def test_shards_that_are_not_whole_keep_the_rest(tmp_path: Path, sets: list[str]) -> None:

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
@@ -185,7 +186,7 @@ impl PyPipeline {
     }
 
     /// As `encode`, each chunk, or all of a shard, into a file of its own.
-    #[pyo3(signature = (values, jobs, axes, *, write_empty, threads, files, shards=None))]
+    #[pyo3(signature = (values, jobs, axes, *, write_empty, threads, files, shards=None, one_by_one=false))]
     #[allow(clippy::too_many_arguments)]
     fn encode_to_files<'py>(
         &self,
@@ -197,10 +198,25 @@ impl PyPipeline {
         threads: usize,
         files: &Bound<'py, PySequence>,
         shards: Option<&Bound<'py, PyTuple>>,
+        one_by_one: bool,
     ) -> PyResult<(Bound<'py, PyBytes>, Failures)> {
         let how = How { write_empty, threads, head: 0 };
-        let work = |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| call.run_into(files, shards);
+        let signal = Mutex::new(None);
+        let go_on = || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => true,
+            Err(raised) => {
+                *signal.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(raised);
+                false
+            }
+        };
+        let work = |call: &Encode, files: &[NewFile], shards: Option<&ShardTable>| match shards {
+            Some(shards) if one_by_one => call.run_into_one_by_one(files, shards, go_on),
+            _ => call.run_into(files, shards),
+        };
         let (puts, failures) = self.for_files(py, (values, jobs, axes), how, files, shards, work)?;
+        if let Some(raised) = signal.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            return Err(raised);
+        }
         let puts: Vec<u8> = puts.into_iter().map(|put| put as u8).collect();
         Ok((PyBytes::new(py, &puts), noticed(failures)?))
     }

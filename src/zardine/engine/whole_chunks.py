@@ -1,7 +1,8 @@
-"""Writing many whole chunks, or small whole shards, into files of their own: encoded, written and named by the kernel.
+"""Writing whole shards, or many whole chunks, into files of their own: encoded, written and named by the kernel.
 
-Many in one call. The kernel does the usual case only (``rust/src/new_file.rs``): a name that is free, or a file that
-nobody has locked. What it leaves is written as any other object is.
+Many in one call; large shards are written while they are encoded. The kernel does the usual case only
+(``rust/src/new_file.rs``): a name that is free, or a file that nobody has locked. What it leaves is written as any
+other object is.
 """
 
 from __future__ import annotations
@@ -51,19 +52,16 @@ def put_whole_chunks(
     layout = handle.layout
     if layout.pipeline is None or not layout.fits_memory or not isinstance(plan, GridPlan):
         return plan.parts()
-    if layout.sharding is not None and not _is_small(handle, plan):
+    shard = layout.uniform_shard
+    if layout.sharding is not None and (shard is None or not shard.has_words or shard.index_memory > window_bytes()):
         return plan.parts()
     return _others(handle, plan, values.view(f"V{values.dtype.itemsize}"), settled)
 
 
-def _is_small(handle: ArrayHandle, plan: GridPlan) -> bool:
-    """Whether shards are better made one by a thread than one after the other, each by all threads."""
-    layout = handle.layout
-    shard, threads = layout.uniform_shard, thread_count()
-    if shard is None or not shard.has_words or plan.object_count < threads:
-        return False
-    nbytes = max(layout.object_nbytes, shard.index_memory)
-    return nbytes <= window_bytes() // (2 * threads)
+def _one_by_one(handle: ArrayHandle, count: int) -> bool:
+    """Whether ``count`` shards are better made one after the other, each by all threads, than one by a thread."""
+    threads = thread_count()
+    return count < threads or handle.layout.object_nbytes > window_bytes() // (2 * threads)
 
 
 def _others(
@@ -117,6 +115,9 @@ def _put(
     with handle.store.new_files([key for _, key, _ in wanted]) as files:
         if files is None:
             return parts
+        if shard is not None:
+            for _, key, _ in wanted:
+                INDEXES.drop(handle.cache_space, key)
         puts, _ = handle.layout.pipeline.encode_to_files(
             values,
             jobs,
@@ -125,10 +126,8 @@ def _put(
             threads=thread_count(),
             files=[(*file, is_new) for file, (_, _, is_new) in zip(files, wanted, strict=True)],
             shards=shards,
+            one_by_one=shard is not None and _one_by_one(handle, len(wanted)),
         )
-    if shard is not None:
-        for _, key, _ in wanted:
-            INDEXES.drop(handle.cache_space, key)
     return [part for part, put in zip(parts, puts, strict=True) if put != _DONE]
 
 
