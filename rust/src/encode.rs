@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::fd::RawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
+use std::thread;
 
 use crate::axis_rows::AxisRows;
 use crate::chunk_geometry::ChunkGeometry;
@@ -25,7 +26,7 @@ use crate::steps::encoders::Encoders;
 use crate::steps::sum;
 use crate::strided_memory::{SharedBytes, StridedMemory};
 use crate::transfer::{Direction, Sides, Transfer};
-use crate::workers::{Batches, Failures};
+use crate::workers::{Batches, Failures, Turns};
 use crate::{Failure, Outcome, Reason};
 
 /// Encoded chunks are collected in pieces of memory of this size.
@@ -102,6 +103,9 @@ enum Chunk {
     },
 }
 
+/// Number, offset and length of each chunk that was written, unless it is empty, and where the last one ends.
+type Streamed = io::Result<(Vec<Placed>, u64)>;
+
 /// What a thread keeps from job to job.
 #[derive(Default)]
 struct Space {
@@ -132,22 +136,19 @@ impl<'a> Encode<'a> {
 
     /// All jobs in groups, to be encoded one after the other: so no more than one group is in memory twice.
     pub fn groups(&self) -> Vec<Range<usize>> {
-        let jobs = 0..self.jobs.len();
-        if self.pipeline.steps().compressor.is_some() || jobs.is_empty() { self.groups_of(jobs) } else { vec![jobs] }
-    }
-
-    fn groups_of(&self, jobs: Range<usize>) -> Vec<Range<usize>> {
         let mut groups = Vec::new();
-        let (mut geometry, mut first, mut size) = (ChunkGeometry::default(), jobs.start, 0usize);
-        for job in jobs.clone() {
-            size = size.saturating_add(self.nbytes(&mut geometry, job));
-            if size >= GROUP {
-                groups.push(first..job + 1);
-                (first, size) = (job + 1, 0);
+        let (mut geometry, mut first, mut size) = (ChunkGeometry::default(), 0, 0usize);
+        if self.pipeline.steps().compressor.is_some() {
+            for job in 0..self.jobs.len() {
+                size = size.saturating_add(self.nbytes(&mut geometry, job));
+                if size >= GROUP {
+                    groups.push(first..job + 1);
+                    (first, size) = (job + 1, 0);
+                }
             }
         }
-        if first < jobs.end {
-            groups.push(first..jobs.end);
+        if first < self.jobs.len() {
+            groups.push(first..self.jobs.len());
         }
         groups
     }
@@ -218,18 +219,20 @@ impl<'a> Encode<'a> {
     pub fn run_into(&'a self, files: &[NewFile], shards: Option<&ShardTable>) -> (Vec<Put>, Vec<Failure>) {
         let (puts, failures) = self.for_files(files, shards, |file, space, memory| match shards {
             None => self.put(file, &files[file], space),
-            Some(shards) => self.put_shard(file, shards, &files[file], space, memory),
+            Some(shards) => self.put_shard(file, shards, &files[file], space, |file, jobs, start, space| {
+                self.stream_alone(file, jobs, start, (space, memory))
+            }),
         });
         (puts.into_iter().map(|put| put.unwrap_or(Put::Left)).collect(), failures)
     }
 
-    /// As `run_into`, one shard after the other: all threads work for each, and no more than a group of its chunks is in
-    /// memory. `go_on` is asked before each group; where it says no, this and later shards are left.
+    /// As `run_into`, one shard after the other, each by all threads, who write to its file what they have encoded. `go_on`
+    /// is asked now and then by the calling thread: where it says no, this and later shards are left.
     pub fn run_into_one_by_one(
         &'a self,
         files: &[NewFile],
         shards: &ShardTable,
-        go_on: impl Fn() -> bool,
+        go_on: impl Fn() -> bool + Sync,
     ) -> (Vec<Put>, Vec<Failure>) {
         assert_eq!(files.len(), shards.shards());
         let (mut puts, failures) = (Vec::with_capacity(files.len()), Failures::default());
@@ -237,7 +240,9 @@ impl<'a> Encode<'a> {
         for (shard, file) in files.iter().enumerate() {
             let mut put = Put::Left;
             failures.watch(shard, || {
-                put = self.stream_shard(shard, shards, file, &mut space, &go_on)?;
+                put = self.put_shard(shard, shards, file, &mut space, |file, jobs, start, _| {
+                    self.stream(file, jobs, start, &go_on)
+                })?;
                 Ok(())
             });
             puts.push(put);
@@ -324,42 +329,14 @@ impl<'a> Encode<'a> {
         Ok(if done { Put::Done } else { Put::Left })
     }
 
-    /// Put a shard together in `memory`, and that into its file.
+    /// Put a shard into its file, to which `stream` writes jobs, from a byte on.
     fn put_shard(
-        &self,
-        shard: usize,
-        shards: &ShardTable,
-        file: &NewFile,
-        space: &mut Space,
-        memory: &mut Scratch,
-    ) -> Outcome<Put> {
-        if let Some((content, chunks)) = self.shard_in_place(shard, shards, space)? {
-            let index = memory.take(shards.index_size())?;
-            shards.write_index(&chunks, index);
-            return Ok(if file.put(&[content, SharedBytes::of(index)]) { Put::Done } else { Put::Left });
-        }
-        let jobs = shards.jobs(shard);
-        let most = self.bound(jobs.clone(), space)?.checked_add(shards.index_size()).ok_or("the shard is too large")?;
-        let memory = memory.take(most)?;
-        let (chunks, mut end) = self.fill(jobs, memory, shards.head(), space)?;
-        if chunks.is_empty() {
-            return Ok(Put::Empty);
-        }
-        let size = shards.index_size();
-        let index = if shards.head() > 0 { 0 } else { end };
-        shards.write_index(&chunks, &mut memory[index..index + size]);
-        end = end.max(index + size);
-        Ok(if file.put(&[SharedBytes::of(&memory[..end])]) { Put::Done } else { Put::Left })
-    }
-
-    /// Put a shard into its file, group after group of its chunks.
-    fn stream_shard(
         &'a self,
         shard: usize,
         shards: &ShardTable,
         file: &NewFile,
         space: &mut Space,
-        go_on: &impl Fn() -> bool,
+        stream: impl FnOnce(&File, Range<usize>, usize, &mut Space) -> Outcome<Streamed>,
     ) -> Outcome<Put> {
         let mut index = Scratch::new();
         let index = index.take(shards.index_size())?;
@@ -367,38 +344,110 @@ impl<'a> Encode<'a> {
             shards.write_index(&chunks, index);
             return Ok(if file.put(&[content, SharedBytes::of(index)]) { Put::Done } else { Put::Left });
         }
-        let (mut chunks, mut end, mut outcome) = (Vec::with_capacity(shards.jobs(shard).len()), shards.head(), Ok(()));
+        let (mut outcome, mut is_empty) = (Ok(()), false);
         let done = file.put_by(|file| {
-            for group in self.groups_of(shards.jobs(shard)) {
-                if !go_on() {
+            let (chunks, end) = match stream(file, shards.jobs(shard), shards.head(), space) {
+                Ok(streamed) => streamed?,
+                Err(reason) => {
+                    outcome = Err(reason);
                     return Ok(false);
                 }
-                match self.run(group, end) {
-                    Err(reason) => outcome = Err(reason.into()),
-                    Ok((_, failures)) if !failures.is_empty() => outcome = Err(failures[0].1.clone()),
-                    Ok((encoded, _)) => {
-                        outcome = encoded.write_to(file)?;
-                        chunks.extend(encoded.placed());
-                        end += encoded.nbytes;
-                    }
-                }
-                if outcome.is_err() {
-                    return Ok(false);
-                }
-            }
-            if chunks.is_empty() {
+            };
+            is_empty = chunks.is_empty();
+            if is_empty {
                 return Ok(false);
             }
             shards.write_index(&chunks, index);
-            file.write_all_at(index, if shards.head() > 0 { 0 } else { end as u64 })?;
+            file.write_all_at(index, if shards.head() > 0 { 0 } else { end })?;
             Ok(true)
         });
         outcome?;
         Ok(match done {
             true => Put::Done,
-            false if chunks.is_empty() && end == shards.head() => Put::Empty,
+            false if is_empty => Put::Empty,
             false => Put::Left,
         })
+    }
+
+    /// Encode jobs and write them to `file` one after the other, from its byte `end` on, some in `memory` at a time.
+    fn stream_alone(
+        &self,
+        file: &File,
+        jobs: Range<usize>,
+        start: usize,
+        (space, memory): (&mut Space, &mut Scratch),
+    ) -> Outcome<Streamed> {
+        let (mut all, mut end) = (Vec::with_capacity(jobs.len()), start as u64);
+        for range in self.batches(jobs.clone(), 1).ranges() {
+            let batch = jobs.start + range.start..jobs.start + range.end;
+            let memory = memory.take(self.bound(batch.clone(), space)?)?;
+            let (chunks, length) = self.fill(batch, memory, 0, space)?;
+            if let Err(error) = file.write_all_at(&memory[..length], end) {
+                return Ok(Err(error));
+            }
+            all.extend(chunks.into_iter().map(|(job, place, length)| (job, end + place, length)));
+            end += length as u64;
+        }
+        Ok(Ok((all, end)))
+    }
+
+    fn batches(&self, jobs: Range<usize>, threads: usize) -> Batches {
+        let mut geometry = ChunkGeometry::default();
+        Batches::new(jobs.map(|job| self.work(&mut geometry, job)), threads)
+    }
+
+    /// As `stream_alone`, by all threads.
+    fn stream(
+        &self,
+        file: &File,
+        jobs: Range<usize>,
+        start: usize,
+        go_on: &(impl Fn() -> bool + Sync),
+    ) -> Outcome<Streamed> {
+        let (failures, broken) = (Failures::default(), Mutex::new(None));
+        let batches = self.batches(jobs.clone(), self.how.threads);
+        let turns = Turns::new(start as u64);
+        let caller = thread::current().id();
+        let state = || (Space { encoders: Encoders::kept(), ..Space::default() }, Scratch::new(), Vec::new());
+        let states = batches.run(state, |(space, memory, found), range| {
+            let number = batches.number(range.start);
+            let batch = jobs.start + range.start..jobs.start + range.end;
+            let mut encoded = None;
+            if turns.go_on() {
+                failures.watch(batch.start, || {
+                    if thread::current().id() == caller && !go_on() {
+                        return Ok(());
+                    }
+                    let memory = memory.take(self.bound(batch.clone(), space)?)?;
+                    let (chunks, end) = self.fill(batch, memory, 0, space)?;
+                    encoded = Some((chunks, &memory[..end]));
+                    Ok(())
+                });
+            }
+            // whoever has nothing to write stops all others
+            let Some(offset) = turns.take(number, encoded.as_ref().map(|(_, bytes)| bytes.len())) else { return };
+            let Some((chunks, bytes)) = encoded else { return };
+            if let Err(error) = file.write_all_at(bytes, offset) {
+                turns.stop();
+                *broken.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(error);
+            }
+            found.extend(chunks.into_iter().map(|(job, place, length)| (job, offset + place, length)));
+        });
+        if let Some((_, reason)) = failures.sorted().into_iter().next() {
+            return Err(reason);
+        }
+        if let Some(error) = broken.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            return Ok(Err(error));
+        }
+        let Some(end) = turns.end() else { return Ok(Err(io::ErrorKind::Interrupted.into())) };
+        let mut all = Vec::with_capacity(jobs.len());
+        for (number, (space, _, found)) in states.into_iter().enumerate() {
+            all.extend(found);
+            if number == 0 {
+                space.encoders.keep(); // of the calling thread
+            }
+        }
+        Ok(Ok((all, end)))
     }
 
     /// The most bytes that some jobs take one after the other.
@@ -685,56 +734,10 @@ impl Encoded<'_> {
         failures
     }
 
-    /// Number, offset and length of each chunk that is not empty.
-    fn placed(&self) -> impl Iterator<Item = Placed> {
-        let places = self.offsets.iter().zip(&self.lengths).enumerate();
-        let stored = places.filter(|(_, (offset, _))| **offset != MISSING);
-        stored.map(|(number, (&offset, &length))| (self.first + number, offset, length))
-    }
-
-    /// Write all chunks to their offsets in `file`. The outcome is that of a job that fails now.
-    fn write_to(&self, file: &File) -> io::Result<Outcome> {
-        let failures = Failures::default();
-        let broken = Mutex::new(None);
-        let batches = Batches::new((0..self.lengths.len()).map(|number| self.length(number)), self.call.how.threads);
-        let start = || (Space::default(), Scratch::new());
-        batches.run(start, |(space, memory), range| {
-            let Some(offset) = self.offsets[range.clone()].iter().copied().find(|&offset| offset != MISSING) else {
-                return;
-            };
-            let mut encoded = None;
-            failures.watch(self.first + range.start, || {
-                let size = range.clone().map(|number| self.length(number)).sum();
-                let memory = memory.take(size)?;
-                let mut rest = &mut *memory;
-                for number in range.filter(|&number| self.offsets[number] != MISSING) {
-                    let (own, others) = rest.split_at_mut(self.length(number));
-                    rest = others;
-                    self.write_chunk(number, &mut Span::over(own), space)?;
-                }
-                encoded = Some(memory);
-                Ok(())
-            });
-            if let Some(bytes) = encoded
-                && let Err(error) = file.write_all_at(bytes, offset)
-            {
-                *broken.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(error);
-            }
-        });
-        if let Some(error) = broken.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-            return Err(error);
-        }
-        Ok(failures.sorted().pop().map_or(Ok(()), |(_, reason)| Err(reason)))
-    }
-
-    fn length(&self, number: usize) -> usize {
-        if self.lengths[number] == MISSING { 0 } else { self.lengths[number] as usize }
-    }
-
     fn write_all(&self, target: &mut [MaybeUninit<u8>]) -> Vec<Failure> {
         assert_eq!(target.len(), self.nbytes);
         let failures = Failures::default();
-        let length = |number: usize| self.length(number);
+        let length = |number: usize| if self.lengths[number] == MISSING { 0 } else { self.lengths[number] as usize };
         let batches = Batches::new((0..self.lengths.len()).map(length), self.call.how.threads);
         // chunks lie one after the other: each batch has a share, and in that each chunk
         let mut rest = target;

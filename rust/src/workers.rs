@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
 use crate::{Failure, Outcome, Reason};
@@ -75,6 +75,51 @@ impl Batches {
     }
 }
 
+/// Where batches go that are written one after the other, each as soon as the length of all before it is known.
+pub struct Turns {
+    /// The batch whose turn it is, and where it begins; nothing once one has been left out.
+    next: Mutex<(usize, Option<u64>)>,
+    taken: Condvar,
+}
+
+impl Turns {
+    pub fn new(start: u64) -> Self {
+        Turns { next: Mutex::new((0, Some(start))), taken: Condvar::new() }
+    }
+
+    /// Wait for the turn of a batch, and take as many bytes as it has; where they begin. With nothing, no batch after
+    /// this one gets a place. Every batch has to take its turn: all after it wait for that.
+    pub fn take(&self, batch: usize, length: Option<usize>) -> Option<u64> {
+        let mut next = self.lock();
+        while next.0 != batch {
+            next = self.taken.wait(next).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        let start = next.1;
+        let end = start.and_then(|start| start.checked_add(length? as u64));
+        *next = (batch + 1, end);
+        self.taken.notify_all();
+        end.and(start)
+    }
+
+    /// No later batch gets a place.
+    pub fn stop(&self) {
+        self.lock().1 = None;
+    }
+
+    pub fn go_on(&self) -> bool {
+        self.end().is_some()
+    }
+
+    /// Where the last batch ends, unless one was left out.
+    pub fn end(&self) -> Option<u64> {
+        self.lock().1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (usize, Option<u64>)> {
+        self.next.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
 /// Failures of jobs, from all threads.
 #[derive(Default)]
 pub struct Failures(Mutex<Vec<Failure>>);
@@ -115,6 +160,29 @@ mod tests {
                 },
             );
             assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+        }
+    }
+
+    #[test]
+    fn batches_take_turns_until_one_is_left_out() {
+        for left_out in [100, 41] {
+            let (turns, places) = (Turns::new(7), Mutex::new(Vec::new()));
+            Batches::new((0..100).map(|_| BATCH_BYTES), 5).run(
+                || (),
+                |(), range| {
+                    let number = range.start;
+                    let length = (number != left_out).then_some(number);
+                    places.lock().unwrap().push((number, turns.take(number, length)));
+                },
+            );
+            let mut places = places.into_inner().unwrap();
+            places.sort_unstable();
+            let all: usize = (0..100).sum();
+            assert_eq!(turns.end(), (left_out == 100).then_some(7 + all as u64));
+            assert!(places.iter().all(|&(number, place)| {
+                let start: usize = (0..number).sum();
+                place == (number < left_out).then_some(7 + start as u64)
+            }));
         }
     }
 
