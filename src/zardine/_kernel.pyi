@@ -181,8 +181,8 @@ class Pipeline:
         row in the index of its shard), the number of rows of an index, whether it lies in front of the chunks, and
         whether a checksum is behind it; it is of little-endian words. Numbers of failures are those of shards.
 
-        Chunks of a shard go to its file as they are encoded: all by one thread; or, ``one_by_one``, all threads work for
-        one shard, and what a handler of signals raises is raised meanwhile: shards that are done by then stay.
+        Chunks of a shard go to its file as they are encoded: all by one thread; or, ``one_by_one``, all threads work
+        for one shard, and what a handler of signals raises is raised meanwhile: shards that are done by then stay.
         """
 
     def change_files(
