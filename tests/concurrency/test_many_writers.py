@@ -67,7 +67,8 @@ def test_appenders_and_a_resizer(location: str, tmp_path: Path) -> None:
 
 
 def test_a_layout_that_changes_all_the_time(tmp_path: Path) -> None:
-    """A minute of writers, readers, appends, resizes, resharding, verifying and compacting."""
-    found = run("layouts", 60.0, 300, tmp_path)
-    assert min(found["appends"], found["resizes"], found["reshards"], found["verify"], found["compact"]) >= 5, found
+    """Writers, readers, appends, resizes, resharding, verifying and compacting; a minute of them in a soak run."""
+    found = run("layouts", 15.0, 300, tmp_path)
+    least = min(found["appends"], found["resizes"], found["reshards"], found["verify"], found["compact"])
+    assert least >= (5 if SOAK else 2), found
     assert found["refused"] > 0, found

@@ -47,7 +47,7 @@ def random_value(rng: np.random.Generator, kind: str) -> Any:
     return Mesh(positions, links, columns, {}, owner[mixed])
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(KINDS),
