@@ -61,18 +61,20 @@ class HeldValues(WrapperStore):
     def hold(self, keys: Sequence[str]) -> list[Reading | None]:
         """Read values that are to be changed, and of which parts are asked for before.
 
-        Files, which are changed in their places, may be much longer than that: of these the ends. What is too long to
-        be held has no ``parts``.
+        Files, which are changed in their places, may be much longer than that: of these the ends, unless there are so
+        many that these do not fit. What is too long to be held has no ``parts``.
         """
         most = _MOST // max(1, len(keys))
         found: list[Reading | None] = [None] * len(keys)
+        if self._store.edits_files and most < _END:
+            return found
 
         def read(which: int) -> None:
             held = self._held.get(keys[which])
             if held is not None:
                 found[which] = held.reading
             elif self._store.edits_files:
-                found[which] = WrapperStore.read(self, keys[which], ((-min(_END, most), None),))
+                found[which] = WrapperStore.read(self, keys[which], ((-_END, None),))
                 self._hold(keys[which], found[which])
             else:
                 found[which] = self.read_up_to(keys[which], most)
