@@ -201,6 +201,12 @@ def vectors(results: Results) -> str:
     """What was measured of vectors, in the order in which it is told; nothing where nothing was."""
     names = ("points", "near", "far", "changes")
     parts = [results.long[f"vectors/{name}"] for name in names if f"vectors/{name}" in results.long]
+    figures = [text for name, text in results.long.items() if name.startswith("vectors/wanted-")]
+    if figures:
+        parts += [
+            "## What is wanted in figures\n\nWhat is measured is told in `benchmarks/vectors_wanted.py`.",
+            *figures,
+        ]
     return "\n\n".join(parts) + "\n" if parts else ""
 
 

@@ -37,6 +37,11 @@ LONG = {
     "vectors/changes": ["vectors.py", "changes"],
     "vectors/near": ["vectors_beside.py", "near"],
     "vectors/far": ["vectors_beside.py", "far"],
+    "vectors/wanted-changes": ["vectors_wanted.py", "changes"],
+    "vectors/wanted-pyramid": ["vectors_wanted.py", "pyramid"],
+    "vectors/wanted-import": ["vectors_wanted.py", "import"],
+    "vectors/wanted-shards": ["vectors_wanted.py", "shards"],
+    "vectors/wanted-handle": ["vectors_wanted.py", "handle"],
 }
 """Works with scripts of their own, each with what that is told. A short look is at the first alone."""
 

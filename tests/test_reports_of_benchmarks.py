@@ -83,6 +83,33 @@ def test_works_with_scripts_of_their_own_are_in_the_report(tmp_path: Path) -> No
             assert not option.startswith("--") or f'"{option}"' in text
 
 
+def test_figures_that_are_wanted_of_vectors(tmp_path: Path) -> None:
+    """Small, and in one process: nothing is said of times and memory."""
+    pytest.importorskip("zarr_vectors")
+    code = (
+        "import sys, json, vectors_wanted as w; from pathlib import Path; w.LINES = w.LEVELLED = 400; "
+        "w.APPENDS = w.REPEATS = 2; w.alone = lambda name, *args, **options: w._call(name, args, options); "
+        "w.POINTS, w.SIDE, w.HELD = 500, 9, 8; w.OF_A_FILE = {'LAZ': 300, 'TRK': 400}; folder = Path(sys.argv[1]); "
+        "[print(json.dumps(each)) for name in w.CASES for each in w.CASES[name][1](folder, 2)]"
+    )
+    found: dict[str, Any] = {}
+    for line in run("-W", "ignore", "-c", code, str(tmp_path)).splitlines():
+        found |= json.loads(line)
+    assert {"the next ones, bytes of documents read", "a pyramid of four levels of 500 points, memory"} <= set(found)
+    assert sum(name.startswith("import of") for name in found) == 8
+    assert found["the next ones, bytes of documents read"][0] == 0
+    for name in ("ten lines added to a million, requests", "9 x 9 x 9 cells into shards, memory"):
+        value, _, most = found[name]
+        assert value >= 0
+        assert most
+    code = (
+        "from vectors_wanted import *; print(said([2.0, 1, 3], 's'), wanted(1e9, 'B'), verdict([1.0, 3], 2), sep='|')"
+    )
+    assert run("-c", code).strip() == "2 s (1 – 3)|≤ 1000 MB|PASS"
+    text = reported(tmp_path, {}, {"vectors/wanted-shards": "### In and out of shards"})
+    assert "## What is wanted in figures" in text
+
+
 def test_times_are_shown_with_their_units() -> None:
     code = (
         "from tables import *; print(shown(5.1e-5), shown(0.00052), shown(0.0345), shown(0.1234), shown(0.9999), "

@@ -102,6 +102,18 @@ def test_shards_that_are_changed_within_their_file(tmp_path, strategy):
     assert store.counts.bytes_written == {"rewrite": size, "append": 260 + 64 * 16 + 4 + 4, "in_place": 260}[strategy]
     assert 64 * 16 + 4 <= store.counts.bytes_read < size
     np.testing.assert_array_equal(zardine.open_array(str(tmp_path))[...], values)
+    known = zardine.open_array(store, mode="r+").with_config({"write_strategy": strategy})
+    assert known[0, 0] == 5
+    store.reset()
+    known[:8, :8] = 6
+    assert (store.counts.reads, store.counts.writes) == (0, 1)  # its index was read before
+    store.reset()
+    known[0, 0] = 7
+    assert (store.counts.reads, store.counts.writes) == (1, 1)  # the rest of the chunk is read
+    store.reset()
+    with store.edit_file("c/0/0") as file:
+        assert file.size > 0
+    assert (store.counts.reads, store.counts.writes, store.counts.keys["c/0/0"]) == (1, 0, 1)
 
 
 @pytest.mark.parametrize("wrap", [CountingStore, CachedStore, lambda store: CachedStore(store, immutable=True)])

@@ -13,7 +13,8 @@ import pytest
 from vectors.stores_of_all_kinds import WRITERS, store_of
 from zardine import vectors
 from zardine.storage import CountingStore, MemoryStore
-from zardine.vectors.format.cell_documents import ChunkList, key_texts
+from zardine.vectors.format import cell_documents
+from zardine.vectors.format.cell_documents import ChunkList, key_texts, parse_keys
 
 GRID = np.stack(np.meshgrid(*[np.arange(10)] * 3, indexing="ij"), -1).reshape(-1, 3)
 BOX = [1, 1, 1, 2.9, 2.9, 2.9]
@@ -170,3 +171,35 @@ def test_lists_of_chunks_as_numbers() -> None:
     assert ChunkList.of(["0.0.0", "0.0.0"], 3) is None
     assert ChunkList.of(["0.0"], 3) is None
     assert ChunkList.of(3, 3) is None
+
+
+GOOD = [
+    (["1.2.3", "-4.0.18"], [[1, 2, 3], [-4, 0, 18]]),
+    ([" 1.+2.3"], [[1, 2, 3]]),
+    (["-7.0." + "9" * 18], [[-7, 0, 10**18 - 1]]),
+]
+BAD: list[Any] = [
+    *(["1.2"], ["1..3"], ["a.b.c"], [""], [1, 2, 3], ["1.2.3", "1.2"], ["1.2.3,4.5.6"], ["--1.2.3"], ["1-.2.3"]),
+    *(["1.2." + "9" * 20], ["1.2.3."], ["1.2.3.4", "5.6"], "1.2.3", {"1.2.3": 1}, None),
+]
+
+
+@pytest.mark.parametrize(("keys", "numbers"), GOOD, ids=str)
+def test_keys_are_numbers(keys: list[str], numbers: Any) -> None:
+    found = parse_keys(keys, 3)
+    assert found is not None
+    assert found.tolist() == numbers
+    assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize("keys", BAD, ids=str)
+def test_keys_that_are_none(keys: Any) -> None:
+    assert parse_keys(keys, 3) is None
+
+
+def test_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cell_documents, "_AT_ONCE", 7)
+    chunks = np.random.default_rng(0).integers(-(10**17), 10**17, (50, 4))
+    found = parse_keys([".".join(map(str, chunk)) for chunk in chunks.tolist()], 4)
+    np.testing.assert_array_equal(found, chunks)
+    assert parse_keys([*["1.1.1.1"] * 20, "1.1.1"], 4) is None

@@ -399,3 +399,23 @@ def test_levels_that_are_damaged_are_made_anew(kind: str) -> None:
                 assert elements(store) == wanted, key
             assert vectors.build_pyramid(store, factors=[(2, 1), (2, 1)], anew=True) == [1, 2]
             assert elements(store) == wanted, key
+
+
+def test_objects_whose_paths_are_as_before_are_not_stored_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    places = np.stack(np.meshgrid(*[np.arange(6) * 10.0 + 2] * 3), axis=-1).reshape(-1, 3)
+    lines = [place + np.array([[0, 0, 0], [3, 3, 3], [12, 2, 2]]) for place in places]
+    vectors.write_polylines(store, lines, chunk_shape=20, bin_shape=10, object_attributes={"n": np.arange(216)})
+    vectors.build_pyramid(store, factors=[(2, 1), (2, 1)])
+    stored: dict[str, list[int]] = {}
+    put_rows = level_updates.put_rows
+
+    def noted(patch: Any, table: Any, path: str, rows: Any, *rest: Any) -> None:
+        stored.setdefault(path, []).append(len(rows))
+        put_rows(patch, table, path, rows, *rest)
+
+    monkeypatch.setattr(level_updates, "put_rows", noted)
+    vectors.append_polylines(store, [lines[7] + 1, lines[90] + 1], object_attributes={"n": [1, 2]})
+    assert vectors.build_pyramid(store) == [1, 2]
+    assert stored == {"object_index/manifests": [2, 2], "object_index/object_ids": [2, 2]}
+    check_same(store)

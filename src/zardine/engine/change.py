@@ -63,7 +63,7 @@ class OldChunks:
         table = np.zeros((len(rows), 3), np.int64)
         table[:, 1] = picked.offsets
         table[:, 2] = np.where(needed & picked.stored(), picked.lengths, MISSING)
-        return StoredRows(self.shard if self.file is None else self.file.fd, table)
+        return StoredRows(self.shard if self.file is None else self.file.fd_to_read(), table)
 
 
 def whole_chunk(data: BytesLike) -> StoredRows:

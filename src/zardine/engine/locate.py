@@ -64,7 +64,7 @@ class KnownIndex:
     index: ShardIndex
     version: Version | None
     checksum: int | None = None
-    """Of its stored bytes, as :mod:`zardine.stores.local.beside` has it; who has edited the shard knows it."""
+    """Of its stored bytes, as :mod:`zardine.stores.local.beside` has it, for who edits the shard in its file."""
 
 
 class IndexCache:
@@ -575,6 +575,8 @@ class StoredIndex:
     version: Version | None
     held: HeldBytes
     """What was read of the shard, the index and more."""
+    encoded: BytesLike
+    """The index as it is stored."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -615,10 +617,10 @@ def read_index(
         encoded = data[: layout.index_size] if layout.index_at_start else data[-layout.index_size :]
         index = layout.decode_index(encoded, reading.size)
         if not check:
-            return StoredIndex(index, reading.size, reading.version, held)
+            return StoredIndex(index, reading.size, reading.version, held, encoded)
         try:
             layout.check(index, reading.size, _Parts(store, key, reading.version, held).read)
-            return StoredIndex(index, reading.size, reading.version, held)
+            return StoredIndex(index, reading.size, reading.version, held, encoded)
         except _ReplacedError:
             if last:
                 break
@@ -655,7 +657,7 @@ def _read_known(
     stored = read_index(handle.store, key, layout, along=along)
     if stored is None:
         return None, None
-    known = KnownIndex(stored.index, stored.version)
+    known = KnownIndex(stored.index, stored.version, checksum(stored.encoded) if handle.store.edits_files else None)
     INDEXES.put(handle.cache_space, key, known)
     return known, stored.held
 
@@ -709,14 +711,14 @@ def known_index(handle: ArrayHandle, layout: ShardLayout, key: str, file: OpenFi
     if known is not None and known.version == file.version:
         return known
     try:
-        index, _ = index_in_file(layout, file)
+        index, encoded = index_in_file(layout, file)
+        known = KnownIndex(index, file.version, checksum(encoded))
     except CorruptionError as error:
         found = recorded_index(layout, file) if unlocked else None
         if found is None:
             raise
-        index = found
+        known = KnownIndex(found, file.version)
         warn_of_torn(key, error)
-    known = KnownIndex(index, file.version)
     INDEXES.put(handle.cache_space, key, known)
     return known
 

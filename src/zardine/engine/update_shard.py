@@ -44,7 +44,7 @@ from zardine.engine.read import row_batches
 from zardine.engine.workers import for_each
 from zardine.errors import ConditionFailedError, CorruptionError, DataError
 from zardine.settings import is_on
-from zardine.sharding.containers import HEAD, is_container
+from zardine.sharding.containers import HEAD, is_container, may_be_container
 from zardine.sharding.index import MISSING, ShardIndex, empty_index
 from zardine.sharding.layout import ShardLayout
 from zardine.sharding.order import chunk_ranks
@@ -170,7 +170,7 @@ def _update_file(change: AnyChange, layout: ShardLayout, rows: Ints, file: Edita
 
 
 def _is_container(index: ShardIndex, layout: ShardLayout, file: EditableFile) -> bool:
-    return is_container(file.read((0, HEAD)), index, layout)
+    return may_be_container(index, layout) and is_container(file.read((0, HEAD)), index, layout)
 
 
 def _is_empty(index: ShardIndex, new: Chunks) -> bool:

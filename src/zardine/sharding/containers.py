@@ -24,6 +24,9 @@ _SIGNATURES = (
 
 def is_container(head: BytesLike, index: ShardIndex, layout: ShardLayout) -> bool:
     """Whether a shard that begins with ``head`` is a file of another format: its signature belongs to no chunk."""
-    if layout.index_at_start or not bytes(head[:HEAD]).startswith(_SIGNATURES):
-        return False
-    return not bool((index.stored() & (index.offsets < HEAD) & (index.lengths > 0)).any())
+    return bytes(head[:HEAD]).startswith(_SIGNATURES) and may_be_container(index, layout)
+
+
+def may_be_container(index: ShardIndex, layout: ShardLayout) -> bool:
+    """Whether the first bytes of a shard are of no chunk, nor of the index."""
+    return not (layout.index_at_start or (index.stored() & (index.offsets < HEAD) & (index.lengths > 0)).any())

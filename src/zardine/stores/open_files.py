@@ -83,6 +83,10 @@ class OpenFile:
         start, stop = resolve_range(byte_range, self.size)
         return os.pread(self.fd, stop - start, start)
 
+    def fd_to_read(self) -> int:
+        """The descriptor, for who reads ranges by it."""
+        return self.fd
+
     def is_unedited(self) -> bool:
         """Whether no one has edited the file since it was opened, nor does so now."""
         return self._share(wait=False) and version_of(os.fstat(self.fd)) == self.version

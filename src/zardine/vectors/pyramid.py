@@ -38,6 +38,7 @@ from zardine.vectors.format.ragged import ranges, row_numbers, starts_of, take_r
 from zardine.vectors.reading.kept import KeptLevel
 from zardine.vectors.reading.loading import load_cells
 from zardine.vectors.reading.loading_objects import load_groups, load_manifests, with_objects
+from zardine.vectors.reading.manifests import Manifests
 from zardine.vectors.reading.presence import check_all, present_chunks, stored_chunks
 from zardine.vectors.reading.query import ALL
 from zardine.vectors.storing.cells import CellArray, child
@@ -127,6 +128,7 @@ def build_pyramid(
 def _update(owner: VectorStore, options: Mapping[str, Any], progress: Progress | None) -> int:
     """Let the first levels, as many as can be, be what is made of those below; gives how many."""
     bin_shape, steps = np.asarray(owner.root.bin_shape), options["factors"]
+    known: dict[int, Manifests] = {}
     if named_levels(owner.root) != [str(number) for number in owner.level_numbers()]:
         return 0  # the list of levels is damaged: it is made with them
     for number, (coarsen, sparsity) in enumerate(steps, 1):
@@ -136,7 +138,7 @@ def _update(owner: VectorStore, options: Mapping[str, Any], progress: Progress |
         below = owner.level(number - 1)
         if sparsity != 1 and below.attributes("object_index") is not None and owner.is_newer(number - 1):
             return number - 1
-        if not update_level(owner, number, bin_shape, options):
+        if not update_level(owner, number, bin_shape, options, known):
             return number - 1
         if progress is not None:
             progress(number, len(steps))

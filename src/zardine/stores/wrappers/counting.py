@@ -98,8 +98,11 @@ class CountingStore(WrapperStore):
             if file is None:
                 yield None
                 return
-            self._count((key,), reads=1)
-            yield _CountedFile(file, self._shared)
+            counted = _CountedFile(file, self._shared)
+            try:
+                yield counted
+            finally:
+                self._count((key,), reads=counted.was_opened_in_vain())
 
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange]]) -> list[BytesLike | None]:
         pairs = list(key_ranges)
@@ -177,21 +180,31 @@ class CountingStore(WrapperStore):
 
 
 class _CountedFile(EditableFile):
-    """A file that is changed in place, with the bytes read and written counted; whoever opened it closes it."""
+    """A file that is changed in place, with the bytes read and written counted; whoever opened it closes it.
 
-    __slots__ = ("_shared", "_writes")
+    What is read of it counts once, in however many parts, and so does what is written.
+    """
+
+    __slots__ = ("_reads", "_shared", "_writes")
 
     def __init__(self, file: EditableFile, shared: _Shared) -> None:
         super().__init__(
             file.fd, file.size, file.version, file.path, file.settle, file._put, file._record, durable=file.durable
         )
         self._shared = shared
-        self._writes = 1  # what is written counts once, in however many parts
+        self._reads = self._writes = 1
 
     def read(self, byte_range: ByteRange) -> BytesLike:
         data = super().read(byte_range)
-        self._shared.add((), {"ranges": 1, "bytes_read": len(data)})
+        self._shared.add((), {"reads": self._reads, "ranges": 1, "bytes_read": len(data)})
+        self._reads = 0
         return data
+
+    def fd_to_read(self) -> int:
+        """Count a read; of how many bytes is not known."""
+        self._shared.add((), {"reads": self._reads})
+        self._reads = 0
+        return super().fd_to_read()
 
     def write_at(self, offset: int, parts: Sequence[BytesLike]) -> None:
         size = sum(len(memoryview(part).cast("B")) for part in parts)
@@ -199,9 +212,14 @@ class _CountedFile(EditableFile):
         self._writes = 0
         super().write_at(offset, parts)
 
+    def was_opened_in_vain(self) -> bool:
+        """Whether nothing of it was read or written: its size and version were all that was asked for."""
+        return bool(self._reads and self._writes)
+
     def replace(self, pieces: Sequence[BytesLike | FilePart]) -> Version:
         size = sum(each.length if isinstance(each, FilePart) else len(memoryview(each).cast("B")) for each in pieces)
-        self._shared.add((), {"writes": 1, "bytes_written": size})
+        self._shared.add((), {"writes": self._writes, "bytes_written": size})
+        self._writes = 0
         return super().replace(pieces)
 
 

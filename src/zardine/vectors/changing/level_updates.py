@@ -67,11 +67,18 @@ _FEW = 64
 """Cells, of which most may be touched."""
 
 
-def update_level(owner: VectorStore, number: int, bin_shape: npt.NDArray[np.float64], made: Mapping[str, Any]) -> bool:
+def update_level(
+    owner: VectorStore,
+    number: int,
+    bin_shape: npt.NDArray[np.float64],
+    made: Mapping[str, Any],
+    known: dict[int, Manifests],
+) -> bool:
     """Let a level be what is made of the one below, whose bins there are of ``bin_shape``; gives whether it is.
 
     ``made``: the options of the pyramid, as both levels tell them, but how many vertices there were. Where it is not,
-    nothing has changed but links between the two, and the level is to be made anew.
+    nothing has changed but links between the two, and the level is to be made anew. ``known``: the objects of levels
+    that were changed so before, by number, to which this one comes, while nobody else can change them.
     """
     fine = open_to_update(owner, number - 1)
     touched = touched_in(fine.document.attributes, fine.rank, fine.document.vertex_count)
@@ -82,7 +89,7 @@ def update_level(owner: VectorStore, number: int, bin_shape: npt.NDArray[np.floa
         if NEWER not in fine.document.attributes:
             told = coarse.document.attributes.get(MADE)
             return isinstance(told, Mapping) and told.get("of") == fine.document.vertex_count
-        _Update(fine, coarse, touched, bin_shape, linked=bool(made["cross_level_links"])).carry_out(made)
+        _Update(fine, coarse, touched, bin_shape, linked=bool(made["cross_level_links"])).carry_out(made, known)
     except (UnfitError, DataError, MetadataError):  # what is damaged below is told by who makes all anew
         return False
     return True
@@ -113,15 +120,17 @@ class _Update:
         if self._nesting.step is None:
             raise UnfitError("blocks are larger than space")
 
-    def carry_out(self, made: Mapping[str, Any]) -> None:
+    def carry_out(self, made: Mapping[str, Any], known: dict[int, Manifests]) -> None:
         """Make the cells, and let them take their places. Raises :class:`UnfitError`."""
-        manifests, old = load_manifests(self._fine), load_manifests(self._coarse)
+        manifests = known.get(self._fine.document.level)
+        manifests = load_manifests(self._fine) if manifests is None else manifests
+        old, after = load_manifests(self._coarse), None
         if (manifests is None) != (old is None):
             raise UnfitError("objects")
         found = self._made(manifests)
         patch = self._patch(found)
         if manifests is not None and old is not None:
-            self._put_objects(patch, found, manifests, old)
+            after = self._put_objects(patch, found, manifests, old)
         elif self._touched.tables:
             self._put_groups(patch)
         linked = self._linked and len(found.chunks) > 0
@@ -134,6 +143,8 @@ class _Update:
         attributes = {MADE: {**made, "of": self._fine.document.vertex_count}}
         more: Any = {"tables": self._touched.tables, "block": block, "attributes": attributes}
         change_cells(self._coarse, patch, newer=newer, **more)
+        if after is not None and self._coarse.owner.store.lock_is_exclusive:
+            known[self._coarse.document.level] = after
         fine = open_to_update(self._fine.owner, self._fine.document.level)
         last = Patch(fine, found.fine, 0)
         if linked:
@@ -190,24 +201,26 @@ class _Update:
 
     # objects
 
-    def _put_objects(self, patch: Patch, found: _Blocks, new: Manifests, old: Manifests) -> None:
+    def _put_objects(self, patch: Patch, found: _Blocks, new: Manifests, old: Manifests) -> Manifests:
+        """Let the objects be what they are to be: rows of those whose paths change. Gives them as they are then."""
         fine, coarse, count = self._fine, self._coarse, len(old.ids)
         paths = _Paths(found, self._nesting, new, old)
         goes_on = old.rows is None and not self._touched.tables and np.array_equal(new.ids[:count], old.ids)
         names = fine.names("object_attributes")
         if not goes_on or names != coarse.names("object_attributes"):
-            starts, chunks, fragments = paths.all()
+            after = paths.all(*paths.changed())
+            starts, chunks, fragments = after.starts, after.chunks, after.fragments
             blobs = encode_manifests(starts, chunks, fragments)
             present = int((np.diff(starts) > 0).sum())
             layout = _cells(coarse, "vertices").layout
             columns = load_object_tables(fine, new)
             patch.nodes += plan_objects(new.ids, columns, blobs, present, coarse.rank, layout, sole=False)
             self._put_groups(patch)
-            return
+            return after
         rows, starts, chunks, fragments = paths.changed()
         about = object_index(coarse)
         before = np.diff(old.starts)[rows[rows < count]] > 0
-        after = np.diff(starts) > 0
+        present = int((np.diff(starts) > 0).sum()) - int(before.sum())
         manifests = table_of(coarse, "object_index/manifests", count)
         values = blobs_of(encode_manifests(starts, chunks, fragments))
         put_rows(patch, manifests, "object_index/manifests", rows, values, MANIFESTS_AT_ONCE)
@@ -219,7 +232,8 @@ class _Update:
             put_table(patch, f"object_attributes/{name}", count, fresh, _some_of(fine, name, in_tables))
         ascend = bool((np.diff(new.ids) > 0).all())
         more = {"num_objects": len(new.ids), "object_ids_sorted": ascend}
-        put_index(patch, about, int(after.sum()) - int(before.sum()), False, more)
+        put_index(patch, about, present, False, more)
+        return paths.all(rows, starts, chunks, fragments)
 
     def _put_groups(self, patch: Patch) -> None:
         groups = load_groups(self._fine)
@@ -250,9 +264,13 @@ class _Paths:
         was[row_numbers(np.diff(self._old.starts))[self._was_touched]] = True
         return np.flatnonzero(touched | was[self._place] | (self._place < 0))
 
-    def all(self) -> tuple[Ints, Ints, Ints]:
-        """The paths of all objects: starts, chunks and fragments."""
-        rows, starts, chunks, fragments = self.changed()
+    def all(self, rows: Ints, starts: Ints, chunks: Ints, fragments: Ints) -> Manifests:
+        """All objects, those that are :meth:`changed` among them."""
+        old, count = self._old, len(self._old.ids)
+        are_last = np.array_equal(rows, np.arange(count, count + len(rows)))
+        if are_last and np.array_equal(self._place, np.append(np.arange(count), np.full(len(rows), -1))):
+            both = np.concatenate([old.chunks, chunks]), np.concatenate([old.fragments, fragments])
+            return Manifests(self._new.ids, np.concatenate([old.starts[:-1], old.starts[-1] + starts]), *both)
         same = np.setdiff1d(np.arange(len(self._new.ids)), rows)
         kept = self._old.take(self._place[same])
         counts = np.zeros(len(self._new.ids), np.int64)
@@ -260,10 +278,10 @@ class _Paths:
         owner = np.concatenate([rows[row_numbers(np.diff(starts))], same[row_numbers(np.diff(kept.starts))]])
         order = np.argsort(owner, kind="stable")
         both = np.concatenate([chunks, kept.chunks])[order], np.concatenate([fragments, kept.fragments])[order]
-        return starts_of(counts), *both
+        return Manifests(self._new.ids, starts_of(counts), *both)
 
     def changed(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """The objects whose paths may be others: their rows, and starts, chunks and fragments of these.
+        """The objects that are new, or whose paths are others: their rows, and starts, chunks and fragments of these.
 
         Raises :class:`UnfitError` where what lies outside of the touched blocks is not as it was.
         """
@@ -290,7 +308,21 @@ class _Paths:
         all_chunks = np.concatenate([chunks, old.chunks[before]])[places]
         all_fragments = np.concatenate([fragments, old.fragments[before]])[places]
         counts = np.bincount(np.repeat(owner[runs[:-1]], size), minlength=len(rows))
-        return rows, starts_of(counts), all_chunks, all_fragments
+        other = ~self._as_before(rows, starts_of(counts), all_chunks, all_fragments)
+        starts, entries = take_rows(starts_of(counts), np.flatnonzero(other))
+        return rows[other], starts, all_chunks[entries], all_fragments[entries]
+
+    def _as_before(self, rows: Ints, starts: Ints, chunks: Ints, fragments: Ints) -> npt.NDArray[np.bool_]:
+        """Which of some objects, by their rows, have the paths that they had."""
+        old, place = self._old, self._place[rows]
+        found: npt.NDArray[np.bool_] = place >= 0
+        found[found] = np.diff(starts)[found] == np.diff(old.starts)[place[found]]
+        number = np.flatnonzero(found)
+        of_each, new = take_rows(starts, number)
+        was = take_rows(old.starts, place[number])[1]
+        differ = (fragments[new] != old.fragments[was]) | (chunks[new] != old.chunks[was]).any(axis=1)
+        found[number[row_numbers(np.diff(of_each))[differ]]] = False
+        return found
 
     def _inside(
         self, entries: Ints, owner: Ints, runs: Ints, inside: npt.NDArray[np.bool_]

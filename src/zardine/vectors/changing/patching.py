@@ -70,8 +70,8 @@ class Patch:
     documents: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     cells: dict[str, Changed] = field(default_factory=dict)
     rows: dict[str, Changed] = field(default_factory=dict)
-    known: dict[str, ArrayMetadata] = field(default_factory=dict)
-    """Documents of arrays of which cells change, and they do not."""
+    known: dict[str, Array] = field(default_factory=dict)
+    """Arrays of which cells or rows change, as they were opened: what was read of their shards is known then."""
     keeps_rows: bool = False
     """Whether every row that there was is the same one in its cell."""
 
@@ -132,13 +132,13 @@ def touched_cells(level: Level, keys: Ints) -> Content:
         raise UnfitError("nonempty_chunks")
     there = keys[is_listed(vertices, keys)]
 
-    def arrays() -> Iterator[CellArray]:
-        yield from (vertices, index)
+    def cells() -> Iterator[tuple[CellArray, Ints]]:
+        yield from ((vertices, there), (index, there))
         for family in ("vertex_attributes", "fragment_attributes"):
             found = [level.cells(f"{family}/{name}") for name in level.names(family)]
-            yield from (each for each in found if each is not None)
+            yield from ((each, there) for each in found if each is not None)
 
-    hold_shards(arrays, level.owner.store, there)
+    hold_shards(cells, level.owner.store)
     return load_cells(level, there, vertex_attributes=ALL, fragment_attributes=ALL, vertices=vertices)
 
 
@@ -239,9 +239,8 @@ def put_node(patch: Patch, node: Node, array: CellArray) -> None:
         raise UnfitError("larger shards")
     if attributes != dict(old.attributes) or size != old.shape:
         patch.documents[node.path] = replace(old, shape=size, attributes=attributes).to_dict()
-    else:
-        patch.known[node.path] = old
     if some:
+        patch.known[node.path] = array.array
         patch.cells[node.path] = Changed(node.chunks[some], [bytes(node.cells[number]) for number in some])
 
 
@@ -257,12 +256,21 @@ def _put_links(patch: Patch, grid: Grid) -> None:
     """Add the links of the content to those that the level has."""
     level, links = patch.level, patch.content.links[0]
     family = level.node("links/0")
-    if level.node("links") is None or not isinstance(family, GroupMetadata):
+    if not isinstance(family, GroupMetadata):
         raise UnfitError("links")
     count = len(links.endpoints)
     patch.documents["links/0"] = counted(family, count, "num_links", "num_physical_records")
-    there = set(level.names("links/0"))
-    for node in plan_links(0, links, patch.content, grid):
+    nodes = list(plan_links(0, links, patch.content, grid))
+    there = {node.path.rpartition("/")[2] for node in nodes if _is_segment(node) and level.node(node.path) is not None}
+
+    def cells() -> Iterator[tuple[CellArray, Ints]]:
+        for node in nodes:
+            array = level.cells(node.path) if node.path.rpartition("/")[2] in there else None
+            if array is not None and node.chunks is not None:
+                yield array, node.chunks
+
+    hold_shards(cells, level.owner.store)
+    for node in nodes:
         parts = node.path.split("/")
         if isinstance(node.metadata, GroupMetadata):
             if len(parts) == 3:
@@ -279,11 +287,15 @@ def _put_links(patch: Patch, grid: Grid) -> None:
     intra = patch.cells.get(f"links/0/{segment_of(((0,) * level.rank,) * (links.endpoints.shape[1] - 1))}")
     if intra is not None:
         _put_link_fragments(patch, intra, links.endpoints.shape[1], grid)
-    new_intra = [node for node in plan_links(0, links, patch.content, grid) if node.path == "link_fragments"]
+    new_intra = [node for node in nodes if node.path == "link_fragments"]
     if intra is None and new_intra:
         if level.node("link_fragments") is not None:
             raise UnfitError("link_fragments")
         patch.nodes += new_intra
+
+
+def _is_segment(node: Node) -> bool:
+    return node.path.startswith("links/") and isinstance(node.metadata, ArrayMetadata)
 
 
 def counted(group: GroupMetadata, more: int, *names: str) -> Mapping[str, Any]:
@@ -351,12 +363,11 @@ def _no_links_like(level: Level, links: Links) -> Links:
     width = links.endpoints.shape[1]
     if about.get("link_width") != width or about.get("store", "canonical") != "canonical":
         raise UnfitError("links")
-    segments = level.names("links/0")
     columns = {}
     for name in level.names("link_attributes"):
         if level.node(f"link_attributes/{name}/0") is None:
             continue
-        first = next((segment for segment in segments), None)
+        first = next(iter(level.names("links/0")), None)
         array = None if first is None else level.cells(f"link_attributes/{name}/0/{first}")
         if array is None:
             raise UnfitError("link_attributes")
@@ -518,6 +529,5 @@ def put_rows(patch: Patch, table: Array, path: str, rows: Ints, values: npt.NDAr
         return
     if count > before:
         patch.documents[path] = new.to_dict()
-    else:
-        patch.known[path] = old
+    patch.known[path] = table
     patch.rows[path] = Changed(rows.reshape(-1, 1), row_bytes(values))

@@ -46,14 +46,12 @@ class Nesting:
     def blocks_of(self, keys: Ints) -> Ints:
         """The block that each chunk of the finer level is in."""
         assert self.step is not None
-        found: Ints = keys * self.own // self.step
-        return found
+        return _divided(keys, self.step // self.own)
 
     def blocks_of_coarse(self, keys: Ints) -> Ints:
         """The block that each chunk of the coarser level is in."""
         assert self.step is not None
-        found: Ints = keys * self.its // self.step
-        return found
+        return _divided(keys, self.step // self.its)
 
     def first_coarse(self, keys: Ints) -> tuple[Ints, Ints]:
         """The first chunk of the coarser level in the block of each chunk of the finer, and the one behind the last."""
@@ -75,6 +73,14 @@ class Nesting:
         if delta > 0:
             return np.asarray(coarse - anchors_for(fine, self.own, self.its))
         return np.asarray(fine - anchors_for(coarse, self.its, self.own))
+
+
+def _divided(keys: Ints, by: Ints) -> Ints:
+    """Rounded down. By one number that is several times as fast as by one for each axis."""
+    if not len(by) or (by != by[0]).any():
+        found: Ints = keys // by
+        return found
+    return keys // int(by[0]) if by[0] > 1 else keys
 
 
 def coarsened(

@@ -11,9 +11,14 @@ import numpy.typing as npt
 
 from zardine.buffers import Ints
 from zardine.errors import CorruptionError
-from zardine.vectors.format.ragged import find_rows, unique_rows
+from zardine.vectors.format.ragged import find_rows, starts_of, unique_rows
 
 NONEMPTY, ORIGIN = "nonempty_chunks", "chunk_grid_origin"
+
+_AT_ONCE = 2**16
+"""Keys whose text is in memory together."""
+_DOT, _COMMA, _MINUS, _ZERO = b".,-0"
+_POWERS = 10 ** np.arange(18)
 
 
 def origin_of(attributes: Mapping[str, Any], rank: int, path: str = "") -> tuple[int, ...]:
@@ -91,6 +96,44 @@ def parse_keys(keys: Any, rank: int) -> Ints | None:
         return None
     if not keys:
         return np.zeros((0, rank), np.int64)
+    parts = []
+    for start in range(0, len(keys), _AT_ONCE):
+        some = keys[start : start + _AT_ONCE]
+        found = _plain_numbers(some, rank)
+        found = _numbers(some, rank) if found is None else found
+        if found is None:
+            return None
+        parts.append(found)
+    return np.concatenate(parts)
+
+
+def _plain_numbers(keys: Sequence[Any], rank: int) -> Ints | None:
+    """Numbers of at most 18 digits, all at once; ``None`` where there is anything else."""
+    try:
+        text = np.frombuffer(",".join(keys).encode("ascii"), np.uint8)
+    except (TypeError, UnicodeEncodeError):
+        return None
+    ends = np.append(np.flatnonzero((text == _DOT) | (text == _COMMA)), len(text))
+    if len(ends) != rank * len(keys):
+        return None
+    separators = np.append(text[ends[:-1]], _COMMA).reshape(-1, rank)
+    if (separators[:, :-1] != _DOT).any() or (separators[:, -1] != _COMMA).any():
+        return None
+    starts = np.append(0, ends[:-1] + 1)
+    if (starts == ends).any():
+        return None
+    is_negative = text[starts] == _MINUS
+    lengths = ends - starts - is_negative
+    digits = text - _ZERO
+    places = np.flatnonzero(digits < 10)
+    if lengths.min() < 1 or lengths.max() > 18 or len(places) != lengths.sum():
+        return None
+    values = digits[places] * _POWERS[np.repeat(ends, lengths) - 1 - places]
+    numbers = np.add.reduceat(values, starts_of(lengths)[:-1])
+    return np.where(is_negative, -numbers, numbers).reshape(-1, rank)
+
+
+def _numbers(keys: Sequence[Any], rank: int) -> Ints | None:
     try:
         numbers = np.array([int(each) for each in ".".join(keys).split(".")], np.int64)
     except (TypeError, ValueError, OverflowError):

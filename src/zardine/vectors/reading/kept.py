@@ -18,7 +18,7 @@ from zardine.stores.path import StorePath
 from zardine.stores.resolve import StoreLike
 from zardine.vectors.format.cell_documents import NONEMPTY, ChunkList
 from zardine.vectors.format.documents import RootDocument
-from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.cells import CellArray, child
 from zardine.vectors.storing.steady import Table
 from zardine.vectors.storing.store import Level, VectorStore
 
@@ -29,6 +29,8 @@ class KeptLevel(Level):
 
     nodes: dict[str, NodeMetadata | None] = field(default_factory=dict)
     listed: dict[str, list[str]] = field(default_factory=dict)
+    arrays: dict[str, CellArray | None] = field(default_factory=dict)
+    """That were opened to change the level: what was read of their shards is known to them."""
     versions: dict[str, Version | None] | None = None
     """Of documents that were read, by key, from before that; ``None`` for one answer: others look as they read."""
     lists: list[ChunkList] = field(default_factory=list)
@@ -63,6 +65,14 @@ class KeptLevel(Level):
         if relative not in self.listed:
             self.listed[relative] = Level.names(self, relative)
         return list(self.listed[relative])
+
+    def cells(self, relative: str) -> CellArray | None:
+        """See :meth:`Level.cells`."""
+        if not self.to_change:
+            return Level.cells(self, relative)
+        if relative not in self.arrays:
+            self.arrays[relative] = Level.cells(self, relative)
+        return self.arrays[relative]
 
     def values(self, relative: str) -> Table | None:
         """See :meth:`Level.values`; who has used a document to change the table looks whether it is another one now."""

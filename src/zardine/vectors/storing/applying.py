@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,19 +10,21 @@ import numpy as np
 
 from zardine.buffers import BytesLike, Ints
 from zardine.engine.array_config import ArrayConfig
+from zardine.engine.workers import for_each, most_requests
 from zardine.errors import ConditionFailedError, CorruptionError
-from zardine.hierarchy.find import find_node
+from zardine.hierarchy.find import document_key, find_node
 from zardine.metadata.documents import ArrayMetadata
 from zardine.metadata.formats import NodeMetadata, parse_node_json
 from zardine.nodes.array import Array
 from zardine.stores.attempts import attempts
-from zardine.stores.base import Condition, Store, Version
+from zardine.stores.base import WHOLE, ByteRange, Condition, Reading, Store, Version
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.content.plan import as_objects
 from zardine.vectors.format.cell_documents import origin_of
 from zardine.vectors.format.change_log import Changed, ChangeLog
 from zardine.vectors.storing.cell_bytes import replace_cells
 from zardine.vectors.storing.cells import child
+from zardine.vectors.storing.held_values import HeldValues, held_values, keys_of
 from zardine.vectors.storing.logs import LOG
 from zardine.vectors.storing.node_writing import write_document
 from zardine.vectors.storing.table_rows import row_values
@@ -36,23 +38,55 @@ class _Guarded(WrapperStore):
     """A store without exclusive locks, for who carries out a change as others may, too.
 
     Values that are written were read before, or are now. If the level still names the log after that, they are what was
-    there before the change, or after it; and if nobody has written since, they are so when the new ones are stored.
+    there before the change, or after it; and if nobody has written since, they are so when the new ones are stored. One
+    look at the level does for all values that were read before it.
     """
 
     def __init__(self, store: Store, still: Callable[[], bool]) -> None:
         super().__init__(store)
         self._still = still
+        self._read: dict[str, Version | None] = {}
+        """Versions of values that were read; ``None``: there was no value."""
+        self._sure: dict[str, Version | None] = {}
+        """Those that were read before the last look at the level."""
+        self._documents: dict[str, Reading | None] = {}
+
+    def look(self, keys: Sequence[str], documents: Sequence[str]) -> None:
+        """Read values that are to be changed, and documents that are to be replaced, and look at the level."""
+        held = self._store
+        if not isinstance(held, HeldValues) or held.edits_files:
+            return
+        for key, reading in zip(keys, held.hold(keys), strict=True):
+            self._note(key, reading)
+
+        def see(key: str) -> None:
+            self._documents[key] = self._note(key, held.seen(key))
+
+        for_each(see, documents, len(documents), most_requests(held))
+        self._check()
+
+    def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
+        return self._note(key, super().read(key, ranges))
+
+    def read_up_to(self, key: str, most: int) -> Reading | None:
+        return self._note(key, self._store.read_up_to(self._key(key), most))
+
+    def _note(self, key: str, reading: Reading | None) -> Reading | None:
+        if reading is None or reading.version is not None:
+            self._read[key] = None if reading is None else reading.version
+        return reading
 
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         for last in attempts():
             expected = condition
             if condition is None:
-                reading = self._store.read(key)
+                reading = self._documents.pop(key) if key in self._documents else self.read(key)
                 if reading is not None and bytes(reading.parts[0]) == bytes(value):
                     return reading.version
                 if reading is None or reading.version is not None:
                     expected = Condition(None if reading is None else reading.version)
-            self._check()
+            if expected is None or key not in self._sure or self._sure[key] != expected.version:
+                self._check()
             try:
                 return self._store.set(key, value, condition=expected)
             except ConditionFailedError:
@@ -73,15 +107,18 @@ class _Guarded(WrapperStore):
         self._store.erase_values(keys)
 
     def _check(self) -> None:
+        read = dict(self._read)
         if not self._still():
             raise _CarriedOutError
+        self._sure = read
 
 
-def apply_log(store: Store, path: str, log: ChangeLog, known: Mapping[str, ArrayMetadata]) -> None:
+def apply_log(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> None:
     """Store the cells and rows of ``log`` below the level at ``path``, and then its documents.
 
-    ``known``: documents of its arrays that are not in it. Where locks are not exclusive, several writers may do this at
-    the same time. Raises :class:`~zardine.errors.CorruptionError` for places that the arrays do not have.
+    ``known``: arrays in it, as they were opened before their documents changed. Where locks are not exclusive, several
+    writers may do this at the same time. Raises :class:`~zardine.errors.CorruptionError` for places that the arrays do
+    not have.
     """
 
     def still() -> bool:
@@ -92,27 +129,30 @@ def apply_log(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array
         _apply(store, path, log, known)
         return
     with suppress(_CarriedOutError):
-        _apply(_Guarded(store, still), path, log, known)
+        _apply(_Guarded(store if isinstance(store, HeldValues) else held_values(store), still), path, log, known)
 
 
-def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, ArrayMetadata]) -> None:
+def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, Array]) -> None:
     documents: dict[str, NodeMetadata] = {
         relative: parse_node_json(dict(document), f"the logged document of {relative}")
         for relative, document in log.documents.items()
     }
-    for relative, changed in log.cells.items():
-        array = _array(store, path, relative, documents, known)
-        origin = origin_of(array.metadata.attributes, array.ndim, array.path)
-        cells = changed.places - np.asarray(origin)
-        _check(array, changed, array.ndim, cells)
-        if array.shards is None:
-            replace_cells(array, cells, changed.values)
-        else:
-            array.set_coordinate_selection(tuple(cells.T), as_objects(changed.values))
+    arrays = {relative: _array(store, path, relative, documents, known) for relative in (*log.cells, *log.rows)}
+    cells = {relative: _cells(arrays[relative], changed) for relative, changed in log.cells.items()}
     for relative, changed in log.rows.items():
-        table = _array(store, path, relative, documents, known)
-        _check(table, changed, 1, changed.places)
-        rows = changed.places[:, 0]
+        _check(arrays[relative], changed, 1, changed.places)
+    if isinstance(store, _Guarded):
+        places = [*cells.items(), *((relative, changed.places) for relative, changed in log.rows.items())]
+        keys = [key for relative, some in places for key in keys_of(arrays[relative], some)]
+        store.look(keys, [document_key(child(path, relative), each) for relative, each in documents.items()])
+    for relative, changed in log.cells.items():
+        array = arrays[relative]
+        if array.shards is None:
+            replace_cells(array, cells[relative], changed.values)
+        else:
+            array.set_coordinate_selection(tuple(cells[relative].T), as_objects(changed.values))
+    for relative, changed in log.rows.items():
+        table, rows = arrays[relative], changed.places[:, 0]
         values = row_values(table, changed.values)
         if len(rows) and (np.diff(rows) == 1).all():
             table[int(rows[0]) : int(rows[-1]) + 1] = values
@@ -122,23 +162,33 @@ def _apply(store: Store, path: str, log: ChangeLog, known: Mapping[str, ArrayMet
         write_document(store, child(path, relative), metadata)
 
 
+def _cells(array: Array, changed: Changed) -> Ints:
+    """The places in the array of the cells that change."""
+    cells: Ints = changed.places - np.asarray(origin_of(array.metadata.attributes, array.ndim, array.path))
+    _check(array, changed, array.ndim, cells)
+    return cells
+
+
 def _array(
     store: Store,
     path: str,
     relative: str,
     documents: Mapping[str, NodeMetadata],
-    known: Mapping[str, ArrayMetadata],
+    known: Mapping[str, Array],
 ) -> Array:
     """An array by the document that it has, or is to have."""
-    where = child(path, relative)
-    metadata = documents.get(relative) or known.get(relative) or find_node(store, where, 3)
+    where, before = child(path, relative), known.get(relative)
+    metadata = documents.get(relative)
+    if metadata is None:
+        metadata = find_node(store, where, 3) if before is None else before.metadata
     if not isinstance(metadata, ArrayMetadata):
         raise CorruptionError("the log of a change names an array that is not there", array=where)
     config = replace(ArrayConfig.from_settings(), write_empty_chunks=False)
     if store.edits_files and config.write_strategy == "rewrite":
         config = replace(config, write_strategy="append")  # costs the cells, and not the shards that they are in
-    array = Array(store, where, metadata, config)
-    return array._with_handle(replace(array._handle, watched=False))  # its document may not be stored yet
+    array = Array(store, where, metadata, config) if before is None else before
+    handle = array._handle if metadata == array.metadata else array._handle.with_shape(metadata)
+    return array._with_handle(replace(handle, store=store, config=config, watched=False))  # see documents
 
 
 def _check(array: Array, changed: Changed, rank: int, places: Ints) -> None:

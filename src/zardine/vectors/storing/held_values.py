@@ -4,13 +4,14 @@ A change reads a cell, or the last rows of a table, to work out what is to be th
 when it is agreed on: into the same shard, or the same chunk. Where locks are exclusive nobody else changes these
 meanwhile. Who does not ask for the lock, as other programs, or writers where locks keep nobody out, is noticed as ever:
 what is written says which version it replaces, and is worked out anew from another one. Documents, by which such
-writers agree, are read each time then.
+writers agree, are read each time then, but where they are replaced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from zardine.buffers import BytesLike, Ints
 from zardine.cache import Cache
 from zardine.engine.workers import for_each, most_requests
 from zardine.metadata.v3 import DOCUMENT_NAME
+from zardine.nodes.array import Array
 from zardine.stores.base import WHOLE, ByteRange, Condition, EditableFile, Reading, Store, Version, resolve_range
 from zardine.stores.wrappers.wrapper import WrapperStore
 from zardine.vectors.format.ragged import unique_rows
@@ -26,26 +28,70 @@ from zardine.vectors.storing.cells import CellArray
 _MOST = 64 * 2**20
 """Bytes of values that one change holds."""
 
+_END = 2**18
+"""Bytes at the end of a file, the index of a shard and what was stored last, that are read together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    """The bytes of a value from ``start`` on."""
+
+    reading: Reading
+    start: int = 0
+
+    def parts(self, ranges: Sequence[ByteRange]) -> tuple[BytesLike, ...] | None:
+        """Some ranges of the value; ``None`` where they are not all held."""
+        data = memoryview(self.reading.parts[0])
+        spans = [resolve_range(each, self.reading.size) for each in ranges]
+        if any(start < self.start for start, _ in spans):
+            return None
+        return tuple(data[start - self.start : stop - self.start] for start, stop in spans)
+
 
 class HeldValues(WrapperStore):
-    """A store whose values, once they were read whole, are not read again before they are written."""
+    """A store whose values, once they or their ends were read, are not read again before they are written."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self._held: Cache[str, Reading] = Cache(_MOST)
+        self._held: Cache[str, _Held] = Cache(_MOST)
+        self._seen: Cache[str, Reading] = Cache(_MOST)
+        """Documents that are read each time, as they were the last time."""
         self._is_alone = store.lock_is_exclusive
 
-    def hold(self, keys: Sequence[str]) -> None:
-        """Read values that are to be replaced, and of which parts are asked for before."""
+    def hold(self, keys: Sequence[str]) -> list[Reading | None]:
+        """Read values that are to be changed, and of which parts are asked for before.
+
+        Files, which are changed in their places, may be much longer than that: of these the ends, unless there are so
+        many that these do not fit. What is too long to be held has no ``parts``.
+        """
         most = _MOST // max(1, len(keys))
-        for_each(lambda key: self.read_up_to(key, most), keys, len(keys), most_requests(self._store))
+        found: list[Reading | None] = [None] * len(keys)
+        if self._store.edits_files and most < _END:
+            return found
+
+        def read(which: int) -> None:
+            held = self._held.get(keys[which])
+            if held is not None:
+                found[which] = held.reading
+            elif self._store.edits_files:
+                found[which] = WrapperStore.read(self, keys[which], ((-_END, None),))
+                self._hold(keys[which], found[which])
+            else:
+                found[which] = self.read_up_to(keys[which], most)
+
+        for_each(read, range(len(keys)), len(keys), most_requests(self._store))
+        return found
+
+    def seen(self, key: str) -> Reading | None:
+        """Return a value as it was when it was last read, for who replaces it only if that is what is stored still."""
+        held = self._held.get(key)
+        return self._seen.get(key) or (self.read(key) if held is None or held.start else held.reading)
 
     def read(self, key: str, ranges: Sequence[ByteRange] = (WHOLE,)) -> Reading | None:
         held = self._held.get(key)
-        if held is not None:
-            data = memoryview(held.parts[0])
-            spans = [resolve_range(each, held.size) for each in ranges]
-            return Reading(tuple(data[start:stop] for start, stop in spans), held.version, held.size)
+        parts = None if held is None else held.parts(ranges)
+        if held is not None and parts is not None:
+            return Reading(parts, held.reading.version, held.reading.size)
         reading = super().read(key, ranges)
         if tuple(ranges) == (WHOLE,):
             self._hold(key, reading)
@@ -53,11 +99,11 @@ class HeldValues(WrapperStore):
 
     def read_up_to(self, key: str, most: int) -> Reading | None:
         held = self._held.get(key)
-        if held is None:
-            held = self._store.read_up_to(self._key(key), most)
-            self._hold(key, held)
-            return held
-        return held if held.size <= most else Reading((), held.version, held.size)
+        if held is None or held.start:
+            reading = self._store.read_up_to(self._key(key), most)
+            self._hold(key, reading)
+            return reading
+        return held.reading if held.reading.size <= most else Reading((), held.reading.version, held.reading.size)
 
     def set(self, key: str, value: BytesLike, *, condition: Condition | None = None) -> Version | None:
         with self._changing(key):
@@ -86,6 +132,7 @@ class HeldValues(WrapperStore):
             super().erase_prefix(prefix)
         finally:
             self._held.clear()
+            self._seen.clear()
 
     @contextmanager
     def edit_file(self, key: str) -> Generator[EditableFile | None, None, None]:
@@ -100,12 +147,16 @@ class HeldValues(WrapperStore):
         finally:
             for key in keys:
                 self._held.drop(key)
+                self._seen.drop(key)
 
     def _hold(self, key: str, reading: Reading | None) -> None:
         if reading is None or not reading.parts:
             return
+        size = len(reading.parts[0])
         if self._is_alone or (reading.version is not None and not key.endswith(DOCUMENT_NAME)):
-            self._held.put(key, reading, reading.size)
+            self._held.put(key, _Held(reading, reading.size - size), size)
+        elif size == reading.size:
+            self._seen.put(key, reading, size)
 
 
 def held_values(store: Store) -> Store:
@@ -113,18 +164,22 @@ def held_values(store: Store) -> Store:
     return store if store.gives_files else HeldValues(store)
 
 
-def hold_shards(arrays: Callable[[], Iterable[CellArray]], store: Store, chunks: Ints) -> None:
-    """Read the shards of cells that are to be replaced, where that means to replace the shards.
+def hold_shards(cells: Callable[[], Iterable[tuple[CellArray, Ints]]], store: Store) -> None:
+    """Read the shards of cells that are to be replaced, by their chunks, so that each is asked for once.
 
-    Then cells are not looked for by ranges first. Files of shards are changed in their places instead.
+    Otherwise their indexes are asked for first, and then what they say where cells are.
     """
-    if not isinstance(store, HeldValues) or store.edits_files:
+    if not isinstance(store, HeldValues):
         return
     keys: list[str] = []
-    for array in arrays():
-        shape = array.array.shards
-        if shape is not None:
-            cells = chunks[array.inside(chunks)] - np.asarray(array.origin)
-            shards = unique_rows(cells // np.asarray(shape))[0]
-            keys += [array.array._handle.key(tuple(each)) for each in shards.tolist()]
+    for array, chunks in cells():
+        if array.array.shards is not None:
+            keys += keys_of(array.array, chunks[array.inside(chunks)] - np.asarray(array.origin))
     store.hold(keys)
+
+
+def keys_of(array: Array, places: Ints) -> list[str]:
+    """The keys of the objects that some elements of an array are in, by their places along its first axes."""
+    shape = np.asarray(array.shards or array.chunks)[: places.shape[1]]
+    rest = (0,) * (array.ndim - places.shape[1])
+    return [array._handle.key((*each, *rest)) for each in unique_rows(places // shape)[0].tolist()]

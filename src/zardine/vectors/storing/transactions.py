@@ -75,15 +75,15 @@ def replace_nodes(
     *,
     before: Callable[[], None] | None = None,
     log: ChangeLog | None = None,
-    known: Mapping[str, ArrayMetadata] | None = None,
+    known: Mapping[str, Array] | None = None,
 ) -> None:
     """Store ``nodes`` in the place of those of the same paths, remove others, and change the level's attributes.
 
     All at one moment for readers of zardine. Other readers may see some of the nodes changed and others not yet, for
     the time that it takes to write the documents. Before the change is agreed on, nothing of it can be seen; an error
     leaves the level as it was. Attributes of replaced nodes that are no matter of the layout stay. ``before`` is called
-    when all is stored, before the change is agreed on. ``log``: cells, rows and documents that change; ``known``: the
-    documents of arrays in it that stay as they are, to save looking at them.
+    when all is stored, before the change is agreed on. ``log``: cells, rows and documents that change; ``known``:
+    arrays in it as they were opened, to save looking at them again.
 
     Raises :class:`OvertakenError` if somebody else changes the level meanwhile.
     """
@@ -119,7 +119,7 @@ def replace_below(
     afresh: bool = False,
     before: Callable[[], None] | None = None,
     log: ChangeLog | None = None,
-    known: Mapping[str, ArrayMetadata] | None = None,
+    known: Mapping[str, Array] | None = None,
     seen: Seen | None = None,
 ) -> None:
     """:func:`replace_nodes` below any group, whose attributes are ``expected`` now.
@@ -179,7 +179,7 @@ def _carry_out(
     path: str,
     pending: Mapping[str, Any],
     log: ChangeLog | None,
-    known: Mapping[str, ArrayMetadata],
+    known: Mapping[str, Array],
     seen: Seen | None = None,
 ) -> None:
     if log is not None:

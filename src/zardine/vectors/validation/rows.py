@@ -36,7 +36,7 @@ def contents(level: KeptLevel) -> Iterator[Content]:
 
     def load(keys: Ints) -> Iterator[Content]:
         nonlocal total
-        portions = Portions(vertices, keys, AT_ONCE, row_bytes)
+        portions = Portions(vertices, _by_shard(vertices, keys), AT_ONCE, row_bytes)
         for run in portions:
             content = load_cells(level, run, trust_count=False, vertices=vertices)
             portions.learn(len(content.positions))
@@ -49,6 +49,14 @@ def contents(level: KeptLevel) -> Iterator[Content]:
         stored = stored_chunks(vertices)
         more = keys[:0] if stored is None else unique_rows(stored)[0]
         yield from load(more[find_rows(keys, more) < 0])
+
+
+def _by_shard(array: CellArray, keys: Ints) -> Ints:
+    """Chunks in the order of the shards that their cells are in, so that each shard is asked for once or twice."""
+    if array.array.shards is None or not len(keys):
+        return keys
+    number = unique_rows((keys - np.asarray(array.origin)) // np.asarray(array.array.shards))[1]
+    return keys[np.argsort(number, kind="stable")]
 
 
 class Outline:
@@ -72,7 +80,9 @@ class Outline:
         """Return all cells, with positions and rows of fragments that take no memory and mean nothing."""
         none = np.zeros(0, np.int64)
         keys = np.concatenate([np.zeros((0, rank), np.int64), *self._keys])
-        rows, before = (starts_of(np.concatenate([none, *each])) for each in (self._rows, self._fragments))
+        order = np.lexsort(keys.T[::-1])
+        keys = keys[order]
+        rows, before = (starts_of(np.concatenate([none, *each])[order]) for each in (self._rows, self._fragments))
         positions = np.broadcast_to(np.zeros((1, 1), np.float32), (int(rows[-1]), 1))
         starts = np.broadcast_to(np.zeros(1, np.int64), (int(before[-1]) + 1,))
         return Content(keys, rows, positions, Fragments(before, starts, none, True))
