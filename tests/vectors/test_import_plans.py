@@ -89,7 +89,7 @@ def source_of(ending: str, folder: Path) -> Path:
 def in_parts(plan: Plan, at_once: int = 400) -> Plan:
     """The same with smaller parts."""
     work: Any = plan.work
-    parts = PARTS[work.format](Path(work.source.path), work.options, at_once, None)
+    parts = PARTS[work.format](work.source.given, work.options, at_once, None)
     return Plan(replace(work, at_once=at_once, count=parts.count, memory=parts.memory, outline=parts.outline))
 
 
@@ -552,7 +552,7 @@ def test_what_plans_cannot_be_of(tmp_path: Path) -> None:
     in_parts(zardine.vectors.plan_import(packed, str(tmp_path / "b.zv"), **OPTIONS)).run()
     assert stored(LocalStore(str(tmp_path / "b.zv"))) == at_once(packed) == at_once(whole)
     with pytest.raises(UnsupportedError, match="leave workers out"):
-        import_vectors(tmp_path / "a.precomputed", str(tmp_path / "a.zv"), workers=2)
+        import_vectors(source, MemoryStore(), workers=2)
     with pytest.raises(DataError, match="holds no document called info"):
         zardine.vectors.plan_import(tmp_path / "a.precomputed", str(tmp_path / "a.zv"))
     with pytest.raises(TypeError, match="object_ids"):

@@ -96,6 +96,20 @@ class FileParts(Protocol):
         ...
 
 
+class FolderParts(FileParts, Protocol):
+    """A folder of values, in any store."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values, about."""
+        ...
+
+    @property
+    def seen(self) -> str:
+        """A digest of what was seen of it: documents, names and versions of values where they can be listed."""
+        ...
+
+
 def import_parts(
     parts: FileParts, name: str, path: StoreLike, options: Mapping[str, Any], progress: Progress | None
 ) -> None:
@@ -367,4 +381,15 @@ def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return np.concatenate(arrays)
 
 
-__all__ = ["FORM", "LENGTHS", "FileParts", "Part", "Piece", "Step", "Whole", "as_columns", "import_parts"]
+__all__ = [
+    "FORM",
+    "LENGTHS",
+    "FileParts",
+    "FolderParts",
+    "Part",
+    "Piece",
+    "Step",
+    "Whole",
+    "as_columns",
+    "import_parts",
+]

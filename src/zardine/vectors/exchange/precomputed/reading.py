@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -18,17 +17,28 @@ from zardine.vectors.content.arguments import plain_ids, shown
 from zardine.vectors.content.columns import checked_mapping
 from zardine.vectors.content.parts import ABOVE, ENDS, OWNER, VerticesInMemory, loaded
 from zardine.vectors.content.run_content import depth_first, inverse
-from zardine.vectors.exchange.file_parts import LENGTHS, FileParts, Piece, Step, Whole
+from zardine.vectors.exchange.file_parts import LENGTHS, FolderParts, Piece, Step, Whole
+from zardine.vectors.exchange.listing import Seen
 from zardine.vectors.exchange.losses import bounds_of_nothing, storable
 from zardine.vectors.exchange.precomputed import annotations as notes
 from zardine.vectors.exchange.precomputed import segments, skeletons
 from zardine.vectors.exchange.precomputed.annotation_tables import CRS, OBJECT
-from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo, Annotations, Index, SpatialLevel
-from zardine.vectors.exchange.precomputed.folder import Folder, Portion
+from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo, Annotations, Index
+from zardine.vectors.exchange.precomputed.folder import Folder
 from zardine.vectors.exchange.precomputed.forests import parents_of_edges
+from zardine.vectors.exchange.precomputed.portions import (
+    Asked,
+    Cells,
+    Files,
+    Portion,
+    is_id,
+    portions_of,
+    portions_of_cells,
+    portions_of_ids,
+    together,
+)
 from zardine.vectors.exchange.precomputed.skeletons import SkeletonInfo
 from zardine.vectors.exchange.precomputed.space import unit_of
-from zardine.vectors.exchange.precomputed.spatial import morton_codes
 from zardine.vectors.format.ragged import ranges, starts_of
 from zardine.vectors.graph import write_spooled_graph
 from zardine.vectors.mesh import write_spooled_mesh
@@ -45,10 +55,6 @@ Properties = tuple[Ids, dict[str, npt.NDArray[Any]]] | None
 
 _LARGEST: Final = np.uint64(2**63 - 1)
 """Of the ids that a store can have."""
-_MOST_CELLS: Final = 2**20
-"""Of a grid that is asked for one by one, where nothing can be listed."""
-_ASKED: Final = 256
-"""Values of a part, of those that are asked for one by one."""
 _COPIES: Final = 10
 """Bytes of arrays, of bytes and of what compresses them, for each byte of a value, about."""
 _FIXED: Final = 16 * 2**20
@@ -56,23 +62,23 @@ _OF_OBJECTS: Final = ("object_attributes", "groups", "group_attributes")
 _VOLUME: Final = "neuroglancer_multiscale_volume"
 
 
-def precomputed_parts(source: StoreLike, options: Options, at_once: int, outline: None = None) -> FileParts:
-    """Return a folder, a path or URL, as :class:`~zardine.vectors.exchange.file_parts.FileParts`: some values each.
+def precomputed_parts(source: StoreLike, options: Options, at_once: int, outline: None = None) -> FolderParts:
+    """Return a folder, a path or URL, as :class:`~zardine.vectors.exchange.file_parts.FolderParts`: some values each.
 
     Raises :class:`DataError` where no document is, :class:`UnsupportedError` for kinds that are not read; what is read
     raises :class:`CorruptionError` for values that are none.
     """
-    folder = Folder.at(source)
-    info = folder.document()
+    folder, seen = Folder.at(source), Seen()
+    info = folder.document(tell=seen.add)
     if info is None:
         raise DataError(f"{folder} holds no document called info: it is no folder of neuroglancer")
     kind, where = info.get("@type"), folder.where("info")
     if kind == notes.TYPE:
-        return AnnotationParts(folder, AnnotationInfo.parse(info, where), at_once)
+        return AnnotationParts(folder, AnnotationInfo.parse(info, where), at_once, seen)
     if kind == skeletons.TYPE:
-        return SkeletonParts(folder, SkeletonInfo.parse(info, where), at_once)
+        return SkeletonParts(folder, SkeletonInfo.parse(info, where), at_once, seen)
     if kind == skeletons.MESH_TYPE:
-        return MeshParts(folder, skeletons.properties_folder(info, where), at_once)
+        return MeshParts(folder, skeletons.properties_folder(info, where), at_once, seen)
     if kind == _VOLUME or "scales" in info:
         inside = [str(folder.below(str(info[name]))) for name in ("skeletons", "mesh") if info.get(name)]
         advice = f": give {' or '.join(inside)}" if inside else ""
@@ -89,8 +95,9 @@ class _Parts:
     _of_a_vertex: int
     """Bytes of a vertex, about."""
 
-    def __init__(self, folder: Folder, portions: Sequence[Portion]) -> None:
-        self._folder, self._portions = folder, portions or [Portion(Index("."), (), 0)]
+    def __init__(self, folder: Folder, portions: Sequence[Portion], seen: Seen) -> None:
+        self._folder, self._portions, self.seen = folder, portions or [Files(".", (), 0)], str(seen)
+        self.nbytes = sum(each.nbytes for each in self._portions)
 
     @property
     def count(self) -> int:
@@ -100,7 +107,7 @@ class _Parts:
     @property
     def vertices(self) -> int:
         """How many there are, about."""
-        return sum(each.nbytes for each in self._portions) // self._of_a_vertex
+        return self.nbytes // self._of_a_vertex
 
     @property
     def memory(self) -> int:
@@ -118,25 +125,27 @@ class AnnotationParts(_Parts):
     ``record``; and a link for each segment that it has to do with.
     """
 
-    def __init__(self, folder: Folder, info: AnnotationInfo, at_once: int) -> None:
+    def __init__(self, folder: Folder, info: AnnotationInfo, at_once: int, seen: Seen) -> None:
         self._info, self._of_a_vertex = info, info.record.itemsize + 8
         self._by_id = bool(info.relationships) or not info.spatial
-        self._listed = True
-        indexes = [info.by_id] if self._by_id else [level.index for level in info.spatial]
+        at_once *= self._of_a_vertex
         portions = list[Portion]()
         try:
-            for each in indexes:
-                portions += folder.portions(each, at_once * self._of_a_vertex, cells=not self._by_id)
-        except UnsupportedError:  # nothing can be listed, so that all is one part
+            for each in [info.by_id] if self._by_id else [level.index for level in info.spatial]:
+                portions += portions_of(folder, each, at_once, seen, cells=not self._by_id)
+        except UnsupportedError:  # nothing can be listed
             if not info.spatial:
                 raise
-            self._listed, portions = False, []
-        super().__init__(folder, portions)
+            portions = [each for level in info.spatial for each in portions_of_cells(level, at_once, str(folder))]
+        super().__init__(folder, portions, seen)
 
     def read(self, number: int) -> Piece:
         """Return some annotations."""
         info, portion = self._info, self._portions[number]
-        values = self._folder.values(portion) if self._listed else _asked_values(self._folder, info, self._by_id)
+        values = portion.values(self._folder)
+        if self._by_id and isinstance(portion, Cells):
+            ids, _, _ = self._lists(values, portion)
+            values = Asked(info.by_id, tuple(map(str, ids.tolist())), 0).all_values(self._folder)
         ids, records, pairs = self._ones(values) if self._by_id else self._lists(values, portion)
         geometry = records["geometry"]
         if not np.isfinite(geometry).all():
@@ -174,7 +183,7 @@ class AnnotationParts(_Parts):
             try:
                 found = notes.decode_list(value, self._info)
             except CorruptionError as error:
-                raise error.at(key=f"{self._folder.where(portion.index.key)}: cell {name}") from None
+                raise error.at(key=f"{self._folder.where(portion.where)}: cell {name}") from None
             ids.append(found.ids)
             records.append(found.records(self._info))
         distinct, rows = np.unique(np.concatenate(ids), return_index=True)
@@ -222,7 +231,11 @@ class AnnotationParts(_Parts):
         distinct, rows = np.unique(ids, return_index=True)
         related = []
         if info.relationships:
-            links = list(whole.links())
+            links, first = list(whole.links()), np.zeros(len(ids), np.bool_)
+            first[rows] = True  # an annotation of several cells may be there as often
+            links = [
+                {name: each.take(first[table[ENDS].values[:, 0]]) for name, each in table.items()} for table in links
+            ]
             place = np.searchsorted(distinct, ids)
             row, kind, segment = (
                 np.concatenate([np.zeros(0, np.int64), *arrays])
@@ -246,41 +259,6 @@ def _write_points(path: StoreLike, positions: Array, given: dict[str, Any], orig
     objects = GivenObjects(None, *(given.pop(name, None) for name in _OF_OBJECTS))
     options = cast(StoreOptions, given)
     write_value(path, Points(positions, columns, ids), "point_cloud", objects, options, origin=origin)
-
-
-def _asked_values(folder: Folder, info: AnnotationInfo, by_id: bool) -> Iterator[tuple[str, BytesLike]]:
-    """Where nothing can be listed: the values of all cells that there may be, or of the ids that these tell of."""
-    cells = (cell for level in info.spatial for cell in _asked_cells(folder, level))
-    if not by_id:
-        yield from cells
-        return
-    ids = set[int]()
-    for name, value in cells:
-        try:
-            ids.update(notes.decode_list(value, info).ids.tolist())
-        except CorruptionError as error:
-            raise error.at(key=f"{folder}: cell {name}") from None
-    for number in sorted(ids):
-        found = folder.value(info.by_id, number, str(number))
-        if found is None:
-            raise CorruptionError(f"annotation {number} of {folder} is missing in {info.by_id.key}")
-        yield str(number), found
-
-
-def _asked_cells(folder: Folder, level: SpatialLevel) -> Iterator[tuple[str, BytesLike]]:
-    count = int(np.array(level.grid_shape, object).prod())
-    if count > _MOST_CELLS:
-        raise UnsupportedError(
-            f"{folder}: nothing can be listed there, and a level of the spatial index has {count} cells, more than "
-            f"the {_MOST_CELLS} that are asked for one by one"
-        )
-    cells = np.array(list(product(*map(range, level.grid_shape))), np.int64)
-    codes = morton_codes(cells, level.grid_shape).tolist()
-    for cell, code in zip(cells.tolist(), codes, strict=True):
-        name = "_".join(map(str, cell))
-        value = folder.value(level.index, code, name)
-        if value is not None:
-            yield name, value
 
 
 def _columns(found: Annotations, info: AnnotationInfo, name: str) -> dict[str, npt.NDArray[Any]]:
@@ -349,33 +327,56 @@ def _crs(info: AnnotationInfo) -> dict[str, Any] | None:
     return {CRS: about} if about else None
 
 
-class SkeletonParts(_Parts):
+class _SegmentParts(_Parts):
+    """What skeletons and meshes have in common."""
+
+    _properties: Properties
+    _named: str | None
+    """The folder of properties that the document names."""
+
+    def _there(self, ids: Ints, lengths: Ints) -> Ints:
+        """Which segments have vertices; warns of what is missing.
+
+        Raises :class:`DataError` where none has, and some are named.
+        """
+        name, known = str(self._folder), 0 if self._properties is None else len(self._properties[0])
+        if self._named is not None and self._properties is None:
+            warn(name, f"the properties of segments in {self._named!r} are missing")
+        if not lengths.sum() and (len(ids) or known):
+            raise DataError(f"{name} holds no vertices, and names {len(ids) or known} segments")
+        empty = ids[lengths == 0]
+        if len(empty):
+            warn(name, f"{len(empty)} segments without vertices are left out, the first of them {empty[0]}")
+        return np.flatnonzero(lengths > 0)
+
+
+class SkeletonParts(_SegmentParts):
     """Skeletons, in the order of their ids, or of shards; where nothing can be listed, of segments with properties.
 
     Of each vertex the attribute ``above`` says how many before it its parent is, where the skeleton is a tree (of
     ``trees``), and ``owner`` its object.
     """
 
-    def __init__(self, folder: Folder, info: SkeletonInfo, at_once: int) -> None:
+    def __init__(self, folder: Folder, info: SkeletonInfo, at_once: int, seen: Seen) -> None:
         self._info = info
         self._of_a_vertex = 20 + sum(
             np.dtype(each.data_type).itemsize * each.num_components for each in info.vertex_attributes
         )
-        self._properties = _segments(folder, info.segment_properties)
-        self._index = index = Index(".", info.sharding)
-        self._listed = True
+        self._named = info.segment_properties
+        self._properties = _segments(folder, self._named, seen)
+        index, at_once = Index(".", info.sharding), at_once * self._of_a_vertex
         try:
-            portions = folder.portions(index, at_once * self._of_a_vertex)
-        except UnsupportedError:
+            portions = portions_of(folder, index, at_once, seen)
+        except UnsupportedError:  # nothing can be listed
             if self._properties is None:
                 raise
-            self._listed, portions = False, _asked_portions(index, self._properties[0])
-        super().__init__(folder, portions)
+            portions = portions_of_ids(index, np.unique(self._properties[0]).tolist(), at_once)
+        super().__init__(folder, portions, seen)
 
     def read(self, number: int) -> Piece:
         """Return some skeletons, each tree from its root on, each branch whole."""
-        folder, info, portion = self._folder, self._info, self._portions[number]
-        values = folder.values(portion) if self._listed else _asked(folder, portion)
+        folder, info = self._folder, self._info
+        values = self._portions[number].values(folder)
         pieces: list[Piece] = []
         ids: list[int] = []
         for name, value in values:
@@ -410,7 +411,7 @@ class SkeletonParts(_Parts):
         if units is None:
             warn(name, "positions are stored in nanometres, as the transform of the document says")
         ids, lengths = tables["id"], tables[LENGTHS]
-        there = _there(ids, lengths, self._folder, self._properties)
+        there = self._there(ids, lengths)
         given: dict[str, Any] = {
             "axes": [{"name": axis, "unit": unit} for axis, unit in zip("xyz", units or ["nanometer"] * 3, strict=True)]
         }
@@ -467,35 +468,38 @@ def _together(pieces: Sequence[Piece]) -> Piece:
     )
 
 
-class MeshParts(_Parts):
+class MeshParts(_SegmentParts):
     """Meshes of one resolution; where nothing can be listed, of the segments that have properties."""
 
     _of_a_vertex = 36
 
-    def __init__(self, folder: Folder, properties_folder: str | None, at_once: int) -> None:
-        self._properties = _segments(folder, properties_folder)
-        index, fragments = Index("."), dict[str, list[str]]()
+    def __init__(self, folder: Folder, properties_folder: str | None, at_once: int, seen: Seen) -> None:
+        self._named = properties_folder
+        self._properties = _segments(folder, self._named, seen)
+        fragments, at_once = dict[str, list[str]](), at_once * self._of_a_vertex
         try:
-            names = folder.names()
-        except UnsupportedError:
+            versions = folder.versions()
+        except UnsupportedError:  # nothing can be listed
             if self._properties is None:
                 raise
-            portions = _asked_portions(index, self._properties[0])
+            ids = np.unique(self._properties[0]).tolist()
+            runs = together(folder, list(map(str, ids)), at_once, lambda name: ())
         else:
-            for name in names:
+            for name, version in versions.items():
+                seen.add(name, version)
                 fragments.setdefault(name.split(":")[0], []).append(name)
-            numbers = sorted({int(each[:-2]) for each in names if each.endswith(":0") and each[:-2].isdecimal()})
-            runs = folder.together(list(map(str, numbers)), at_once * 36, lambda name: fragments.get(name, ()))
-            portions = [Portion(index, some, size) for some, size in runs]
-        super().__init__(folder, portions)
+            numbers = sorted({int(each[:-2]) for each in versions if each.endswith(":0") and is_id(each[:-2])})
+            runs = together(folder, list(map(str, numbers)), at_once, lambda name: fragments.get(name, ()))
+        super().__init__(folder, [Files(".", names, size) for names, size in runs], seen)
 
     def read(self, number: int) -> Piece:
         """Return some meshes, of all their fragments."""
-        pieces: list[Piece] = []
-        ids: list[int] = []
-        for name in self._portions[number].names:
-            for positions, faces in _fragments(self._folder, int(name)):
-                owner = np.full(len(positions), _checked_id(name, self._folder), np.int64)
+        folder, pieces, ids = self._folder, list[Piece](), list[int]()
+        portion = self._portions[number]
+        names = portion.names if isinstance(portion, Files) else ()
+        for name, parts in zip(names, folder.each(lambda name: _fragments(folder, int(name)), names), strict=True):
+            for positions, faces in parts:
+                owner = np.full(len(positions), _checked_id(name, folder), np.int64)
                 pieces.append(Piece(positions.astype(np.float32), {OWNER: owner}, {}, {ENDS: faces}))
                 ids.append(int(name))
         none = Piece(
@@ -508,7 +512,7 @@ class MeshParts(_Parts):
     def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
         """Write all meshes."""
         name, tables = str(self._folder), whole.of_lines
-        there = _there(tables["id"], tables[LENGTHS], self._folder, self._properties)
+        there = self._there(tables["id"], tables[LENGTHS])
         distinct = np.unique(tables["id"][there]).astype(np.uint64)
         given: dict[str, Any] = {"axes": [{"name": axis, "unit": "nanometer"} for axis in "xyz"]}
         given["object_attributes"] = storable(_of_objects(distinct, self._properties), name)
@@ -516,8 +520,9 @@ class MeshParts(_Parts):
         write_spooled_mesh(path, whole, whole, {**given, **options}, step, origin)
 
 
-def _fragments(folder: Folder, number: int) -> Iterator[tuple[Array, Array]]:
+def _fragments(folder: Folder, number: int) -> list[tuple[Array, Array]]:
     """Positions and triangles of the parts of a mesh."""
+    found = list[tuple[Array, Array]]()
     manifest = folder.document(f"{number}:0")
     fragments = None if manifest is None else manifest.get("fragments")
     if manifest is not None and not (isinstance(fragments, list) and all(isinstance(each, str) for each in fragments)):
@@ -529,39 +534,16 @@ def _fragments(folder: Folder, number: int) -> Iterator[tuple[Array, Array]]:
         if value is None:
             raise CorruptionError(f"{folder.where(name)}, a part of segment {number}, is missing")
         try:
-            yield skeletons.decode_mesh(value)
+            found.append(skeletons.decode_mesh(value))
         except CorruptionError as error:
             raise error.at(key=folder.where(name)) from None
-
-
-def _asked_portions(index: Index, ids: Ids) -> list[Portion]:
-    """Where nothing can be listed: the values of segments that are known otherwise."""
-    names = [str(each) for each in np.unique(ids).tolist()]
-    return [Portion(index, tuple(names[start : start + _ASKED]), 0) for start in range(0, len(names), _ASKED)]
-
-
-def _asked(folder: Folder, portion: Portion) -> Iterator[tuple[str, BytesLike]]:
-    for name in portion.names:
-        value = folder.value(portion.index, int(name), name)
-        if value is not None:
-            yield name, value
+    return found
 
 
 def _checked_id(name: str, folder: Folder) -> int:
     if int(name) > int(_LARGEST):
         raise DataError(f"{folder}: the id {name} is above 2**63 - 1, the largest that a store can have")
     return int(name)
-
-
-def _there(ids: Ints, lengths: Ints, folder: Folder, properties: Properties) -> Ints:
-    """Which segments have vertices; warns of others. Raises :class:`DataError` where none has, and some are named."""
-    named = 0 if properties is None else len(properties[0])
-    if not lengths.sum() and (len(ids) or named):
-        raise DataError(f"{folder} holds no vertices, and names {len(ids) or named} segments")
-    empty = ids[lengths == 0]
-    if len(empty):
-        warn(str(folder), f"{len(empty)} segments without vertices are left out, the first of them {empty[0]}")
-    return np.flatnonzero(lengths > 0)
 
 
 def _units(matrix: Array) -> list[str] | None:
@@ -572,15 +554,12 @@ def _units(matrix: Array) -> list[str] | None:
     return [each for each in units if each is not None] if plain and None not in units else None
 
 
-def _segments(folder: Folder, name: str | None) -> Properties:
+def _segments(folder: Folder, name: str | None, seen: Seen) -> Properties:
     if name is None:
         return None
     inner = folder.below(name)
-    found = inner.document()
-    if found is None:
-        warn(str(folder), f"the properties of segments in {name!r} are missing")
-        return None
-    return segments.parse(found, inner.where("info"))
+    found = inner.document(tell=seen.add)
+    return None if found is None else segments.parse(found, inner.where("info"))
 
 
 def _of_objects(ids: Ids, properties: Properties) -> dict[str, npt.NDArray[Any]]:
