@@ -183,21 +183,21 @@ class Folder:
             first, last = minishards
             start, length = sharding.entry_range(first)
             ranges = sharding.index_ranges(shard.part(start, length * (last - first)), size)
-            room = size
-            for row in np.flatnonzero(ranges[:, 1]).tolist():
+            rows = np.flatnonzero(ranges[:, 1]).tolist()
+
+            def look(row: int) -> tuple[Ids, Ids, Ids]:
                 index = sharding.minishard(shard.part(*ranges[row].tolist()), size)
-                shards, own_minishards = sharding.places(index[0])
-                elsewhere = own_minishards != np.uint64(first + row)
-                elsewhere |= np.isin(shards, [each for each in np.unique(shards) if sharding.name(int(each)) != name])
-                if elsewhere.any():
-                    number = int(index[0][elsewhere][0])
-                    raise CorruptionError(f"id {number} is in this shard, where it belongs into another place")
-                if len(np.unique(index[0])) != len(index[0]):
-                    raise CorruptionError("an id is in this shard twice")
+                _check_ids(index[0], name, sharding, first + row)
+                return index
+
+            indexes, room = list[tuple[Ids, Ids, Ids]](), size
+            for index in self.each(look, rows):
                 room -= sum(index[2].tolist())
                 if room < 0:
                     raise CorruptionError("values overlap: they have more bytes than the shard")
-                for number, stored in shard.values(*index):
+                indexes.append(index)
+            for values in self.each(lambda index: list(shard.values(*index)), indexes):
+                for number, stored in values:
                     yield number, sharding.value(stored)
         except DataError as error:
             raise error.at(key=shard.key) from None
@@ -210,6 +210,17 @@ class Folder:
         if not reading.parts:
             raise too_large(repr(key), reading.size, setting, limit)
         return reading.parts[0]
+
+
+def _check_ids(ids: Ids, name: str, sharding: Sharding, minishard: int) -> None:
+    """Raise :class:`CorruptionError` unless ids belong into a minishard of the shard ``name``, each there once."""
+    shards, minishards = sharding.places(ids)
+    elsewhere = minishards != np.uint64(minishard)
+    elsewhere |= np.isin(shards, [each for each in np.unique(shards) if sharding.name(int(each)) != name])
+    if elsewhere.any():
+        raise CorruptionError(f"id {int(ids[elsewhere][0])} is in this shard, where it belongs into another place")
+    if len(np.unique(ids)) != len(ids):
+        raise CorruptionError("an id is in this shard twice")
 
 
 def _at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:

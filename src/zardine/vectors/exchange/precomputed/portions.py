@@ -11,12 +11,13 @@ from typing import Final, Protocol
 import numpy as np
 
 from zardine.buffers import BytesLike
-from zardine.errors import ArrayChangedError, CorruptionError, UnsupportedError
+from zardine.errors import ArrayChangedError, CorruptionError, DataError, UnsupportedError
 from zardine.stores.byte_ranges import Version
 from zardine.stores.local.store import LocalStore
 from zardine.vectors.exchange.listing import Seen
 from zardine.vectors.exchange.precomputed.annotations import Index, SpatialLevel
 from zardine.vectors.exchange.precomputed.folder import Folder
+from zardine.vectors.exchange.precomputed.numbers import is_number
 from zardine.vectors.exchange.precomputed.spatial import morton_codes
 
 TOGETHER: Final = 256
@@ -137,12 +138,13 @@ class Cells:
 def portions_of(folder: Folder, index: Index, at_once: int, seen: Seen, *, cells: bool = False) -> list[Portion]:
     """Return the values of an index, those of about ``at_once`` bytes together; ``cells``: they are named as such.
 
-    Raises :class:`UnsupportedError` where nothing can be listed, and nothing else tells the names of files.
+    Raises :class:`UnsupportedError` where nothing can be listed, and nothing else tells the names of files, and
+    :class:`DataError` for shards that are said to have no end.
     """
     inner = folder.below(index.key)
     if index.sharding is None:
         versions = inner.versions()
-        plain = [name for name in versions if _is_cell(name) and (cells or is_id(name))]
+        plain = [name for name in versions if all(map(is_number, name.split("_"))) and (cells or "_" not in name)]
         plain.sort(key=lambda name: (len(name), name))
         for name in plain:
             seen.add(name, versions[name])
@@ -153,7 +155,7 @@ def portions_of(folder: Folder, index: Index, at_once: int, seen: Seen, *, cells
         seen.add(name, about.size, about.version)
         count = min(1 << sharding.minishard_bits, max(1, -(-about.size // at_once)))
         if len(found) + count > _MOST:
-            raise UnsupportedError(f"{inner}: its shards are said to have too many bytes to be read: {about.size}")
+            raise DataError(f"{inner}: its shards are said to have too many bytes to be read: {about.size}")
         cuts = [(number << sharding.minishard_bits) // count for number in range(count + 1)]
         size = about.size // count
         found += [Minishards(index, name, first, last, size, about.version) for first, last in pairwise(cuts)]
@@ -166,18 +168,22 @@ def portions_of_ids(index: Index, ids: Iterable[int], at_once: int) -> list[Port
     return [Asked(index, tuple(names[start : start + TOGETHER]), at_once) for start in range(0, len(names), TOGETHER)]
 
 
-def portions_of_cells(level: SpatialLevel, at_once: int, name: str) -> list[Portion]:
-    """Return the values of all cells of a grid, which are asked for one by one.
+def portions_of_cells(levels: Sequence[SpatialLevel], at_once: int, name: str) -> list[Portion]:
+    """Return the values of all cells of grids, which are asked for one by one.
 
-    Raises :class:`UnsupportedError` for a grid of so many cells that this has no end; it is of the folder ``name``.
+    Raises :class:`UnsupportedError` for so many cells that this has no end; they are of the folder ``name``.
     """
-    count = prod(level.grid_shape)
-    if count > _MOST:
+    counts = [prod(level.grid_shape) for level in levels]
+    if sum(counts) > _MOST:
         raise UnsupportedError(
-            f"{name}: nothing can be listed there, and a level of the spatial index has {count} cells, more than the "
+            f"{name}: nothing can be listed there, and the spatial index has {sum(counts)} cells, more than the "
             f"{_MOST} that are asked for one by one"
         )
-    return [Cells(level, start, min(count, start + TOGETHER), at_once) for start in range(0, count, TOGETHER)]
+    return [
+        Cells(level, start, min(count, start + TOGETHER), at_once)
+        for level, count in zip(levels, counts, strict=True)
+        for start in range(0, count, TOGETHER)
+    ]
 
 
 def together(
@@ -199,23 +205,12 @@ def together(
         yield tuple(some), waiting
 
 
-def _is_cell(name: str) -> bool:
-    """Whether a name is that of an id, or of a cell: a number or several."""
-    return name.isascii() and all(each.isdecimal() for each in name.split("_"))
-
-
-def is_id(name: str) -> bool:
-    """Return whether a name is a number of up to 64 bits."""
-    return name.isascii() and name.isdecimal() and len(name) <= 20 and int(name) < 2**64
-
-
 __all__ = [
     "Asked",
     "Cells",
     "Files",
     "Minishards",
     "Portion",
-    "is_id",
     "portions_of",
     "portions_of_cells",
     "portions_of_ids",

@@ -26,12 +26,12 @@ from zardine.vectors.exchange.precomputed.annotation_tables import CRS, OBJECT
 from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo, Annotations, Index
 from zardine.vectors.exchange.precomputed.folder import Folder
 from zardine.vectors.exchange.precomputed.forests import parents_of_edges
+from zardine.vectors.exchange.precomputed.numbers import is_number
 from zardine.vectors.exchange.precomputed.portions import (
     Asked,
     Cells,
     Files,
     Portion,
-    is_id,
     portions_of,
     portions_of_cells,
     portions_of_ids,
@@ -58,6 +58,8 @@ _LARGEST: Final = np.uint64(2**63 - 1)
 _COPIES: Final = 10
 """Bytes of arrays, of bytes and of what compresses them, for each byte of a value, about."""
 _FIXED: Final = 16 * 2**20
+_LONGEST: Final = 2**26
+"""Bytes of a part, where no value of it is longer."""
 _OF_OBJECTS: Final = ("object_attributes", "groups", "group_attributes")
 _VOLUME: Final = "neuroglancer_multiscale_volume"
 
@@ -104,6 +106,10 @@ class _Parts:
         """How many parts there are."""
         return len(self._portions)
 
+    def _bytes(self, at_once: int) -> int:
+        """Bytes of so many vertices, which are fewer where each has very many."""
+        return min(at_once * self._of_a_vertex, _LONGEST)
+
     @property
     def vertices(self) -> int:
         """How many there are, about."""
@@ -128,15 +134,18 @@ class AnnotationParts(_Parts):
     def __init__(self, folder: Folder, info: AnnotationInfo, at_once: int, seen: Seen) -> None:
         self._info, self._of_a_vertex = info, info.record.itemsize + 8
         self._by_id = bool(info.relationships) or not info.spatial
-        at_once *= self._of_a_vertex
-        portions = list[Portion]()
+        at_once, portions = self._bytes(at_once), list[Portion]()
+        indexes = [info.by_id] if self._by_id else [level.index for level in info.spatial]
+        places = {folder.below(each.key).path for each in indexes}
+        if len(places) < len(indexes):  # what is there many times would be read as often
+            raise DataError(f"{folder.where('info')}: levels of the spatial index are in one folder")
         try:
-            for each in [info.by_id] if self._by_id else [level.index for level in info.spatial]:
+            for each in indexes:
                 portions += portions_of(folder, each, at_once, seen, cells=not self._by_id)
         except UnsupportedError:  # nothing can be listed
             if not info.spatial:
                 raise
-            portions = [each for level in info.spatial for each in portions_of_cells(level, at_once, str(folder))]
+            portions = portions_of_cells(info.spatial, at_once, str(folder))
         super().__init__(folder, portions, seen)
 
     def read(self, number: int) -> Piece:
@@ -146,38 +155,32 @@ class AnnotationParts(_Parts):
         if self._by_id and isinstance(portion, Cells):
             ids, _, _ = self._lists(values, portion)
             values = Asked(info.by_id, tuple(map(str, ids.tolist())), 0).all_values(self._folder)
-        ids, records, pairs = self._ones(values) if self._by_id else self._lists(values, portion)
+        ids, records, links = self._ones(values) if self._by_id else self._lists(values, portion)
         geometry = records["geometry"]
         if not np.isfinite(geometry).all():
             raise CorruptionError(f"{self._folder}: annotations have coordinates that are no finite numbers")
         as_bytes = np.frombuffer(records.tobytes(), np.uint8).reshape(len(records), info.record.itemsize)
-        links = np.concatenate([np.zeros((0, 3), np.uint64), *pairs])
-        rows = links[:, 0].astype(np.int64)
-        of_links = {
-            ENDS: np.stack([rows, rows], axis=1),
-            "relationship": links[:, 1].copy(),
-            "segment": links[:, 2].copy(),
-        }
-        return Piece(geometry[:, 0].copy(), {"id": ids, "record": as_bytes}, {}, of_links)
+        return Piece(geometry[:, 0].copy(), {"id": ids, "record": as_bytes}, {}, links)
 
-    def _ones(self, values: Iterable[tuple[str, BytesLike]]) -> tuple[Ids, Array, list[Array]]:
-        """Ids and records of an index of ids, and for each relationship triples of row, relationship and segment."""
-        ids, records, pairs = list[int](), list[bytes](), list[Array]()
+    def _ones(self, values: Iterable[tuple[str, BytesLike]]) -> tuple[Ids, Array, dict[str, Array]]:
+        """Ids and records of an index of ids, and the segments that they have to do with."""
+        info, ids, records, counts, segments_of = self._info, list[int](), list[bytes](), list[int](), list[bytes]()
         for name, value in values:
             try:
-                record, related = notes.decode_one(value, self._info)
+                record, related = notes.decode_one(value, info)
             except CorruptionError as error:
-                raise error.at(key=f"{self._folder.where(self._info.by_id.key)}: annotation {name}") from None
-            for number, segments_of_it in enumerate(related):
-                table = np.empty((len(segments_of_it), 3), np.uint64)
-                table[:, 0], table[:, 1], table[:, 2] = len(ids), number, segments_of_it
-                pairs.append(table)
+                raise error.at(key=f"{self._folder.where(info.by_id.key)}: annotation {name}") from None
+            counts += map(len, related)
+            segments_of += [each.tobytes() for each in related if len(each)]
             ids.append(int(name))
             records.append(bytes(record))
-        return np.array(ids, np.uint64), np.frombuffer(b"".join(records), self._info.record), pairs
+        kinds = len(info.relationships)
+        row, kind = np.divmod(np.repeat(np.arange(len(counts)), counts), max(1, kinds))
+        links = _links(row, kind, np.frombuffer(b"".join(segments_of), np.uint64))
+        return np.array(ids, np.uint64), np.frombuffer(b"".join(records), info.record), links
 
-    def _lists(self, values: Iterable[tuple[str, BytesLike]], portion: Portion) -> tuple[Ids, Array, list[Array]]:
-        """Ids and records of cells, each once."""
+    def _lists(self, values: Iterable[tuple[str, BytesLike]], portion: Portion) -> tuple[Ids, Array, dict[str, Array]]:
+        """Ids and records of cells, each once, and no segments."""
         ids, records = [np.zeros(0, np.uint64)], [np.zeros(0, self._info.record)]
         for name, value in values:
             try:
@@ -187,7 +190,8 @@ class AnnotationParts(_Parts):
             ids.append(found.ids)
             records.append(found.records(self._info))
         distinct, rows = np.unique(np.concatenate(ids), return_index=True)
-        return distinct, np.concatenate(records)[rows], []
+        none = np.zeros(0, np.int64)
+        return distinct, np.concatenate(records)[rows], _links(none, none, none)
 
     def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
         """Write all annotations, which are in memory then, in the order of their ids."""
@@ -199,10 +203,11 @@ class AnnotationParts(_Parts):
             given["bounds"] = (info.lower_bound, info.upper_bound)
         ids: Any = found.ids
         if len(ids) and ids.max() > _LARGEST:
-            warn(
-                name, "ids of 64 bits are kept as the attribute 'annotation_id'; those of objects are numbers from 0 on"
-            )
-            columns = {**columns, "annotation_id": ids}
+            kept = "annotation_id"
+            while kept in columns:
+                kept += "_"
+            warn(name, f"ids of 64 bits are kept as the attribute {kept!r}; those of objects are numbers from 0 on")
+            columns = {**columns, kept: ids}
             ids = np.arange(len(ids))
         ids = ids.astype(np.int64)
         numbered = np.array_equal(ids, np.arange(len(ids)))
@@ -253,6 +258,12 @@ class AnnotationParts(_Parts):
         return Annotations.from_records(records[rows], distinct, info, related)
 
 
+def _links(rows: Ints, relationships: Ints, related: Array) -> dict[str, Array]:
+    """The segments that annotations have to do with, as links: each is one of a row with itself."""
+    kinds, ids = relationships.astype(np.uint64), related.astype(np.uint64)
+    return {ENDS: np.stack([rows, rows], axis=1).astype(np.int64), "relationship": kinds, "segment": ids}
+
+
 def _write_points(path: StoreLike, positions: Array, given: dict[str, Any], origin: str | None) -> None:
     """Write points with the options of ``write_points``, and where they come from."""
     ids, columns = plain_ids(given.pop("object_ids", None)), checked_mapping(given.pop("vertex_attributes")) or {}
@@ -266,7 +277,9 @@ def _columns(found: Annotations, info: AnnotationInfo, name: str) -> dict[str, n
     columns: dict[str, npt.NDArray[Any]] = {}
     for each in info.properties:
         values = found.properties[each.id]
-        if each.labels:
+        if each.labels and values.ndim > 1:
+            warn(name, f"labels of {each.id!r} are left out: it is a colour")
+        elif each.labels:
             labels = dict(zip(each.numbers, each.labels, strict=True))
             distinct = np.unique(values).tolist()
             if all(number in labels for number in distinct):
@@ -364,7 +377,7 @@ class SkeletonParts(_SegmentParts):
         )
         self._named = info.segment_properties
         self._properties = _segments(folder, self._named, seen)
-        index, at_once = Index(".", info.sharding), at_once * self._of_a_vertex
+        index, at_once = Index(".", info.sharding), self._bytes(at_once)
         try:
             portions = portions_of(folder, index, at_once, seen)
         except UnsupportedError:  # nothing can be listed
@@ -476,7 +489,7 @@ class MeshParts(_SegmentParts):
     def __init__(self, folder: Folder, properties_folder: str | None, at_once: int, seen: Seen) -> None:
         self._named = properties_folder
         self._properties = _segments(folder, self._named, seen)
-        fragments, at_once = dict[str, list[str]](), at_once * self._of_a_vertex
+        at_once = self._bytes(at_once)
         try:
             versions = folder.versions()
         except UnsupportedError:  # nothing can be listed
@@ -487,9 +500,8 @@ class MeshParts(_SegmentParts):
         else:
             for name, version in versions.items():
                 seen.add(name, version)
-                fragments.setdefault(name.split(":")[0], []).append(name)
-            numbers = sorted({int(each[:-2]) for each in versions if each.endswith(":0") and is_id(each[:-2])})
-            runs = together(folder, list(map(str, numbers)), at_once, lambda name: fragments.get(name, ()))
+            parts = _parts_by_name(versions)
+            runs = together(folder, list(parts), at_once, lambda name: parts[name])
         super().__init__(folder, [Files(".", names, size) for names, size in runs], seen)
 
     def read(self, number: int) -> Piece:
@@ -497,17 +509,22 @@ class MeshParts(_SegmentParts):
         folder, pieces, ids = self._folder, list[Piece](), list[int]()
         portion = self._portions[number]
         names = portion.names if isinstance(portion, Files) else ()
-        for name, parts in zip(names, folder.each(lambda name: _fragments(folder, int(name)), names), strict=True):
-            for positions, faces in parts:
+        there = set[str]()
+        for name, found in zip(names, folder.each(lambda name: _fragments(folder, int(name)), names), strict=True):
+            if not there.isdisjoint(found):
+                again = there.intersection(found).pop()
+                raise CorruptionError(f"{folder.where(again)} is a part of segment {name} and of another one")
+            there.update(found)
+            for positions, faces in found.values():
                 owner = np.full(len(positions), _checked_id(name, folder), np.int64)
                 pieces.append(Piece(positions.astype(np.float32), {OWNER: owner}, {}, {ENDS: faces}))
                 ids.append(int(name))
         none = Piece(
             np.zeros((0, 3), np.float32), {OWNER: np.zeros(0, np.int64)}, {}, {ENDS: np.zeros((0, 3), np.int64)}
         )
-        found = _together([none, *pieces])
+        mesh = _together([none, *pieces])
         lengths = np.array([len(each.positions) for each in pieces], np.int64)
-        return Piece(found.positions, found.values, {LENGTHS: lengths, "id": np.array(ids, np.int64)}, found.links)
+        return Piece(mesh.positions, mesh.values, {LENGTHS: lengths, "id": np.array(ids, np.int64)}, mesh.links)
 
     def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
         """Write all meshes."""
@@ -520,21 +537,35 @@ class MeshParts(_SegmentParts):
         write_spooled_mesh(path, whole, whole, {**given, **options}, step, origin)
 
 
-def _fragments(folder: Folder, number: int) -> list[tuple[Array, Array]]:
-    """Positions and triangles of the parts of a mesh."""
-    found = list[tuple[Array, Array]]()
+def _parts_by_name(names: Iterable[str]) -> dict[str, list[str]]:
+    """The files of each segment, in the order of their ids, as their names tell; those that do not are shared out."""
+    numbers = sorted(int(each[:-2]) for each in names if each.endswith(":0") and is_number(each[:-2]))
+    found: dict[str, list[str]] = {str(number): [] for number in numbers}
+    others = list[str]()
+    for name in names:
+        found.get(name.split(":")[0], others).append(name)
+    share = -(-len(others) // max(1, len(found)))
+    for number, each in enumerate(found.values()):
+        each += others[number * share : (number + 1) * share]
+    return found
+
+
+def _fragments(folder: Folder, number: int) -> dict[str, tuple[Array, Array]]:
+    """Positions and triangles of the parts of a mesh, by the paths of their files."""
     manifest = folder.document(f"{number}:0")
     fragments = None if manifest is None else manifest.get("fragments")
     if manifest is not None and not (isinstance(fragments, list) and all(isinstance(each, str) for each in fragments)):
         raise DataError(f"{folder.where(f'{number}:0')}: fragments are a list of names, not {shown(fragments)}")
-    if len(set(fragments or ())) != len(fragments or ()):
-        raise CorruptionError(f"{folder.where(f'{number}:0')} names one part of the mesh twice")
+    found = dict[str, tuple[Array, Array]]()
     for name in fragments or ():
-        value = folder.below("/".join(name.split("/")[:-1])).read(name.split("/")[-1])
+        place = folder.below(name)
+        if place.path in found:
+            raise CorruptionError(f"{folder.where(f'{number}:0')} names one part of the mesh twice: {name!r}")
+        value = Folder(folder.store, "").read(place.path)
         if value is None:
             raise CorruptionError(f"{folder.where(name)}, a part of segment {number}, is missing")
         try:
-            found.append(skeletons.decode_mesh(value))
+            found[place.path] = skeletons.decode_mesh(value)
         except CorruptionError as error:
             raise error.at(key=folder.where(name)) from None
     return found
