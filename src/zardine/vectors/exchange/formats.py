@@ -25,7 +25,8 @@ from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
-from zardine.vectors.exchange.features import FeatureParts, features_out
+from zardine.vectors.exchange.feature_parts import FeatureParts
+from zardine.vectors.exchange.features import features_out
 from zardine.vectors.exchange.file_lists import files_of
 from zardine.vectors.exchange.file_parts import FileParts, FolderParts, import_parts
 from zardine.vectors.exchange.geff import geff_out, is_geff
@@ -179,17 +180,16 @@ def import_vectors(
     """
     chosen = format_of(source, format, stored=True, storage_options=storage_options)
     given = _given(source, chosen, storage_options)
-    parts = None if isinstance(given, Path) else _opened(given, chosen, options)
+    check_room(path, options.get("overwrite", False))
+    parts = _opened(given, chosen, options)
     plan = _plan_for(given, path, chosen, options, workers, parts)
     if plan is not None:
         _run(plan, workers, progress)
         return
     if workers is not None:
+        parts.close()
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
-    check_room(path, options.get("overwrite", False))
     try:
-        if parts is None:
-            parts = _opened(given, chosen, options)
         import_parts(parts, str(source), path, options, progress)
     except UnsupportedError:  # of a file that is not what its metadata tell
         if chosen.name != "parquet":
@@ -211,10 +211,10 @@ def plan_import(
 
     Jobs read parts, and keep them in a hidden folder of the new store, which is there when the plan is finished. Parts
     are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, as much of
-    ``precomputed`` (some of its files, or of the minishards of a shard), row groups of ``.parquet``, and some files of
-    a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of these, ``.geojson``, ``.gpkg`` and ``.shp``,
-    and ``.parquet`` whose columns or geometries have to be seen together, are one part. ``options`` are
-    ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``, ``bounds``,
+    ``precomputed`` (some of its files, or of the minishards of a shard), row groups of ``.parquet``, some features of
+    ``.gpkg`` and ``.shp``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of
+    these, ``.geojson``, and ``.parquet`` whose columns or geometries have to be seen together, are one part.
+    ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``, ``bounds``,
     ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
     ``geometry_type``; ``target_path`` names a node in the store at ``path``, and ``target_options`` are those of a
     store at a URL, as ``storage_options`` are of a ``source`` there.
@@ -230,14 +230,14 @@ def plan_import(
 
 
 def _planned(
-    given: Path | Place, target: Place, chosen: Format, options: Mapping[str, Any], opened: FileParts | None
+    given: Path | Place, target: Place, chosen: Format, options: Mapping[str, Any], parts: FileParts | None
 ) -> Plan:
-    """The plan of an import of a file or folder, which is ``opened`` already."""
+    """The plan of an import of a file or folder; ``parts``: it is opened already."""
     plain = _plain_options(options, chosen.name)
     replaced = document_digest(target)
     if replaced is not None and not options.get("overwrite"):
         check_room(StorePath(target.store, target.path), False)
-    parts = _opened(given, chosen, plain) if opened is None else opened
+    parts = _opened(given, chosen, plain) if parts is None else parts
     try:
         numbers = AT_ONCE, parts.count, parts.vertices, parts.memory
         if isinstance(given, Path):
@@ -282,26 +282,15 @@ def _plan_for(
     chosen: Format,
     options: Mapping[str, Any],
     workers: int | None,
-    opened: FileParts | None,
+    parts: FileParts,
 ) -> Plan | None:
     """The plan of an import that is worth one; ``None`` for others."""
     if set(options) - {*StoreOptions.__annotations__, "dtype", "geometry_type"}:
         return None
     store, inner = find_place(path, mode="a")
-    if type(store) is not LocalStore:
+    if type(store) is not LocalStore or (workers is None and parts.vertices <= WHOLE):
         return None
-    if opened is not None:
-        if workers is None and opened.vertices <= WHOLE:
-            return None
-    elif isinstance(given, Path) and (not given.exists() or (workers is None and SourceFile.size_of(given) < WHOLE)):
-        return None
-    try:
-        plan = _planned(given, Place.of(store, inner, given=path), chosen, options, opened)
-    except UnsupportedError:
-        return None
-    work = plan.work
-    assert isinstance(work, ImportWork)
-    return plan if workers is not None or work.vertices > WHOLE else None
+    return _planned(given, Place.of(store, inner, given=path), chosen, options, parts)
 
 
 def _run(plan: Plan, workers: int | None, progress: Progress | None) -> None:

@@ -32,7 +32,7 @@ from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.node_names import join_path
 from zardine.stores.path import StorePath
 from zardine.vectors.changing.creating import REPLACED, complete_all, erase_leftover
-from zardine.vectors.exchange.features import FeatureParts
+from zardine.vectors.exchange.feature_parts import FeatureParts
 from zardine.vectors.exchange.file_parts import FORM, FileParts, Part, Step, Whole
 from zardine.vectors.exchange.geff import GeffParts
 from zardine.vectors.exchange.meshes import ObjParts, PlyParts, StlParts
@@ -282,7 +282,9 @@ class ImportWork(Work):
         if isinstance(source, SourceFolder) != (document["format"] in FOLDERS):
             raise PlanError(f"a plan of an import has a place for the folders of {', '.join(FOLDERS)}, else a file")
         options, outline = dict(document["options"]), document["outline"]
-        if outline is not None and (len(outline) != numbers[1] + 1 or not all(map(_is_place, outline))):
+        listed = isinstance(outline, list) and len(outline) == numbers[1] + 1 and all(map(_is_place, outline))
+        is_scheme = isinstance(outline, dict) and PARTS[document["format"]] is FeatureParts
+        if outline is not None and not is_scheme and not listed:
             raise PlanError("a plan of an import says of each part where it begins")
         at_once, count, vertices, memory = numbers
         made = source, document["format"], places.target(), options, document["replaced"]
