@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast
 import numpy as np
 
 from zardine.codecs.base import Codec
-from zardine.errors import CorruptionError, DataError, UnsupportedError
+from zardine.errors import ArrayChangedError, DataError, UnsupportedError
 from zardine.hierarchy.place import find_place
 from zardine.jobs.places import Place
 from zardine.jobs.plan import Plan
@@ -28,9 +28,15 @@ from zardine.vectors.content.parts import AT_ONCE, WHOLE
 from zardine.vectors.exchange.feature_parts import FeatureParts
 from zardine.vectors.exchange.features import features_out
 from zardine.vectors.exchange.file_lists import files_of
-from zardine.vectors.exchange.file_parts import FileParts, FolderParts, import_parts
+from zardine.vectors.exchange.file_parts import FileParts, FolderParts, PartDamagedError, import_parts
 from zardine.vectors.exchange.geff import geff_out, is_geff
-from zardine.vectors.exchange.import_work import PARTS, ImportWork, document_digest, telling
+from zardine.vectors.exchange.import_work import (
+    PARTS,
+    ImportWork,
+    discard_unfinished,
+    document_digest,
+    telling,
+)
 from zardine.vectors.exchange.meshes import mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed
@@ -189,6 +195,8 @@ def import_vectors(
     if workers is not None:
         parts.close()
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
+    target = Place.of(*find_place(path, mode="a"), given=path)
+    discard_unfinished(target, str(given) if isinstance(given, Place) else str(given.absolute()))
     try:
         import_parts(parts, str(source), path, options, progress)
     except UnsupportedError:  # of a file that is not what its metadata tell
@@ -214,8 +222,8 @@ def plan_import(
     ``precomputed`` (some of its files, or of the minishards of a shard), row groups of ``.parquet``, some features of
     ``.gpkg`` and ``.shp``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of
     these, ``.geojson``, and ``.parquet`` whose columns or geometries have to be seen together, are one part.
-    ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``, ``bounds``,
-    ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
+    ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``,
+    ``bounds``, ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
     ``geometry_type``; ``target_path`` names a node in the store at ``path``, and ``target_options`` are those of a
     store at a URL, as ``storage_options`` are of a ``source`` there.
 
@@ -300,9 +308,9 @@ def _run(plan: Plan, workers: int | None, progress: Progress | None) -> None:
         run_through(plan, workers=workers, progress=lambda done, total: step(done / max(1, total)), finish=False)
         with telling(steps.part()):
             plan.finish()
-    except CorruptionError:
+    except PartDamagedError:
         raise
-    except DataError:  # of the file: going on would not help
+    except (DataError, ArrayChangedError):  # of the source: going on would not help
         plan.cancel()
         raise
 

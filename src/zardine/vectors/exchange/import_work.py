@@ -30,6 +30,7 @@ from zardine.jobs.work import Forecast, Work
 from zardine.json_document import parse_json
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.node_names import join_path
+from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.vectors.changing.creating import REPLACED, complete_all, erase_leftover
 from zardine.vectors.exchange.feature_parts import FeatureParts
@@ -191,40 +192,14 @@ class ImportWork(Work):
             if node is not None:
                 raise taken(store, path, node, REPLACED)
             raise PlanError(f"what was at {self.target} when the import was planned is gone: plan it anew")
-        own, (_, folders) = self._folder(plan), store.list_dir(join_path(path, f"{HIDDEN}/import/"))
-        for folder in folders:
-            if folder != own:
-                self._discard(folder)
+        own = self._folder(plan)
+        discard_unfinished(self.target, self.source.name, self._facts(), own)
         if store.get(own + _FACTS) is None:
             store.set(own + _FACTS, json.dumps(self._facts()).encode())
 
     def _facts(self) -> dict[str, Any]:
         source = {"path": self.source.name, **self.source.to_json()}
         return {"source": source, "options": {"format": self.format, **self.options}}
-
-    def _discard(self, folder: str) -> None:
-        """Remove what another import to the same place has left, and say why."""
-        store, now = self.target.store, self._facts()
-        try:
-            found: Any = parse_json(store.get(folder + _FACTS) or b"")
-            source, options = dict(found["source"]), dict(found["options"])
-        except (ValueError, TypeError, KeyError, RecursionError):
-            source, options, why = {}, {}, "what it was of is not known any more"
-        else:
-            differing = [
-                name for name in {**options, **now["options"]} if options.get(name) != now["options"].get(name)
-            ]
-            if source.get("path") != self.source.name:
-                why = f"it was of {source.get('path')}"
-            elif source != now["source"]:
-                why = f"the {'file' if isinstance(self.source, SourceFile) else 'folder'} has changed since"
-            elif differing:
-                why = f"it had other options: {', '.join(sorted(differing))}"
-            else:
-                why = "it was cut into other parts, or what it was to replace has changed"
-        warn(self.source.name, f"an unfinished import to {self.target} is discarded: {why}")
-        Records(self.target, folder.rstrip("/").rpartition("/")[2]).erase()
-        store.erase_prefix(folder)
 
     def is_finished(self, plan: str) -> bool:
         node = find_node(self.target.store, self.target.path, 3)
@@ -291,6 +266,38 @@ class ImportWork(Work):
         return cls(*made, at_once, count, vertices, memory, outline)
 
 
+def discard_unfinished(target: Place, name: str, now: Mapping[str, Any] | None = None, own: str = "") -> None:
+    """Remove what other imports to a place have left there, and warn of it, as one of the source ``name`` begins.
+
+    ``now`` is what this one is of, and ``own`` the folder of its parts; without both it keeps none.
+    """
+    _, folders = target.store.list_dir(join_path(target.path, f"{HIDDEN}/import/"))
+    for folder in folders:
+        if folder != own:
+            warn(name, f"an unfinished import to {target} is discarded: {_why(target.store, folder, name, now)}")
+            Records(target, folder.rstrip("/").rpartition("/")[2]).erase()
+            target.store.erase_prefix(folder)
+
+
+def _why(store: Store, folder: str, name: str, now: Mapping[str, Any] | None) -> str:
+    """Why an import goes not on with what another one has left in a folder."""
+    try:
+        found: Any = parse_json(store.get(folder + _FACTS) or b"")
+        source, options = dict(found["source"]), dict(found["options"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return "what it was of is not known any more"
+    if source.get("path") != name:
+        return f"it was of {source.get('path')}"
+    if now is None:
+        return "this one is not by jobs"
+    if source != now["source"]:
+        return f"the {'file' if 'modified' in source else 'folder'} has changed since"
+    differing = [each for each in {**options, **now["options"]} if options.get(each) != now["options"].get(each)]
+    if differing:
+        return f"it had other options: {', '.join(sorted(differing))}"
+    return "it was cut into other parts, or what it was to replace has changed"
+
+
 def _is_place(numbers: Any) -> bool:
     """Whether these are bytes, lines and vertices."""
     return isinstance(numbers, list) and len(numbers) == 3 and all(type(each) is int and each >= 0 for each in numbers)
@@ -308,4 +315,4 @@ def document_digest(place: Place) -> str | None:
     return hashlib.sha256(bytes(get_document(place.store, document_key(place.path, node)) or b"")).hexdigest()
 
 
-__all__ = ["FOLDERS", "PARTS", "ImportWork", "document_digest", "telling"]
+__all__ = ["FOLDERS", "PARTS", "ImportWork", "discard_unfinished", "document_digest", "telling"]
