@@ -15,15 +15,16 @@ from zardine.vectors.changing.creating import GivenObjects, StoreOptions
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import plain_ids, shown
 from zardine.vectors.content.columns import checked_mapping
-from zardine.vectors.content.parts import ABOVE, ENDS, OWNER, VerticesInMemory, loaded
+from zardine.vectors.content.parts import ABOVE, ENDS, OWNER, Values, loaded
 from zardine.vectors.content.run_content import depth_first, inverse
 from zardine.vectors.exchange.file_parts import LENGTHS, FolderParts, Piece, Step, Whole
 from zardine.vectors.exchange.listing import Seen
 from zardine.vectors.exchange.losses import bounds_of_nothing, storable
 from zardine.vectors.exchange.precomputed import annotations as notes
 from zardine.vectors.exchange.precomputed import segments, skeletons
+from zardine.vectors.exchange.precomputed.annotation_order import AnnotationsInOrder
 from zardine.vectors.exchange.precomputed.annotation_tables import CRS, OBJECT
-from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo, Annotations, Index
+from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo, Index
 from zardine.vectors.exchange.precomputed.folder import Folder
 from zardine.vectors.exchange.precomputed.forests import parents_of_edges
 from zardine.vectors.exchange.precomputed.numbers import is_number
@@ -39,10 +40,12 @@ from zardine.vectors.exchange.precomputed.portions import (
 )
 from zardine.vectors.exchange.precomputed.skeletons import SkeletonInfo
 from zardine.vectors.exchange.precomputed.space import unit_of
-from zardine.vectors.format.ragged import ranges, starts_of
+from zardine.vectors.exchange.reordered import Reordered
+from zardine.vectors.format.ragged import starts_of
 from zardine.vectors.graph import write_spooled_graph
 from zardine.vectors.mesh import write_spooled_mesh
 from zardine.vectors.outside import warn
+from zardine.vectors.points import write_spooled_points
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Points
 from zardine.vectors.skeleton import write_spooled_trees
@@ -194,68 +197,60 @@ class AnnotationParts(_Parts):
         return distinct, np.concatenate(records)[rows], _links(none, none, none)
 
     def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
-        """Write all annotations, which are in memory then, in the order of their ids."""
+        """Write all annotations, in the order of their ids. In memory are ids, and what is related; if they are
+        objects their attributes, too, and of points that are objects all.
+        """
         info, name = self._info, str(self._folder)
-        found = self._gathered(whole)
-        columns = storable(_columns(found, info, name), name)
-        given: dict[str, Any] = {"axes": _axes(info), "crs": _crs(info)}
-        if not len(found):
-            given["bounds"] = (info.lower_bound, info.upper_bound)
+        found = AnnotationsInOrder(whole, info, name)
         ids: Any = found.ids
+        given: dict[str, Any] = {"axes": _axes(info), "crs": _crs(info)}
+        if not len(ids):
+            given["bounds"] = (info.lower_bound, info.upper_bound)
         if len(ids) and ids.max() > _LARGEST:
-            kept = "annotation_id"
-            while kept in columns:
-                kept += "_"
+            kept = found.keep_ids("annotation_id")
             warn(name, f"ids of 64 bits are kept as the attribute {kept!r}; those of objects are numbers from 0 on")
-            columns = {**columns, kept: ids}
             ids = np.arange(len(ids))
         ids = ids.astype(np.int64)
-        numbered = np.array_equal(ids, np.arange(len(ids)))
-        single = _single_owner(found, info)
-        geometry = found.geometry.astype(whole.dtype)
-        if info.annotation_type == "point":
-            if single is not None and numbered:
-                given["object_ids"] = single
-            elif not numbered or info.relationships:
-                given |= {"object_ids": ids, **_groups(found, info, ids)}
-            _write_points(path, geometry[:, 0], {"vertex_attributes": columns, **given, **options}, origin)
-            step(1)
+        related = _related(whole, found.ids, len(info.relationships))
+        groups = _groups(related, info, ids)
+        if info.annotation_type != "point":
+            lengths = np.full(len(ids), found.corners_of_each, np.int64)
+            given |= {"object_ids": ids, "object_attributes": found.attributes(), **groups}
+            write_spooled_lines(path, found, lengths, {"geometry_type": "line", **given, **options}, step, origin)
             return
-        given |= {"object_ids": ids, "object_attributes": columns, **_groups(found, info, ids)}
-        corners = VerticesInMemory(geometry.reshape(-1, info.rank), {})
-        lengths = np.full(len(ids), geometry.shape[1], np.int64)
-        write_spooled_lines(path, corners, lengths, {"geometry_type": "line", **given, **options}, step, origin)
+        single, numbered = _single_owner(related, info), np.array_equal(ids, np.arange(len(ids)))
+        if numbered and single is None and not info.relationships:
+            write_spooled_points(path, found, {**given, **options}, step, origin)
+            return
+        given |= {"object_ids": single} if single is not None and numbered else {"object_ids": ids, **groups}
+        positions, columns = loaded(found)
+        given["vertex_attributes"] = {name: each.decoded() for name, each in columns.items()}
+        _write_points(path, positions, {**given, **options}, origin)
+        step(1)
 
-    def _gathered(self, whole: Whole) -> Annotations:
-        """All annotations, each once, by their ids."""
-        info = self._info
-        pieces = [values for _, values in whole.parts()]
-        ids = np.concatenate([np.zeros(0, np.uint64), *(each["id"] for each in pieces)])
-        record = [np.ascontiguousarray(each["record"]).tobytes() for each in pieces]
-        records = np.frombuffer(b"".join(record), info.record)
-        distinct, rows = np.unique(ids, return_index=True)
-        related = []
-        if info.relationships:
-            links, first = list(whole.links()), np.zeros(len(ids), np.bool_)
-            first[rows] = True  # an annotation of several cells may be there as often
-            links = [
-                {name: each.take(first[table[ENDS].values[:, 0]]) for name, each in table.items()} for table in links
-            ]
-            place = np.searchsorted(distinct, ids)
-            row, kind, segment = (
-                np.concatenate([np.zeros(0, np.int64), *arrays])
-                for arrays in (
-                    [place[each[ENDS].values[:, 0]] for each in links],
-                    [each["relationship"].values.astype(np.int64) for each in links],
-                    [each["segment"].values.view(np.int64) for each in links],
-                )
-            )
-            for number in range(len(info.relationships)):
-                own = np.flatnonzero(kind == number)
-                own = own[np.argsort(row[own], kind="stable")]
-                lengths = np.bincount(row[own], minlength=len(distinct))
-                related.append((starts_of(lengths), segment[own].view(np.uint64)))
-        return Annotations.from_records(records[rows], distinct, info, related)
+
+def _related(whole: Whole, ids: Ids, kinds: int) -> list[tuple[Ints, Ids]]:
+    """For each relationship where the segments of each of the annotations ``ids`` start, and these segments."""
+    if not kinds:
+        return []
+    given = np.concatenate([np.zeros(0, np.uint64), *(values["id"] for _, values in whole.parts())])
+    _, rows = np.unique(given, return_index=True)
+    first = np.zeros(len(given), np.bool_)
+    first[rows] = True  # an annotation of several cells may be there as often
+    row, kind, segment = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+    for table in whole.links():
+        ends = table[ENDS].values[:, 0]
+        kept = first[ends]
+        row.append(np.searchsorted(ids, given[ends[kept]]))
+        kind.append(table["relationship"].values[kept])
+        segment.append(table["segment"].values[kept])
+    rows, relationship, segments_of = np.concatenate(row), np.concatenate(kind), np.concatenate(segment)
+    found = []
+    for number in range(kinds):
+        own = np.flatnonzero(relationship == number)
+        own = own[np.argsort(rows[own], kind="stable")]
+        found.append((starts_of(np.bincount(rows[own], minlength=len(ids))), segments_of[own]))
+    return found
 
 
 def _links(rows: Ints, relationships: Ints, related: Array) -> dict[str, Array]:
@@ -272,44 +267,25 @@ def _write_points(path: StoreLike, positions: Array, given: dict[str, Any], orig
     write_value(path, Points(positions, columns, ids), "point_cloud", objects, options, origin=origin)
 
 
-def _columns(found: Annotations, info: AnnotationInfo, name: str) -> dict[str, npt.NDArray[Any]]:
-    """Properties as attributes; those with labels as text, if each number has one."""
-    columns: dict[str, npt.NDArray[Any]] = {}
-    for each in info.properties:
-        values = found.properties[each.id]
-        if each.labels and values.ndim > 1:
-            warn(name, f"labels of {each.id!r} are left out: it is a colour")
-        elif each.labels:
-            labels = dict(zip(each.numbers, each.labels, strict=True))
-            distinct = np.unique(values).tolist()
-            if all(number in labels for number in distinct):
-                table = np.array([labels[number] for number in distinct], object)
-                values = table[np.searchsorted(distinct, values)] if distinct else np.zeros(0, object)
-            else:
-                warn(name, f"labels of {each.id!r} are left out: some of its numbers have none")
-        columns[each.id] = values
-    return columns
-
-
-def _single_owner(found: Annotations, info: AnnotationInfo) -> Ints | None:
+def _single_owner(related: Sequence[tuple[Ints, Ids]], info: AnnotationInfo) -> Ints | None:
     """The object of each point, where that is what their only relationship tells."""
     if [each.id for each in info.relationships] != [OBJECT]:
         return None
-    starts, ids = found.related[0]
+    starts, ids = related[0]
     if (np.diff(starts) != 1).any() or (len(ids) and ids.max() > _LARGEST):
         return None
     return ids.astype(np.int64)
 
 
-def _groups(found: Annotations, info: AnnotationInfo, ids: Ints) -> dict[str, Any]:
+def _groups(related: Sequence[tuple[Ints, Ids]], info: AnnotationInfo, ids: Ints) -> dict[str, Any]:
     """A group for each segment of each relationship, with the annotations that have to do with it."""
     members: list[Ints] = []
     names: list[str] = []
     numbers: list[int] = []
-    for each, (starts, related) in zip(info.relationships, found.related, strict=True):
+    for each, (starts, segments_of) in zip(info.relationships, related, strict=True):
         rows = np.repeat(ids, np.diff(starts))
-        order = np.argsort(related, kind="stable")
-        distinct, first = np.unique(related[order], return_index=True)
+        order = np.argsort(segments_of, kind="stable")
+        distinct, first = np.unique(segments_of[order], return_index=True)
         members += [np.unique(part) for part in np.split(rows[order], first[1:])] if len(distinct) else []
         names += [each.id] * len(distinct)
         numbers += distinct.tolist()
@@ -418,7 +394,7 @@ class SkeletonParts(_SegmentParts):
         return Piece(positions, found.values, of_lines, found.links)
 
     def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
-        """Write all skeletons: as trees, or as a graph where some are none. Trees in shards are held in memory."""
+        """Write all skeletons: as trees, or as a graph where some are none."""
         name, tables = str(self._folder), whole.of_lines
         units = _units(np.array(self._info.transform).reshape(3, 4))
         if units is None:
@@ -442,12 +418,14 @@ class SkeletonParts(_SegmentParts):
         else:
             whole.rename({ABOVE: "above", **columns})
             order = np.argsort(ids[there], kind="stable")
-            starts = starts_of(lengths[there])[:-1]
-            positions, values = loaded(whole)
-            rows = ranges(starts[order], lengths[there][order])
-            sorted_ = VerticesInMemory(positions[rows], {each: table.take(rows) for each, table in values.items()})
             of_ids = lengths[there][order], ids[there][order]
-            write_spooled_trees(path, sorted_, *of_ids, {**given, **options}, step, origin)
+            ends, place = np.cumsum(lengths[there]), inverse(order)
+
+            def ranks(row: int, values: Values) -> Ints:
+                return place[np.searchsorted(ends, np.arange(row, row + len(values[ABOVE])), "right")]
+
+            in_order = Reordered(whole, ranks, of_ids[0])
+            write_spooled_trees(path, in_order, *of_ids, {**given, **options}, step, origin)
 
 
 def _tree(positions: Array, edges: Array, attributes: Mapping[str, Array], number: int) -> Piece:
