@@ -32,10 +32,11 @@ from vectors.geometry_samples import Killed, MortalStore, copy_of
 from vectors.source_files import geff, meshes, precomputed, swc
 from vectors.test_levels_in_parts import las, trk
 from zardine import vectors
-from zardine.errors import DataError, NodeExistsError, PlanError, UnsupportedError, ZarrUserWarning
+from zardine.errors import CorruptionError, DataError, NodeExistsError, PlanError, UnsupportedError, ZarrUserWarning
 from zardine.jobs import Plan
 from zardine.storage import LocalStore, MemoryStore, Store
 from zardine.vectors.exchange import formats
+from zardine.vectors.exchange.file_parts import Part
 from zardine.vectors.exchange.formats import export_vectors, import_vectors
 from zardine.vectors.exchange.import_work import PARTS
 from zardine.vectors.exchange.scans import ScanParts
@@ -89,7 +90,7 @@ def source_of(ending: str, folder: Path) -> Path:
 def in_parts(plan: Plan, at_once: int = 400) -> Plan:
     """The same with smaller parts."""
     work: Any = plan.work
-    parts = PARTS[work.format](Path(work.source.path), work.options, at_once, None)
+    parts = PARTS[work.format](work.source.given, work.options, at_once, None)
     return Plan(replace(work, at_once=at_once, count=parts.count, memory=parts.memory, outline=parts.outline))
 
 
@@ -374,6 +375,38 @@ def test_a_file_that_is_damaged_leaves_nothing(tmp_path: Path) -> None:
     assert not [each for each in Path(path).rglob("*") if each.is_file()]
 
 
+def test_a_value_that_is_damaged_leaves_nothing(tmp_path: Path) -> None:
+    """The source is at fault, not what was kept of it: what was read is of no use once it is mended."""
+    source, path = source_of("skeletons", tmp_path), str(tmp_path / "a.zv")
+    value = next(each for each in source.iterdir() if each.name.isdecimal())
+    value.write_bytes(value.read_bytes()[:-1])
+    with pytest.raises(CorruptionError, match=r"a skeleton of .* takes"):
+        import_vectors(source, path, workers=1, **OPTIONS)
+    assert not [each for each in Path(path).rglob("*") if each.is_file()]
+
+
+def test_a_part_that_is_damaged_at_the_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are: the same call reads it again."""
+    source, path = las(tmp_path / "in.las", 3000), str(tmp_path / "a.zv")
+    from_bytes = Part.from_bytes
+    monkeypatch.setattr(Part, "from_bytes", lambda data, place: from_bytes(data[:-1], place))
+    with pytest.raises(CorruptionError, match="is no part of an import"):
+        import_vectors(source, path, workers=1, **OPTIONS)
+    assert len(parts_of(Path(path))) == 1
+    monkeypatch.undo()
+    import_vectors(source, path, workers=1, **OPTIONS)
+    assert stored(LocalStore(path)) == at_once(source)
+
+
+def test_an_import_without_jobs_discards_what_jobs_have_left(tmp_path: Path) -> None:
+    source, other, path = las(tmp_path / "in.las", 300), las(tmp_path / "other.las", 300), str(tmp_path / "a.zv")
+    for file, why in ((source, "this one is not by jobs"), (other, "it was of .*in.las")):
+        zardine.vectors.plan_import(source, path, overwrite=True, **OPTIONS).run(finish=False)
+        with pytest.warns(ZarrUserWarning, match=f"is discarded: {why}"):
+            import_vectors(file, path, overwrite=True, **OPTIONS)
+        assert not list(Path(path).rglob("*__zardine*"))
+
+
 def test_two_processes_read(tmp_path: Path) -> None:
     source, path = las(tmp_path / "in.laz", 3000), str(tmp_path / "a.zv")
     import_vectors(source, path, workers=2, **OPTIONS)
@@ -552,7 +585,7 @@ def test_what_plans_cannot_be_of(tmp_path: Path) -> None:
     in_parts(zardine.vectors.plan_import(packed, str(tmp_path / "b.zv"), **OPTIONS)).run()
     assert stored(LocalStore(str(tmp_path / "b.zv"))) == at_once(packed) == at_once(whole)
     with pytest.raises(UnsupportedError, match="leave workers out"):
-        import_vectors(tmp_path / "a.precomputed", str(tmp_path / "a.zv"), workers=2)
+        import_vectors(source, MemoryStore(), workers=2)
     with pytest.raises(DataError, match="holds no document called info"):
         zardine.vectors.plan_import(tmp_path / "a.precomputed", str(tmp_path / "a.zv"))
     with pytest.raises(TypeError, match="object_ids"):

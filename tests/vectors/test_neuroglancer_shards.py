@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from effort import examples
 from zardine.errors import ChunkDecodeError, CorruptionError, DataError, ShardIndexError
+from zardine.vectors.exchange.listing import Seen
 from zardine.vectors.exchange.precomputed.annotations import Index
 from zardine.vectors.exchange.precomputed.folder import Folder
+from zardine.vectors.exchange.precomputed.portions import portions_of
 from zardine.vectors.exchange.precomputed.sharding import TYPE, Sharding, murmurhash3_x86_128
 
 RAW: dict[str, Any] = {"minishard_index_encoding": "raw", "data_encoding": "raw"}
@@ -30,7 +32,7 @@ ROUND = pytest.mark.parametrize("sharding", KINDS, ids=("one", "hashed", "identi
 
 def values_of(folder: Folder, index: Index, at_once: int = 2**26) -> dict[int, bytes]:
     """All values of an index, each of which is in one portion."""
-    found = [pair for portion in folder.portions(index, at_once) for pair in folder.values(portion)]
+    found = [pair for portion in portions_of(folder, index, at_once, Seen()) for pair in portion.values(folder)]
     values = {int(name): bytes(value) for name, value in found}
     assert len(values) == len(found)
     return values

@@ -17,7 +17,7 @@ import shapely
 from zardine import vectors
 from zardine.errors import DataError, UnsupportedError, ZarrUserWarning
 from zardine.storage import MemoryStore, Store
-from zardine.vectors.exchange.features import FeatureParts
+from zardine.vectors.exchange.feature_parts import FeatureParts
 from zardine.vectors.exchange.formats import import_vectors
 from zardine.vectors.exchange.import_work import PARTS
 from zardine.vectors.exchange.parquet_parts import ParquetParts, parquet_parts

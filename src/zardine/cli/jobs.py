@@ -188,6 +188,7 @@ def plan_import(
     node: str | None,
     name: str | None,
     storage_options: dict[str, Any],
+    source_options: dict[str, Any],
     out: str,
     quiet: bool,
     as_json: bool,
@@ -195,10 +196,10 @@ def plan_import(
 ) -> int:
     """Plan to write what is in FILE to a new store of vectors at PATH.
 
-    FILE is what 'zardine vectors import' takes, on this machine. Jobs read parts of it: half a million vertices of
-    .las, .laz, .tck, .trk, .trx, .geff and neuroglancer, row groups of .parquet, some files of a directory; other files
-    are one part. 'zardine jobs finish' writes the store. Nothing is written but the plan. Prints how many jobs there
-    are, what a job needs and what all of them take.
+    FILE is what 'zardine vectors import' takes. Jobs read parts of it: half a million vertices of .las, .laz, .tck,
+    .trk, .trx, .geff and neuroglancer, row groups of .parquet, some features of .gpkg and .shp, some files of a
+    directory; other files are one part. 'zardine jobs finish' writes the store. Nothing is written but the plan. Prints
+    how many jobs there are, what a job needs and what all of them take.
     """
     from zardine.vectors import plan_import
 
@@ -209,6 +210,7 @@ def plan_import(
             path,
             format=name,
             target_path=node,
+            storage_options=source_options or None,
             target_options=storage_options or None,
             **writer_options(words),
         )

@@ -65,7 +65,8 @@ def import_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--compressor", metavar="NAME", help="Compress cells by this codec, such as zstd (default: by none)."
         ),
         click.option("--overwrite", is_flag=True, help="Replace what is stored at PATH."),
-        storage_option(),
+        storage_option(store="the store at PATH"),
+        storage_option("source", "the folder FILE"),
     )
 
 
@@ -86,7 +87,7 @@ def writer_options(words: StoreWords) -> dict[str, Any]:
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Read FILE, on this machine, in so many processes, to a directory.",
+    help="Read FILE in so many processes, to a directory.",
 )
 @quiet_option()
 @json_option()
@@ -96,6 +97,7 @@ def import_file(
     node: str | None,
     name: str | None,
     storage_options: dict[str, Any],
+    source_options: dict[str, Any],
     workers: int | None,
     quiet: bool,
     as_json: bool,
@@ -107,7 +109,7 @@ def import_file(
     (meshes), .las and .laz (points), .geojson, .gpkg, .shp and .parquet (points or lines). FILE may be a directory of
     .swc, .ply, .obj or .stl, each of which is an object, a folder or URL of neuroglancer (precomputed), or a graph of
     GEFF (.geff). What a store cannot hold is told. Most formats need other packages: pip install 'zardine[vectors]'.
-    Where the import of something large on this machine to a directory was cut off, the same command goes on.
+    Where the import of something large to a directory was cut off, the same command goes on.
     """
     from zardine.cli.progress import progress
     from zardine.hierarchy.place import find_place
@@ -119,14 +121,15 @@ def import_file(
     if "://" not in file and os.path.isdir(file) and not _is_folder(file, name):
         raise click.ClickException(f"{file!r} is a directory, not a file")
     with arguments():
-        format_of(file, name, stored=True)
+        format_of(file, name, stored=True, storage_options=source_options or None)
         store = StorePath(*find_place(path, node, mode="a", storage_options=storage_options or None))
     if not words["overwrite"]:
         _check_room(store, path if node is None else f"{path.rstrip('/')}/{node}")
     options = writer_options(words)
     show = not (as_json or quiet)
     with interruptible(), packages(), _remarks(quiet), progress("Reading files", show=show) as advance:
-        import_vectors(file, store, format=name, workers=workers, progress=advance.report, **options)
+        more: dict[str, Any] = {"storage_options": source_options or None, "progress": advance.report}
+        import_vectors(file, store, format=name, workers=workers, **more, **options)
     facts = describe_store(store)
     level = facts["levels"][0]
     names = ("vertex_count", "objects", "groups", "links", "chunks")

@@ -54,6 +54,10 @@ class Piece:
     """What is known of the whole, of a file that is one piece: JSON."""
 
 
+class PartDamagedError(CorruptionError):
+    """A part that was read and kept is gone or damaged: it can be read again."""
+
+
 class FileParts(Protocol):
     """A file, cut into parts of about so many vertices, each of which can be read by itself, in any process."""
 
@@ -93,6 +97,20 @@ class FileParts(Protocol):
 
     def close(self) -> None:
         """Let go what is kept open."""
+        ...
+
+
+class FolderParts(FileParts, Protocol):
+    """A folder of values, in any store."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values, about."""
+        ...
+
+    @property
+    def seen(self) -> str:
+        """A digest of what was seen of it: documents, names and versions of values where they can be listed."""
         ...
 
 
@@ -164,7 +182,7 @@ class Part:
 
     @classmethod
     def from_bytes(cls, data: bytes, place: str) -> Part:
-        """Return what :meth:`to_bytes` gave. Raises :class:`~zardine.errors.CorruptionError` for anything else."""
+        """Return what :meth:`to_bytes` gave. Raises :class:`PartDamagedError` for anything else."""
         try:
             checksum, form, length = _HEAD.unpack_from(data)
             if form != FORM or crc32c(memoryview(data)[4:]) != checksum:
@@ -190,7 +208,7 @@ class Part:
             told, about = tuple(map(str, table["told"])), dict(table["about"])
             return cls(positions, found[_VERTICES], found[_LINES], found[_LINKS], told, about)
         except (KeyError, ValueError, TypeError, IndexError, struct.error, RecursionError) as error:
-            raise CorruptionError(f"{place} is no part of an import: {error}") from None
+            raise PartDamagedError(f"{place} is no part of an import: {error}") from None
 
 
 def _rows(table: Values) -> int:
@@ -225,13 +243,13 @@ class Whole:
     def stored(cls, store: Store, keys: Sequence[str]) -> Whole:
         """Return the parts that jobs have read, and that lie in a store.
 
-        Raises :class:`~zardine.errors.CorruptionError` for one that is gone or damaged, also while they are used.
+        Raises :class:`PartDamagedError` for one that is gone or damaged, also while they are used.
         """
 
         def take(number: int) -> Part:
             data, place = store.get(keys[number]), f"{keys[number]} of {store}"
             if data is None:
-                raise CorruptionError(f"{place} is gone")
+                raise PartDamagedError(f"{place} is gone")
             return Part.from_bytes(bytes(data), place)
 
         found = cls(take)
@@ -367,4 +385,15 @@ def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return np.concatenate(arrays)
 
 
-__all__ = ["FORM", "LENGTHS", "FileParts", "Part", "Piece", "Step", "Whole", "as_columns", "import_parts"]
+__all__ = [
+    "FORM",
+    "LENGTHS",
+    "FileParts",
+    "FolderParts",
+    "Part",
+    "Piece",
+    "Step",
+    "Whole",
+    "as_columns",
+    "import_parts",
+]

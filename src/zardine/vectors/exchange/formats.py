@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast
 import numpy as np
 
 from zardine.codecs.base import Codec
-from zardine.errors import CorruptionError, DataError, UnsupportedError
+from zardine.errors import ArrayChangedError, DataError, UnsupportedError
 from zardine.hierarchy.place import find_place
 from zardine.jobs.places import Place
 from zardine.jobs.plan import Plan
@@ -25,16 +25,24 @@ from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
-from zardine.vectors.exchange.features import FeatureParts, features_out
+from zardine.vectors.exchange.feature_parts import FeatureParts
+from zardine.vectors.exchange.features import features_out
 from zardine.vectors.exchange.file_lists import files_of
-from zardine.vectors.exchange.file_parts import import_parts
+from zardine.vectors.exchange.file_parts import FileParts, FolderParts, PartDamagedError, import_parts
 from zardine.vectors.exchange.geff import geff_out, is_geff
-from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
+from zardine.vectors.exchange.import_work import (
+    PARTS,
+    ImportWork,
+    discard_unfinished,
+    document_digest,
+    telling,
+)
 from zardine.vectors.exchange.meshes import mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed
 from zardine.vectors.exchange.precomputed.writing import precomputed_out
 from zardine.vectors.exchange.scans import scan_out
+from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder
 from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.swc import swc_out
 from zardine.vectors.exchange.targets import check_files, files_of_target
@@ -108,11 +116,17 @@ _OF_LINES = ("trk", "tck", "trx", "geojson", "gpkg", "shp", "parquet")
 """Formats whose lines can be of several kinds."""
 
 
-def format_of(place: StoreLike, name: str | None = None, *, stored: bool = False) -> Format:
+def format_of(
+    place: StoreLike,
+    name: str | None = None,
+    *,
+    stored: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Format:
     """Return the format called ``name``, or else the one that the ending of ``place`` names.
 
-    ``stored``: a folder of any name is looked at. Raises :class:`UnsupportedError` for none, and :class:`DataError` for
-    a folder of files of several formats.
+    ``stored``: a folder of any name is looked at, with ``storage_options`` of a URL. Raises :class:`UnsupportedError`
+    for none, and :class:`DataError` for a folder of files of several formats.
     """
     if name is not None:
         if name not in FORMATS:
@@ -126,8 +140,9 @@ def format_of(place: StoreLike, name: str | None = None, *, stored: bool = False
         if ending in each.endings:
             return each
     if stored and not Path(text).is_file():
+        where = StorePath(*find_place(place, mode="r", storage_options=storage_options)) if storage_options else place
         for known, is_it in (("precomputed", is_precomputed), ("geff", is_geff)):
-            if is_it(place):
+            if is_it(where):
                 return FORMATS[known]
         there = {each.suffix.lower() for each in files_of(Path(text))} if Path(text).is_dir() else set()
         found = [each for each in FORMATS.values() if each.of_folders and there.intersection(each.endings)]
@@ -147,6 +162,7 @@ def import_vectors(
     format: str | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **options: Unpack[ImportOptions],
 ) -> None:
     """Write what is in the file or folder ``source`` to a new store at ``path``.
@@ -159,25 +175,30 @@ def import_vectors(
     meshes, and ``geff``, a graph of GEFF, are known by their documents. ``options`` are those of the writer:
     ``chunk_shape``, ``shard_shape``, ``compressor``, …
 
-    What is large, on this machine, to a store in a directory, is imported by the plan of :func:`plan_import`: who is
-    killed goes on by the same call. ``workers``: so many processes read it, of any size.
+    What is large, to a store in a directory, is imported by the plan of :func:`plan_import`: who is killed goes on by
+    the same call. ``workers``: so many processes read it, of any size. ``storage_options`` are those of a ``source`` at
+    a URL.
 
     ``progress(done, total)`` counts thousandths of reading and of writing, or files. What the store cannot hold is told
     by a :class:`~zardine.errors.ZarrUserWarning`. Raises :class:`~zardine.errors.UnsupportedError` for other formats,
     :class:`~zardine.errors.DataError` for points together with lines, and where some positions have two coordinates and
     others three.
     """
-    chosen = format_of(source, format, stored=True)
-    plan = _plan_for(source, path, chosen, options, workers)
+    chosen = format_of(source, format, stored=True, storage_options=storage_options)
+    given = _given(source, chosen, storage_options)
+    check_room(path, options.get("overwrite", False))
+    parts = _opened(given, chosen, options)
+    plan = _plan_for(given, path, chosen, options, workers, parts)
     if plan is not None:
         _run(plan, workers, progress)
         return
     if workers is not None:
+        parts.close()
         raise UnsupportedError(f"{source} cannot be read by several processes: leave workers out")
-    given = source if chosen.is_folder else _readable(source, chosen)
-    check_room(path, options.get("overwrite", False))
+    target = Place.of(*find_place(path, mode="a"), given=path)
+    discard_unfinished(target, str(given) if isinstance(given, Place) else str(given.absolute()))
     try:
-        import_parts(PARTS[chosen.name](given, options, AT_ONCE, None), str(source), path, options, progress)
+        import_parts(parts, str(source), path, options, progress)
     except UnsupportedError:  # of a file that is not what its metadata tell
         if chosen.name != "parquet":
             raise
@@ -185,41 +206,53 @@ def import_vectors(
 
 
 def plan_import(
-    source: str | Path,
+    source: StoreLike,
     path: StoreLike,
     *,
     format: str | None = None,
     target_path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
     **options: Unpack[ImportOptions],
 ) -> Plan:
-    """Return the plan of :func:`import_vectors` of a file or folder on this machine. Nothing is written.
+    """Return the plan of :func:`import_vectors` of a file, folder or URL. Nothing is written.
 
     Jobs read parts, and keep them in a hidden folder of the new store, which is there when the plan is finished. Parts
     are half a million vertices of ``.las``, ``.laz``, ``.tck``, ``.trk``, ``.trx`` and GEFF, as much of
-    ``precomputed`` (some of its files, or of the minishards of a shard), row groups of ``.parquet``, and some files of
-    a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of these, ``.geojson``, ``.gpkg`` and ``.shp``,
-    and ``.parquet`` whose columns or geometries have to be seen together, are one part. ``options`` are
-    ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``, ``bounds``,
-    ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
+    ``precomputed`` (some of its files, or of the minishards of a shard), row groups of ``.parquet``, some features of
+    ``.gpkg`` and ``.shp``, and some files of a folder of ``.swc``, ``.ply``, ``.obj`` or ``.stl``. A single file of
+    these, ``.geojson``, and ``.parquet`` whose columns or geometries have to be seen together, are one part.
+    ``options`` are ``chunk_shape``, ``bin_shape``, ``shard_shape``, ``compressor``, ``codec_config``, ``checksum``,
+    ``bounds``, ``out_of_bounds``, ``axes``, ``crs``, ``dtype``, ``overwrite``, and of lines
     ``geometry_type``; ``target_path`` names a node in the store at ``path``, and ``target_options`` are those of a
-    store at a URL.
+    store at a URL, as ``storage_options`` are of a ``source`` there.
 
     Raises :class:`~zardine.errors.UnsupportedError` for other files, :class:`~zardine.errors.NodeExistsError` where
     something is stored at ``path`` and ``overwrite`` is false, ``TypeError`` for other options, and as
     :func:`import_vectors` for what is wrong with the file.
     """
-    chosen = format_of(source, format, stored=True)
-    file, store = _readable(source, chosen), find_place(path, target_path, mode="a", storage_options=target_options)
-    target = Place.of(*store, given=path)
+    chosen = format_of(source, format, stored=True, storage_options=storage_options)
+    given = _given(source, chosen, storage_options)
+    target = Place.of(*find_place(path, target_path, mode="a", storage_options=target_options), given=path)
+    return _planned(given, target, chosen, options, None)
+
+
+def _planned(
+    given: Path | Place, target: Place, chosen: Format, options: Mapping[str, Any], parts: FileParts | None
+) -> Plan:
+    """The plan of an import of a file or folder; ``parts``: it is opened already."""
     plain = _plain_options(options, chosen.name)
     replaced = document_digest(target)
     if replaced is not None and not options.get("overwrite"):
-        check_room(StorePath(*store), False)
-    parts = PARTS[chosen.name](file, plain, AT_ONCE, None)
+        check_room(StorePath(target.store, target.path), False)
+    parts = _opened(given, chosen, plain) if parts is None else parts
     try:
         numbers = AT_ONCE, parts.count, parts.vertices, parts.memory
-        look = SourceFile.of(file)
+        if isinstance(given, Path):
+            look: Source = SourceFile.of(given)
+        else:
+            folder = cast(FolderParts, parts)
+            look = SourceFolder(given, folder.nbytes, folder.seen)
         return Plan(ImportWork(look, chosen.name, target, plain, replaced, *numbers, parts.outline))
     finally:
         parts.close()
@@ -252,26 +285,20 @@ def _as_json(name: str, value: Any) -> Any:
 
 
 def _plan_for(
-    source: StoreLike, path: StoreLike, chosen: Format, options: Mapping[str, Any], workers: int | None
+    given: Path | Place,
+    path: StoreLike,
+    chosen: Format,
+    options: Mapping[str, Any],
+    workers: int | None,
+    parts: FileParts,
 ) -> Plan | None:
     """The plan of an import that is worth one; ``None`` for others."""
-    if not isinstance(source, str | Path) or not Path(source).exists():
-        return None
-    file, name = Path(source), chosen.name
-    if workers is None and SourceFile.size_of(file) < WHOLE:
-        return None
     if set(options) - {*StoreOptions.__annotations__, "dtype", "geometry_type"}:
         return None
-    store, _ = find_place(path, mode="a")
-    if type(store) is not LocalStore:
+    store, inner = find_place(path, mode="a")
+    if type(store) is not LocalStore or (workers is None and parts.vertices <= WHOLE):
         return None
-    try:
-        plan = plan_import(file, path, format=name, **cast(ImportOptions, options))
-    except UnsupportedError:
-        return None
-    work = plan.work
-    assert isinstance(work, ImportWork)
-    return plan if workers is not None or work.vertices > WHOLE else None
+    return _planned(given, Place.of(store, inner, given=path), chosen, options, parts)
 
 
 def _run(plan: Plan, workers: int | None, progress: Progress | None) -> None:
@@ -281,9 +308,9 @@ def _run(plan: Plan, workers: int | None, progress: Progress | None) -> None:
         run_through(plan, workers=workers, progress=lambda done, total: step(done / max(1, total)), finish=False)
         with telling(steps.part()):
             plan.finish()
-    except CorruptionError:
+    except PartDamagedError:
         raise
-    except DataError:  # of the file: going on would not help
+    except (DataError, ArrayChangedError):  # of the source: going on would not help
         plan.cancel()
         raise
 
@@ -325,13 +352,23 @@ def export_vectors(
     step(1)
 
 
-def _readable(place: StoreLike, chosen: Format) -> Path:
-    """A file, or a folder that can be read. Raises :class:`~zardine.errors.DataError` for others."""
-    path = _file(place)
-    if path.is_dir() and not (chosen.is_folder or chosen.of_folders or chosen.unpacked):
+def _given(source: StoreLike, chosen: Format, storage_options: Mapping[str, Any] | None) -> Path | Place:
+    """Where a file or folder is, which can be read. Raises :class:`~zardine.errors.DataError` for others."""
+    if chosen.is_folder:
+        named = source.removeprefix(PREFIX) if isinstance(source, str) else source
+        return Place.of(*find_place(named, mode="r", storage_options=storage_options), given=named)
+    path = _file(source)
+    if storage_options:
+        raise TypeError(f"storage_options are of folders at a URL: leave them out for {path}")
+    if path.is_dir() and not (chosen.of_folders or chosen.unpacked):
         known = ", ".join(each.name for each in FORMATS.values() if each.of_folders)
         raise DataError(f"{path} is a directory, not a file; directories are read of files of the formats {known}")
     return path
+
+
+def _opened(given: Path | Place, chosen: Format, options: Mapping[str, Any]) -> FileParts:
+    source = given if isinstance(given, Path) else StorePath(given.store, given.path)
+    return PARTS[chosen.name](source, options, AT_ONCE, None)
 
 
 def _file(place: StoreLike) -> Path:

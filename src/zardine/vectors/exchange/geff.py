@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from math import prod
 from typing import Any, Final
 
@@ -27,6 +29,7 @@ from zardine.vectors.content.columns import Column, column_of, columns_of
 from zardine.vectors.content.content import Columns
 from zardine.vectors.content.parts import AT_ONCE, ENDS, OWNER
 from zardine.vectors.exchange.file_parts import Piece, Step, Whole
+from zardine.vectors.exchange.listing import Seen, listed
 from zardine.vectors.exchange.losses import LINES, check_store, numbers, storable, warn_kind
 from zardine.vectors.format.ragged import row_numbers
 from zardine.vectors.graph import read_graph, write_spooled_graph
@@ -51,7 +54,7 @@ _FIXED: Final = 16 * 2**20
 
 
 class GeffParts:
-    """A graph of GEFF as :class:`~zardine.vectors.exchange.file_parts.FileParts`: about ``at_once`` nodes each.
+    """A graph of GEFF as :class:`~zardine.vectors.exchange.file_parts.FolderParts`: about ``at_once`` nodes each.
 
     Axes are coordinates, other properties of nodes and edges attributes, ids of nodes the attribute ``node_id``. Where
     each node has a lineage, or a tracklet, that is its object. Edges are read when the store is written. Raises
@@ -61,7 +64,7 @@ class GeffParts:
     outline: None = None
 
     def __init__(self, source: StoreLike, options: Mapping[str, Any], at_once: int, outline: None = None) -> None:
-        root = open_group(source, mode="r")
+        self._root = root = open_group(source, mode="r")
         self._name = name = f"{root.store}/{root.path}".rstrip("/")
         about = root.attrs.get(_KEY)
         if not isinstance(about, Mapping):
@@ -119,6 +122,25 @@ class GeffParts:
     def count(self) -> int:
         """How many parts there are."""
         return max(1, -(-self.vertices // self._rows))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows of nodes, as they are read."""
+        tables = [self._ids, *self._coordinates, *self._of_nodes.values()]
+        return self.vertices * sum(each.row_bytes for each in tables)
+
+    @cached_property
+    def seen(self) -> str:
+        """A digest of all that is stored; where nothing can be listed, of the documents."""
+        seen, root = Seen(), self._root
+        try:
+            for key, version in listed(root.store, f"{root.path}/" if root.path else ""):
+                seen.add(key, version)
+        except UnsupportedError:
+            tables = [self._ids, self._edges, *self._coordinates, *self._of_nodes.values(), *self._of_edges.values()]
+            documents = [root.attrs.asdict(), *(each.values.metadata.to_dict() for each in tables)]
+            seen.add(json.dumps(documents, sort_keys=True, default=str))
+        return str(seen)
 
     @property
     def memory(self) -> int:

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from zardine.codecs.crc32c import crc32c
 from zardine.engine.documents import get_document
-from zardine.errors import PlanError
+from zardine.errors import DataError, MetadataError, PlanError
 from zardine.hierarchy.find import HIDDEN, document_key, find_node, taken
 from zardine.jobs.job import Job, JobDone
 from zardine.jobs.places import Place, Places
@@ -32,18 +30,19 @@ from zardine.jobs.work import Forecast, Work
 from zardine.json_document import parse_json
 from zardine.metadata.documents import GroupMetadata
 from zardine.metadata.node_names import join_path
+from zardine.stores.base import Store
 from zardine.stores.path import StorePath
 from zardine.vectors.changing.creating import REPLACED, complete_all, erase_leftover
-from zardine.vectors.exchange.features import FeatureParts
+from zardine.vectors.exchange.feature_parts import FeatureParts
 from zardine.vectors.exchange.file_parts import FORM, FileParts, Part, Step, Whole
 from zardine.vectors.exchange.geff import GeffParts
 from zardine.vectors.exchange.meshes import ObjParts, PlyParts, StlParts
 from zardine.vectors.exchange.parquet_parts import parquet_parts
 from zardine.vectors.exchange.precomputed.reading import precomputed_parts
 from zardine.vectors.exchange.scans import ScanParts
+from zardine.vectors.exchange.sources import Source, SourceFile, SourceFolder, source_of
 from zardine.vectors.exchange.streamlines import TckParts, TrkParts
 from zardine.vectors.exchange.swc import SwcParts
-from zardine.vectors.exchange.targets import files_of_target
 from zardine.vectors.exchange.trx import TrxParts
 from zardine.vectors.outside import keeping, repeat, warn
 from zardine.vectors.storing.store import ORIGIN
@@ -66,11 +65,11 @@ PARTS: Final[dict[str, Callable[[Any, Mapping[str, Any], int, Any], FileParts]]]
     "trx": TrxParts,
 }
 """Formats whose files, or folders, can be read in parts, in any order."""
+FOLDERS: Final = ("geff", "precomputed")
+"""Those of them that are folders of values, in any store."""
 
 _FACTS: Final = "import.json"
 """Says beside the parts what they are of."""
-_ENDS: Final = 2**20
-"""Bytes at the beginning and at the end of a file that its digest is of."""
 
 _step: ContextVar[Step] = ContextVar("step", default=lambda share: None)
 
@@ -86,69 +85,12 @@ def telling(step: Step) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class SourceFile:
-    """A file, or a folder of files, as it was when its import was planned."""
-
-    path: str
-    """Absolute."""
-    size: int
-    """Of all files."""
-    modified: int
-    """In nanoseconds, as the file system says it: when the one was that was changed last."""
-    digest: str
-    """SHA-256 of the first and the last bytes; of a folder, and what belongs to a file, of names, sizes and times."""
-
-    @classmethod
-    def of(cls, path: Path) -> SourceFile:
-        """Look at a file, or at a folder and all that is below it. Raises ``OSError``."""
-        digest = hashlib.sha256()
-        if path.is_dir():
-            size = modified = 0
-            for name, about in sorted(_below(path, "")):
-                size, modified = size + about.st_size, max(modified, about.st_mtime_ns)
-                digest.update(
-                    f"{len(name)} {name} {about.st_size} {about.st_mtime_ns}\n".encode(errors="surrogateescape")
-                )
-            return cls(str(path.absolute()), size, modified, digest.hexdigest())
-        with path.open("rb") as file:
-            about = path.stat()
-            digest.update(file.read(_ENDS))
-            file.seek(max(0, about.st_size - _ENDS))
-            digest.update(file.read(_ENDS))
-        for each in files_of_target(path)[1:]:
-            if each.exists():
-                digest.update(f"{each.suffix} {each.stat().st_size} {each.stat().st_mtime_ns}\n".encode())
-        return cls(str(path.absolute()), about.st_size, about.st_mtime_ns, digest.hexdigest())
-
-    @staticmethod
-    def size_of(path: Path) -> int:
-        """Return how many bytes there are in a file, or in all files below a folder. Raises ``OSError``."""
-        if not path.is_dir():
-            return path.stat().st_size
-        return sum(about.st_size for _, about in _below(path, ""))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {"path": self.path, "size": self.size, "modified": self.modified, "digest": self.digest}
-
-
-def _below(folder: Path, before: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Names and facts of all files below a folder."""
-    with os.scandir(folder) as entries:
-        for each in entries:
-            if each.is_dir(follow_symlinks=False):
-                yield from _below(Path(each.path), f"{before}{each.name}/")
-            else:
-                yield f"{before}{each.name}", each.stat(follow_symlinks=os.path.exists(each.path))
-
-
-@dataclass(frozen=True)
 class ImportWork(Work):
-    """A file, or a folder of files, to be written to a new store at ``target``."""
+    """A file, a folder of files, or one of values, to be written to a new store at ``target``."""
 
     kind: ClassVar[str] = "import"
 
-    source: SourceFile
+    source: Source
     format: str
     target: Place
     options: Mapping[str, Any]
@@ -174,17 +116,27 @@ class ImportWork(Work):
         return self.target
 
     def places(self) -> tuple[Place, ...]:
-        return (self.target,)
+        return (self.target,) if isinstance(self.source, SourceFile) else (self.source.place, self.target)
 
     def describe(self) -> str:
-        return f"import {self.source.path} to {self.target}"
+        return f"import {self.source.name} to {self.target}"
 
     def job_bytes(self, stage: int, job: int) -> int:
         return self.source.size * (job + 1) // self.count - self.source.size * job // self.count
 
     @cached_property
     def _parts(self) -> FileParts:
-        return PARTS[self.format](Path(self.source.path), self.options, self.at_once, self.outline)
+        parts = self._opened()
+        if isinstance(self.source, SourceFolder):
+            self._check_seen(parts)
+        return parts
+
+    def _opened(self) -> FileParts:
+        return PARTS[self.format](self.source.given, self.options, self.at_once, self.outline)
+
+    def _check_seen(self, parts: Any) -> None:
+        if (parts.seen, parts.count) != (self.source.digest, self.count):
+            raise PlanError(f"{self.source.name} has changed since its import was planned: plan it anew")
 
     def _folder(self, plan: str) -> str:
         return join_path(self.target.path, f"{HIDDEN}/import/{plan}/")
@@ -199,12 +151,13 @@ class ImportWork(Work):
     # the jobs
 
     def run(self, job: Job) -> JobDone:
-        self.check()
+        if isinstance(self.source, SourceFile):
+            self.check()
         key = self._key(self._plan, job.number)
         store = job.guarded(self.target.store, [key])
         with keeping() as told:
             piece = self._parts.read(job.number)
-        data = Part.of(piece, self.options.get("dtype"), f"{self.source.path}, part {job.number}", told).to_bytes()
+        data = Part.of(piece, self.options.get("dtype"), f"{self.source.name}, part {job.number}", told).to_bytes()
         store.set(key, data)
         job.advance(self.job_bytes(0, job.number))
         return JobDone(_seen(data))
@@ -215,18 +168,22 @@ class ImportWork(Work):
             data = self.target.store.get(key)
             if surely:  # it was found not to be what the job has written
                 what = "gone" if data is None else "damaged"
-                warn(self.source.path, f"part {number} is read again: {key} of {self.target.store} is {what}")
+                warn(self.source.name, f"part {number} is read again: {key} of {self.target.store} is {what}")
             yield number, "gone" if data is None else _seen(bytes(data))
 
     # before and after
 
     def check(self) -> None:
+        name = self.source.name
         try:
-            now = SourceFile.of(Path(self.source.path))
-        except OSError as error:
-            raise PlanError(f"{self.source.path} cannot be read any more ({error}): plan its import anew") from None
-        if now != self.source:
-            raise PlanError(f"{self.source.path} has changed since its import was planned: plan it anew")
+            if isinstance(self.source, SourceFile):
+                if SourceFile.of(self.source.given) != self.source:
+                    raise PlanError(f"{name} has changed since its import was planned: plan it anew")
+            else:
+                with keeping():
+                    self._check_seen(self._opened())
+        except (OSError, DataError, MetadataError) as error:
+            raise PlanError(f"{name} cannot be read any more ({error}): plan its import anew") from None
 
     def begin(self, plan: str) -> None:
         store, path = self.target.store, self.target.path
@@ -235,39 +192,14 @@ class ImportWork(Work):
             if node is not None:
                 raise taken(store, path, node, REPLACED)
             raise PlanError(f"what was at {self.target} when the import was planned is gone: plan it anew")
-        own, (_, folders) = self._folder(plan), store.list_dir(join_path(path, f"{HIDDEN}/import/"))
-        for folder in folders:
-            if folder != own:
-                self._discard(folder)
+        own = self._folder(plan)
+        discard_unfinished(self.target, self.source.name, self._facts(), own)
         if store.get(own + _FACTS) is None:
             store.set(own + _FACTS, json.dumps(self._facts()).encode())
 
     def _facts(self) -> dict[str, Any]:
-        return {"source": self.source.to_json(), "options": {"format": self.format, **self.options}}
-
-    def _discard(self, folder: str) -> None:
-        """Remove what another import to the same place has left, and say why."""
-        store, now = self.target.store, self._facts()
-        try:
-            found: Any = parse_json(store.get(folder + _FACTS) or b"")
-            source, options = dict(found["source"]), dict(found["options"])
-        except (ValueError, TypeError, KeyError, RecursionError):
-            source, options, why = {}, {}, "what it was of is not known any more"
-        else:
-            differing = [
-                name for name in {**options, **now["options"]} if options.get(name) != now["options"].get(name)
-            ]
-            if source.get("path") != self.source.path:
-                why = f"it was of {source.get('path')}"
-            elif source != now["source"]:
-                why = "the file has changed since"
-            elif differing:
-                why = f"it had other options: {', '.join(sorted(differing))}"
-            else:
-                why = "it was cut into other parts, or what it was to replace has changed"
-        warn(self.source.path, f"an unfinished import to {self.target} is discarded: {why}")
-        Records(self.target, folder.rstrip("/").rpartition("/")[2]).erase()
-        store.erase_prefix(folder)
+        source = {"path": self.source.name, **self.source.to_json()}
+        return {"source": source, "options": {"format": self.format, **self.options}}
 
     def is_finished(self, plan: str) -> bool:
         node = find_node(self.target.store, self.target.path, 3)
@@ -300,8 +232,9 @@ class ImportWork(Work):
         return {"form": FORM, **{name: each for name, each in self.to_json().items() if name != "memory"}}
 
     def to_json(self) -> dict[str, Any]:
+        places = {"source": self.source.place.to_json()} if isinstance(self.source, SourceFolder) else {}
         return {
-            "places": {"target": self.target.to_json()},
+            "places": {**places, "target": self.target.to_json()},
             "source": self.source.to_json(),
             "format": self.format,
             "options": dict(self.options),
@@ -315,20 +248,54 @@ class ImportWork(Work):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], places: Places) -> ImportWork:
-        source, numbers = document["source"], [document[name] for name in ("at_once", "count", "vertices", "memory")]
-        texts = [document["format"], source["path"], source["digest"]]
-        sizes = [source["size"], source["modified"]]
-        if not all(type(each) is int and each >= 0 for each in (*numbers, *sizes)) or min(numbers[:2]) < 1:
+        numbers = [document[name] for name in ("at_once", "count", "vertices", "memory")]
+        if not all(type(each) is int and each >= 0 for each in numbers) or min(numbers[:2]) < 1:
             raise PlanError("a plan of an import has numbers of vertices, parts and bytes")
-        if not all(isinstance(each, str) for each in texts) or document["format"] not in PARTS:
+        if not isinstance(document["format"], str) or document["format"] not in PARTS:
             raise PlanError(f"a plan of an import names one of the formats {', '.join(PARTS)}")
-        file = SourceFile(source["path"], source["size"], source["modified"], source["digest"])
+        source = source_of(document["source"], places)
+        if isinstance(source, SourceFolder) != (document["format"] in FOLDERS):
+            raise PlanError(f"a plan of an import has a place for the folders of {', '.join(FOLDERS)}, else a file")
         options, outline = dict(document["options"]), document["outline"]
-        if outline is not None and (len(outline) != numbers[1] + 1 or not all(map(_is_place, outline))):
+        listed = isinstance(outline, list) and len(outline) == numbers[1] + 1 and all(map(_is_place, outline))
+        is_scheme = isinstance(outline, dict) and PARTS[document["format"]] is FeatureParts
+        if outline is not None and not is_scheme and not listed:
             raise PlanError("a plan of an import says of each part where it begins")
         at_once, count, vertices, memory = numbers
-        made = file, document["format"], places.target(), options, document["replaced"]
+        made = source, document["format"], places.target(), options, document["replaced"]
         return cls(*made, at_once, count, vertices, memory, outline)
+
+
+def discard_unfinished(target: Place, name: str, now: Mapping[str, Any] | None = None, own: str = "") -> None:
+    """Remove what other imports to a place have left there, and warn of it, as one of the source ``name`` begins.
+
+    ``now`` is what this one is of, and ``own`` the folder of its parts; without both it keeps none.
+    """
+    _, folders = target.store.list_dir(join_path(target.path, f"{HIDDEN}/import/"))
+    for folder in folders:
+        if folder != own:
+            warn(name, f"an unfinished import to {target} is discarded: {_why(target.store, folder, name, now)}")
+            Records(target, folder.rstrip("/").rpartition("/")[2]).erase()
+            target.store.erase_prefix(folder)
+
+
+def _why(store: Store, folder: str, name: str, now: Mapping[str, Any] | None) -> str:
+    """Why an import goes not on with what another one has left in a folder."""
+    try:
+        found: Any = parse_json(store.get(folder + _FACTS) or b"")
+        source, options = dict(found["source"]), dict(found["options"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return "what it was of is not known any more"
+    if source.get("path") != name:
+        return f"it was of {source.get('path')}"
+    if now is None:
+        return "this one is not by jobs"
+    if source != now["source"]:
+        return f"the {'file' if 'modified' in source else 'folder'} has changed since"
+    differing = [each for each in {**options, **now["options"]} if options.get(each) != now["options"].get(each)]
+    if differing:
+        return f"it had other options: {', '.join(sorted(differing))}"
+    return "it was cut into other parts, or what it was to replace has changed"
 
 
 def _is_place(numbers: Any) -> bool:
@@ -348,4 +315,4 @@ def document_digest(place: Place) -> str | None:
     return hashlib.sha256(bytes(get_document(place.store, document_key(place.path, node)) or b"")).hexdigest()
 
 
-__all__ = ["PARTS", "ImportWork", "SourceFile", "document_digest", "telling"]
+__all__ = ["FOLDERS", "PARTS", "ImportWork", "discard_unfinished", "document_digest", "telling"]

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from zardine.errors import DataError, UnsupportedError
 from zardine.json_document import parse_json
 from zardine.stores.resolve import StoreLike
-from zardine.vectors.exchange.features import EXACT, FeatureParts, column_of_series, store_features
+from zardine.vectors.exchange.feature_parts import FeatureParts
+from zardine.vectors.exchange.features import EXACT, column_of_series, store_features
 from zardine.vectors.exchange.file_parts import LENGTHS, FileParts, Piece, Step, Whole
 from zardine.vectors.exchange.losses import reading
 from zardine.vectors.outside import needing, warn

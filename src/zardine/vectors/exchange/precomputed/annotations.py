@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -91,7 +92,7 @@ class SpatialLevel:
         return {**self.index.document(), **about}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AnnotationInfo:
     """The document of a folder of annotations."""
 
@@ -152,12 +153,12 @@ class AnnotationInfo:
         """How many axes there are."""
         return len(self.dimensions)
 
-    @property
+    @cached_property
     def stored_properties(self) -> tuple[Property, ...]:
         """The properties in the order of their bytes: those of wide numbers first."""
         return tuple(sorted(self.properties, key=lambda each: -np.dtype(PROPERTIES[each.type][0]).itemsize))
 
-    @property
+    @cached_property
     def record(self) -> np.dtype[Any]:
         """How an annotation is stored, without its id: geometry, properties, and bytes up to a multiple of 4."""
         fields: list[Any] = [("geometry", "<f4", (CORNERS[self.annotation_type], self.rank))]

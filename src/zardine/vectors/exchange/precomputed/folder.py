@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,16 @@ import numpy.typing as npt
 from zardine.buffers import BytesLike
 from zardine.codecs.base import SizeLimit
 from zardine.codecs.gzip import GzipCodec
-from zardine.errors import CorruptionError, DataError
+from zardine.engine.workers import for_each, most_requests
+from zardine.errors import ArrayChangedError, CorruptionError, DataError, UnsupportedError
 from zardine.hierarchy.find import describe
 from zardine.json_document import load_object
 from zardine.limits import CHUNK, DOCUMENT, check_size, limit_of, too_large
 from zardine.metadata.node_names import join_path
-from zardine.stores.base import Store, is_key
-from zardine.stores.local.store import LocalStore
+from zardine.stores.base import Reading, Store, is_key
+from zardine.stores.byte_ranges import Version
 from zardine.stores.resolve import StoreLike, resolve_store
+from zardine.vectors.exchange.listing import listed
 from zardine.vectors.exchange.precomputed.annotations import Index
 from zardine.vectors.exchange.precomputed.sharding import Sharding
 
@@ -31,21 +33,12 @@ _SUFFIX: Final = ".gz"
 _GAP: Final = 2**20
 _TOGETHER: Final = 2**28
 """Bytes of a minishard that are read by one request."""
+_MOST_SHARD_BITS: Final = 10
+"""Of the shards that are asked for one by one, where nothing is listed."""
 
 Ids: TypeAlias = npt.NDArray[np.uint64]
-
-
-@dataclass(frozen=True, slots=True)
-class Portion:
-    """Some of the values of an index, which are read together."""
-
-    index: Index
-    names: tuple[str, ...]
-    """Of their files, or of the shard that they are in."""
-    nbytes: int
-    """About."""
-    minishards: tuple[int, int] = (0, 0)
-    """Those of a shard: the first, and the one behind the last."""
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,16 +84,48 @@ class Folder:
             found = GzipCodec().decode(packed, SizeLimit(0, False, (CHUNK,)).now())
         return found
 
-    def document(self, name: str = "info") -> Mapping[str, Any] | None:
-        """Return a JSON object, or ``None``. Raises :class:`MetadataError` for what is none."""
+    def document(self, name: str = "info", tell: Callable[[str], object] | None = None) -> Mapping[str, Any] | None:
+        """Return a JSON object, or ``None``; ``tell`` is told its digest. Raises :class:`MetadataError` for others."""
         found = self._read(join_path(self.path, name), DOCUMENT)
+        if tell is not None:
+            tell("" if found is None else hashlib.sha256(found).hexdigest())
         return None if found is None else load_object(bytes(found), self.where(name))
 
-    def names(self) -> list[str]:
-        """Return the names of the values of the folder. Raises :class:`UnsupportedError` where nothing is listed."""
+    def versions(self) -> dict[str, Version | None]:
+        """Return the names of the values of the folder, sorted, with their versions where these come along.
+
+        Raises :class:`UnsupportedError` where nothing is listed.
+        """
         prefix = f"{self.path}/" if self.path else ""
-        keys, _ = self.store.list_dir(prefix)
-        return [key[len(prefix) :].removesuffix(_SUFFIX) for key in keys]
+        found: dict[str, Version | None] = {}
+        for key, version in listed(self.store, prefix):
+            name = key[len(prefix) :]
+            if "/" not in name:
+                found.setdefault(name.removesuffix(_SUFFIX), version)
+        return found
+
+    def shards(self, sharding: Sharding) -> list[tuple[str, Reading]]:
+        """Return the names of shards, with their sizes and versions.
+
+        Where nothing is listed, all names that there may be are asked for. Raises :class:`UnsupportedError` where these
+        are too many.
+        """
+        prefix = f"{self.path}/" if self.path else ""
+        try:
+            names = [key[len(prefix) :] for key in self.store.list_dir(prefix)[0] if key.endswith(".shard")]
+        except UnsupportedError:
+            if sharding.shard_bits > _MOST_SHARD_BITS:
+                raise
+            names = [sharding.name(number) for number in range(1 << sharding.shard_bits)]
+        names.sort(key=lambda name: (len(name), name))
+        looks = self.each(lambda name: self.store.read(join_path(self.path, name), ((0, 0),)), names)
+        return [(name, look) for name, look in zip(names, looks, strict=True) if look is not None]
+
+    def each(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+        """Yield what ``work`` gives for each item, in their order; far away as many at a time as are worth while."""
+        threads = most_requests(self.store, 1)
+        for start in range(0, len(items), threads):
+            yield from _at_once(work, items[start : start + threads])
 
     def write(self, name: str, value: BytesLike) -> None:
         """Store a value."""
@@ -110,61 +135,11 @@ class Folder:
         """Store a JSON object."""
         self.write(name, json.dumps(document, allow_nan=False).encode())
 
-    def portions(self, index: Index, at_once: int, *, cells: bool = False) -> list[Portion]:
-        """Return the values of an index, those of about ``at_once`` bytes together; ``cells``: they are named as such.
-
-        Raises :class:`UnsupportedError` where nothing can be listed.
-        """
-        folder, sharding = self.below(index.key), index.sharding
-        names = sorted(set(folder.names()), key=lambda name: (len(name), name))
-        if sharding is None:
-            plain = [name for name in names if _is_cell(name) and (cells or _is_id(name))]
-            return [Portion(index, some, size) for some, size in folder.together(plain, at_once, lambda name: (name,))]
-        found: list[Portion] = []
-        for name in names:
-            if name.endswith(".shard"):
-                size = self.store.size(join_path(folder.path, name)) or 0
-                count = min(1 << sharding.minishard_bits, max(1, -(-size // at_once)))
-                cuts = [(number << sharding.minishard_bits) // count for number in range(count + 1)]
-                found += [Portion(index, (name,), size // count, each) for each in pairwise(cuts)]
-        return found
-
-    def together(
-        self, names: Sequence[str], at_once: int, files: Callable[[str], Iterable[str]]
-    ) -> Iterator[tuple[tuple[str, ...], int]]:
-        """Yield runs of names, of whose ``files`` there are about ``at_once`` bytes, and how many bytes.
-
-        Only on this machine is it free to ask how large files are; elsewhere a run has 256 names.
-        """
-        local, some, waiting = isinstance(self.store, LocalStore), list[str](), 0
-        for name in names:
-            size = sum(map(self._size, files(name))) if local else at_once // _PART
-            if some and waiting + size > at_once:
-                yield tuple(some), waiting
-                some, waiting = [], 0
-            some.append(name)
-            waiting += size
-        if some:
-            yield tuple(some), waiting
-
-    def _size(self, name: str) -> int:
-        """Bytes of a value; of one that is compressed four times those that are stored, about."""
+    def size(self, name: str) -> int:
+        """Return bytes of a value; of one that is compressed four times those that are stored, about."""
         key = join_path(self.path, name)
         found = self.store.size(key)
         return 4 * (self.store.size(key + _SUFFIX) or 0) if found is None else found
-
-    def values(self, portion: Portion) -> Iterator[tuple[str, BytesLike]]:
-        """Yield the values of a portion, and what they are called: their ids, or the names of their files.
-
-        Raises :class:`CorruptionError`.
-        """
-        folder, sharding = self.below(portion.index.key), portion.index.sharding
-        for name in portion.names:
-            if sharding is not None:
-                for number, value in folder._of_shard(name, sharding, portion.minishards):
-                    yield str(number), value
-            elif (found := folder.read(name)) is not None:
-                yield name, found
 
     def value(self, index: Index, number: int, name: str) -> BytesLike | None:
         """Return the value of an id, or ``None``; ``name``: of its file where there are no shards."""
@@ -172,75 +147,60 @@ class Folder:
         if index.sharding is None:
             return folder.read(name)
         sharding = index.sharding
-        shard, minishard = (int(each[0]) for each in sharding.places(np.array([number], np.uint64)))
-        file = sharding.name(shard)
-        key = join_path(folder.path, file)
+        places = sharding.places(np.array([number], np.uint64))
+        place, minishard = (int(each[0]) for each in places)
+        key = join_path(folder.path, sharding.name(place))
         reading = self.store.read(key, (sharding.entry_range(minishard),))
         if reading is None:
             return None
+        shard = _Shard(self.store, key, reading.version)
         try:
             if len(reading.parts[0]) != 16:
                 raise CorruptionError(f"the shard has {reading.size} bytes, fewer than its index")
             start, length = sharding.index_ranges(reading.parts[0], reading.size)[0].tolist()
             if not length:
                 return None
-            ids, starts, lengths = sharding.minishard(self._part(key, start, length), reading.size)
+            ids, starts, lengths = sharding.minishard(shard.part(start, length), reading.size)
             row = np.flatnonzero(ids == np.uint64(number))
             if not len(row):
                 return None
-            return sharding.value(self._part(key, int(starts[row[0]]), int(lengths[row[0]])))
+            return sharding.value(shard.part(int(starts[row[0]]), int(lengths[row[0]])))
         except DataError as error:
             raise error.at(key=key) from None
 
-    def _of_shard(self, name: str, sharding: Sharding, minishards: tuple[int, int]) -> Iterator[tuple[int, BytesLike]]:
-        """The values of some minishards of a shard, the last of which is not among them."""
-        key = join_path(self.path, name)
+    def of_shard(
+        self, name: str, sharding: Sharding, minishards: tuple[int, int], version: Version | None
+    ) -> Iterator[tuple[int, BytesLike]]:
+        """Yield ids and values of some minishards of a shard, the last of which is not among them.
+
+        Raises :class:`CorruptionError`, and :class:`ArrayChangedError` where the shard has another ``version`` by now.
+        """
+        shard = _Shard(self.store, join_path(self.path, name), version)
         try:
-            size = self.store.size(key) or 0
+            size = shard.size
             if size < sharding.index_size:
                 raise CorruptionError(f"the shard has {size} bytes, fewer than its index of {sharding.index_size}")
-            ranges = sharding.index_ranges(self._part(key, 0, sharding.index_size), size)
-            room = size
             first, last = minishards
-            for own in (first + np.flatnonzero(ranges[first:last, 1])).tolist():
-                index = sharding.minishard(self._part(key, *ranges[own].tolist()), size)
-                shards, own_minishards = sharding.places(index[0])
-                elsewhere = own_minishards != np.uint64(own)
-                elsewhere |= np.isin(shards, [each for each in np.unique(shards) if sharding.name(int(each)) != name])
-                if elsewhere.any():
-                    number = int(index[0][elsewhere][0])
-                    raise CorruptionError(f"id {number} is in this shard, where it belongs into another place")
-                if len(np.unique(index[0])) != len(index[0]):
-                    raise CorruptionError("an id is in this shard twice")
+            start, length = sharding.entry_range(first)
+            ranges = sharding.index_ranges(shard.part(start, length * (last - first)), size)
+            rows = np.flatnonzero(ranges[:, 1]).tolist()
+
+            def look(row: int) -> tuple[Ids, Ids, Ids]:
+                index = sharding.minishard(shard.part(*ranges[row].tolist()), size)
+                _check_ids(index[0], name, sharding, first + row)
+                return index
+
+            indexes, room = list[tuple[Ids, Ids, Ids]](), size
+            for index in self.each(look, rows):
                 room -= sum(index[2].tolist())
                 if room < 0:
                     raise CorruptionError("values overlap: they have more bytes than the shard")
-                for number, stored in self._values_of(key, *index):
+                indexes.append(index)
+            for values in self.each(lambda index: list(shard.values(*index)), indexes):
+                for number, stored in values:
                     yield number, sharding.value(stored)
         except DataError as error:
-            raise error.at(key=key) from None
-
-    def _values_of(self, key: str, ids: Ids, starts: Ids, lengths: Ids) -> Iterator[tuple[int, BytesLike]]:
-        """The stored values of a minishard; by one request, where not much lies between them."""
-        ends = starts + lengths
-        first, last = (int(starts.min()), int(ends.max())) if len(ids) else (0, 0)
-        if last - first <= min(2 * int(lengths.astype(np.float64).sum()) + _GAP, _TOGETHER):
-            together = memoryview(self._part(key, first, last - first))
-            for number, start, end in zip(ids.tolist(), starts.tolist(), ends.tolist(), strict=True):
-                yield number, together[start - first : end - first]
-            return
-        for number, start, length in zip(ids.tolist(), starts.tolist(), lengths.tolist(), strict=True):
-            yield number, self._part(key, start, length)
-
-    def _part(self, key: str, start: int, length: int) -> BytesLike:
-        """Bytes of a value; the range has been compared with its size."""
-        check_size(f"a part of {key!r}", length)
-        if length == 0:
-            return b""
-        reading = self.store.read(key, ((start, length),))
-        if reading is None or len(reading.parts[0]) != length:
-            raise CorruptionError("the shard is another one by now")
-        return reading.parts[0]
+            raise error.at(key=shard.key) from None
 
     def _read(self, key: str, setting: str) -> BytesLike | None:
         limit = limit_of(setting)
@@ -252,13 +212,69 @@ class Folder:
         return reading.parts[0]
 
 
-def _is_cell(name: str) -> bool:
-    """Whether a name is that of an id, or of a cell: a number or several."""
-    return name.isascii() and all(each.isdecimal() for each in name.split("_"))
+def _check_ids(ids: Ids, name: str, sharding: Sharding, minishard: int) -> None:
+    """Raise :class:`CorruptionError` unless ids belong into a minishard of the shard ``name``, each there once."""
+    shards, minishards = sharding.places(ids)
+    elsewhere = minishards != np.uint64(minishard)
+    elsewhere |= np.isin(shards, [each for each in np.unique(shards) if sharding.name(int(each)) != name])
+    if elsewhere.any():
+        raise CorruptionError(f"id {int(ids[elsewhere][0])} is in this shard, where it belongs into another place")
+    if len(np.unique(ids)) != len(ids):
+        raise CorruptionError("an id is in this shard twice")
 
 
-def _is_id(name: str) -> bool:
-    return name.isdecimal() and int(name) < 2**64
+def _at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    found: dict[int, R] = {}
+
+    def do(row: int) -> None:
+        found[row] = work(items[row])
+
+    for_each(do, range(len(items)), len(items), len(items))
+    return [found[row] for row in range(len(items))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """A shard of which parts are read, all of one version."""
+
+    store: Store
+    key: str
+    version: Version | None
+    """``None``: whichever is there."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of it."""
+        reading = self.store.read(self.key, ((0, 0),))
+        self._check(reading)
+        return 0 if reading is None else reading.size
+
+    def part(self, start: int, length: int) -> BytesLike:
+        """Return bytes of the shard; the range has been compared with its size."""
+        check_size(f"a part of {self.key!r}", length)
+        if length == 0:
+            return b""
+        reading = self.store.read(self.key, ((start, length),))
+        self._check(reading)
+        if reading is None or len(reading.parts[0]) != length:
+            raise CorruptionError("the shard is another one by now")
+        return reading.parts[0]
+
+    def values(self, ids: Ids, starts: Ids, lengths: Ids) -> Iterator[tuple[int, BytesLike]]:
+        """Yield the stored values of a minishard; by one request, where not much lies between them."""
+        ends = starts + lengths
+        first, last = (int(starts.min()), int(ends.max())) if len(ids) else (0, 0)
+        if last - first <= min(2 * int(lengths.astype(np.float64).sum()) + _GAP, _TOGETHER):
+            together = memoryview(self.part(first, last - first))
+            for number, start, end in zip(ids.tolist(), starts.tolist(), ends.tolist(), strict=True):
+                yield number, together[start - first : end - first]
+            return
+        for number, start, length in zip(ids.tolist(), starts.tolist(), lengths.tolist(), strict=True):
+            yield number, self.part(start, length)
+
+    def _check(self, reading: Reading | None) -> None:
+        if self.version is not None and (reading is None or reading.version != self.version):
+            raise ArrayChangedError(f"{self.key} of {self.store} was changed while it was imported: import it again")
 
 
 def write_index(folder: Folder, index: Index, values: Iterable[tuple[int, str, BytesLike]]) -> None:
@@ -290,4 +306,4 @@ _PART: Final = 256
 """Values that are read and written at a time."""
 
 
-__all__ = ["PREFIX", "Folder", "Portion", "shards_of", "write_index"]
+__all__ = ["PREFIX", "Folder", "shards_of", "write_index"]

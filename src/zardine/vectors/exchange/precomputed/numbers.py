@@ -17,4 +17,9 @@ def finite_numbers(values: Any, count: int | None = None) -> list[float] | None:
     return found if len(found) == len(values) and all(map(isfinite, found)) else None
 
 
-__all__ = ["finite_numbers"]
+def is_number(text: str) -> bool:
+    """Return whether a text is a number of up to 64 bits, as it is written: without zeros before it."""
+    return text.isascii() and text.isdecimal() and len(text) < 21 and str(int(text)) == text and int(text) < 2**64
+
+
+__all__ = ["finite_numbers", "is_number"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -16,23 +15,37 @@ from zardine.vectors.changing.creating import GivenObjects, StoreOptions
 from zardine.vectors.changing.values import write_value
 from zardine.vectors.content.arguments import plain_ids, shown
 from zardine.vectors.content.columns import checked_mapping
-from zardine.vectors.content.parts import ABOVE, ENDS, OWNER, VerticesInMemory, loaded
+from zardine.vectors.content.parts import ABOVE, ENDS, OWNER, Values, loaded
 from zardine.vectors.content.run_content import depth_first, inverse
-from zardine.vectors.exchange.file_parts import LENGTHS, FileParts, Piece, Step, Whole
+from zardine.vectors.exchange.file_parts import LENGTHS, FolderParts, Piece, Step, Whole
+from zardine.vectors.exchange.listing import Seen
 from zardine.vectors.exchange.losses import bounds_of_nothing, storable
 from zardine.vectors.exchange.precomputed import annotations as notes
 from zardine.vectors.exchange.precomputed import segments, skeletons
+from zardine.vectors.exchange.precomputed.annotation_order import AnnotationsInOrder
 from zardine.vectors.exchange.precomputed.annotation_tables import CRS, OBJECT
-from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo, Annotations, Index, SpatialLevel
-from zardine.vectors.exchange.precomputed.folder import Folder, Portion
+from zardine.vectors.exchange.precomputed.annotations import AnnotationInfo, Index
+from zardine.vectors.exchange.precomputed.folder import Folder
 from zardine.vectors.exchange.precomputed.forests import parents_of_edges
+from zardine.vectors.exchange.precomputed.numbers import is_number
+from zardine.vectors.exchange.precomputed.portions import (
+    Asked,
+    Cells,
+    Files,
+    Portion,
+    portions_of,
+    portions_of_cells,
+    portions_of_ids,
+    together,
+)
 from zardine.vectors.exchange.precomputed.skeletons import SkeletonInfo
 from zardine.vectors.exchange.precomputed.space import unit_of
-from zardine.vectors.exchange.precomputed.spatial import morton_codes
-from zardine.vectors.format.ragged import ranges, starts_of
+from zardine.vectors.exchange.reordered import Reordered
+from zardine.vectors.format.ragged import starts_of
 from zardine.vectors.graph import write_spooled_graph
 from zardine.vectors.mesh import write_spooled_mesh
 from zardine.vectors.outside import warn
+from zardine.vectors.points import write_spooled_points
 from zardine.vectors.polylines import write_spooled_lines
 from zardine.vectors.results import Points
 from zardine.vectors.skeleton import write_spooled_trees
@@ -45,34 +58,32 @@ Properties = tuple[Ids, dict[str, npt.NDArray[Any]]] | None
 
 _LARGEST: Final = np.uint64(2**63 - 1)
 """Of the ids that a store can have."""
-_MOST_CELLS: Final = 2**20
-"""Of a grid that is asked for one by one, where nothing can be listed."""
-_ASKED: Final = 256
-"""Values of a part, of those that are asked for one by one."""
 _COPIES: Final = 10
 """Bytes of arrays, of bytes and of what compresses them, for each byte of a value, about."""
 _FIXED: Final = 16 * 2**20
+_LONGEST: Final = 2**26
+"""Bytes of a part, where no value of it is longer."""
 _OF_OBJECTS: Final = ("object_attributes", "groups", "group_attributes")
 _VOLUME: Final = "neuroglancer_multiscale_volume"
 
 
-def precomputed_parts(source: StoreLike, options: Options, at_once: int, outline: None = None) -> FileParts:
-    """Return a folder, a path or URL, as :class:`~zardine.vectors.exchange.file_parts.FileParts`: some values each.
+def precomputed_parts(source: StoreLike, options: Options, at_once: int, outline: None = None) -> FolderParts:
+    """Return a folder, a path or URL, as :class:`~zardine.vectors.exchange.file_parts.FolderParts`: some values each.
 
     Raises :class:`DataError` where no document is, :class:`UnsupportedError` for kinds that are not read; what is read
     raises :class:`CorruptionError` for values that are none.
     """
-    folder = Folder.at(source)
-    info = folder.document()
+    folder, seen = Folder.at(source), Seen()
+    info = folder.document(tell=seen.add)
     if info is None:
         raise DataError(f"{folder} holds no document called info: it is no folder of neuroglancer")
     kind, where = info.get("@type"), folder.where("info")
     if kind == notes.TYPE:
-        return AnnotationParts(folder, AnnotationInfo.parse(info, where), at_once)
+        return AnnotationParts(folder, AnnotationInfo.parse(info, where), at_once, seen)
     if kind == skeletons.TYPE:
-        return SkeletonParts(folder, SkeletonInfo.parse(info, where), at_once)
+        return SkeletonParts(folder, SkeletonInfo.parse(info, where), at_once, seen)
     if kind == skeletons.MESH_TYPE:
-        return MeshParts(folder, skeletons.properties_folder(info, where), at_once)
+        return MeshParts(folder, skeletons.properties_folder(info, where), at_once, seen)
     if kind == _VOLUME or "scales" in info:
         inside = [str(folder.below(str(info[name]))) for name in ("skeletons", "mesh") if info.get(name)]
         advice = f": give {' or '.join(inside)}" if inside else ""
@@ -89,18 +100,23 @@ class _Parts:
     _of_a_vertex: int
     """Bytes of a vertex, about."""
 
-    def __init__(self, folder: Folder, portions: Sequence[Portion]) -> None:
-        self._folder, self._portions = folder, portions or [Portion(Index("."), (), 0)]
+    def __init__(self, folder: Folder, portions: Sequence[Portion], seen: Seen) -> None:
+        self._folder, self._portions, self.seen = folder, portions or [Files(".", (), 0)], str(seen)
+        self.nbytes = sum(each.nbytes for each in self._portions)
 
     @property
     def count(self) -> int:
         """How many parts there are."""
         return len(self._portions)
 
+    def _bytes(self, at_once: int) -> int:
+        """Bytes of so many vertices, which are fewer where each has very many."""
+        return min(at_once * self._of_a_vertex, _LONGEST)
+
     @property
     def vertices(self) -> int:
         """How many there are, about."""
-        return sum(each.nbytes for each in self._portions) // self._of_a_vertex
+        return self.nbytes // self._of_a_vertex
 
     @property
     def memory(self) -> int:
@@ -118,126 +134,129 @@ class AnnotationParts(_Parts):
     ``record``; and a link for each segment that it has to do with.
     """
 
-    def __init__(self, folder: Folder, info: AnnotationInfo, at_once: int) -> None:
+    def __init__(self, folder: Folder, info: AnnotationInfo, at_once: int, seen: Seen) -> None:
         self._info, self._of_a_vertex = info, info.record.itemsize + 8
         self._by_id = bool(info.relationships) or not info.spatial
-        self._listed = True
+        at_once, portions = self._bytes(at_once), list[Portion]()
         indexes = [info.by_id] if self._by_id else [level.index for level in info.spatial]
-        portions = list[Portion]()
+        places = {folder.below(each.key).path for each in indexes}
+        if len(places) < len(indexes):  # what is there many times would be read as often
+            raise DataError(f"{folder.where('info')}: levels of the spatial index are in one folder")
         try:
             for each in indexes:
-                portions += folder.portions(each, at_once * self._of_a_vertex, cells=not self._by_id)
-        except UnsupportedError:  # nothing can be listed, so that all is one part
+                portions += portions_of(folder, each, at_once, seen, cells=not self._by_id)
+        except UnsupportedError:  # nothing can be listed
             if not info.spatial:
                 raise
-            self._listed, portions = False, []
-        super().__init__(folder, portions)
+            portions = portions_of_cells(info.spatial, at_once, str(folder))
+        super().__init__(folder, portions, seen)
 
     def read(self, number: int) -> Piece:
         """Return some annotations."""
         info, portion = self._info, self._portions[number]
-        values = self._folder.values(portion) if self._listed else _asked_values(self._folder, info, self._by_id)
-        ids, records, pairs = self._ones(values) if self._by_id else self._lists(values, portion)
+        values = portion.values(self._folder)
+        if self._by_id and isinstance(portion, Cells):
+            ids, _, _ = self._lists(values, portion)
+            values = Asked(info.by_id, tuple(map(str, ids.tolist())), 0).all_values(self._folder)
+        ids, records, links = self._ones(values) if self._by_id else self._lists(values, portion)
         geometry = records["geometry"]
         if not np.isfinite(geometry).all():
             raise CorruptionError(f"{self._folder}: annotations have coordinates that are no finite numbers")
         as_bytes = np.frombuffer(records.tobytes(), np.uint8).reshape(len(records), info.record.itemsize)
-        links = np.concatenate([np.zeros((0, 3), np.uint64), *pairs])
-        rows = links[:, 0].astype(np.int64)
-        of_links = {
-            ENDS: np.stack([rows, rows], axis=1),
-            "relationship": links[:, 1].copy(),
-            "segment": links[:, 2].copy(),
-        }
-        return Piece(geometry[:, 0].copy(), {"id": ids, "record": as_bytes}, {}, of_links)
+        return Piece(geometry[:, 0].copy(), {"id": ids, "record": as_bytes}, {}, links)
 
-    def _ones(self, values: Iterable[tuple[str, BytesLike]]) -> tuple[Ids, Array, list[Array]]:
-        """Ids and records of an index of ids, and for each relationship triples of row, relationship and segment."""
-        ids, records, pairs = list[int](), list[bytes](), list[Array]()
+    def _ones(self, values: Iterable[tuple[str, BytesLike]]) -> tuple[Ids, Array, dict[str, Array]]:
+        """Ids and records of an index of ids, and the segments that they have to do with."""
+        info, ids, records, counts, segments_of = self._info, list[int](), list[bytes](), list[int](), list[bytes]()
         for name, value in values:
             try:
-                record, related = notes.decode_one(value, self._info)
+                record, related = notes.decode_one(value, info)
             except CorruptionError as error:
-                raise error.at(key=f"{self._folder.where(self._info.by_id.key)}: annotation {name}") from None
-            for number, segments_of_it in enumerate(related):
-                table = np.empty((len(segments_of_it), 3), np.uint64)
-                table[:, 0], table[:, 1], table[:, 2] = len(ids), number, segments_of_it
-                pairs.append(table)
+                raise error.at(key=f"{self._folder.where(info.by_id.key)}: annotation {name}") from None
+            counts += map(len, related)
+            segments_of += [each.tobytes() for each in related if len(each)]
             ids.append(int(name))
             records.append(bytes(record))
-        return np.array(ids, np.uint64), np.frombuffer(b"".join(records), self._info.record), pairs
+        kinds = len(info.relationships)
+        row, kind = np.divmod(np.repeat(np.arange(len(counts)), counts), max(1, kinds))
+        links = _links(row, kind, np.frombuffer(b"".join(segments_of), np.uint64))
+        return np.array(ids, np.uint64), np.frombuffer(b"".join(records), info.record), links
 
-    def _lists(self, values: Iterable[tuple[str, BytesLike]], portion: Portion) -> tuple[Ids, Array, list[Array]]:
-        """Ids and records of cells, each once."""
+    def _lists(self, values: Iterable[tuple[str, BytesLike]], portion: Portion) -> tuple[Ids, Array, dict[str, Array]]:
+        """Ids and records of cells, each once, and no segments."""
         ids, records = [np.zeros(0, np.uint64)], [np.zeros(0, self._info.record)]
         for name, value in values:
             try:
                 found = notes.decode_list(value, self._info)
             except CorruptionError as error:
-                raise error.at(key=f"{self._folder.where(portion.index.key)}: cell {name}") from None
+                raise error.at(key=f"{self._folder.where(portion.where)}: cell {name}") from None
             ids.append(found.ids)
             records.append(found.records(self._info))
         distinct, rows = np.unique(np.concatenate(ids), return_index=True)
-        return distinct, np.concatenate(records)[rows], []
+        none = np.zeros(0, np.int64)
+        return distinct, np.concatenate(records)[rows], _links(none, none, none)
 
     def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
-        """Write all annotations, which are in memory then, in the order of their ids."""
+        """Write all annotations, in the order of their ids. In memory are ids, and what is related; if they are
+        objects their attributes, too, and of points that are objects all.
+        """
         info, name = self._info, str(self._folder)
-        found = self._gathered(whole)
-        columns = storable(_columns(found, info, name), name)
-        given: dict[str, Any] = {"axes": _axes(info), "crs": _crs(info)}
-        if not len(found):
-            given["bounds"] = (info.lower_bound, info.upper_bound)
+        found = AnnotationsInOrder(whole, info, name)
         ids: Any = found.ids
+        given: dict[str, Any] = {"axes": _axes(info), "crs": _crs(info)}
+        if not len(ids):
+            given["bounds"] = (info.lower_bound, info.upper_bound)
         if len(ids) and ids.max() > _LARGEST:
-            warn(
-                name, "ids of 64 bits are kept as the attribute 'annotation_id'; those of objects are numbers from 0 on"
-            )
-            columns = {**columns, "annotation_id": ids}
+            kept = found.keep_ids("annotation_id")
+            warn(name, f"ids of 64 bits are kept as the attribute {kept!r}; those of objects are numbers from 0 on")
             ids = np.arange(len(ids))
         ids = ids.astype(np.int64)
-        numbered = np.array_equal(ids, np.arange(len(ids)))
-        single = _single_owner(found, info)
-        geometry = found.geometry.astype(whole.dtype)
-        if info.annotation_type == "point":
-            if single is not None and numbered:
-                given["object_ids"] = single
-            elif not numbered or info.relationships:
-                given |= {"object_ids": ids, **_groups(found, info, ids)}
-            _write_points(path, geometry[:, 0], {"vertex_attributes": columns, **given, **options}, origin)
-            step(1)
+        related = _related(whole, found.ids, len(info.relationships))
+        groups = _groups(related, info, ids)
+        if info.annotation_type != "point":
+            lengths = np.full(len(ids), found.corners_of_each, np.int64)
+            given |= {"object_ids": ids, "object_attributes": found.attributes(), **groups}
+            write_spooled_lines(path, found, lengths, {"geometry_type": "line", **given, **options}, step, origin)
             return
-        given |= {"object_ids": ids, "object_attributes": columns, **_groups(found, info, ids)}
-        corners = VerticesInMemory(geometry.reshape(-1, info.rank), {})
-        lengths = np.full(len(ids), geometry.shape[1], np.int64)
-        write_spooled_lines(path, corners, lengths, {"geometry_type": "line", **given, **options}, step, origin)
+        single, numbered = _single_owner(related, info), np.array_equal(ids, np.arange(len(ids)))
+        if numbered and single is None and not info.relationships:
+            write_spooled_points(path, found, {**given, **options}, step, origin)
+            return
+        given |= {"object_ids": single} if single is not None and numbered else {"object_ids": ids, **groups}
+        positions, columns = loaded(found)
+        given["vertex_attributes"] = {name: each.decoded() for name, each in columns.items()}
+        _write_points(path, positions, {**given, **options}, origin)
+        step(1)
 
-    def _gathered(self, whole: Whole) -> Annotations:
-        """All annotations, each once, by their ids."""
-        info = self._info
-        pieces = [values for _, values in whole.parts()]
-        ids = np.concatenate([np.zeros(0, np.uint64), *(each["id"] for each in pieces)])
-        record = [np.ascontiguousarray(each["record"]).tobytes() for each in pieces]
-        records = np.frombuffer(b"".join(record), info.record)
-        distinct, rows = np.unique(ids, return_index=True)
-        related = []
-        if info.relationships:
-            links = list(whole.links())
-            place = np.searchsorted(distinct, ids)
-            row, kind, segment = (
-                np.concatenate([np.zeros(0, np.int64), *arrays])
-                for arrays in (
-                    [place[each[ENDS].values[:, 0]] for each in links],
-                    [each["relationship"].values.astype(np.int64) for each in links],
-                    [each["segment"].values.view(np.int64) for each in links],
-                )
-            )
-            for number in range(len(info.relationships)):
-                own = np.flatnonzero(kind == number)
-                own = own[np.argsort(row[own], kind="stable")]
-                lengths = np.bincount(row[own], minlength=len(distinct))
-                related.append((starts_of(lengths), segment[own].view(np.uint64)))
-        return Annotations.from_records(records[rows], distinct, info, related)
+
+def _related(whole: Whole, ids: Ids, kinds: int) -> list[tuple[Ints, Ids]]:
+    """For each relationship where the segments of each of the annotations ``ids`` start, and these segments."""
+    if not kinds:
+        return []
+    given = np.concatenate([np.zeros(0, np.uint64), *(values["id"] for _, values in whole.parts())])
+    _, rows = np.unique(given, return_index=True)
+    first = np.zeros(len(given), np.bool_)
+    first[rows] = True  # an annotation of several cells may be there as often
+    row, kind, segment = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+    for table in whole.links():
+        ends = table[ENDS].values[:, 0]
+        kept = first[ends]
+        row.append(np.searchsorted(ids, given[ends[kept]]))
+        kind.append(table["relationship"].values[kept])
+        segment.append(table["segment"].values[kept])
+    rows, relationship, segments_of = np.concatenate(row), np.concatenate(kind), np.concatenate(segment)
+    found = []
+    for number in range(kinds):
+        own = np.flatnonzero(relationship == number)
+        own = own[np.argsort(rows[own], kind="stable")]
+        found.append((starts_of(np.bincount(rows[own], minlength=len(ids))), segments_of[own]))
+    return found
+
+
+def _links(rows: Ints, relationships: Ints, related: Array) -> dict[str, Array]:
+    """The segments that annotations have to do with, as links: each is one of a row with itself."""
+    kinds, ids = relationships.astype(np.uint64), related.astype(np.uint64)
+    return {ENDS: np.stack([rows, rows], axis=1).astype(np.int64), "relationship": kinds, "segment": ids}
 
 
 def _write_points(path: StoreLike, positions: Array, given: dict[str, Any], origin: str | None) -> None:
@@ -248,77 +267,25 @@ def _write_points(path: StoreLike, positions: Array, given: dict[str, Any], orig
     write_value(path, Points(positions, columns, ids), "point_cloud", objects, options, origin=origin)
 
 
-def _asked_values(folder: Folder, info: AnnotationInfo, by_id: bool) -> Iterator[tuple[str, BytesLike]]:
-    """Where nothing can be listed: the values of all cells that there may be, or of the ids that these tell of."""
-    cells = (cell for level in info.spatial for cell in _asked_cells(folder, level))
-    if not by_id:
-        yield from cells
-        return
-    ids = set[int]()
-    for name, value in cells:
-        try:
-            ids.update(notes.decode_list(value, info).ids.tolist())
-        except CorruptionError as error:
-            raise error.at(key=f"{folder}: cell {name}") from None
-    for number in sorted(ids):
-        found = folder.value(info.by_id, number, str(number))
-        if found is None:
-            raise CorruptionError(f"annotation {number} of {folder} is missing in {info.by_id.key}")
-        yield str(number), found
-
-
-def _asked_cells(folder: Folder, level: SpatialLevel) -> Iterator[tuple[str, BytesLike]]:
-    count = int(np.array(level.grid_shape, object).prod())
-    if count > _MOST_CELLS:
-        raise UnsupportedError(
-            f"{folder}: nothing can be listed there, and a level of the spatial index has {count} cells, more than "
-            f"the {_MOST_CELLS} that are asked for one by one"
-        )
-    cells = np.array(list(product(*map(range, level.grid_shape))), np.int64)
-    codes = morton_codes(cells, level.grid_shape).tolist()
-    for cell, code in zip(cells.tolist(), codes, strict=True):
-        name = "_".join(map(str, cell))
-        value = folder.value(level.index, code, name)
-        if value is not None:
-            yield name, value
-
-
-def _columns(found: Annotations, info: AnnotationInfo, name: str) -> dict[str, npt.NDArray[Any]]:
-    """Properties as attributes; those with labels as text, if each number has one."""
-    columns: dict[str, npt.NDArray[Any]] = {}
-    for each in info.properties:
-        values = found.properties[each.id]
-        if each.labels:
-            labels = dict(zip(each.numbers, each.labels, strict=True))
-            distinct = np.unique(values).tolist()
-            if all(number in labels for number in distinct):
-                table = np.array([labels[number] for number in distinct], object)
-                values = table[np.searchsorted(distinct, values)] if distinct else np.zeros(0, object)
-            else:
-                warn(name, f"labels of {each.id!r} are left out: some of its numbers have none")
-        columns[each.id] = values
-    return columns
-
-
-def _single_owner(found: Annotations, info: AnnotationInfo) -> Ints | None:
+def _single_owner(related: Sequence[tuple[Ints, Ids]], info: AnnotationInfo) -> Ints | None:
     """The object of each point, where that is what their only relationship tells."""
     if [each.id for each in info.relationships] != [OBJECT]:
         return None
-    starts, ids = found.related[0]
+    starts, ids = related[0]
     if (np.diff(starts) != 1).any() or (len(ids) and ids.max() > _LARGEST):
         return None
     return ids.astype(np.int64)
 
 
-def _groups(found: Annotations, info: AnnotationInfo, ids: Ints) -> dict[str, Any]:
+def _groups(related: Sequence[tuple[Ints, Ids]], info: AnnotationInfo, ids: Ints) -> dict[str, Any]:
     """A group for each segment of each relationship, with the annotations that have to do with it."""
     members: list[Ints] = []
     names: list[str] = []
     numbers: list[int] = []
-    for each, (starts, related) in zip(info.relationships, found.related, strict=True):
+    for each, (starts, segments_of) in zip(info.relationships, related, strict=True):
         rows = np.repeat(ids, np.diff(starts))
-        order = np.argsort(related, kind="stable")
-        distinct, first = np.unique(related[order], return_index=True)
+        order = np.argsort(segments_of, kind="stable")
+        distinct, first = np.unique(segments_of[order], return_index=True)
         members += [np.unique(part) for part in np.split(rows[order], first[1:])] if len(distinct) else []
         names += [each.id] * len(distinct)
         numbers += distinct.tolist()
@@ -349,33 +316,56 @@ def _crs(info: AnnotationInfo) -> dict[str, Any] | None:
     return {CRS: about} if about else None
 
 
-class SkeletonParts(_Parts):
+class _SegmentParts(_Parts):
+    """What skeletons and meshes have in common."""
+
+    _properties: Properties
+    _named: str | None
+    """The folder of properties that the document names."""
+
+    def _there(self, ids: Ints, lengths: Ints) -> Ints:
+        """Which segments have vertices; warns of what is missing.
+
+        Raises :class:`DataError` where none has, and some are named.
+        """
+        name, known = str(self._folder), 0 if self._properties is None else len(self._properties[0])
+        if self._named is not None and self._properties is None:
+            warn(name, f"the properties of segments in {self._named!r} are missing")
+        if not lengths.sum() and (len(ids) or known):
+            raise DataError(f"{name} holds no vertices, and names {len(ids) or known} segments")
+        empty = ids[lengths == 0]
+        if len(empty):
+            warn(name, f"{len(empty)} segments without vertices are left out, the first of them {empty[0]}")
+        return np.flatnonzero(lengths > 0)
+
+
+class SkeletonParts(_SegmentParts):
     """Skeletons, in the order of their ids, or of shards; where nothing can be listed, of segments with properties.
 
     Of each vertex the attribute ``above`` says how many before it its parent is, where the skeleton is a tree (of
     ``trees``), and ``owner`` its object.
     """
 
-    def __init__(self, folder: Folder, info: SkeletonInfo, at_once: int) -> None:
+    def __init__(self, folder: Folder, info: SkeletonInfo, at_once: int, seen: Seen) -> None:
         self._info = info
         self._of_a_vertex = 20 + sum(
             np.dtype(each.data_type).itemsize * each.num_components for each in info.vertex_attributes
         )
-        self._properties = _segments(folder, info.segment_properties)
-        self._index = index = Index(".", info.sharding)
-        self._listed = True
+        self._named = info.segment_properties
+        self._properties = _segments(folder, self._named, seen)
+        index, at_once = Index(".", info.sharding), self._bytes(at_once)
         try:
-            portions = folder.portions(index, at_once * self._of_a_vertex)
-        except UnsupportedError:
+            portions = portions_of(folder, index, at_once, seen)
+        except UnsupportedError:  # nothing can be listed
             if self._properties is None:
                 raise
-            self._listed, portions = False, _asked_portions(index, self._properties[0])
-        super().__init__(folder, portions)
+            portions = portions_of_ids(index, np.unique(self._properties[0]).tolist(), at_once)
+        super().__init__(folder, portions, seen)
 
     def read(self, number: int) -> Piece:
         """Return some skeletons, each tree from its root on, each branch whole."""
-        folder, info, portion = self._folder, self._info, self._portions[number]
-        values = folder.values(portion) if self._listed else _asked(folder, portion)
+        folder, info = self._folder, self._info
+        values = self._portions[number].values(folder)
         pieces: list[Piece] = []
         ids: list[int] = []
         for name, value in values:
@@ -404,13 +394,13 @@ class SkeletonParts(_Parts):
         return Piece(positions, found.values, of_lines, found.links)
 
     def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
-        """Write all skeletons: as trees, or as a graph where some are none. Trees in shards are held in memory."""
+        """Write all skeletons: as trees, or as a graph where some are none."""
         name, tables = str(self._folder), whole.of_lines
         units = _units(np.array(self._info.transform).reshape(3, 4))
         if units is None:
             warn(name, "positions are stored in nanometres, as the transform of the document says")
         ids, lengths = tables["id"], tables[LENGTHS]
-        there = _there(ids, lengths, self._folder, self._properties)
+        there = self._there(ids, lengths)
         given: dict[str, Any] = {
             "axes": [{"name": axis, "unit": unit} for axis, unit in zip("xyz", units or ["nanometer"] * 3, strict=True)]
         }
@@ -428,12 +418,14 @@ class SkeletonParts(_Parts):
         else:
             whole.rename({ABOVE: "above", **columns})
             order = np.argsort(ids[there], kind="stable")
-            starts = starts_of(lengths[there])[:-1]
-            positions, values = loaded(whole)
-            rows = ranges(starts[order], lengths[there][order])
-            sorted_ = VerticesInMemory(positions[rows], {each: table.take(rows) for each, table in values.items()})
             of_ids = lengths[there][order], ids[there][order]
-            write_spooled_trees(path, sorted_, *of_ids, {**given, **options}, step, origin)
+            ends, place = np.cumsum(lengths[there]), inverse(order)
+
+            def ranks(row: int, values: Values) -> Ints:
+                return place[np.searchsorted(ends, np.arange(row, row + len(values[ABOVE])), "right")]
+
+            in_order = Reordered(whole, ranks, of_ids[0])
+            write_spooled_trees(path, in_order, *of_ids, {**given, **options}, step, origin)
 
 
 def _tree(positions: Array, edges: Array, attributes: Mapping[str, Array], number: int) -> Piece:
@@ -467,48 +459,55 @@ def _together(pieces: Sequence[Piece]) -> Piece:
     )
 
 
-class MeshParts(_Parts):
+class MeshParts(_SegmentParts):
     """Meshes of one resolution; where nothing can be listed, of the segments that have properties."""
 
     _of_a_vertex = 36
 
-    def __init__(self, folder: Folder, properties_folder: str | None, at_once: int) -> None:
-        self._properties = _segments(folder, properties_folder)
-        index, fragments = Index("."), dict[str, list[str]]()
+    def __init__(self, folder: Folder, properties_folder: str | None, at_once: int, seen: Seen) -> None:
+        self._named = properties_folder
+        self._properties = _segments(folder, self._named, seen)
+        at_once = self._bytes(at_once)
         try:
-            names = folder.names()
-        except UnsupportedError:
+            versions = folder.versions()
+        except UnsupportedError:  # nothing can be listed
             if self._properties is None:
                 raise
-            portions = _asked_portions(index, self._properties[0])
+            ids = np.unique(self._properties[0]).tolist()
+            runs = together(folder, list(map(str, ids)), at_once, lambda name: ())
         else:
-            for name in names:
-                fragments.setdefault(name.split(":")[0], []).append(name)
-            numbers = sorted({int(each[:-2]) for each in names if each.endswith(":0") and each[:-2].isdecimal()})
-            runs = folder.together(list(map(str, numbers)), at_once * 36, lambda name: fragments.get(name, ()))
-            portions = [Portion(index, some, size) for some, size in runs]
-        super().__init__(folder, portions)
+            for name, version in versions.items():
+                seen.add(name, version)
+            parts = _parts_by_name(versions)
+            runs = together(folder, list(parts), at_once, lambda name: parts[name])
+        super().__init__(folder, [Files(".", names, size) for names, size in runs], seen)
 
     def read(self, number: int) -> Piece:
         """Return some meshes, of all their fragments."""
-        pieces: list[Piece] = []
-        ids: list[int] = []
-        for name in self._portions[number].names:
-            for positions, faces in _fragments(self._folder, int(name)):
-                owner = np.full(len(positions), _checked_id(name, self._folder), np.int64)
+        folder, pieces, ids = self._folder, list[Piece](), list[int]()
+        portion = self._portions[number]
+        names = portion.names if isinstance(portion, Files) else ()
+        there = set[str]()
+        for name, found in zip(names, folder.each(lambda name: _fragments(folder, int(name)), names), strict=True):
+            if not there.isdisjoint(found):
+                again = there.intersection(found).pop()
+                raise CorruptionError(f"{folder.where(again)} is a part of segment {name} and of another one")
+            there.update(found)
+            for positions, faces in found.values():
+                owner = np.full(len(positions), _checked_id(name, folder), np.int64)
                 pieces.append(Piece(positions.astype(np.float32), {OWNER: owner}, {}, {ENDS: faces}))
                 ids.append(int(name))
         none = Piece(
             np.zeros((0, 3), np.float32), {OWNER: np.zeros(0, np.int64)}, {}, {ENDS: np.zeros((0, 3), np.int64)}
         )
-        found = _together([none, *pieces])
+        mesh = _together([none, *pieces])
         lengths = np.array([len(each.positions) for each in pieces], np.int64)
-        return Piece(found.positions, found.values, {LENGTHS: lengths, "id": np.array(ids, np.int64)}, found.links)
+        return Piece(mesh.positions, mesh.values, {LENGTHS: lengths, "id": np.array(ids, np.int64)}, mesh.links)
 
     def store(self, path: StoreLike, whole: Whole, options: Options, step: Step, origin: str | None) -> None:
         """Write all meshes."""
         name, tables = str(self._folder), whole.of_lines
-        there = _there(tables["id"], tables[LENGTHS], self._folder, self._properties)
+        there = self._there(tables["id"], tables[LENGTHS])
         distinct = np.unique(tables["id"][there]).astype(np.uint64)
         given: dict[str, Any] = {"axes": [{"name": axis, "unit": "nanometer"} for axis in "xyz"]}
         given["object_attributes"] = storable(_of_objects(distinct, self._properties), name)
@@ -516,52 +515,44 @@ class MeshParts(_Parts):
         write_spooled_mesh(path, whole, whole, {**given, **options}, step, origin)
 
 
-def _fragments(folder: Folder, number: int) -> Iterator[tuple[Array, Array]]:
-    """Positions and triangles of the parts of a mesh."""
+def _parts_by_name(names: Iterable[str]) -> dict[str, list[str]]:
+    """The files of each segment, in the order of their ids, as their names tell; those that do not are shared out."""
+    numbers = sorted(int(each[:-2]) for each in names if each.endswith(":0") and is_number(each[:-2]))
+    found: dict[str, list[str]] = {str(number): [] for number in numbers}
+    others = list[str]()
+    for name in names:
+        found.get(name.split(":")[0], others).append(name)
+    share = -(-len(others) // max(1, len(found)))
+    for number, each in enumerate(found.values()):
+        each += others[number * share : (number + 1) * share]
+    return found
+
+
+def _fragments(folder: Folder, number: int) -> dict[str, tuple[Array, Array]]:
+    """Positions and triangles of the parts of a mesh, by the paths of their files."""
     manifest = folder.document(f"{number}:0")
     fragments = None if manifest is None else manifest.get("fragments")
     if manifest is not None and not (isinstance(fragments, list) and all(isinstance(each, str) for each in fragments)):
         raise DataError(f"{folder.where(f'{number}:0')}: fragments are a list of names, not {shown(fragments)}")
-    if len(set(fragments or ())) != len(fragments or ()):
-        raise CorruptionError(f"{folder.where(f'{number}:0')} names one part of the mesh twice")
+    found = dict[str, tuple[Array, Array]]()
     for name in fragments or ():
-        value = folder.below("/".join(name.split("/")[:-1])).read(name.split("/")[-1])
+        place = folder.below(name)
+        if place.path in found:
+            raise CorruptionError(f"{folder.where(f'{number}:0')} names one part of the mesh twice: {name!r}")
+        value = Folder(folder.store, "").read(place.path)
         if value is None:
             raise CorruptionError(f"{folder.where(name)}, a part of segment {number}, is missing")
         try:
-            yield skeletons.decode_mesh(value)
+            found[place.path] = skeletons.decode_mesh(value)
         except CorruptionError as error:
             raise error.at(key=folder.where(name)) from None
-
-
-def _asked_portions(index: Index, ids: Ids) -> list[Portion]:
-    """Where nothing can be listed: the values of segments that are known otherwise."""
-    names = [str(each) for each in np.unique(ids).tolist()]
-    return [Portion(index, tuple(names[start : start + _ASKED]), 0) for start in range(0, len(names), _ASKED)]
-
-
-def _asked(folder: Folder, portion: Portion) -> Iterator[tuple[str, BytesLike]]:
-    for name in portion.names:
-        value = folder.value(portion.index, int(name), name)
-        if value is not None:
-            yield name, value
+    return found
 
 
 def _checked_id(name: str, folder: Folder) -> int:
     if int(name) > int(_LARGEST):
         raise DataError(f"{folder}: the id {name} is above 2**63 - 1, the largest that a store can have")
     return int(name)
-
-
-def _there(ids: Ints, lengths: Ints, folder: Folder, properties: Properties) -> Ints:
-    """Which segments have vertices; warns of others. Raises :class:`DataError` where none has, and some are named."""
-    named = 0 if properties is None else len(properties[0])
-    if not lengths.sum() and (len(ids) or named):
-        raise DataError(f"{folder} holds no vertices, and names {len(ids) or named} segments")
-    empty = ids[lengths == 0]
-    if len(empty):
-        warn(str(folder), f"{len(empty)} segments without vertices are left out, the first of them {empty[0]}")
-    return np.flatnonzero(lengths > 0)
 
 
 def _units(matrix: Array) -> list[str] | None:
@@ -572,15 +563,12 @@ def _units(matrix: Array) -> list[str] | None:
     return [each for each in units if each is not None] if plain and None not in units else None
 
 
-def _segments(folder: Folder, name: str | None) -> Properties:
+def _segments(folder: Folder, name: str | None, seen: Seen) -> Properties:
     if name is None:
         return None
     inner = folder.below(name)
-    found = inner.document()
-    if found is None:
-        warn(str(folder), f"the properties of segments in {name!r} are missing")
-        return None
-    return segments.parse(found, inner.where("info"))
+    found = inner.document(tell=seen.add)
+    return None if found is None else segments.parse(found, inner.where("info"))
 
 
 def _of_objects(ids: Ids, properties: Properties) -> dict[str, npt.NDArray[Any]]:

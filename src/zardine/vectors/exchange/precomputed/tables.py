@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from zardine.buffers import BytesLike, Ints
 from zardine.vectors.exchange.precomputed.annotations import Index
+from zardine.vectors.exchange.precomputed.numbers import is_number
 
 Ids: TypeAlias = npt.NDArray[np.uint64]
 Tell: TypeAlias = Callable[[str], None]
@@ -43,7 +44,7 @@ class Table:
     def row(self, name: str) -> int | None:
         """Return the row of the value that is called ``name``, or ``None``."""
         text = name.removesuffix(self.ending)
-        if not name.endswith(self.ending) or not _is_plain(text.split("_")):
+        if not name.endswith(self.ending) or not all(map(is_number, text.split("_"))):
             return None
         numbers = [int(each) for each in text.split("_")]
         if self.cells is not None:
@@ -51,7 +52,7 @@ class Table:
                 return None
             same = np.flatnonzero((self.cells == np.array(numbers)).all(axis=1))
             return int(same[0]) if len(same) else None
-        if len(numbers) != 1 or numbers[0] >= 2**64:
+        if len(numbers) != 1:
             return None
         row = int(np.searchsorted(self.ids, np.uint64(numbers[0])))
         return row if row < len(self.ids) and int(self.ids[row]) == numbers[0] else None
@@ -94,11 +95,6 @@ def as_bytes(document: Mapping[str, Any]) -> bytes:
 
 def silent(text: str) -> None:
     """Tell nobody."""
-
-
-def _is_plain(texts: Sequence[str]) -> bool:
-    """Whether texts are numbers of up to 64 bits as they are written."""
-    return all(text.isascii() and text.isdecimal() and len(text) < 21 and str(int(text)) == text for text in texts)
 
 
 __all__ = ["Contents", "Ids", "Table", "Tell", "as_bytes", "silent"]

@@ -1,0 +1,348 @@
+"""GeoJSON, GeoPackage, Shapefile and Parquet as parts of so many features, through geopandas.
+
+What becomes of a file has to be seen as a whole: whether it holds points or lines, and whether a column of integers
+lacks values, so that it is one of float64 or of text. A :class:`Scheme` says that. Of a file of several parts it is
+made by going through all of them, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from zardine.errors import DataError, PlanError
+from zardine.stores.resolve import StoreLike
+from zardine.vectors.exchange.features import EXACT, NOTHING, column_of_series, is_large, store_features
+from zardine.vectors.exchange.file_parts import LENGTHS, Piece, Step, Whole
+from zardine.vectors.exchange.losses import reading
+from zardine.vectors.exchange.targets import files_of_target
+from zardine.vectors.outside import needing, warn
+
+_VERTEX: Final = 24
+"""Bytes of a vertex in a file, about."""
+_COPIES: Final = 20
+"""Bytes of objects and arrays for each byte of a file, about."""
+_FIXED: Final = 64 * 2**20
+"""Bytes that the libraries take, about."""
+_SLICED: Final = (".gpkg", ".shp")
+"""Files of which features can be read that are not the first ones, without reading all that are before them."""
+_TEXT, _LARGE, _BIG, _NONE, _EMPTY = "text", "large", "big", "none", "empty"
+_KINDS: Final = ("Point", "LineString", "LinearRing", "Polygon")
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """What features become."""
+
+    kinds: frozenset[str]
+    """Of the points, lines and polygons that geometries are made of."""
+    depths: frozenset[bool]
+    """Whether positions have three coordinates: of each that occurs."""
+    measured: bool
+    several: bool
+    """Whether a feature has several of them, or of rings."""
+    missing: int
+    """Features without a geometry."""
+    columns: Mapping[str, str]
+    """For each column the type of numbers; or ``text``; ``big``, integers of 64 bits of which some are above 2**53;
+    ``large``, those as text, since others are missing; ``empty``, nothing but missing objects; ``none``, left out."""
+
+    @classmethod
+    def of(cls, table: Any, exact: Mapping[str, list[int | None]]) -> Scheme:
+        """Return the scheme of some features."""
+        parts = [list(_parts(shape)) for shape in table.geometry]
+        flat = [each for some in parts for each in some]
+        return cls(
+            frozenset(each.geom_type for each in flat),
+            frozenset(bool(each.has_z) for each in flat),
+            any(getattr(each, "has_m", False) for each in flat),
+            any(sum(1 for each in some for _ in _rings(each)) > 1 for some in parts),
+            sum(1 for some in parts if not some),
+            {name: _form(table[name], exact.get(name)) for name in table.columns if name != table.geometry.name},
+        )
+
+    def joined(self, other: Scheme) -> Scheme:
+        """Return the scheme of these features and others of the same file."""
+        return Scheme(
+            self.kinds | other.kinds,
+            self.depths | other.depths,
+            self.measured or other.measured,
+            self.several or other.several,
+            self.missing + other.missing,
+            {name: _joined(form, other.columns.get(name, _NONE)) for name, form in self.columns.items()},
+        )
+
+    def check(self, source: Path) -> None:
+        """Raise :class:`~zardine.errors.DataError` for what no store can hold."""
+        if not self.kinds:
+            raise DataError(f"{source} holds no positions: there is no feature with a geometry, {NOTHING}")
+        if "Point" in self.kinds and len(self.kinds) > 1:
+            kinds = ", ".join(sorted(self.kinds))
+            raise DataError(f"{source} holds {kinds}: a store holds points, or lines and outlines")
+        if len(self.depths) > 1:
+            raise DataError(f"{source} holds positions of two and of three coordinates: a store holds one of them")
+
+    def tell(self, source: Path) -> None:
+        """Warn of what is changed or left out."""
+        if self.missing:
+            warn(source, f"{self.missing} features without a geometry are left out")
+        if "Polygon" in self.kinds:
+            warn(source, "polygons are stored as their outlines, which are closed lines")
+        if self.measured:
+            warn(source, "measures (M) of positions are left out")
+        for name, form in self.columns.items():
+            if form == _LARGE:
+                warn(source, f"the attribute {name!r} is stored as text: values are missing, and some are above 2**53")
+            elif form == _NONE:
+                warn(source, f"the attribute {name!r} is left out: its values are neither numbers, text nor dates")
+
+    def piece(self, table: Any, exact: Mapping[str, list[int | None]], before: int) -> Piece:
+        """Return features, before which there are so many others."""
+        shapes = [
+            (row, ring) for row, shape in enumerate(table.geometry) for part in _parts(shape) for ring in _rings(part)
+        ]
+        rows = np.array([row for row, _ in shapes], np.int64)
+        columns = {
+            name: _values(table[name], exact.get(name), form)[rows]
+            for name, form in self.columns.items()
+            if form != _NONE
+        }
+        if self.several and "feature" not in columns:
+            columns["feature"] = rows + before
+        about = {"crs": None if table.crs is None else {"wkt": table.crs.to_wkt()}}
+        width = 3 if True in self.depths else 2
+        lines = [np.array(each.coords, np.float64)[:, :width] for _, each in shapes]
+        positions = np.concatenate([np.zeros((0, width)), *lines])
+        if self.kinds <= {"Point"}:
+            return Piece(positions, columns, about=about)
+        lengths = np.array([len(each) for each in lines], np.int64)
+        return Piece(positions, {}, {LENGTHS: lengths, **columns}, about=about)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        found = {"kinds": sorted(self.kinds), "depths": sorted(self.depths), "columns": dict(self.columns)}
+        return {**found, "measured": self.measured, "several": self.several, "missing": self.missing}
+
+    @classmethod
+    def from_json(cls, found: Any) -> Scheme:
+        """Return what :meth:`to_json` gave. Raises ``ValueError``, ``TypeError`` or ``KeyError`` for anything else."""
+        columns = dict(found["columns"])
+        for form in columns.values():
+            if form not in (_TEXT, _LARGE, _BIG, _NONE, _EMPTY) and np.dtype(str(form)).kind not in "biuf":
+                raise ValueError(f"there are no columns of {form!r}")
+        flags = [*found["depths"], found["measured"], found["several"]]
+        if not all(isinstance(each, bool) for each in flags) or not set(found["kinds"]) <= set(_KINDS):
+            raise ValueError("geometries are of other kinds")
+        kinds, depths = frozenset(found["kinds"]), frozenset(found["depths"])
+        return cls(kinds, depths, found["measured"], found["several"], int(found["missing"]), columns)
+
+
+class FeatureParts:
+    """A file of features as :class:`~zardine.vectors.exchange.file_parts.FileParts`.
+
+    Points, or lines; polygons become their outlines, closed lines: the outer one first, then those of holes. Each part
+    of a feature gets all of its attributes; where features have several, ``feature`` says which one. Columns of the
+    index of a Parquet file become attributes if they have names. Integers beside missing values are text where float64
+    does not hold them. GeoPackage and Shapefile are read some features at a time, others as one part.
+    """
+
+    def __init__(self, source: Path, options: Mapping[str, Any], at_once: int, outline: Any = None) -> None:
+        self._source = source
+        self._size = sum(each.stat().st_size for each in files_of_target(source) if each.exists())
+        self._count, self.count = 0, 1
+        wanted = -(-self._size // (at_once * _VERTEX))
+        if source.suffix.lower() in _SLICED and wanted > 1:
+            with needing(source):
+                pyogrio = import_module("pyogrio")
+            with reading(source):
+                self._count = max(0, int(pyogrio.read_info(source)["features"]))
+            self.count = max(1, min(wanted, self._count))
+        self._rows = -(-self._count // self.count)
+        self.count = max(1, -(-self._count // self._rows)) if self._rows else 1
+        if outline is not None:
+            try:
+                self.__dict__["_scheme"] = Scheme.from_json(outline)
+            except (ValueError, TypeError, KeyError) as error:
+                raise PlanError(f"the plan does not fit {source} ({error}): plan the import anew") from None
+
+    @property
+    def vertices(self) -> int:
+        """How many there are, about."""
+        return self._size // _VERTEX
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes to read a part, about: as objects of geopandas, and as arrays."""
+        return _COPIES * self._size // self.count + _FIXED
+
+    @property
+    def outline(self) -> Any:
+        """What all features become, of a file of several parts; ``None`` for one that is one part."""
+        return self._scheme.to_json() if self.count > 1 else None
+
+    @cached_property
+    def _scheme(self) -> Scheme:
+        found: Scheme | None = None
+        for number in range(self.count):
+            table, exact = self._read(number)
+            own = Scheme.of(table, exact)
+            found = own if found is None else found.joined(own)
+        assert found is not None
+        found.check(self._source)
+        return found
+
+    def _read(self, number: int) -> tuple[Any, dict[str, list[int | None]]]:
+        """Some features, and what is exact of their integers."""
+        rows = None if self.count == 1 else slice(number * self._rows, min(self._count, (number + 1) * self._rows))
+        table = _table(self._source, rows)
+        if rows is not None and len(table) != rows.stop - rows.start:
+            raise DataError(f"{self._source} tells of {self._count} features, and holds others: it is damaged")
+        return table, _rounded(table, self._source, rows)
+
+    def read(self, number: int) -> Piece:
+        """Return some features."""
+        table, exact = self._read(number)
+        if self.count > 1:
+            return self._scheme.piece(table, exact, number * self._rows)
+        scheme = Scheme.of(table, exact)
+        scheme.check(self._source)
+        scheme.tell(self._source)
+        return scheme.piece(table, exact, 0)
+
+    def store(self, path: StoreLike, whole: Whole, options: Mapping[str, Any], step: Step, origin: str | None) -> None:
+        """Write all features."""
+        if self.count > 1:
+            self._scheme.tell(self._source)
+        store_features(path, self._source, whole, {**whole.about, **options}, step, origin)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def _table(source: Path, rows: slice | None) -> Any:
+    """Features of a file, with the named columns of its index as columns."""
+    with needing(source):
+        import geopandas
+    with reading(source):
+        if source.suffix.lower() == ".parquet":
+            table = geopandas.read_parquet(source)
+        else:
+            table = geopandas.read_file(source) if rows is None else geopandas.read_file(source, rows=rows)
+    if not isinstance(table, geopandas.GeoDataFrame) or table.active_geometry_name is None:
+        raise DataError(f"{source} holds no geometries")
+    names = [name for name in table.index.names if name is not None]
+    clash = [name for name in names if name in table.columns]
+    if clash:
+        warn(source, f"columns of the index are left out, as attributes are called so too: {clash}")
+    return table.reset_index([name for name in names if name not in clash]) if len(names) > len(clash) else table
+
+
+def _rounded(table: Any, source: Path, rows: slice | None) -> dict[str, list[int | None]]:
+    """What is in integer columns that the library has made float64 of, since values are missing, and rounded."""
+    there = [name for name in table.columns if name != table.geometry.name]
+    names = [name for name in there if str(table[name].dtype) == "float64" and is_large(table[name].dropna())]
+    if not names:
+        return {}
+    try:
+        with reading(source):
+            found = _integers(source, names, rows)
+    except (ImportError, DataError, OSError) as error:
+        warn(source, f"whole numbers above 2**53 may be rounded in {names}: {error}")
+        return {}
+    return {name: values for name, values in found.items() if len(values) == len(table)}
+
+
+def _integers(source: Path, names: list[Any], rows: slice | None) -> dict[Any, list[int | None]]:
+    """Those of the columns that are integers in the file, as it has them."""
+    pyarrow = import_module("pyarrow")
+    if source.suffix.lower() == ".parquet":
+        parquet = import_module("pyarrow.parquet")
+        there = set(parquet.read_schema(source).names)
+        table = parquet.read_table(source, columns=[name for name in names if name in there])
+    else:
+        some = {} if rows is None else {"skip_features": rows.start, "max_features": rows.stop - rows.start}
+        table = import_module("pyogrio").read_arrow(source, columns=names, read_geometry=False, **some)[1]
+    chosen = [name for name in names if name in table.column_names]
+    return {name: table[name].to_pylist() for name in chosen if pyarrow.types.is_integer(table.schema.field(name).type)}
+
+
+def _form(series: Any, exact: list[int | None] | None) -> str:
+    """What a column is; see :attr:`Scheme.columns`."""
+    kind, missing = getattr(series.dtype, "kind", "O"), bool(series.isna().any())
+    if exact is not None:
+        kind, missing = "i", any(each is None for each in exact)
+    if kind in "iu":
+        if exact is None:
+            there = series.dropna().to_numpy(np.uint64 if kind == "u" else np.int64)
+            large = bool(((there >= EXACT) | (there <= -EXACT)).any())
+        else:
+            large = is_large(each for each in exact if each is not None)
+        if large and missing:
+            return _LARGE
+        if large and series.dtype == np.int64:
+            return _BIG
+    found = column_of_series(series)
+    if found is None:
+        return _NONE
+    if found.dtype.kind == "O":
+        return _EMPTY if all(each is None for each in found) else _TEXT
+    return str(found.dtype.str)
+
+
+def _joined(one: str, other: str) -> str:
+    """What a column is of which there are two parts."""
+    forms = {one, other}
+    if len(forms) == 1:
+        return one
+    if _NONE in forms:
+        return _NONE
+    if _EMPTY in forms:
+        (rest,) = forms - {_EMPTY}
+        return "<f8" if rest == "|b1" else rest
+    if _TEXT in forms:
+        return _NONE
+    floats = any(each not in (_LARGE, _BIG) and np.dtype(each).kind == "f" for each in forms)
+    if _LARGE in forms or (_BIG in forms and floats):
+        return _LARGE
+    return _BIG if _BIG in forms else str(np.result_type(*forms).str)
+
+
+def _values(series: Any, exact: list[int | None] | None, form: str) -> npt.NDArray[Any]:
+    """The values of a column of this form."""
+    if form == _LARGE:
+        given = series.tolist() if exact is None else exact
+        absent = series.isna().tolist() if exact is None else [each is None for each in given]
+        return np.array([None if no else str(int(each)) for each, no in zip(given, absent, strict=True)], object)
+    found = column_of_series(series)
+    if form in (_TEXT, _EMPTY) or found is None:
+        return np.asarray(found)
+    return np.asarray(found).astype(np.int64 if form == _BIG else form)
+
+
+def _parts(shape: Any) -> Iterator[Any]:
+    """The points, lines and polygons that a geometry is made of."""
+    if shape is None or shape.is_empty:
+        return
+    if hasattr(shape, "geoms"):
+        for each in shape.geoms:
+            yield from _parts(each)
+    else:
+        yield shape
+
+
+def _rings(shape: Any) -> Iterator[Any]:
+    if shape.geom_type == "Polygon":
+        yield shape.exterior
+        yield from shape.interiors
+    else:
+        yield shape
+
+
+__all__ = ["FeatureParts", "Scheme"]
