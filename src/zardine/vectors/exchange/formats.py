@@ -27,7 +27,7 @@ from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
 from zardine.vectors.exchange.features import FeatureParts, features_out
 from zardine.vectors.exchange.file_lists import files_of
-from zardine.vectors.exchange.file_parts import import_parts
+from zardine.vectors.exchange.file_parts import Step, import_parts
 from zardine.vectors.exchange.geff import geff_out, is_geff
 from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
 from zardine.vectors.exchange.meshes import mesh_out
@@ -66,7 +66,8 @@ class ExportOptions(TypedDict, total=False):
     """Of ``precomputed``: what lines of two vertices are; ``None``: boxes if they were such when they came."""
 
 
-FileWriter: TypeAlias = Callable[[StoreLike, Path, int], None]
+FileWriter: TypeAlias = Callable[[StoreLike, Path, int, Step], None]
+"""Is told the store, the file, the level, and what to call with the share of the work that is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ FORMATS: dict[str, Format] = {
         Format("trx", (".trx",), trx_out, unpacked=True),
         Format("swc", (".swc",), swc_out, of_folders=True),
         *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
-        *(Format(name, (f".{name}",), scan_out) for name in ("las", "laz")),
+        *(Format(name, (f".{name}",), scan_out, in_parts=True) for name in ("las", "laz")),
         *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp", "parquet")),
         Format("geff", (".geff",), geff_out, is_folder=True),
         Format("precomputed", (".precomputed",), precomputed_out, is_folder=True),
@@ -316,8 +317,9 @@ def export_vectors(
     unknown = [name for name in options if name != "overwrite"]
     if unknown:
         raise TypeError(f"the format {chosen.name} has no option {unknown[0]!r}")
-    file, step = _file(target), Shares(progress, 1).part()
+    file = _file(target)
     check_files(files_of_target(file), options.get("overwrite", False))
+    step = Shares(progress, 1).part()
     if chosen.in_parts:
         chosen.write(path, file, level, step)
     else:

@@ -70,11 +70,16 @@ def check_store(
     return kind
 
 
-def check_space(positions: npt.NDArray[Any], target: Path | str, ranks: Collection[int] = (3,)) -> None:
+def check_rank(rank: int, target: Path | str, ranks: Collection[int] = (3,)) -> None:
     """Raise :class:`DataError` for positions of another number of coordinates than the format has."""
-    if positions.shape[1] not in ranks:
+    if rank not in ranks:
         wanted = " or ".join(map(str, ranks))
-        raise DataError(f"{target}: the store has {positions.shape[1]} axes; positions of this format have {wanted}")
+        raise DataError(f"{target}: the store has {rank} axes; positions of this format have {wanted}")
+
+
+def check_space(positions: npt.NDArray[Any], target: Path | str, ranks: Collection[int] = (3,)) -> None:
+    """:func:`check_rank` of positions."""
+    check_rank(positions.shape[1], target, ranks)
 
 
 def warn_rounded(positions: npt.NDArray[Any], target: Path | str) -> bool:

@@ -1,0 +1,137 @@
+"""Exports part by part: the files, and what is told, are those of an export at once; memory is that of a part."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import laspy
+import numpy as np
+import pytest
+
+from zardine import vectors
+from zardine.errors import ArrayChangedError, ZarrUserWarning
+from zardine.vectors.exchange import level_parts
+from zardine.vectors.exchange.formats import export_vectors
+from zardine.vectors.exchange.level_parts import LevelParts
+from zardine.vectors.results import Polylines
+
+PART = 500
+AFFINE = [[-2.0, 0, 0, 90], [0, 1.5, 0.25, -126], [0, -0.25, 3, -72], [0, 0, 0, 1]]
+SPACE = {"voxel_to_rasmm": AFFINE, "dimensions": [91, 109, 61], "voxel_sizes": [2.0, 1.5, 3.0], "voxel_order": "LAS"}
+
+
+def columns(count: int) -> dict[str, Any]:
+    """Attributes of many types, some of which only the last rows show to be too large for a smaller type."""
+    rng = np.random.default_rng(2)
+    values = {
+        "fa": rng.uniform(0, 1, count),
+        "pair": rng.uniform(0, 1, (count, 2)).astype("f4"),
+        "n": np.arange(count),
+        "large": np.where(np.arange(count) == count - 1, 2**62, 5),
+        "intensity": np.where(np.arange(count) == count - 1, 2**16, 5),
+        "red": np.arange(count) % 256,
+        "yes": np.arange(count) % 3 == 0,
+    }
+    return {**values, "text": np.array(["é" * (number % 7) for number in range(count)], object)}
+
+
+def points(path: str, count: int) -> None:
+    rng = np.random.default_rng(1)
+    places = rng.uniform(0, 100, (count, 3))
+    vectors.write_points(path, places, chunk_shape=30, vertex_attributes=columns(count))
+
+
+def lines(path: str, count: int) -> None:
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(0, 100, count // 50)
+    given = [rng.uniform(0, 100, 3) + rng.normal(0, 0.3, (int(each), 3)).cumsum(axis=0) for each in lengths]
+    of_lines = {"size": rng.uniform(0, 1, len(given)), "label": ["a"] * len(given)}
+    ids = rng.permutation(2 * len(given))[: len(given)]
+    kept = {name: each for name, each in columns(int(lengths.sum())).items() if name != "large"}
+    options: dict[str, Any] = {"vertex_attributes": kept, "object_attributes": of_lines, "object_ids": ids}
+    vectors.write_polylines(
+        path,
+        given,
+        chunk_shape=40,
+        geometry_type="streamline",
+        crs={"trk": SPACE},
+        groups=[ids[:2], ids[5:9]],
+        **options,
+    )
+
+
+KINDS: dict[str, Any] = {"las": points, "laz": points, "trk": lines, "tck": lines}
+
+
+def recorded(call: Any, *arguments: Any, **options: Any) -> str:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call(*arguments, **options)
+    return "\n".join(str(each.message) for each in found if each.category is ZarrUserWarning)
+
+
+def content(target: Path) -> Any:
+    """What is to be the same of two files."""
+    if target.suffix in (".las", ".laz"):  # laspy notes the first value of each part as the least one of an attribute
+        scan = laspy.read(str(target))
+        header = scan.header
+        corners = header.mins.tolist(), header.maxs.tolist(), header.scales.tolist(), header.offsets.tolist()
+        return str(header.version), header.point_format, corners, scan.points.array.tobytes()
+    return target.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", KINDS)
+def test_files_are_those_of_an_export_at_once(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "a.zv")
+    whole, parts = tmp_path / "whole" / f"a.{suffix}", tmp_path / "parts" / f"a.{suffix}"
+    whole.parent.mkdir()
+    parts.parent.mkdir()
+    KINDS[suffix](path, 5000)
+    told = recorded(export_vectors, path, whole)
+    monkeypatch.setattr(level_parts, "AT_ONCE", PART)
+    seen: list[int] = []
+    again = recorded(export_vectors, path, parts, progress=lambda done, total: seen.append(done))
+    assert again.replace(str(parts), str(whole)) == told
+    assert told
+    assert content(parts) == content(whole)
+    assert len(seen) > 10
+    assert (seen, seen[0], seen[-1]) == (sorted(seen), 0, 1000)
+
+
+@contextmanager
+def peak(found: list[int]) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        found.append(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", [each for each in KINDS if each not in ("laz", "tck")])  # as their kin
+def test_memory_is_that_of_a_part(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More vertices take a fourth at most of what they take at once, which is 180 bytes for each."""
+    monkeypatch.setattr(level_parts, "AT_ONCE", 2000)
+    peaks: list[int] = []
+    for count in (500, 4500, 12000):
+        path = str(tmp_path / f"{count}.zv")
+        KINDS[suffix](path, count)
+        with peak(peaks):
+            recorded(export_vectors, path, tmp_path / f"{count}.{suffix}")
+    assert peaks[2] - peaks[1] < 45 * 7500, peaks
+
+
+def test_a_level_that_changes_between_the_ways_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "a.zv")
+    lines(path, 1000)
+    monkeypatch.setattr(level_parts, "AT_ONCE", 100)
+    parts = LevelParts[Polylines](path, 0, lambda share: None)
+    list(parts)
+    vectors.delete(path, object_ids=vectors.read_objects(path).ids[:1].tolist())
+    with pytest.raises(ArrayChangedError, match="was changed while it was exported"):
+        list(parts)
