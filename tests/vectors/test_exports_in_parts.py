@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,7 +66,7 @@ def lines(path: str, count: int) -> None:
     )
 
 
-KINDS: dict[str, Any] = {"las": points, "laz": points, "trk": lines, "tck": lines}
+KINDS: dict[str, Any] = {"las": points, "laz": points, "trk": lines, "tck": lines, "trx": lines}
 
 
 def recorded(call: Any, *arguments: Any, **options: Any) -> str:
@@ -82,6 +83,9 @@ def content(target: Path) -> Any:
         header = scan.header
         corners = header.mins.tolist(), header.maxs.tolist(), header.scales.tolist(), header.offsets.tolist()
         return str(header.version), header.point_format, corners, scan.points.array.tobytes()
+    if target.suffix == ".trx":
+        with zipfile.ZipFile(target) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
     return target.read_bytes()
 
 

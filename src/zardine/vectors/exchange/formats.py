@@ -93,7 +93,7 @@ FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
         *(Format(name, (f".{name}",), streamlines_out, in_parts=True) for name in ("trk", "tck")),
-        Format("trx", (".trx",), trx_out, unpacked=True),
+        Format("trx", (".trx",), trx_out, unpacked=True, in_parts=True),
         Format("swc", (".swc",), swc_out, of_folders=True),
         *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
         *(Format(name, (f".{name}",), scan_out, in_parts=True) for name in ("las", "laz")),

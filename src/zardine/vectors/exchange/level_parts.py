@@ -100,6 +100,16 @@ class Look(Protocol):
         """Look at some more."""
 
 
+class Plain:
+    """What columns are like, and nothing more."""
+
+    def __init__(self, name: str, like: npt.NDArray[Any]) -> None:
+        self.like = like
+
+    def look(self, values: npt.NDArray[Any]) -> None:
+        """Look at nothing."""
+
+
 LookT = TypeVar("LookT", bound=Look)
 
 
