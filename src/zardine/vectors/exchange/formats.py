@@ -25,7 +25,8 @@ from zardine.tools.running import run_through
 from zardine.vectors.changing.creating import StoreOptions, check_options, check_room
 from zardine.vectors.content.arguments import Attributes, Lengths
 from zardine.vectors.content.parts import AT_ONCE, WHOLE
-from zardine.vectors.exchange.features import FeatureParts, features_out
+from zardine.vectors.exchange.features import FeatureParts
+from zardine.vectors.exchange.features_out import features_out
 from zardine.vectors.exchange.file_lists import files_of
 from zardine.vectors.exchange.file_parts import Step, import_parts
 from zardine.vectors.exchange.geff import geff_out, is_geff
@@ -97,7 +98,7 @@ FORMATS: dict[str, Format] = {
         Format("swc", (".swc",), swc_out, of_folders=True),
         *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
         *(Format(name, (f".{name}",), scan_out, in_parts=True) for name in ("las", "laz")),
-        *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp", "parquet")),
+        *(Format(name, (f".{name}",), features_out, in_parts=True) for name in ("geojson", "gpkg", "shp", "parquet")),
         Format("geff", (".geff",), geff_out, is_folder=True),
         Format("precomputed", (".precomputed",), precomputed_out, is_folder=True),
     )

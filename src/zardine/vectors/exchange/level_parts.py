@@ -186,9 +186,10 @@ class SeenLines(Generic[LookT]):
         lengths: Ints = np.concatenate([np.zeros(0, np.int64), *self._lengths])
         return lengths[lengths > 0]
 
-    def of_lines(self, target: Path) -> dict[str, npt.NDArray[Any]]:
+    def of_lines(self, target: Path, *, attributes: bool = True) -> dict[str, npt.NDArray[Any]]:
         """Return the attributes of these, and ids that are more than numbers from 0 on; warn of lines left out."""
         count = sum(map(len, self._lengths))
         if count > len(self.ids):
             warn(target, f"{count - len(self.ids)} lines without vertices are left out")
-        return with_ids({name: join_values(each) for name, each in self._columns.items()}, self.ids, target)
+        columns = {name: join_values(each) for name, each in self._columns.items()} if attributes else {}
+        return with_ids(columns, self.ids, target)

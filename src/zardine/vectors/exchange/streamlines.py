@@ -403,7 +403,7 @@ def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> No
 
 def _columns(seen: SeenLines[_Column], target: Path, plain: bool) -> tuple[dict[str, Any], list[str]]:
     """The attributes of lines that the format has, and which of vertices; warns of others."""
-    objects = seen.of_lines(target)
+    objects = seen.of_lines(target, attributes=not plain)
     if plain:
         warn_names(objects, target, "the format has no place for them")
         return {}, []
