@@ -31,7 +31,7 @@ from zardine.vectors.exchange.file_lists import files_of
 from zardine.vectors.exchange.file_parts import Step, import_parts
 from zardine.vectors.exchange.geff import geff_out, is_geff
 from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
-from zardine.vectors.exchange.meshes import mesh_out
+from zardine.vectors.exchange.meshes_out import mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed
 from zardine.vectors.exchange.precomputed.writing import precomputed_out
@@ -96,7 +96,7 @@ FORMATS: dict[str, Format] = {
         *(Format(name, (f".{name}",), streamlines_out, in_parts=True) for name in ("trk", "tck")),
         Format("trx", (".trx",), trx_out, unpacked=True, in_parts=True),
         Format("swc", (".swc",), swc_out, of_folders=True),
-        *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
+        *(Format(name, (f".{name}",), mesh_out, of_folders=True, in_parts=True) for name in ("ply", "obj", "stl")),
         *(Format(name, (f".{name}",), scan_out, in_parts=True) for name in ("las", "laz")),
         *(Format(name, (f".{name}",), features_out, in_parts=True) for name in ("geojson", "gpkg", "shp", "parquet")),
         Format("geff", (".geff",), geff_out, is_folder=True),

@@ -82,13 +82,16 @@ def check_space(positions: npt.NDArray[Any], target: Path | str, ranks: Collecti
     check_rank(positions.shape[1], target, ranks)
 
 
-def warn_rounded(positions: npt.NDArray[Any], target: Path | str) -> bool:
-    """Warn where float32 does not hold the positions; return whether it does not."""
+def is_rounded(positions: npt.NDArray[Any]) -> bool:
+    """Return whether float32 does not hold all positions."""
     with np.errstate(over="ignore"):
-        rounded = not np.array_equal(positions.astype(np.float32), positions)
+        return not np.array_equal(positions.astype(np.float32), positions)
+
+
+def warn_rounded(rounded: bool, target: Path | str) -> None:
+    """Warn where float32 does not hold the positions."""
     if rounded:
         warn(target, "positions are rounded to float32, which is all that this format has")
-    return rounded
 
 
 def storable(columns: Mapping[Any, Any], source: Path | str) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from zardine.vectors.exchange.losses import (
     bounds_of_nothing,
     check_rank,
     check_store,
+    is_rounded,
     numbers,
     reading,
     storable,
@@ -375,8 +376,9 @@ def streamlines_out(path: StoreLike, target: Path, level: int, step: Step) -> No
     check_rank(parts.rank, target)
     for part in parts:
         _check_range(part.positions, header, target)
-        rounded = rounded or warn_rounded(part.positions, target)
+        rounded = rounded or is_rounded(part.positions)
         seen.look(part)
+    warn_rounded(rounded, target)
     of_lines, of_vertices = _columns(seen, target, plain)
 
     def items() -> Iterator[tuple[Any, ...]]:

@@ -11,7 +11,8 @@ import threading
 import weakref
 from array import array
 from collections.abc import Sequence
-from typing import Any, overload
+from shutil import copyfileobj
+from typing import Any, BinaryIO, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,12 @@ class Spool:
         with self._lock:
             self._file.seek(at)
             return self._file.read(length)
+
+    def copy_to(self, file: BinaryIO) -> None:
+        """Write all that was put, in its order, to another file."""
+        with self._lock:
+            self._file.seek(0)
+            copyfileobj(self._file, file)
 
 
 class SpooledBlobs(Sequence[bytes]):
