@@ -15,9 +15,10 @@ import laspy
 import numpy as np
 import pytest
 
+import zardine
 from zardine import vectors
 from zardine.errors import ArrayChangedError, ZarrUserWarning
-from zardine.vectors.exchange import level_parts
+from zardine.vectors.exchange import geff_out, level_parts
 from zardine.vectors.exchange.formats import export_vectors
 from zardine.vectors.exchange.level_parts import LevelParts
 from zardine.vectors.results import Polylines
@@ -88,7 +89,30 @@ def meshes(path: str, count: int) -> None:
     )
 
 
+def graphs(path: str, count: int) -> None:
+    """Rings, each an object, with more edges between them."""
+    rng = np.random.default_rng(1)
+    size = 50
+    number = count // size
+    turn = np.arange(size) * (2 * np.pi / size)
+    ring = np.stack([np.cos(turn), np.sin(turn), turn], axis=1)
+    places = [ring * 9 + rng.uniform(0, 100, 3) for _ in range(number)]
+    along = np.stack([np.arange(size), (np.arange(size) + 1) % size], axis=1)
+    edges = np.concatenate([along + each * size for each in range(number)])
+    vectors.write_graph(
+        path,
+        np.concatenate(places),
+        edges,
+        chunk_shape=30,
+        vertex_attributes={**columns(number * size), "node_id": rng.permutation(number * size) + 7},
+        link_attributes={"part": np.arange(len(edges)), "text": ["a", None] * (len(edges) // 2)},
+        object_ids=np.repeat(np.arange(number), size),
+        object_attributes={"of": ["x"] * number},
+    )
+
+
 KINDS: dict[str, Any] = {
+    "geff": graphs,
     "ply": meshes,
     "stl": meshes,
     "obj": meshes,
@@ -123,6 +147,17 @@ def content(target: Path) -> Any:
     if target.suffix == ".trx":
         with zipfile.ZipFile(target) as archive:
             return {name: archive.read(name) for name in archive.namelist()}
+    if target.suffix == ".geff":
+        root = zardine.open_group(str(target), mode="r")
+        tables = {place: [*root[f"{place}/props"].group_keys()] for place in ("nodes", "edges")}
+        values = {
+            f"{place}/{name}": root[f"{place}/props/{name}/values"][:] for place in tables for name in tables[place]
+        }
+        ids = root["nodes/ids"][:], root["edges/ids"][:]
+        order = {"nodes": slice(None), "edges": np.lexsort(ids[1].T)}
+        sorted_values = {name: each[order[name.partition("/")[0]]].tolist() for name, each in values.items()}
+        missing = root["edges/props/text/missing"][:][order["edges"]].tolist()
+        return root.attrs.asdict(), ids[0].tolist(), ids[1][order["edges"]].tolist(), sorted_values, missing
     data = target.read_bytes()
     if target.suffix == ".obj":  # faces between parts are filed with one of them
         text = data.decode().splitlines()
@@ -146,6 +181,7 @@ def test_files_are_those_of_an_export_at_once(tmp_path: Path, suffix: str, monke
     KINDS[suffix](path, 5000)
     told = recorded(export_vectors, path, whole)
     monkeypatch.setattr(level_parts, "AT_ONCE", PART)
+    monkeypatch.setattr(geff_out, "CHUNK", 300)
     seen: list[int] = []
     again = recorded(export_vectors, path, parts, progress=lambda done, total: seen.append(done))
     assert again.replace(str(parts), str(whole)) == told
@@ -168,6 +204,7 @@ def peak(found: list[int]) -> Iterator[None]:
 def test_memory_is_that_of_a_part(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More vertices take less than half of what they take at once, which is 180 bytes for each."""
     monkeypatch.setattr(level_parts, "AT_ONCE", 2000)
+    monkeypatch.setattr(geff_out, "CHUNK", 2000)
     peaks: list[int] = []
     for count in (500, 6000, 12000):
         path = str(tmp_path / f"{count}.zv")

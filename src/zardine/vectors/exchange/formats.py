@@ -29,7 +29,8 @@ from zardine.vectors.exchange.features import FeatureParts
 from zardine.vectors.exchange.features_out import features_out
 from zardine.vectors.exchange.file_lists import files_of
 from zardine.vectors.exchange.file_parts import Step, import_parts
-from zardine.vectors.exchange.geff import geff_out, is_geff
+from zardine.vectors.exchange.geff import is_geff
+from zardine.vectors.exchange.geff_out import geff_out
 from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
 from zardine.vectors.exchange.meshes_out import mesh_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
