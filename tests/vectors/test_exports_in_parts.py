@@ -18,7 +18,7 @@ import pytest
 import zardine
 from zardine import vectors
 from zardine.errors import ArrayChangedError, ZarrUserWarning
-from zardine.vectors.exchange import geff_out, level_parts
+from zardine.vectors.exchange import geff_out, level_parts, swc
 from zardine.vectors.exchange.formats import export_vectors
 from zardine.vectors.exchange.level_parts import LevelParts
 from zardine.vectors.results import Polylines
@@ -82,7 +82,7 @@ def meshes(path: str, count: int) -> None:
         path,
         np.concatenate(places),
         faces,
-        chunk_shape=15,
+        chunk_shape=40,
         vertex_attributes={**columns(number * side**2), **shades},
         link_attributes={"part": np.arange(len(faces), dtype=np.int32), "text": ["a"] * len(faces)},
         object_ids=np.repeat(np.arange(number), side**2),
@@ -103,7 +103,7 @@ def graphs(path: str, count: int) -> None:
         path,
         np.concatenate(places),
         edges,
-        chunk_shape=30,
+        chunk_shape=50,
         vertex_attributes={**columns(number * size), "node_id": rng.permutation(number * size) + 7},
         link_attributes={"part": np.arange(len(edges)), "text": ["a", None] * (len(edges) // 2)},
         object_ids=np.repeat(np.arange(number), size),
@@ -111,7 +111,30 @@ def graphs(path: str, count: int) -> None:
     )
 
 
+def skeletons(path: str, count: int) -> None:
+    """Trees whose branches go on from anywhere, some objects with several of them."""
+    rng = np.random.default_rng(1)
+    size = 100
+    number = count // size
+    places, parents = [], []
+    for tree in range(number):
+        above = np.arange(size) - 1
+        branch = rng.integers(2, size, size // 20)
+        above[branch] = rng.integers(0, branch - 1)
+        step = rng.normal(0, 1, (size, 3))
+        place = np.empty((size, 3))
+        for row in range(size):
+            place[row] = step[row] + (place[above[row]] if row else rng.uniform(0, 60, 3))
+        places.append(place)
+        parents.append(np.where(above >= 0, above + tree * size, -1))
+    values = {"type": np.arange(number * size) % 5, "radius": rng.uniform(0, 1, number * size)}
+    order = {"object_ids": np.repeat(np.arange(number) // 2, size)}
+    chosen = {"vertex_attributes": {**columns(number * size), **values}, **order}
+    vectors.write_skeleton(path, np.concatenate(places), np.concatenate(parents), chunk_shape=20, **chosen)
+
+
 KINDS: dict[str, Any] = {
+    "swc": skeletons,
     "geff": graphs,
     "ply": meshes,
     "stl": meshes,
@@ -182,6 +205,7 @@ def test_files_are_those_of_an_export_at_once(tmp_path: Path, suffix: str, monke
     told = recorded(export_vectors, path, whole)
     monkeypatch.setattr(level_parts, "AT_ONCE", PART)
     monkeypatch.setattr(geff_out, "CHUNK", 300)
+    monkeypatch.setattr(swc, "_AT_ONCE", 300)
     seen: list[int] = []
     again = recorded(export_vectors, path, parts, progress=lambda done, total: seen.append(done))
     assert again.replace(str(parts), str(whole)) == told
@@ -203,15 +227,16 @@ def peak(found: list[int]) -> Iterator[None]:
 @pytest.mark.parametrize("suffix", [each for each in KINDS if each not in ("laz", "tck", "obj")])  # as their kin
 def test_memory_is_that_of_a_part(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More vertices take less than half of what they take at once, which is 180 bytes for each."""
-    monkeypatch.setattr(level_parts, "AT_ONCE", 2000)
-    monkeypatch.setattr(geff_out, "CHUNK", 2000)
+    monkeypatch.setattr(level_parts, "AT_ONCE", 1000)
+    monkeypatch.setattr(geff_out, "CHUNK", 500)
+    monkeypatch.setattr(swc, "_AT_ONCE", 300)
     peaks: list[int] = []
-    for count in (500, 6000, 12000):
+    for count in (500, 3000, 6000):
         path = str(tmp_path / f"{count}.zv")
         KINDS[suffix](path, count)
         with peak(peaks):
             recorded(export_vectors, path, tmp_path / f"{count}.{suffix}")
-    assert peaks[2] - peaks[1] < 80 * 6000, peaks
+    assert peaks[2] - peaks[1] < 80 * 3000, peaks
 
 
 def test_a_level_that_changes_between_the_ways_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,19 +87,17 @@ class Format:
     """Whether a folder of such files can be read as one, each file an object."""
     unpacked: bool = False
     """Whether a file may be unpacked, as a folder."""
-    in_parts: bool = False
-    """Whether a file is written part by part: the writer then takes a function that it tells its share of the work."""
 
 
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
-        *(Format(name, (f".{name}",), streamlines_out, in_parts=True) for name in ("trk", "tck")),
-        Format("trx", (".trx",), trx_out, unpacked=True, in_parts=True),
+        *(Format(name, (f".{name}",), streamlines_out) for name in ("trk", "tck")),
+        Format("trx", (".trx",), trx_out, unpacked=True),
         Format("swc", (".swc",), swc_out, of_folders=True),
-        *(Format(name, (f".{name}",), mesh_out, of_folders=True, in_parts=True) for name in ("ply", "obj", "stl")),
-        *(Format(name, (f".{name}",), scan_out, in_parts=True) for name in ("las", "laz")),
-        *(Format(name, (f".{name}",), features_out, in_parts=True) for name in ("geojson", "gpkg", "shp", "parquet")),
+        *(Format(name, (f".{name}",), mesh_out, of_folders=True) for name in ("ply", "obj", "stl")),
+        *(Format(name, (f".{name}",), scan_out) for name in ("las", "laz")),
+        *(Format(name, (f".{name}",), features_out) for name in ("geojson", "gpkg", "shp", "parquet")),
         Format("geff", (".geff",), geff_out, is_folder=True),
         Format("precomputed", (".precomputed",), precomputed_out, is_folder=True),
     )
@@ -322,10 +320,7 @@ def export_vectors(
     file = _file(target)
     check_files(files_of_target(file), options.get("overwrite", False))
     step = Shares(progress, 1).part()
-    if chosen.in_parts:
-        chosen.write(path, file, level, step)
-    else:
-        chosen.write(path, file, level)
+    chosen.write(path, file, level, step)
     step(1)
 
 

@@ -77,11 +77,6 @@ def check_rank(rank: int, target: Path | str, ranks: Collection[int] = (3,)) -> 
         raise DataError(f"{target}: the store has {rank} axes; positions of this format have {wanted}")
 
 
-def check_space(positions: npt.NDArray[Any], target: Path | str, ranks: Collection[int] = (3,)) -> None:
-    """:func:`check_rank` of positions."""
-    check_rank(positions.shape[1], target, ranks)
-
-
 def is_rounded(positions: npt.NDArray[Any]) -> bool:
     """Return whether float32 does not hold all positions."""
     with np.errstate(over="ignore"):
