@@ -17,11 +17,11 @@ import pytest
 
 import zardine
 from zardine import vectors
-from zardine.errors import ArrayChangedError, ZarrUserWarning
-from zardine.vectors.exchange import geff_out, level_parts, swc
+from zardine.errors import ArrayChangedError, NodeExistsError, ZarrUserWarning
+from zardine.vectors.exchange import geff_out, level_parts, object_files, swc
 from zardine.vectors.exchange.formats import export_vectors
 from zardine.vectors.exchange.level_parts import LevelParts
-from zardine.vectors.results import Polylines
+from zardine.vectors.results import Polylines, triangles
 
 PART = 500
 AFFINE = [[-2.0, 0, 0, 90], [0, 1.5, 0.25, -126], [0, -0.25, 3, -72], [0, 0, 0, 1]]
@@ -248,3 +248,75 @@ def test_a_level_that_changes_between_the_ways_through(tmp_path: Path, monkeypat
     vectors.delete(path, object_ids=vectors.read_objects(path).ids[:1].tolist())
     with pytest.raises(ArrayChangedError, match="was changed while it was exported"):
         list(parts)
+
+
+def of_objects(path: str) -> dict[str, Any]:
+    """What is in a store of skeletons or meshes, by the names of objects."""
+    kind = vectors.open(path).kind
+    found: Any = (vectors.read_skeleton if kind == "skeleton" else vectors.read_mesh)(path)
+    objects = vectors.read_objects(path)
+    content = {}
+    for number, name in zip(objects.ids.tolist(), objects.attributes["name"].tolist(), strict=True):
+        corners = found.edges if kind == "skeleton" else triangles(found.faces)[0]
+        corners = corners[found.object_ids[corners[:, 0]] == number]
+        where = found.positions.astype("f4").tolist()
+        content[name] = sorted([where[each] for each in row] for row in corners.tolist())
+    return content
+
+
+@pytest.mark.parametrize("suffix", ["swc", "ply", "obj", "stl"])
+def test_a_folder_has_a_file_for_each_object(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, folder = str(tmp_path / "a.zv"), tmp_path / "files"
+    (skeletons if suffix == "swc" else meshes)(path, 2000)
+    count = len(vectors.read_objects(path).ids)
+    names = [f"n {number}" for number in range(count)]
+    vectors.set_attribute(path, "name", names, kind="object")
+    monkeypatch.setattr(level_parts, "AT_ONCE", PART)
+    monkeypatch.setattr(object_files, "_FRAGMENTS", 7)
+    seen: list[int] = []
+    options: Any = {} if suffix == "swc" else {"format": suffix}
+    told = recorded(export_vectors, path, f"{folder}/", progress=lambda done, total: seen.append(done), **options)
+    assert "objects cannot be kept" not in told
+    assert sorted(each.name for each in folder.iterdir()) == sorted(f"{name}.{suffix}" for name in names)
+    assert (seen, seen[0], seen[-1]) == (sorted(seen), 0, 1000)
+    assert len(seen) > 5
+    recorded(vectors.import_vectors, folder, str(tmp_path / "b.zv"), chunk_shape=30)
+    assert of_objects(str(tmp_path / "b.zv")) == of_objects(path)
+    with pytest.raises(NodeExistsError, match="is not empty"):
+        export_vectors(path, folder, **options)
+    (folder / "mine.txt").write_text("x")
+    with pytest.raises(NodeExistsError, match=r"it holds 'mine\.txt'"):
+        recorded(export_vectors, path, folder, overwrite=True, **options)
+    (folder / "mine.txt").unlink()
+    vectors.delete(path, object_ids=[1])
+    recorded(export_vectors, path, folder, overwrite=True, **options)
+    assert sorted(each.name for each in folder.iterdir()) == sorted(
+        f"{each}.{suffix}" for each in names if each != "n 1"
+    )
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zv", "b.zv", "files"]
+
+
+def test_names_that_no_files_can_have(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.zv")
+    skeletons(path, 400)
+    vectors.set_attribute(path, "name", ["../a", "b"], kind="object")
+    (tmp_path / "files").mkdir()
+    told = recorded(export_vectors, path, tmp_path / "files")
+    assert "files are called by the ids of objects" in told
+    assert sorted(each.name for each in (tmp_path / "files").iterdir()) == ["0.swc", "1.swc"]
+
+
+def test_after_an_error_a_folder_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, folder = str(tmp_path / "a.zv"), tmp_path / "files"
+    skeletons(path, 400)
+    folder.mkdir()
+    (folder / "7.swc").write_text("old")
+
+    def fail(*given: Any) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(object_files, "write_swc", fail)
+    with pytest.raises(OSError, match="no space"):
+        recorded(export_vectors, path, folder, overwrite=True)
+    assert [each.name for each in folder.iterdir()] == ["7.swc"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zv", "files"]

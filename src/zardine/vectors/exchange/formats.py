@@ -33,16 +33,19 @@ from zardine.vectors.exchange.geff import is_geff
 from zardine.vectors.exchange.geff_out import geff_out
 from zardine.vectors.exchange.import_work import PARTS, ImportWork, SourceFile, document_digest, telling
 from zardine.vectors.exchange.meshes_out import mesh_out
+from zardine.vectors.exchange.object_files import objects_out
 from zardine.vectors.exchange.precomputed.folder import PREFIX
 from zardine.vectors.exchange.precomputed.reading import is_precomputed
 from zardine.vectors.exchange.precomputed.writing import precomputed_out
 from zardine.vectors.exchange.scans import scan_out
 from zardine.vectors.exchange.streamlines import streamlines_out
 from zardine.vectors.exchange.swc import swc_out
-from zardine.vectors.exchange.targets import check_files, files_of_target
+from zardine.vectors.exchange.targets import check_files, check_folder, files_of_target
 from zardine.vectors.exchange.trx import trx_out
 from zardine.vectors.format.layouts import layout_from
 from zardine.vectors.polylines import LineOptions
+from zardine.vectors.reading.kept import kind_of
+from zardine.vectors.storing.store import VectorStore
 
 __all__ = ["FORMATS", "ExportOptions", "Format", "export_vectors", "format_of", "import_vectors", "plan_import"]
 
@@ -301,27 +304,55 @@ def export_vectors(
     """Write a level of the store at ``path`` to the file or folder ``target``, in the format that its ending names.
 
     ``format`` names it otherwise, as in :func:`import_vectors`. What the format cannot hold is told by a
-    :class:`~zardine.errors.ZarrUserWarning` before anything is written. ``progress(done, total)`` counts values of a
-    folder, thousandths of a file. Files that are there, and folders with something in them, are replaced only by
-    ``overwrite=True``; files by one write, when the new one is complete, so that after an error they are as they were.
+    :class:`~zardine.errors.ZarrUserWarning` before anything is written. A folder (there, or with a ``/`` at its end) of
+    SWC, or with ``format`` of PLY, OBJ or STL, gets a file for each object, called by its attribute ``name`` or its id.
+    Half a million vertices are in memory at a time, with ids, lengths and attributes of whole objects.
+
+    ``progress(done, total)`` counts thousandths, of ``precomputed`` values. Files that are there, and folders with
+    something in them, are replaced only by ``overwrite=True``; files, and folders of such, when the new ones are
+    complete, so that after an error they are as they were.
 
     Raises :class:`~zardine.errors.UnsupportedError` for formats that :func:`import_vectors` does not know,
     :class:`~zardine.errors.DataError` for a geometry, or a number of axes, that the format does not have,
     :class:`~zardine.errors.NodeExistsError` for files, and folders that are not empty, without ``overwrite``, and
     ``TypeError`` for options that the format does not have.
     """
-    chosen = format_of(target, format)
+    chosen = export_format(path, target, format)
     if chosen.is_folder:
         chosen.write(path, target, level, progress=progress, **options)
         return
     unknown = [name for name in options if name != "overwrite"]
     if unknown:
         raise TypeError(f"the format {chosen.name} has no option {unknown[0]!r}")
-    file = _file(target)
-    check_files(files_of_target(file), options.get("overwrite", False))
-    step = Shares(progress, 1).part()
-    chosen.write(path, file, level, step)
+    file, overwrite = _file(target), options.get("overwrite", False)
+    if is_folder_of(target, chosen):
+        check_folder(file, chosen.endings[0], overwrite)
+        step = Shares(progress, 1).part()
+        objects_out(path, file, level, step, chosen.endings[0])
+    else:
+        check_files(files_of_target(file), overwrite)
+        step = Shares(progress, 1).part()
+        chosen.write(path, file, level, step)
     step(1)
+
+
+def export_format(path: StoreLike, target: StoreLike, name: str | None) -> Format:
+    """Return the format that :func:`export_vectors` writes: :func:`format_of`, of a folder of skeletons SWC."""
+    try:
+        return format_of(target, name)
+    except UnsupportedError:
+        if name is not None or not is_folder_of(target, FORMATS["swc"]):
+            raise
+        if kind_of(VectorStore.open(path).root) != "skeleton":
+            raise
+        return FORMATS["swc"]
+
+
+def is_folder_of(target: StoreLike, chosen: Format) -> bool:
+    """Return whether ``target`` is, or is to be, a folder with a file of a format for each object."""
+    if not chosen.of_folders or not isinstance(target, str | Path):
+        return False
+    return str(target).endswith("/") or (Path(target).is_dir() and Path(target).suffix.lower() not in chosen.endings)
 
 
 def _readable(place: StoreLike, chosen: Format) -> Path:

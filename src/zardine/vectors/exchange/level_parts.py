@@ -54,7 +54,7 @@ class LevelParts(Generic[PartT]):
 
         Raises :class:`~zardine.errors.ArrayChangedError` where somebody has changed it since.
         """
-        self._check()
+        self.check()
         if self.count <= AT_ONCE:
             yield self._whole
         else:
@@ -63,7 +63,7 @@ class LevelParts(Generic[PartT]):
                 yield cast(PartT, part)
                 seen += own(part)
                 self._step((self._done + min(1.0, seen / self.count)) / self._ways)
-        self._check()
+        self.check()
         self._done += 1
         self._step(self._done / self._ways)
 
@@ -74,7 +74,8 @@ class LevelParts(Generic[PartT]):
     def _select(self, attributes: Names) -> Selection:
         return Selection(self._path, self._kind, level=self._number, attributes=attributes)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise :class:`~zardine.errors.ArrayChangedError` where somebody has changed the level."""
         if not self._level.is_current():
             raise ArrayChangedError(f"{self._path} was changed while it was exported: export it again")
 

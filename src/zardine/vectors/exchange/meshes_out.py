@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
@@ -55,6 +55,13 @@ _TAKEN: Final = {
 }
 """Names of properties that PLY files, or those that trimesh reads, have for something else."""
 
+KEPT: Final[Mapping[str, tuple[str, ...]]] = {
+    ".ply": ("vertex_attributes", "link_attributes"),
+    ".obj": ("vertex_attributes",),
+    ".stl": (),
+}
+"""Of which attributes there is a place in files that end so."""
+
 Kinds = dict[str, np.dtype[Any]]
 
 
@@ -71,17 +78,6 @@ class _Look:
             self.fits = self.fits and np.array_equal(values.astype(np.int32), values)
         elif values.dtype == np.uint8:
             self.is_opaque = self.is_opaque and bool((values == 255).all())
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What is known of a mesh that was gone through."""
-
-    of_vertices: SeenColumns[_Look]
-    of_faces: SeenColumns[_Look]
-    vertices: int = 0
-    faces: int = 0
-    """Triangles."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,47 +100,65 @@ def mesh_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
     if suffix == ".ply" and kind_of(VectorStore.open(path).root) == "point_cloud":
         _points_out(path, target, level, step)
         return
-    kept = {".ply": ("vertex_attributes", "link_attributes"), ".obj": ("vertex_attributes",)}.get(suffix, ())
-    check_store(path, target, level, ("mesh", "point_cloud")[: 1 + (suffix == ".ply")], kept)
+    check_store(path, target, level, ("mesh", "point_cloud")[: 1 + (suffix == ".ply")], KEPT[suffix])
     parts = LevelParts[Mesh](path, level, step)
     check_rank(parts.rank, target)
-    seen = _look(parts, target, suffix)
-    if suffix == ".obj":
-        colours = _colours(seen.of_vertices.found(target), target)
-        with writing(target) as place, place.open("wb") as file:
-            _write_obj(file, parts, seen, colours)
-    elif suffix == ".ply":
-        kinds = _ply_kinds(seen.of_vertices.found(target), target, "vertex")
-        of_faces = _ply_kinds(seen.of_faces.found(target), target, "face")
-        with writing(target) as place, place.open("wb") as file:
-            _write_ply(file, parts, seen, kinds, of_faces)
-    else:
-        with writing(target) as place, place.open("wb") as file:
-            _write_stl(file, parts, seen)
+    writer = MeshWriter(parts, target, suffix)
+    with writing(target) as place:
+        writer.write(place, parts, writer.vertices, writer.faces)
 
 
-def _look(parts: LevelParts[Mesh], target: Path, suffix: str) -> _Seen:
-    """Go through a mesh, and warn of what none of the formats holds, or not this one."""
-    seen = _Seen(SeenColumns(_Look), SeenColumns(_Look))
-    ids, rounded, corners = np.zeros(0, np.int64), False, 3
-    for part in parts:
-        mine = slice(0, own(part))
-        seen.of_vertices.look({name: each[mine] for name, each in part.attributes.items()})
-        seen.of_faces.look(part.face_attributes)
-        seen.vertices += mine.stop
-        seen.faces += len(part.faces) * (part.faces.shape[1] - 2)
-        corners = part.faces.shape[1]
-        if part.object_ids is not None:
-            ids = np.union1d(ids, part.object_ids[mine])
-        rounded = rounded or (suffix != ".obj" and is_rounded(part.positions[mine]))
-    warn_objects(ids, target)
-    warn_rounded(rounded, target)
-    if corners > 3 and seen.faces:
-        warn(target, f"faces of {corners} corners are written as triangles")
-    return seen
+class MeshWriter:
+    """Writes meshes that are like one that is gone through before; warns of what the format does not hold of that."""
+
+    def __init__(self, parts: Iterable[Mesh], target: Path, suffix: str, *, of_objects: bool = False) -> None:
+        self._suffix = suffix
+        of_vertices, of_faces = SeenColumns(_Look), SeenColumns(_Look)
+        ids, rounded, corners = np.zeros(0, np.int64), False, 3
+        self.vertices = self.faces = 0
+        """How many vertices and triangles there are."""
+        for part in parts:
+            mine = slice(0, own(part))
+            of_vertices.look({name: each[mine] for name, each in part.attributes.items()})
+            of_faces.look(part.face_attributes)
+            self.vertices += mine.stop
+            self.faces += _triangles_in(part)
+            corners = part.faces.shape[1]
+            if part.object_ids is not None:
+                ids = np.union1d(ids, part.object_ids[mine])
+            rounded = rounded or (suffix != ".obj" and is_rounded(part.positions[mine]))
+        if not of_objects:
+            warn_objects(ids, target)
+        warn_rounded(rounded, target)
+        if corners > 3 and self.faces:
+            warn(target, f"faces of {corners} corners are written as triangles")
+        self._colours, self._of_vertices, self._of_faces = list[str](), Kinds(), Kinds()
+        if suffix == ".obj":
+            self._colours = _colours(of_vertices.found(target), target)
+        elif suffix == ".ply":
+            self._of_vertices = _ply_kinds(of_vertices.found(target), target, "vertex")
+            self._of_faces = _ply_kinds(of_faces.found(target), target, "face")
+
+    def write_one(self, place: Path, mesh: Mesh) -> None:
+        """Write a whole mesh to a file."""
+        self.write(place, [mesh], len(mesh), _triangles_in(mesh))
+
+    def write(self, place: Path, parts: Iterable[Mesh], vertices: int, faces: int) -> None:
+        """Write a mesh, of so many vertices and triangles, to a file."""
+        with place.open("wb") as file:
+            if self._suffix == ".obj":
+                _write_obj(file, parts, vertices, self._colours)
+            elif self._suffix == ".ply":
+                _write_ply(file, parts, vertices, faces, self._of_vertices, self._of_faces)
+            else:
+                _write_stl(file, parts, faces)
 
 
-def _pieces(parts: LevelParts[Mesh]) -> Iterator[_Piece]:
+def _triangles_in(mesh: Mesh) -> int:
+    return len(mesh.faces) * (int(mesh.faces.shape[1]) - 2)
+
+
+def _pieces(parts: Iterable[Mesh]) -> Iterator[_Piece]:
     for part in parts:
         mine = slice(0, own(part))
         faces, origin = triangles(numbers_of(part)[part.faces])
@@ -172,13 +186,13 @@ def _points_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
             file.write(_packed(row, part.positions, {name: columns[name] for name in kinds}))
 
 
-def _write_ply(file: BinaryIO, parts: LevelParts[Mesh], seen: _Seen, kinds: Kinds, of_faces: Kinds) -> None:
+def _write_ply(file: BinaryIO, parts: Iterable[Mesh], vertices: int, count: int, kinds: Kinds, of_faces: Kinds) -> None:
     """Positions are float32. Triangles come after all vertices."""
     row = _row(np.dtype(np.float32), kinds)
     corners = np.dtype([("", "u1"), ("vertex_indices", "<i4", 3), *of_faces.items()])
     words = ["property list uchar int vertex_indices", *_properties(of_faces)]
     faces = Spool()
-    file.write(_ply_header(_ply_element("vertex", seen.vertices, row), [f"element face {seen.faces}", *words]))
+    file.write(_ply_header(_ply_element("vertex", vertices, row), [f"element face {count}", *words]))
     for piece in _pieces(parts):
         file.write(_packed(row, piece.positions, {name: piece.columns[name] for name in kinds}))
         rows = np.empty(len(piece.faces), corners)
@@ -247,10 +261,10 @@ def _colours(looks: Mapping[str, _Look], target: Path) -> list[str]:
     return names[:3]
 
 
-def _write_obj(file: BinaryIO, parts: LevelParts[Mesh], seen: _Seen, colours: list[str]) -> None:
+def _write_obj(file: BinaryIO, parts: Iterable[Mesh], vertices: int, colours: list[str]) -> None:
     """Write positions with all digits that they need, so that they come back equal, and colours from 0 to 1."""
     form = "v %.17g %.17g %.17g" + (" %.8f %.8f %.8f" if colours else "")
-    file.write(f"# vertices x y z, faces of three of them\n{'' if seen.vertices else NO_FACES + chr(10)}".encode())
+    file.write(f"# vertices x y z, faces of three of them\n{'' if vertices else NO_FACES + chr(10)}".encode())
     faces = Spool()
     for piece in _pieces(parts):
         table = np.asarray(piece.positions, np.float64)
@@ -264,12 +278,12 @@ def _write_obj(file: BinaryIO, parts: LevelParts[Mesh], seen: _Seen, colours: li
     faces.copy_to(file)
 
 
-def _write_stl(file: BinaryIO, parts: LevelParts[Mesh], seen: _Seen) -> None:
+def _write_stl(file: BinaryIO, parts: Iterable[Mesh], count: int) -> None:
     """Each triangle has its corners, so that it is written with the vertices of its part."""
     with needing(file.name):
         trimesh: Any = import_module("trimesh")
     row = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("more", "<u2")])
-    file.write(bytes(80) + seen.faces.to_bytes(4, "little"))
+    file.write(bytes(80) + count.to_bytes(4, "little"))
     for part in parts:
         corners = part.positions.astype(np.float64)[triangles(part.faces)[0]]
         rows = np.zeros(len(corners), row)
@@ -279,4 +293,4 @@ def _write_stl(file: BinaryIO, parts: LevelParts[Mesh], seen: _Seen) -> None:
         file.write(rows.tobytes())
 
 
-__all__ = ["mesh_out"]
+__all__ = ["KEPT", "MeshWriter", "mesh_out"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -105,17 +105,20 @@ def swc_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
     check_store(path, target, level, ("skeleton",), ("vertex_attributes",))
     parts = LevelParts[Skeleton](path, level, step, ways=3)  # the file is a way, too
     check_rank(parts.rank, target)
-    trees, ids, names = _Trees(), np.zeros(0, np.int64), list[str]()
-    for part in parts:
-        mine = slice(0, own(part))
-        if part.object_ids is not None:
-            ids = np.union1d(ids, part.object_ids[mine])
-        names = list(part.attributes)
-        _check_columns(part.attributes, target)
-        numbers = numbers_of(part)
-        trees.look(numbers[mine], np.where(part.parents[mine] >= 0, numbers[part.parents[mine]], -1))
-    warn_objects(ids, target)
-    warn_names((name for name in names if name not in _KEPT), target, "the format holds 'type' and 'radius'")
+    trees, ids = _Trees(), np.zeros(0, np.int64)
+
+    def looked() -> Iterator[Skeleton]:
+        nonlocal ids
+        for part in parts:
+            mine = slice(0, own(part))
+            if part.object_ids is not None:
+                ids = np.union1d(ids, part.object_ids[mine])
+            numbers = numbers_of(part)
+            trees.look(numbers[mine], np.where(part.parents[mine] >= 0, numbers[part.parents[mine]], -1))
+            yield part
+        warn_objects(ids, target)
+
+    check_swc(looked(), target)
     samples = mapped((trees.count,), SAMPLE)
     for part in parts:
         mine = slice(0, own(part))
@@ -131,13 +134,20 @@ def swc_out(path: StoreLike, target: Path, level: int, step: Step) -> None:
             forget(samples)
 
 
-def _check_columns(columns: Mapping[str, Any], target: Path) -> None:
-    """Raise :class:`DataError` for types and radii that are none."""
-    for name, kinds in (("type", "iub"), ("radius", "iuf")):
-        values = columns.get(name)
-        if values is not None and (values.ndim != 1 or values.dtype.kind not in kinds):
-            told = "whole numbers" if name == "type" else "numbers"
-            raise DataError(f"{target}: the attribute {name!r} is a column of {told} in this format")
+def check_swc(parts: Iterable[Skeleton], target: Path) -> None:
+    """Go through skeletons, and warn of attributes that the format has no place for.
+
+    Raises :class:`DataError` for types and radii that are none.
+    """
+    names: list[str] = []
+    for part in parts:
+        names = list(part.attributes)
+        for name, kinds in (("type", "iub"), ("radius", "iuf")):
+            values = part.attributes.get(name)
+            if values is not None and (values.ndim != 1 or values.dtype.kind not in kinds):
+                told = "whole numbers" if name == "type" else "numbers"
+                raise DataError(f"{target}: the attribute {name!r} is a column of {told} in this format")
+    warn_names((name for name in names if name not in _KEPT), target, "the format holds 'type' and 'radius'")
 
 
 class _Trees:
@@ -187,4 +197,4 @@ class _Trees:
             at = end
 
 
-__all__ = ["SwcParts", "swc_out"]
+__all__ = ["SwcParts", "check_swc", "swc_out"]
