@@ -17,7 +17,7 @@ import pytest
 
 import zardine
 from zardine import vectors
-from zardine.errors import ArrayChangedError, NodeExistsError, ZarrUserWarning
+from zardine.errors import ArrayChangedError, DataError, NodeExistsError, ZarrUserWarning
 from zardine.vectors.exchange import geff_out, level_parts, object_files, swc
 from zardine.vectors.exchange.formats import export_vectors
 from zardine.vectors.exchange.level_parts import LevelParts
@@ -320,3 +320,33 @@ def test_after_an_error_a_folder_is_as_it_was(tmp_path: Path, monkeypatch: pytes
         recorded(export_vectors, path, folder, overwrite=True)
     assert [each.name for each in folder.iterdir()] == ["7.swc"]
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zv", "files"]
+
+
+@pytest.mark.parametrize("suffix", KINDS)
+def test_a_level_that_changes_while_it_is_written(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, target = str(tmp_path / "a.zv"), tmp_path / f"a.{suffix}"
+    KINDS[suffix](path, 2000)
+    monkeypatch.setattr(level_parts, "AT_ONCE", 300)
+    changed: list[int] = []
+
+    def change(done: int, total: int) -> None:
+        if done > 550 and not changed:
+            changed.append(done)
+            vectors.set_attribute(path, "new", np.zeros(len(vectors.read_points(path))), new=True)
+
+    with pytest.raises(ArrayChangedError, match="was changed while it was"):
+        recorded(export_vectors, path, target, progress=change)
+    assert changed
+    if suffix == "geff":
+        assert "geff" not in zardine.open_group(str(target), mode="r").attrs
+    else:
+        assert [each.name for each in tmp_path.iterdir()] == ["a.zv"]
+
+
+def test_types_of_samples_that_are_too_large(tmp_path: Path) -> None:
+    path, target = str(tmp_path / "a.zv"), tmp_path / "a.swc"
+    kinds = np.array([1, 2**63], np.uint64)
+    vectors.write_skeleton(path, np.eye(3)[:2], [-1, 0], vertex_attributes={"type": kinds})
+    with pytest.raises(DataError, match="types of samples are whole numbers"):
+        export_vectors(path, target)
+    assert not target.exists()

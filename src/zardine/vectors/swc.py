@@ -103,10 +103,16 @@ SAMPLE: Final = np.dtype([("type", np.int64), ("position", np.float64, 3), ("rad
 
 
 def samples_of(positions: npt.NDArray[Any], attributes: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """Return samples at some positions: of type 0 and radius 1 where these are no attributes."""
+    """Return samples at some positions: of type 0 and radius 1 where these are no attributes.
+
+    Raises :class:`~zardine.errors.DataError` for types that are no whole numbers of 64 bits.
+    """
+    kinds = np.asarray(attributes.get("type", 0))
+    if not (np.abs(kinds.astype(np.float64)) < 2**63).all():
+        raise DataError("types of samples are whole numbers of up to 64 bits, with a sign")
     found = np.empty(len(positions), SAMPLE)
     found["position"] = positions
-    found["type"] = attributes.get("type", 0)
+    found["type"] = kinds
     found["radius"] = attributes.get("radius", 1)
     return found
 
